@@ -1,10 +1,10 @@
-"""Remakes the captures in docs/terminal.md: the demo of `rocketeval init`, in a real terminal.
+"""Capture the terminal output for docs/terminal.md: the demo of `rocketeval init`, in tmux.
 
-    python docs/terminal_captures.py            prints them
-    python docs/terminal_captures.py --write    puts them into docs/terminal.md
+    python docs/terminal_captures.py            print the captures
+    python docs/terminal_captures.py --write    write them to docs/terminal.md
 
-Needs tmux and an installed rocketeval. A scripted judge stands in for a model: it answers by a
-hash of the prompt, half a second a response, so its scores mean nothing.
+Needs tmux and an installed rocketeval. The judge is scripted: it answers by a hash of the
+prompt, with half a second per response, so its scores mean nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ model: small-judge
   options: {delay: 0.5}"""
 PRICES = "currency: USD\nmodels:\n  small-judge: {prompt: 0.15, completion: 0.6}\n"
 DURING = 4.0
-"""Seconds after which a run is looked at."""
+"""Seconds into the run at which the screen is captured."""
 PROMPT = "done>"
 
 
@@ -51,7 +51,7 @@ def main() -> None:
 
 
 def prepare(folder: Path) -> None:
-    """Make the demo in `folder`, judged by the scripted engine, with a price and a plan."""
+    """Create the demo in `folder`, judged by the scripted engine, with a price and a plan."""
     run(folder, "init", "demo", "--model", "small-judge")
     config = folder / "demo" / "rocketeval.yaml"
     text = config.read_text().replace("model: small-judge", JUDGE)
@@ -66,7 +66,7 @@ def run(folder: Path, *words: str) -> None:
 
 
 def capture(folder: Path, width: int, height: int) -> list[tuple[str, str]]:
-    """Return what a terminal of that size shows during the run, and after it."""
+    """Return the screen of a terminal of that size during and after the run."""
     session = f"rocketeval-{os.getpid()}-{width}"
     shell = f"PS1='{PROMPT} ' TERM=xterm-256color exec bash --norc --noprofile"
     size = ["-x", str(width), "-y", str(height)]
@@ -83,7 +83,7 @@ def capture(folder: Path, width: int, height: int) -> list[tuple[str, str]]:
 
 
 def wait_for(session: str, pattern: str) -> None:
-    """Wait until the terminal shows something."""
+    """Wait until the screen matches a pattern."""
     deadline = time.monotonic() + 120
     while not re.search(pattern, tmux("capture-pane", "-p", "-t", session)):
         if time.monotonic() > deadline:
@@ -100,13 +100,13 @@ def screen(session: str) -> str:
 
 
 def tmux(*words: str) -> str:
-    """Run tmux and return what it says."""
+    """Run tmux and return its output."""
     done = subprocess.run(["tmux", *words], check=True, capture_output=True, text=True)
     return done.stdout
 
 
 def put(page: str, name: str, shown: str) -> str:
-    """Return the page with one capture in its place."""
+    """Return the page with one capture replaced."""
     pattern = rf"(<!-- {name} -->\n```\n).*?(^```$)"
     replaced, count = re.subn(
         pattern,
@@ -115,7 +115,7 @@ def put(page: str, name: str, shown: str) -> str:
         flags=re.DOTALL | re.MULTILINE,
     )
     if count != 1:
-        raise SystemExit(f"{PAGE} has no place for {name}")
+        raise SystemExit(f"{PAGE} has no block {name}")
     return replaced
 
 

@@ -1,13 +1,13 @@
-"""Bytes that a judgment takes on disk: in the ledger, in its journal and in the scores.
+"""Bytes per judgment on disk: in the ledger, in its journal and in the scores.
 
     python perf/bytes_per_judgment.py [--candidates 100] [--queries 200] [--record]
 
-Real runs, judged by the scripted engine, of checklists of several lengths; what lies in the run's
-directory is weighed, and a line `per judgment + per answer` is fitted to it. A script is sure of
-all it says (its `mass` is always 1, its log-probabilities follow from `p_yes`), and such columns
-compress well; so the ledger is weighed once more with these columns filled with numbers as
-different as a real judge's. That is the figure which `rocketeval plan --cluster` takes where a run
-has no ledger of its own yet.
+The script makes real runs, judged by the scripted engine, with checklists of several lengths. It
+measures the files in the run directory and fits a line `per judgment + per answer` to their sizes.
+A scripted judge is always certain (its `mass` is 1, its log-probabilities follow from `p_yes`), so
+these columns compress well. The ledger is therefore measured again with these columns filled with
+numbers as varied as a real judge's. `rocketeval plan --cluster` uses that figure for a run without
+a ledger.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ KINDS = ("ledger", "ledger, numbers all different", "journal", "scores.parquet")
 
 
 def write_benchmark(folder: Path, candidates: int, queries: int, items: int) -> None:
-    """Write queries, checklists and one response file a candidate."""
+    """Write queries, checklists and one response file per candidate."""
     names = [f"q{number:05d}" for number in range(queries)]
     write_jsonl(
         folder / "queries.jsonl", [{"id": q, "text": f"What matters in {q}?"} for q in names]
@@ -47,7 +47,7 @@ def write_benchmark(folder: Path, candidates: int, queries: int, items: int) -> 
 
 
 def all_different(table: pa.Table) -> pa.Table:
-    """Return the ledger with masses and log-probabilities that do not follow from each other."""
+    """Return the ledger with independent masses and log-probabilities."""
     rng = np.random.default_rng(0)
     for name in ("mass", "logp_yes", "logp_no"):
         column = table[name].combine_chunks()
@@ -58,7 +58,7 @@ def all_different(table: pa.Table) -> pa.Table:
 
 
 def journal_bytes(table: pa.Table) -> int:
-    """Return what the rows took in the journal, before they were rolled into a part."""
+    """Return the size of the rows in the journal, before they were rolled into a part."""
     return sum(
         len(orjson.dumps(judgment_to_row(row_to_judgment(row), row["judge"]))) + 1
         for row in table.to_pylist()
@@ -66,7 +66,7 @@ def journal_bytes(table: pa.Table) -> int:
 
 
 def weigh(folder: Path, candidates: int, queries: int, items: int) -> dict[str, float]:
-    """Return bytes per judgment of a real run, by where they lie."""
+    """Return bytes per judgment of a real run, by kind of file."""
     write_benchmark(folder / "benchmark", candidates, queries, items)
     config = {
         "name": "weighed",
@@ -110,14 +110,14 @@ def main() -> None:
     ]
     for kind in KINDS:
         sizes = [weighed[kind] for weighed in found]
-        # Adding zero takes the sign off a slope that rounds to none.
+        # Adding zero removes the sign of a slope that rounds to zero.
         per_answer, per_judgment = np.round(np.polyfit(LENGTHS, sizes, 1), 1) + 0.0
         shown = "".join(f"{size:>10.1f}" for size in sizes)
         lines.append(f"{kind:<32}{shown}  {per_judgment:.1f} + {per_answer:.1f} per answer")
-    told = "\n".join(lines) + "\n"
-    print(told, end="")
+    result = "\n".join(lines) + "\n"
+    print(result, end="")
     if args.record:
-        RECORDED.write_text(told)
+        RECORDED.write_text(result)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
-"""What a client costs: its own CPU time per answer, against a server that answers at once.
+"""CPU cost of a client per answer, against a server that answers at once.
 
     python perf/client_cost.py [--responses 500] [--rounds 3] [--peers-python PY]
 
-The server is a process of its own on loopback and speaks as vLLM does, so the figures are the
-client's alone, without a model. The bare rows are minimal aiohttp and orjson loops; RocketEval's
-rows are its whole grading path: inputs read, prompts rendered, requests, readout, ledger on disk.
-Rounds alternate. --peers-python is an interpreter with `openai`; without it, that row is left out.
-FORM is chat, chat_exact, chat_batch or completions; --forms takes some of them, --profile prints
-where RocketEval's own time goes for one of them instead of the table.
+The server is a separate process on loopback and answers as vLLM does, so the figures are the
+client's only, without a model. The bare rows are minimal aiohttp and orjson loops. RocketEval's
+rows are its whole grading path: reading inputs, rendering prompts, requests, readout, ledger on
+disk. Rounds alternate. --peers-python is an interpreter with `openai`; without it, that row is left
+out. FORM is chat, chat_exact, chat_batch or completions; --forms selects some of them, --profile
+prints where RocketEval's own time goes for one of them instead of the table.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from rocketeval.config import EngineConfig
 TOP = 20
 PREFIX_TOKENS = 400
 FORMS = {
-    "chat": "chat, top 20, one item a request",
-    "chat_exact": "chat, labels only, one item a request",
-    "chat_batch": "chat batch, one response a request",
-    "completions": "completions, one response a request",
+    "chat": "chat, top 20, one item per request",
+    "chat_exact": "chat, labels only, one item per request",
+    "chat_batch": "chat batch, one response per request",
+    "completions": "completions, one response per request",
 }
 SHOWN = 30
 
@@ -128,7 +128,7 @@ def ours(
 
 
 def heading(args: argparse.Namespace) -> list[str]:
-    """Say what was asked."""
+    """Return the heading with the size of the study."""
     return [
         f"{args.responses} responses x {args.items} items, prompts of about {PREFIX_TOKENS} "
         f"tokens, {args.in_flight} requests in flight, {args.rounds} alternating rounds; "
@@ -137,7 +137,7 @@ def heading(args: argparse.Namespace) -> list[str]:
 
 
 def table(rows: Sequence[Row], items: int) -> list[str]:
-    """Return one line a client."""
+    """Return the table, one line per client."""
     bare_of = {row.key: row for row in rows if row.bare}
     columns = ("client", "us/answer", "of bare", "us/judgment", "us/answer each round", "with p")
     lines = [
@@ -147,7 +147,7 @@ def table(rows: Sequence[Row], items: int) -> list[str]:
             f"{row.cpu_per_answer / bare_of[row.key].cpu_per_answer:.2f}",
             f"{row.cpu_per_answer * 1e6 * items:.0f}",
             " ".join(f"{one.cpu_seconds / row.answers * 1e6:.0f}" for one in row.passes),
-            f"{row.told} of {row.answers}",
+            f"{row.answered} of {row.answers}",
         )
         for row in rows
     ]
@@ -155,7 +155,7 @@ def table(rows: Sequence[Row], items: int) -> list[str]:
 
 
 def profile(row: Row) -> None:
-    """Print where the time of RocketEval's own path goes."""
+    """Print a profile of RocketEval's own path."""
     row.method.run()
     profiler = cProfile.Profile(time.process_time)
     profiler.enable()

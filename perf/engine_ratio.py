@@ -1,15 +1,15 @@
-"""How close RocketEval comes to the bare engine, and how others do, side by side in one run.
+"""Compare RocketEval and other clients with the bare engine, side by side in one run.
 
     python perf/engine_ratio.py --model-folder WEIGHTS --vllm-python PY --peers-python PY
 
 One workload of synthetic responses with their checklists, one judge, one machine. Every method
-grades all of it once a round; rounds alternate, each begins with another method, and the prefix
-cache is emptied before each pass. The bare rows do nothing but get a probability per item;
-RocketEval's rows are its whole grading path, ledger on disk included.
+grades all of it once per round. Rounds alternate, each begins with a different method, and the
+prefix cache is emptied before each pass. The bare rows only get one probability per item.
+RocketEval's rows are its whole grading path, including the ledger on disk.
 
-WEIGHTS is a folder vLLM can load (studies/judges/convert_to_hf.py makes one); --vllm-python is an
-interpreter with vLLM and this project, --peers-python one with `openai` and `autochecklist`.
-Without --base-url a server is started with the settings the in-process engine has.
+WEIGHTS is a folder that vLLM can load (studies/judges/convert_to_hf.py writes one); --vllm-python
+is an interpreter with vLLM and this project, --peers-python one with `openai` and `autochecklist`.
+Without --base-url the script starts a server with the settings of the in-process engine.
 
 methods:
   bare             vllm.LLM.generate on token prompts in the ideal order, all in one call
@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def groups(only: Sequence[str], *, apart: bool) -> list[list[str]]:
-    """Return the methods that are alive together and alternate."""
+    """Return the groups of methods that are loaded together and alternate."""
     if not apart:
         return [list(only)]
     inside = [key for key in only if key in IN_PROCESS]
@@ -63,10 +63,10 @@ def groups(only: Sequence[str], *, apart: bool) -> list[list[str]]:
 
 
 def started(keys: Sequence[str], setup: Setup, stack: ExitStack) -> Iterator[Row]:
-    """Start every method; all are closed with the stack."""
+    """Start every method and yield its row; all are closed with the stack."""
     server = None
     if any(key not in IN_PROCESS for key in keys):
-        progress("the server")
+        progress("starting the server")
         server = stack.enter_context(closing(setup.open_server()))
     for key in keys:
         progress(f"preparing {key}")
@@ -79,14 +79,14 @@ def started(keys: Sequence[str], setup: Setup, stack: ExitStack) -> Iterator[Row
 
 
 def bare_of(row: Row, rows: Sequence[Row]) -> Row | None:
-    """Return the bare row that `row` is compared with: the faster one of its kind."""
+    """Return the bare row to compare `row` with: the faster one of its kind."""
     inside = row.key in IN_PROCESS
     kind = [other for other in rows if other.bare and (other.key in IN_PROCESS) is inside]
     return max(kind, key=lambda other: other.per_second, default=None)
 
 
 def heading(setup: Setup, rounds: int) -> list[str]:
-    """Say what was graded."""
+    """Return the heading with the size of the study."""
     answers = setup.workload.answers
     return [
         f"{setup.responses} responses x {setup.items} items = {answers} answers; judge "
@@ -95,7 +95,7 @@ def heading(setup: Setup, rounds: int) -> list[str]:
 
 
 def table(rows: Sequence[Row]) -> list[str]:
-    """Return one line a method."""
+    """Return the table, one line per method."""
     columns = (
         "method",
         "answers/s",
@@ -114,23 +114,23 @@ def table(rows: Sequence[Row]) -> list[str]:
                 "-" if bare is None else f"{row.per_second / bare.per_second:.3f}",
                 " ".join(f"{one.seconds:.2f}" for one in row.passes),
                 str(row.passes[0].prompt_tokens),
-                f"{row.told} of {row.answers}",
+                f"{row.answered} of {row.answers}",
             )
         )
     return render(columns, lines)
 
 
 def notes(setup: Setup, rows: Sequence[Row]) -> list[str]:
-    """Say what the table leaves out."""
-    found = ["answers/s: of the median round. of bare: to the faster bare row of its kind."]
+    """Return notes on the columns and the differences in p_yes."""
+    found = ["answers/s: median round. of bare: relative to the faster bare row of its kind."]
     reference = next((row for row in rows if row.bare), None)
     for row in rows:
         if row.key == "autochecklist":
             tokens = row.passes[0].prompt_tokens / row.answers
             found.append(
                 f"{row.title}: on the first {setup.autochecklist_responses} responses only, one "
-                f"item after the other as it does it, with its own prompt ({tokens:.0f} tokens an "
-                "item) and up to 512 written tokens an item."
+                f"item after the other, with its own prompt ({tokens:.0f} tokens per item) and up "
+                "to 512 written tokens per item."
             )
         elif reference is not None and row is not reference:
             gap = row.furthest(reference)
@@ -158,7 +158,7 @@ def parse_arguments() -> argparse.Namespace:
         "--only", nargs="+", choices=METHODS, default=[*IN_PROCESS, *OVER_HTTP], metavar="METHOD"
     )
     parser.add_argument(
-        "--apart", action="store_true", help="in-process first, then HTTP: needs less memory"
+        "--apart", action="store_true", help="run in-process first, then HTTP: needs less memory"
     )
     parser.add_argument("--tolerance", type=float, default=0.15, help="for p_yes; bf16 is coarse")
     add_record_option(parser)

@@ -1,9 +1,9 @@
-"""One run of 1,000 candidates x 1,000 queries x 8 items through every stage, timed and weighed.
+"""Time and memory of one run of 1,000 candidates x 1,000 queries x 8 items through every stage.
 
     python perf/million.py [--candidates 1000] [--queries 1000] [--items 8] [--folder DIR]
 
-The benchmark is written to disk as ordinary JSON lines; the judge is the scripted engine, so the
-figures are the product's own cost, not a model's. Peak memory is the whole process's.
+The benchmark is written to disk as ordinary JSON lines. The judge is the scripted engine, so the
+figures are RocketEval's own cost, not a model's. Peak memory is that of the whole process.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ WORDS = ("a", "good", "answer", "names", "the", "facts", "in", "order", "or", "s
 
 
 def write_benchmark(folder: Path, candidates: int, queries: int, items: int) -> None:
-    """Write queries, checklists and one response file a candidate."""
+    """Write queries, checklists and one response file per candidate."""
     write_jsonl(
         folder / "queries.jsonl",
         ({"id": f"q{q:05d}", "text": f"Question {q}: what matters here?"} for q in range(queries)),
@@ -51,12 +51,12 @@ def write_benchmark(folder: Path, candidates: int, queries: int, items: int) -> 
 
 
 def peak_mb() -> float:
-    """Peak memory of this process so far."""
+    """Return the peak memory of this process so far."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 class Stopwatch(Observer):
-    """Prints a line a stage."""
+    """An observer that prints one line per stage."""
 
     def stage_ended(self, stage: str, facts: StageEnd) -> None:
         print(f"{stage:<12}{facts.seconds or 0.0:>9.1f} s{peak_mb():>10.0f} MB peak", flush=True)

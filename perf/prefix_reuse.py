@@ -1,11 +1,11 @@
-"""How many prompt tokens the engine really computes, against the least that any order allows.
+"""Prompt tokens that the engine computes, compared with the minimum that any order allows.
 
     python perf/prefix_reuse.py --model-folder WEIGHTS --vllm-python PY
 
-The least is exact: the prompts as a trie, in blocks of the engine's cache. What was computed comes
-from vLLM's own counters, not from us. Every row goes through RocketEval's grading path: in the
-order it uses, and shuffled for comparison; with a cache that holds everything, and with one far
-too small, where the order matters. Both in-process and over HTTP.
+The minimum is exact: the prompts as a trie, in blocks of the engine's cache. The computed tokens
+come from vLLM's own counters. Every row uses RocketEval's grading path: in its own order, and
+shuffled for comparison; with a cache that holds everything, and with one far too small, where the
+order matters. Both in-process and over HTTP.
 
 --vllm-python is an interpreter with vLLM and this project.
 """
@@ -34,12 +34,12 @@ from rocketeval.grading.plan import PrefixBound, trie_tokens
 COMPUTED = 'vllm:prompt_tokens_by_source_total{source="local_compute"}'
 PREEMPTED = "vllm:num_preemptions_total"
 MAX_MODEL_LEN = 2048
-"""Bounds how small a cache vLLM accepts: one prompt of that length must fit."""
+"""Limits how small a cache vLLM accepts: one prompt of this length must fit."""
 
 
 @dataclass(frozen=True)
 class Reuse:
-    """What the engine computed for one order."""
+    """The tokens that the engine computed for one order."""
 
     where: str
     cache: str
@@ -50,7 +50,7 @@ class Reuse:
 
 
 class Engine(Protocol):
-    """Grades the workload in some order and tells what the engine counted."""
+    """An engine that grades the workload in a given order and returns its counters."""
 
     def reuse(self, order: str) -> dict[str, Any]: ...
 
@@ -66,7 +66,7 @@ class OverHttp:
         self._ours = Ours(EngineConfig(model=server.model, base_url=server.base_url), workload)
 
     def reuse(self, order: str) -> dict[str, Any]:
-        """Grade in that order; return what the server itself counted meanwhile."""
+        """Grade in that order; return the change of the server's counters."""
         self._server.reset_prefix_cache()
         before = self._server.counters()
         judgments, watch = self._ours.grade(ORDERS[order](list(self._workload.tasks())))
@@ -85,13 +85,13 @@ class OverHttp:
 
 
 class InProcess:
-    """RocketEval with vLLM in a process of its own."""
+    """RocketEval with vLLM in a separate process."""
 
     def __init__(self, child: Child) -> None:
         self._child = child
 
     def reuse(self, order: str) -> dict[str, Any]:
-        """Grade in that order; return what vLLM itself counted meanwhile."""
+        """Grade in that order; return the change of vLLM's counters."""
         return self._child.ask("reuse", order=order)
 
     def close(self) -> None:
@@ -107,7 +107,7 @@ def main() -> None:
     show([*heading(args, workload, bound), "", *table(found, bound)], args.record)
     worst = max(row.computed / bound.computed for row in found if row.order == "ours")
     if worst > args.most:
-        progress(f"WRONG: our order computes {worst:.3f} times the least, more than {args.most}")
+        progress(f"WRONG: our order computes {worst:.3f} times the minimum, limit {args.most}")
         sys.exit(1)
 
 
@@ -127,24 +127,24 @@ def measured(args: argparse.Namespace, workload: Workload) -> Iterator[Reuse]:
             with ExitStack() as stack:
                 engine = stack.enter_context(closing(open_engine(where, blocks, args, workload)))
                 for order in ORDERS:
-                    told = engine.reuse(order)
-                    if told["answers"] != workload.answers:
-                        raise RuntimeError(f"{told['answers']} of {workload.answers} answers")
-                    progress(f"{where}, cache {cache}, {order}: {told}")
+                    result = engine.reuse(order)
+                    if result["answers"] != workload.answers:
+                        raise RuntimeError(f"{result['answers']} of {workload.answers} answers")
+                    progress(f"{where}, cache {cache}, {order}: {result}")
                     yield Reuse(
                         where,
                         cache,
                         order,
-                        int(told["computed"]),
-                        int(told["preempted"]),
-                        told["seconds"],
+                        int(result["computed"]),
+                        int(result["preempted"]),
+                        result["seconds"],
                     )
 
 
 def open_engine(
     where: str, blocks: int | None, args: argparse.Namespace, workload: Workload
 ) -> Engine:
-    """Return an engine with that many blocks of cache, or with as many as it likes."""
+    """Return an engine with that many blocks of cache, or with its default."""
     if where == "http":
         flags = [] if blocks is None else ["--num-gpu-blocks-override", str(blocks)]
         server = VLLMServer.start(
@@ -170,18 +170,18 @@ def open_engine(
 
 
 def heading(args: argparse.Namespace, workload: Workload, bound: PrefixBound) -> list[str]:
-    """Say what was graded, and what the least is."""
+    """Return the heading with the size of the study and the minimum."""
     return [
         f"{args.responses} responses x {args.items} items = {workload.answers} prompts, "
         f"{bound.tokens} tokens; judge {args.model_folder.name} in {args.dtype}",
-        f"the least with a perfect cache in blocks of {BLOCK_SIZE} tokens: {bound.computed} "
+        f"the minimum with a perfect cache in blocks of {BLOCK_SIZE} tokens: {bound.computed} "
         f"({bound.computed / bound.tokens:.1%})",
     ]
 
 
 def table(found: list[Reuse], bound: PrefixBound) -> list[str]:
     """Return one line per engine, cache and order."""
-    columns = ("engine", "cache", "order", "computed", "of the least", "preempted", "seconds")
+    columns = ("engine", "cache", "order", "computed", "of minimum", "preempted", "seconds")
     lines = [
         (
             row.where,
@@ -208,7 +208,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--items", type=int, default=8)
     parser.add_argument("--prefix-tokens", type=int, default=400)
     parser.add_argument("--small-blocks", type=int, default=128)
-    parser.add_argument("--most", type=float, default=1.05, help="what our order may compute")
+    parser.add_argument("--most", type=float, default=1.05, help="limit for our order")
     parser.add_argument(
         "--only", nargs="+", choices=("in-process", "http"), default=["in-process", "http"]
     )

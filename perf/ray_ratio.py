@@ -1,14 +1,14 @@
-"""What Ray costs: the same tasks on one machine, on Ray, and through bare Ray Data.
+"""Cost of Ray: the same tasks on one machine, on Ray, and with bare Ray Data.
 
     python perf/ray_ratio.py [--tasks 50000] [--items 8] [--workers 1] [--batch 64] [--rounds 3]
                                [--record NAME]
 
-All three ask the same stub server on loopback, all items of a response in one request, with as
-many requests in flight. The bare row is `read_parquet -> map_batches -> write_parquet` with an
-aiohttp loop in an async actor: no retries, no readout of truncated answers, no checkpoint, no
-ledger. Ours is the whole grading stage, from the run's inputs to its ledger. Ray is started before
-the clock, for each of them anew; starting its workers is inside it. CPU is that of all processes of
-ours and Ray's, the server's left out.
+All three use the same stub server on loopback, all items of a response in one request, with the
+same number of requests in flight. The bare row is `read_parquet -> map_batches -> write_parquet`
+with an aiohttp loop in an async actor: no retries, no readout of truncated answers, no checkpoint,
+no ledger. Ours is the whole grading stage, from the run's inputs to its ledger. Ray is started
+before the clock, again for each of them; the start of its workers is included. CPU covers all
+processes of RocketEval and Ray, without the server.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Start:
-    """What Ray costs before it does anything."""
+    """The cost of starting Ray."""
 
     seconds: float
     bytes: int
@@ -80,7 +80,7 @@ def one_round(folder: Path, server: VLLMServer, args: argparse.Namespace) -> lis
     """Measure the three ways, one right after the other."""
     found = [measure("one machine", args.tasks, local(folder, server, args))]
     for title, make in (("on Ray", on_ray), ("bare Ray Data", make_bare)):
-        # Each has a cluster of its own: the second would find the first one's processes.
+        # Each has a separate cluster: the second would find the first one's processes.
         before, started = memory(), time.monotonic()
         with connected("ray", args.workers + 2):
             start = Start(time.monotonic() - started, memory() - before)
@@ -91,7 +91,7 @@ def one_round(folder: Path, server: VLLMServer, args: argparse.Namespace) -> lis
 
 
 def measure(title: str, rows: int, work: Callable[[], Any]) -> Measured:
-    """Time the work and weigh all processes that are ours."""
+    """Measure the wall time of the work and the CPU time of all our processes."""
     with CpuSampler() as sampler:
         started = time.monotonic()
         work()
@@ -143,7 +143,7 @@ def configure(
 
 
 class BareJudge:
-    """Asks the items of every row of a batch, and nothing else."""
+    """A minimal actor that asks the items of every row of a batch."""
 
     def __init__(self, url: str, common: dict[str, Any], labels: Labels, in_flight: int) -> None:
         self._url = url
@@ -163,21 +163,21 @@ class BareJudge:
             )
         rows = zip(batch["prefix"], batch["suffixes"], strict=True)
         answers = await asyncio.gather(*(self._ask(prefix, list(s)) for prefix, s in rows))
-        told = np.empty(len(answers), dtype=object)
-        told[:] = answers
-        return {"id": batch["id"], "key": batch["key"], "p_yes": told}
+        result = np.empty(len(answers), dtype=object)
+        result[:] = answers
+        return {"id": batch["id"], "key": batch["key"], "p_yes": result}
 
     async def _ask(self, prefix: str, suffixes: list[str]) -> list[float | None]:
         form = chat_batch()
         prompts = [prefix + suffix for suffix in suffixes]
         body = orjson.dumps({**self._common, **form.prompt(prompts)})
         async with self._places, self._session.post(self._url, data=body) as reply:
-            told = orjson.loads(await reply.read())
-        return [self._labels.share(form.listed(choice)) for choice in told["choices"]]
+            result = orjson.loads(await reply.read())
+        return [self._labels.share(form.listed(choice)) for choice in result["choices"]]
 
 
 def warm_up() -> None:
-    """Let Ray start its first workers before the clock, for whoever comes first."""
+    """Let Ray start its first workers before the clock, so that the first row does not pay."""
     import ray.data
 
     logging.getLogger("ray.data").setLevel(logging.ERROR)
@@ -186,7 +186,7 @@ def warm_up() -> None:
 
 
 def make_bare(folder: Path, server: VLLMServer, args: argparse.Namespace) -> Callable[[], Any]:
-    """Return bare Ray Data over the tasks, which are laid out before the clock starts."""
+    """Return bare Ray Data over the tasks, which are written before the clock starts."""
     import ray.data
     from pyarrow import fs
 
@@ -232,7 +232,7 @@ def make_bare(folder: Path, server: VLLMServer, args: argparse.Namespace) -> Cal
 
 
 def write_benchmark(folder: Path, tasks: int, items: int) -> None:
-    """Write as many responses as there are tasks, ten candidates to a query."""
+    """Write as many responses as there are tasks, ten candidates per query."""
     candidates = 10
     queries = [f"q{number:06d}" for number in range(-(-tasks // candidates))]
     filler = "The answer names the facts in order and says why each of them matters. " * 20
@@ -249,7 +249,7 @@ def write_benchmark(folder: Path, tasks: int, items: int) -> None:
 
 
 class CpuSampler:
-    """Adds up the CPU time of this process and all of Ray's, also of those that end meanwhile."""
+    """A counter of the CPU time of this process and all of Ray's, including ended ones."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -276,7 +276,7 @@ class CpuSampler:
 
 
 def processes(name: str) -> Iterator[tuple[int, str]]:
-    """Yield a file of /proc of every process that was started from here, with its number."""
+    """Yield a file of /proc and the process id of every process started from here."""
     for path in Path("/proc").iterdir():
         if not path.name.isdigit():
             continue
@@ -289,7 +289,7 @@ def processes(name: str) -> Iterator[tuple[int, str]]:
 
 
 def cpu_times() -> dict[int, float]:
-    """Return the CPU seconds of every process that was started from here, by its number."""
+    """Return the CPU seconds of every process started from here, by process id."""
     found = {}
     for pid, status in processes("stat"):
         fields = status.rpartition(")")[2].split()
@@ -298,7 +298,7 @@ def cpu_times() -> dict[int, float]:
 
 
 def memory() -> int:
-    """Return the bytes that all these processes hold, what they share counted once."""
+    """Return the memory of all these processes in bytes, shared memory counted once."""
     shares = (text.partition("Pss:")[2].split()[0] for _, text in processes("smaps_rollup"))
     return sum(int(kilobytes) << 10 for kilobytes in shares)
 
@@ -308,23 +308,23 @@ MARK = f"ROCKETEVAL_RAY_RATIO={os.getpid()}".encode()
 
 @contextmanager
 def marked() -> Iterator[None]:
-    """Mark every process that is started from here, so that it can be told apart."""
+    """Mark every process started from here, so that it can be recognized."""
     name, _, value = MARK.decode().partition("=")
     os.environ[name] = value
     yield
 
 
 def heading(args: argparse.Namespace) -> list[str]:
-    """Say what was asked."""
+    """Return the heading with the size of the study."""
     return [
         f"{args.tasks} responses x {args.items} items, prompts of about {PREFIX_TOKENS} tokens, "
-        f"one request a response, {IN_FLIGHT} in flight, Ray workers: {args.workers}, "
+        f"one request per response, {IN_FLIGHT} in flight, Ray workers: {args.workers}, "
         f"batches of {args.batch}; medians of {args.rounds} rounds (lowest-highest)"
     ]
 
 
 def table(rounds: list[list[Measured]]) -> list[str]:
-    """Return one line a way: medians over the rounds, with the share of bare Ray Data in each."""
+    """Return one line per way: medians over the rounds, relative to bare Ray Data."""
     lines = []
     for place, one in enumerate(rounds[0]):
         ways = [found[place] for found in rounds]
@@ -344,7 +344,7 @@ def table(rounds: list[list[Measured]]) -> list[str]:
 
 
 def starts(rounds: list[list[Measured]]) -> list[str]:
-    """Return what Ray cost before it did anything."""
+    """Return the cost of starting Ray."""
     found = [one.start for several in rounds for one in several if one.start is not None]
     return [
         f"to start Ray: {median(one.seconds for one in found):.1f} s "

@@ -1,11 +1,11 @@
-"""Size of report.html, and how long a browser takes to show it and to open a query.
+"""Size of report.html, and the time a browser takes to show it and to open a query.
 
     python perf/report_page.py [--candidates 100] [--queries 1000] [--items 8] [--folder DIR]
 
-Responses are about a thousand letters of words that are as rare and as common as in English, so
-that they pack as texts do (the ratio is printed). The judge is the scripted engine. The browser is
-Chromium, driven by Playwright; each time is the median of five fresh pages, from the start of the
-navigation (first screen) or from the click (query) until what was asked for has been painted.
+Responses are about a thousand letters of words with the frequencies of English, so that they
+compress like real text (the ratio is printed). The judge is the scripted engine. The browser is
+Chromium, driven by Playwright. Each time is the median of five fresh pages, from the start of the
+navigation (first screen) or from the click (query) until the result has been painted.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PAINTED = "() => new Promise(done => requestAnimationFrame(() => setTimeout(done
 
 
 class Prose:
-    """Words drawn as a language draws them: few are common, most are rare."""
+    """Random words with the frequencies of a language: few are common, most are rare."""
 
     def __init__(self, seed: int, lexicon: int = 20_000) -> None:
         self.rng = random.Random(seed)
@@ -54,7 +54,7 @@ class Prose:
 
 
 def write_benchmark(folder: Path, candidates: int, queries: int, items: int) -> float:
-    """Write a benchmark; return how many times smaller zlib makes a response."""
+    """Write a benchmark; return the zlib compression ratio of a response."""
     prose = Prose(0)
     names = [f"q{place:05d}" for place in range(queries)]
     write_jsonl(
@@ -95,7 +95,7 @@ def make_report(folder: Path) -> Path:
 
 
 def left_out(report: Path) -> list[str]:
-    """Return what the page says it does not hold."""
+    """Return what the page reports as left out."""
     found = re.search(r'id="head">(.*?)</script>', report.read_text(encoding="utf-8"), re.DOTALL)
     if found is None:
         return []
@@ -162,7 +162,7 @@ def main() -> None:
         folder = Path(scratch)
         ratio = write_benchmark(folder / "benchmark", args.candidates, args.queries, args.items)
         print(f"{args.candidates} candidates x {args.queries} queries x {args.items} items")
-        print(f"zlib makes responses {ratio:.1f} times smaller")
+        print(f"zlib compresses responses {ratio:.1f} times")
         report = make_report(folder)
         print(f"report.html {report.stat().st_size / 1e6:.1f} MB", *left_out(report), sep="\n")
         for what, seconds in measure(report).items():

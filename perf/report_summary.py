@@ -1,10 +1,10 @@
-"""The page of a run far too large for one file: 1,000 candidates on 10,000 queries.
+"""The page of a run that is too large for one file: 1,000 candidates on 10,000 queries.
 
     python perf/report_summary.py [--candidates 1000] [--queries 10000] [--items 8]
 
-The run itself is made up in memory (10 million scores, answers and texts when they are asked for),
-so that only the page is measured: what it holds, its size, how long it takes to make, and how long
-a browser takes to show it and to open a query of it.
+The run is synthetic and in memory (10 million scores; answers and texts on demand), so that only
+the page is measured: its content, its size, the time to write it, and the time a browser takes to
+show it and to open a query.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from rocketeval.report.page import embedded_page
 
 
 class MadeUp(RunContent):
-    """A run's columns, drawn at random when somebody looks."""
+    """A run's columns, drawn at random on demand."""
 
     def __init__(self, candidates: int, queries: int, items: int) -> None:
         random = np.random.default_rng(0)
@@ -50,7 +50,7 @@ class MadeUp(RunContent):
         self.prose = Prose(0)
 
     def hold(self, places: Sequence[int]) -> None:
-        """Nothing is read."""
+        """Do nothing; there is nothing to read."""
 
     def queries(self, detail: list[int]) -> QueriesBlock:
         count = len(self.scores)
@@ -96,10 +96,10 @@ class MadeUp(RunContent):
             yield [self.prose.text(1000) for _ in range(self.scores.shape[1])], []
 
     def labels(self) -> None:
-        """There are none."""
+        """Return no labels."""
 
     def pairs(self) -> None:
-        """They were not compared."""
+        """Return no pairs."""
 
     def _checklist(self, items: int) -> ItemsBlock:
         figure: ItemFigure = {
@@ -117,7 +117,7 @@ class MadeUp(RunContent):
 
 
 def head(content: MadeUp) -> ReportHead:
-    """Return the head of the made-up run."""
+    """Return the head of the synthetic run."""
     means = content.scores.mean(axis=0)
     queries, count = content.scores.shape
     rows = tuple(

@@ -1,19 +1,18 @@
-"""What scoring, ranking and auditing cost as runs grow: seconds and peak memory of each stage.
+"""Cost of scoring, ranking and auditing as runs grow: seconds and peak memory of each stage.
 
     python perf/scale.py [--answers 1e5 1e6 1e7] [--candidates 250] [--items 8] [--bootstrap 200]
                          [--scorer mean] [--scattered] [--folder DIR] [--record]
 
-Each run is written to disk as grading would have left it (`harness/synthetic_run.py`): drawn
-answers, real keys, hashes and files; no engine is called and nothing is graded. Then each stage is
-a process of its own; its memory is the peak of what it had resident, interpreter and libraries (140
-MB) included, and pages of files that it read. Processor seconds are given beside wall seconds,
-because they are steadier when the machine does other work. Sizes differ in the number of queries.
+Each run is written to disk as grading would have left it (`harness/synthetic_run.py`): random
+answers, real keys, hashes and files; no engine is called and nothing is graded. Each stage then
+runs in a separate process. Its memory is the peak resident size, including interpreter and
+libraries (140 MB) and pages of files that it read. CPU seconds are given in addition to wall
+seconds, because they are steadier on a busy machine. Sizes differ in the number of queries.
 `--scattered` puts judgments into the ledger in random order, the worst case for reading it back.
 
-`--record` adds the figures to perf/recorded/scale.json, where a size that was measured again
-replaces its older figures. Sizes are compared only within an experiment: the same scorer,
-candidates, items, resamples and order of the ledger. perf/recorded/scale.svg shows the experiment
-with the most sizes.
+`--record` adds the figures to perf/recorded/scale.json; a new measurement of a size replaces its
+older figures. Sizes are compared only within an experiment: the same scorer, candidates, items,
+resamples and order of the ledger. perf/recorded/scale.svg shows the experiment with the most sizes.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ GROWING = (("CPU seconds", "cpu_seconds"), ("peak memory", "peak_mb"))
 
 @dataclass(frozen=True)
 class Experiment:
-    """What must be equal for costs to differ by the number of queries alone."""
+    """The settings that must be equal for costs to depend only on the number of queries."""
 
     scorer: str
     candidates: int
@@ -54,14 +53,14 @@ class Experiment:
         resamples = "unknown" if self.bootstrap is None else f"{self.bootstrap:,}"
         order = ", ledger in random order" if self.scattered else ""
         return (
-            f"{self.candidates} candidates, {self.items} items a response, scorer {self.scorer}, "
+            f"{self.candidates} candidates, {self.items} items per response, scorer {self.scorer}, "
             f"resamples {resamples}{order}"
         )
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What one stage took on a run of one size."""
+    """The cost of one stage on a run of one size."""
 
     answers: int
     candidates: int
@@ -74,20 +73,20 @@ class Cost:
     cpu_seconds: float
     peak_mb: float
     disk_mb: float
-    """Of the run directory after the stage."""
+    """Size of the run directory after the stage."""
     load: float
-    """Load average of the machine when the stage ended: above its cores, wall seconds are long."""
+    """Load average of the machine when the stage ended; above its cores, wall seconds are long."""
     bootstrap: int | None = None
-    """Resamples of the queries; None in records from before they were written down."""
+    """Resamples of the queries; None in old records that lack them."""
 
     @property
     def experiment(self) -> Experiment:
-        """What this may be compared with."""
+        """Return the experiment that this cost belongs to."""
         return Experiment(self.scorer, self.candidates, self.items, self.bootstrap, self.scattered)
 
     @property
     def place(self) -> tuple[object, ...]:
-        """What must be equal for one measurement to replace another."""
+        """Return the key of a measurement; a new one with the same key replaces the old one."""
         return (self.experiment, self.answers, self.stage)
 
 
@@ -126,14 +125,14 @@ def parse_args() -> argparse.Namespace:
 
 
 def read_costs(path: Path) -> list[Cost]:
-    """The figures of a record, if there is one."""
+    """Return the figures of a record, if it exists."""
     return [Cost(**row) for row in json.loads(path.read_text())] if path.exists() else []
 
 
 def together(earlier: list[Cost], measured: list[Cost]) -> list[Cost]:
-    """All figures; what was measured again takes the place of what it repeats.
+    """Return all figures; a repeated measurement replaces the earlier one.
 
-    An earlier figure of unknown resamples is repeated by one with any number of them.
+    An earlier figure with unknown resamples is replaced by one with any number of them.
     """
     repeated = {replace(cost, bootstrap=None).place for cost in measured}
     kept = [cost for cost in earlier if cost.place not in repeated]
@@ -141,7 +140,7 @@ def together(earlier: list[Cost], measured: list[Cost]) -> list[Cost]:
 
 
 def by_experiment(costs: list[Cost]) -> dict[Experiment, list[Cost]]:
-    """The figures of each experiment by growing size; runs in their usual order come first."""
+    """Return the figures of each experiment by increasing size; unscattered runs come first."""
     groups: dict[Experiment, list[Cost]] = defaultdict(list)
     for cost in sorted(costs, key=lambda cost: (cost.scattered, cost.answers)):
         groups[cost.experiment].append(cost)
@@ -149,7 +148,7 @@ def by_experiment(costs: list[Cost]) -> dict[Experiment, list[Cost]]:
 
 
 def measure(args: argparse.Namespace, answers: float, scratch: Path) -> list[Cost]:
-    """Write a run, put it through the stages, remove it; print a line a stage."""
+    """Write a run, measure the stages, remove it; print one line per stage."""
     queries = max(1, round(answers / args.items / args.candidates))
     size = Size(args.candidates, queries, args.items)
     costs = []
@@ -162,7 +161,7 @@ def measure(args: argparse.Namespace, answers: float, scratch: Path) -> list[Cos
             child = subprocess.run(
                 [sys.executable, __file__, *given], check=True, stdout=subprocess.PIPE, text=True
             )
-            told = json.loads(child.stdout)
+            result = json.loads(child.stdout)
             disk = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
             cost = Cost(
                 answers=size.answers,
@@ -175,7 +174,7 @@ def measure(args: argparse.Namespace, answers: float, scratch: Path) -> list[Cos
                 stage=stage,
                 disk_mb=round(disk / 1e6, 1),
                 load=round(os.getloadavg()[0], 1),
-                **told,
+                **result,
             )
             costs.append(cost)
             print(line(cost), flush=True)
@@ -183,7 +182,7 @@ def measure(args: argparse.Namespace, answers: float, scratch: Path) -> list[Cos
 
 
 def run_child(args: argparse.Namespace) -> None:
-    """Do one stage in this process; print what it took as JSON."""
+    """Run one stage in this process; print its cost as JSON."""
     config = make_config(args.folder, args.bootstrap, args.scorer)
     run = Run(config)
     wall, cpu = time.perf_counter(), time.process_time()
@@ -192,22 +191,22 @@ def run_child(args: argparse.Namespace) -> None:
         write_run(config, Size(args.candidates, queries, args.items), scattered=args.scattered)
     else:
         getattr(run, args.child)()
-    told = {
+    result = {
         "seconds": round(time.perf_counter() - wall, 2),
         "cpu_seconds": round(time.process_time() - cpu, 2),
         "peak_mb": round(peak_mb(), 1),
     }
-    print(json.dumps(told))
+    print(json.dumps(result))
 
 
 def peak_mb() -> float:
-    """Peak of this program's resident memory (`getrusage` would count its parent's as well)."""
+    """Return the peak resident memory of this process (`getrusage` would include its parent)."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(row.split()[1]) * 1024 / 1e6 for row in lines if row.startswith("VmHWM"))
 
 
 def line(cost: Cost) -> str:
-    """One row of the table."""
+    """Return one row of the table."""
     return (
         f"{cost.answers:>11,} {cost.stage:<6}{cost.seconds:>9.1f}{cost.cpu_seconds:>9.1f}"
         f"{cost.peak_mb:>9.0f}{cost.disk_mb:>9.0f}{cost.load:>6.1f}"
@@ -215,7 +214,7 @@ def line(cost: Cost) -> str:
 
 
 def describe(groups: dict[Experiment, list[Cost]]) -> list[str]:
-    """A table for each experiment, and how its figures grow."""
+    """Return one table per experiment, and the growth of its figures."""
     rows: list[str] = []
     for experiment, costs in groups.items():
         rows += [
@@ -230,7 +229,7 @@ def describe(groups: dict[Experiment, list[Cost]]) -> list[str]:
 
 
 def growth(costs: list[Cost]) -> list[str]:
-    """The exponents of answers of one experiment; nothing when it has one size."""
+    """Return the growth exponents of one experiment; nothing if it has one size."""
     rows = []
     for stage in STAGES:
         own = [cost for cost in costs if cost.stage == stage]
@@ -240,19 +239,19 @@ def growth(costs: list[Cost]) -> list[str]:
                 for small, large in pairwise(own)
             ]
             rows.append(f"{stage:<6} {what} {slope(own, name):.2f}: {', '.join(pairs)}")
-    heading = "growth: the exponent of answers over all sizes, and between each two"
+    heading = "growth: the exponent of answers over all sizes, and between neighboring sizes"
     return [heading, *rows, ""] if rows else []
 
 
 def slope(costs: list[Cost], name: str) -> float:
-    """The exponent `e` of the best fit `cost ~ answers ** e`: a line on a log-log plot."""
+    """Return the exponent `e` of the best fit `cost ~ answers ** e`, a line on a log-log plot."""
     answers = np.log([cost.answers for cost in costs])
     values = np.log([max(getattr(cost, name), 0.01) for cost in costs])
     return float(np.polyfit(answers, values, 1)[0])
 
 
 def draw(groups: dict[Experiment, list[Cost]], path: Path) -> None:
-    """Plot one experiment's processor seconds and memory by answers, both axes logarithmic."""
+    """Plot one experiment's CPU seconds and memory by answers, both axes logarithmic."""
     import matplotlib
 
     matplotlib.use("svg")

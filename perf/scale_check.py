@@ -1,12 +1,12 @@
-"""Whether scores made in parts are those that DuckDB finds in the same ledger by a join.
+"""Check that scores computed in parts equal those that DuckDB computes with a join.
 
     python perf/scale_check.py [--answers 1e7] [--candidates 250] [--items 8] [--scattered]
                                [--folder DIR] [--record]
 
-Draws a run as `perf/scale.py` does, scores it with `mean`, and lets DuckDB (`pip install duckdb`)
-join the whole ledger with the scores by key, take the mean of each judgment's answers and count.
-It ends with an error if a score differs by more than 1e-12, or a count at all.
-`--record` writes what it found to perf/recorded/scale_check.txt.
+The script writes a synthetic run like `perf/scale.py`, scores it with `mean`, and lets DuckDB
+(`pip install duckdb`) join the whole ledger with the scores by key, average each judgment's answers
+and count. It fails if a score differs by more than 1e-12, or if a count differs.
+`--record` writes the result to perf/recorded/scale_check.txt.
 """
 
 from __future__ import annotations
@@ -52,19 +52,19 @@ def main() -> None:
         config = make_config(Path(scratch), 200, "mean")
         write_run(config, size, scattered=args.scattered)
         store = RunStore(config.run_path)
-        told = score_responses(store, config)
+        result = score_responses(store, config)
         found = recount(store)
     difference, one_sided = found.pop("difference"), found.pop("one_sided")
-    wrong = [name for name in found if found[name] != getattr(told, name)]
+    wrong = [name for name in found if found[name] != getattr(result, name)]
     order = "in random order" if args.scattered else "in the order of grading"
     lines = [
         f"{size.answers:,} answers, ledger {order}",
         f"largest difference of a score: {difference:.1e}; scores in one of both only: {one_sided}",
-        *(f"{name}: {getattr(told, name)} by us, {found[name]} by DuckDB" for name in found),
+        *(f"{name}: {getattr(result, name)} by us, {found[name]} by DuckDB" for name in found),
     ]
     print("\n".join(lines))
     if wrong or one_sided or difference > LARGEST_DIFFERENCE:
-        sys.exit(f"The scores are not those of the ledger: {', '.join(wrong) or 'values differ'}.")
+        sys.exit(f"The scores do not match the ledger: {', '.join(wrong) or 'values differ'}.")
     if args.record:
         RECORDED.write_text("\n".join(lines) + "\n")
 
@@ -83,7 +83,7 @@ def parse_args() -> argparse.Namespace:
 
 
 def recount(store: RunStore) -> dict[str, Any]:
-    """What DuckDB finds: the counts of the score stage, and how far the scores are from its own."""
+    """Return DuckDB's counts of the score stage, and the largest difference of a score."""
     places = {"folder": store.path, "ledger": store.ledger_folder}
     with duckdb.connect(config={"memory_limit": "2GB", "threads": 2}) as database:
         database.execute(f"CREATE VIEW joined AS {JOINED.format(**places)}")

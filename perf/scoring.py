@@ -3,11 +3,11 @@
     python perf/scoring.py [--queries 1000] [--candidates 1000] [--labelled 50]
                            [--bare-queries 200] [--record]
 
-Beside ours, in the same process: scikit-learn's own `ExtraTreesRegressor.fit` (as many trees, the
-same labels, one call a query; `--bare-queries` of them are timed and scaled up), and evalica's
-Bradley-Terry fit on the same comparisons, handed over as weighted pairs because half a billion
-comparisons one by one do not fit. Processor seconds and wall seconds of one process. Needs the
-`dev` extra.
+In the same process, the script also times scikit-learn's own `ExtraTreesRegressor.fit` (as many
+trees, the same labels, one call per query; `--bare-queries` of them are timed and scaled up), and
+evalica's Bradley-Terry fit on the same comparisons. evalica gets weighted pairs, because half a
+billion single comparisons do not fit. CPU seconds and wall seconds of one process. Needs the `dev`
+extra.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ITEMS, TREES, FOLDS, BOOTSTRAP, MARGIN = 8, 100, 5, 1000, 0.1
 
 @dataclass
 class Watch:
-    """How long something took."""
+    """The CPU and wall time of a block."""
 
     cpu: float = 0.0
     wall: float = 0.0
@@ -51,7 +51,7 @@ def timed() -> Iterator[Watch]:
 
 
 def make(queries: int, candidates: int, labelled: int) -> tuple[AnswerTable, list[Label]]:
-    """Answers of candidates of many strengths, and labels that follow some items more."""
+    """Return answers of candidates of many strengths, and labels that follow some items more."""
     random = np.random.default_rng(0)
     strength = random.normal(size=(1, candidates, 1))
     hardness = random.normal(size=(queries, 1, ITEMS))
@@ -93,7 +93,7 @@ def bare_fits(table: AnswerTable, labels: list[Label], labelled: int, timed_quer
 
 
 def evalica_fit(scores: np.ndarray[Any, Any]) -> tuple[Watch, Watch, np.ndarray[Any, Any]]:
-    """Time evalica on the grid's comparisons: making weighted pairs, and its fit alone."""
+    """Time evalica on the grid's comparisons: building weighted pairs, and the fit."""
     import evalica
 
     candidates = scores.shape[1]
@@ -133,7 +133,7 @@ def main() -> None:
 
     say(
         f"{args.candidates:,} candidates x {args.queries:,} queries x {ITEMS} items, "
-        f"{args.labelled} candidates labelled, {TREES} trees"
+        f"{args.labelled} candidates labeled, {TREES} trees"
     )
     scores = measure_scoring(args, say)
     measure_ranking(scores, say)
@@ -160,11 +160,11 @@ def measure_scoring(args: argparse.Namespace, say: Callable[[str], None]) -> Sco
     say("")
     say("                                        processor s    wall s   of the bare fits")
     rows = {
-        "scikit-learn: one bare fit a query": (one, bare.wall * scale, 1.0),
+        "scikit-learn: one bare fit per query": (one, bare.wall * scale, 1.0),
         "ours: fit": (fit.cpu, fit.wall, fit.cpu / one),
         "ours: predict all": (predict.cpu, predict.wall, predict.cpu / one),
         "ours: fit + predict all": (both, fit.wall + predict.wall, both / one),
-        f"ours: all of it, with {FOLDS} folds more": (
+        f"ours: total, with {FOLDS} more folds": (
             everything.cpu,
             everything.wall,
             everything.cpu / one,
@@ -172,12 +172,12 @@ def measure_scoring(args: argparse.Namespace, say: Callable[[str], None]) -> Sco
     }
     for name, (cpu, wall, ratio) in rows.items():
         say(f"{name:<40}{cpu:>11.1f}{wall:>10.1f}{ratio:>12.2f}")
-    say(f"(bare fits timed on {bare_queries:,} queries; the last line is {FOLDS + 1} fits a query)")
+    say(f"(bare fits timed on {bare_queries:,} queries; last line: {FOLDS + 1} fits per query)")
     return ScoreGrid.from_columns(table.query_ids, table.candidates, scored.scores.tolist())
 
 
 def measure_ranking(grid: ScoreGrid, say: Callable[[str], None]) -> None:
-    """Time the ranking with its bootstrap against evalica's fit alone."""
+    """Time the ranking with its bootstrap against a single fit by evalica."""
     with timed() as ours:
         ranking = rank(grid, tie_margin=MARGIN, bootstrap=BOOTSTRAP)
     pairs, fit, theirs = evalica_fit(grid.scores)
@@ -189,7 +189,7 @@ def measure_ranking(grid: ScoreGrid, say: Callable[[str], None]) -> None:
     rows = {
         f"ours: rank with {BOOTSTRAP:,} resamples": ours,
         "evalica: one fit, no intervals": fit,
-        "  making its weighted pairs": pairs,
+        "  building its weighted pairs": pairs,
     }
     for name, watch in rows.items():
         say(f"{name:<40}{watch.cpu:>11.1f}{watch.wall:>10.1f}")

@@ -1,11 +1,11 @@
-"""How long the product takes to start, and how many packages the core install brings.
+"""Startup time of RocketEval, and the number of packages in the core install.
 
     python perf/startup.py [--rounds 10] [--install] [--verbs]
 
-Each command runs in a fresh process, rounds interleaved; the median is shown beside a bare
-`python -c pass`. With --verbs, the CPU time of every `rocketeval VERB --help` as a multiple of that
-of `rocketeval --help`: the ratio of sums over interleaved rounds. With --install a new virtual
-environment gets `pip install .` first: its packages are counted and the timings are taken in it.
+Each command runs in a fresh process, rounds interleaved; the table shows medians, including a bare
+`python -c pass`. With --verbs it shows the CPU time of every `rocketeval VERB --help` as a multiple
+of that of `rocketeval --help`: the ratio of sums over interleaved rounds. With --install a new
+virtual environment gets `pip install .` first; its packages are counted and it runs the timings.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PIP_ITSELF = {"pip", "setuptools", "wheel"}
 
 
 def seconds(command: list[str]) -> float:
-    """Wall time of one process."""
+    """Return the wall time of one process."""
     started = time.perf_counter()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd="/")
     return time.perf_counter() - started
@@ -48,7 +48,7 @@ def measure(python: str, rounds: int) -> None:
 
 
 def cpu_seconds(command: list[str]) -> float:
-    """CPU time of one process, its own and the system's for it."""
+    """Return the user and system CPU time of one process."""
     before = os.times()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd="/")
     after = os.times()
@@ -56,7 +56,7 @@ def cpu_seconds(command: list[str]) -> float:
 
 
 def measure_verbs(python: str, rounds: int) -> None:
-    """Print what each verb's help costs, as a multiple of the program's own."""
+    """Print the cost of each verb's help, as a multiple of the program's own."""
     from rocketeval.cli.main import VERBS
 
     start = [python, "-m", "rocketeval.cli.main"]

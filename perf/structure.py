@@ -1,9 +1,9 @@
-"""How the code is laid out: modules, folders, lines, importers, cycles, loose dicts.
+"""Layout of the code: modules, folders, lines, importers, cycles, loose dicts.
 
     python perf/structure.py [--source src/rocketeval] [--list]
 
 Reads the source as text and runs none of it, so it measures any checkout. `tests/test_layout.py`
-holds the limits.
+enforces the limits.
 """
 
 from __future__ import annotations
@@ -31,43 +31,43 @@ class Module:
 
     @property
     def folder(self) -> str:
-        """The dotted name of the folder that holds it."""
+        """Return the dotted name of its folder."""
         return self.name if self.is_package else self.name.rpartition(".")[0]
 
     @property
     def is_package(self) -> bool:
-        """Whether it is an `__init__.py`."""
+        """Return whether it is an `__init__.py`."""
         return self.path.name == "__init__.py"
 
 
 @dataclass(frozen=True)
 class Structure:
-    """What was measured."""
+    """The measured modules and their imports."""
 
     modules: tuple[Module, ...]
     imports: dict[str, set[str]]
-    """Names of the modules that each module imports when it is loaded."""
+    """Names of the modules that each module imports at load time."""
     all_imports: dict[str, set[str]]
-    """The same with imports inside functions and for type checking."""
+    """The same, including imports inside functions and for type checking."""
 
     @property
     def lines(self) -> int:
-        """Lines of all files."""
+        """Return the lines of all files."""
         return sum(module.lines for module in self.modules)
 
     @property
     def files(self) -> list[Module]:
-        """All modules but package `__init__` files."""
+        """Return all modules except package `__init__` files."""
         return [module for module in self.modules if not module.is_package]
 
     @property
     def folders(self) -> Counter[str]:
-        """Modules in each folder."""
+        """Return the number of modules in each folder."""
         return Counter(module.folder for module in self.files)
 
     @property
     def lone(self) -> list[tuple[str, str]]:
-        """Modules with a single importer, which lies in another folder."""
+        """Return modules with a single importer that is in another folder."""
         importers = defaultdict(set)
         for name, found in self.all_imports.items():
             for other in found:
@@ -81,7 +81,7 @@ class Structure:
         ]
 
     def cycle(self) -> list[str]:
-        """Return modules that import each other when they are loaded; empty if there are none."""
+        """Return modules that import each other at load time; empty if there are none."""
         left = {name: set(found) for name, found in self.imports.items()}
         while ready := [name for name, found in left.items() if not found & left.keys()]:
             for name in ready:
@@ -89,7 +89,7 @@ class Structure:
         return sorted(left)
 
     def loose_signatures(self) -> list[str]:
-        """Return what another package uses and what takes, gives or holds a dict of anything."""
+        """Return names used by another package that take, return or hold a dict of anything."""
         used = self._used_elsewhere()
         return [
             f"{module.name}.{name}"
@@ -138,7 +138,7 @@ def _imports(module: Module, names: set[str], *, loading: bool) -> set[str]:
 
 
 def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield what runs when a module is loaded: nothing inside functions or for type checking."""
+    """Yield the statements that run at load time, not those in functions or for type checking."""
     for node in body:
         yield node
         if isinstance(node, ast.If) and ast.unparse(node.test) != "TYPE_CHECKING":
@@ -177,7 +177,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     source = Path(__file__).parents[1] / "src" / PACKAGE
     parser.add_argument("--source", type=Path, default=source)
-    parser.add_argument("--list", action="store_true", help="name the modules behind the counts")
+    parser.add_argument("--list", action="store_true", help="also list the modules")
     given = parser.parse_args()
     found = measure(given.source)
     sizes = sorted(module.lines for module in found.files)
@@ -185,9 +185,9 @@ def main() -> None:
     lone, loose = found.lone, found.loose_signatures()
     written = sum(module.path.read_text().count(each) for module in found.modules for each in LOOSE)
     rows = {
-        "modules, package __init__ files apart": len(found.files),
+        "modules, without package __init__ files": len(found.files),
         "folders": len(found.folders),
-        f"modules in the fullest folder ({folder})": most,
+        f"modules in the largest folder ({folder})": most,
         "lines": found.lines,
         "lines of a module, median": sizes[len(sizes) // 2],
         "lines of a module, 90th percentile": sizes[len(sizes) * 9 // 10],
@@ -195,8 +195,8 @@ def main() -> None:
         "modules with one importer, in another folder": len(lone),
         "  as a share": f"{100 * len(lone) / len(found.files):.1f}%",
         "modules in import cycles": len(found.cycle()),
-        "loose dicts written anywhere": written,
-        "loose dicts in what another package uses": len(loose),
+        "loose dicts in total": written,
+        "loose dicts in names used by another package": len(loose),
     }
     for name, value in rows.items():
         print(f"{name:<48}{value if isinstance(value, str) else f'{value:,}':>8}")

@@ -1,9 +1,9 @@
-"""Which files and functions of the package one command executes, and how deep the calls go.
+"""The files and functions of the package that one command executes, and its deepest call stack.
 
     python perf/trace.py [grade|run ...]
 
-The quickstart is written to a temporary folder and judged by the scripted engine; each command
-runs in a process of its own under `sys.setprofile`, with all its threads.
+The quickstart is written to a temporary folder and judged by the scripted engine. Each command runs
+in a separate process under `sys.setprofile`, with all its threads.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SCRIPTED = "judge: {engine: scripted, model: scripted}\n"
 
 
 def main() -> None:
-    """Print a row per command."""
+    """Print one row per command."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("verbs", nargs="*", default=["run --only grade", "run"])
     parser.add_argument("--traced", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
@@ -56,7 +56,7 @@ def quickstart(folder: Path) -> Path:
 
 
 def traced(args: list[str]) -> None:
-    """Run the command in this process and print what it executed as JSON."""
+    """Run the command in this process and print the executed functions as JSON."""
     from rocketeval.cli import main as entry
 
     package = str(Path(entry.__file__).parents[1])
@@ -73,7 +73,7 @@ def traced(args: list[str]) -> None:
         depth, above = 0, frame
         while above is not None:
             if above.f_code.co_name == "<module>" and above.f_code.co_filename.startswith(package):
-                return  # what runs while a module is imported is no part of the command
+                return  # Code that runs during an import is not part of the command.
             depth += above.f_code.co_filename.startswith(package)
             above = above.f_back  # type: ignore[assignment]
         functions.add((code.co_filename, code.co_qualname))

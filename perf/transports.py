@@ -1,11 +1,11 @@
-"""The same p_yes from every request form of a server, and what each costs.
+"""The p_yes of every request form of a server, and the cost of each form.
 
     python perf/transports.py --base-url http://127.0.0.1:8000/v1 --record transports
 
 Every form the server offers grades the same synthetic responses three times: one response after
 the other, the same again, and all in flight. The prefix cache is emptied before the last pass,
-which is the one that is timed. Serve the judge in fp32 to compare forms; in low precision a
-server's own answers differ from batch to batch by more than the forms do.
+which is timed. Serve the judge in fp32 to compare forms; in low precision a server's own answers
+differ from batch to batch by more than the forms do.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Passes:
-    """What one form gave."""
+    """The results of one form."""
 
     name: str
     alone: list[float | None]
@@ -56,28 +56,28 @@ class Passes:
 
 
 def main() -> None:
-    """Print the table; write it to perf/recorded if asked."""
+    """Print the table; write it to perf/recorded with --record."""
     args = parse_arguments()
     server = VLLMServer(args.base_url)
     tasks = list(make_workload(args.responses, args.items, args.prefix_tokens).tasks())
-    told, passes = asyncio.run(measure(server, tasks))
-    show([*heading(args, server.model, told), "", *table(passes), "", *notes()], args.record)
+    result, passes = asyncio.run(measure(server, tasks))
+    show([*heading(args, server.model, result), "", *table(passes), "", *notes()], args.record)
 
 
 async def measure(server: VLLMServer, tasks: Sequence[GradingTask]) -> tuple[Server, list[Passes]]:
     """Let every form the server offers grade the tasks."""
     http = HttpClient(server.base_url, key=None, concurrency=1, timeout=60, patience=60)
     try:
-        told = await inspect_server(http, server.model)
+        result = await inspect_server(http, server.model)
     finally:
         await http.aclose()
-    forms = sorted(OFFERED.get(told.kind, ("chat",)), key=lambda name: name != "chat_batch")
-    return told, [await graded(server, name, tasks) for name in forms]
+    forms = sorted(OFFERED.get(result.kind, ("chat",)), key=lambda name: name != "chat_batch")
+    return result, [await graded(server, name, tasks) for name in forms]
 
 
 async def graded(server: VLLMServer, name: str, tasks: Sequence[GradingTask]) -> Passes:
     """Grade the tasks three times by one form."""
-    # Every answer counts here, also one the product would not use for lack of mass.
+    # Every answer counts here, even one that RocketEval would reject for lack of mass.
     config = EngineConfig(
         model=server.model, base_url=server.base_url, transport=name, min_mass=0.0, max_width=1.0
     )
@@ -109,7 +109,7 @@ async def graded(server: VLLMServer, name: str, tasks: Sequence[GradingTask]) ->
 
 
 def gaps(ours: Sequence[float | None], theirs: Sequence[float | None]) -> list[float]:
-    """Return how far two passes lie apart, answer by answer."""
+    """Return the differences of two passes, answer by answer."""
     return [_gap(mine, yours) for mine, yours in zip(ours, theirs, strict=True)]
 
 
@@ -120,7 +120,7 @@ def _gap(mine: float | None, yours: float | None) -> float:
 
 
 def table(passes: Sequence[Passes]) -> list[str]:
-    """Return the table's lines, all forms against the first."""
+    """Return the table's lines, all forms compared with the first."""
     rows = []
     for one in passes:
         apart = gaps(one.alone, passes[0].alone)
@@ -138,19 +138,19 @@ def table(passes: Sequence[Passes]) -> list[str]:
     return render(COLUMNS, rows)
 
 
-def heading(args: argparse.Namespace, model: str, told: Server) -> list[str]:
-    """Say what was graded."""
+def heading(args: argparse.Namespace, model: str, result: Server) -> list[str]:
+    """Return the heading with the size of the study."""
     return [
         f"{args.responses} responses x {args.items} items, prefixes of about "
-        f"{args.prefix_tokens} tokens; {model} on {told}"
+        f"{args.prefix_tokens} tokens; {model} on {result}"
     ]
 
 
 def notes() -> list[str]:
-    """Say what the columns are."""
+    """Return the description of the columns."""
     return [
         "gap        |p_yes - p_yes of the first row|, over all items",
-        "repeated   largest difference when the same form asks the same again",
+        "repeated   largest difference when the same form is repeated",
         "in flight  largest difference between one response at a time and all at once",
         "requests, answers/s  all in flight, prefix cache empty at the start",
     ]

@@ -1,12 +1,11 @@
-"""Do the intervals cover what they say? A simulation in which the truth is known.
+"""Simulated coverage of the 95% intervals, where the true value is known.
 
     python studies/coverage.py [--repetitions 1000] [--workers 2] [--quick] [--record]
 
-Every row repeats one setting and counts how often a 95 % interval holds the truth: between 93 and
-97 % passes; `near` is outside by less than two Monte Carlo errors, `FAIL` by more. Beside it stands
-a naive interval, on the same data: the study is only worth something if it can fail. (Unpaired
-differences fail by covering too much, PPI++ as published for few labels only.) `--record` writes
-studies/recorded/coverage.txt.
+Every row repeats one setting and counts how often a 95% interval contains the true value: between
+93% and 97% passes; `near` is outside by less than two Monte Carlo errors, `FAIL` by more. A naive
+interval on the same data shows that the study can fail. (Unpaired differences fail by covering too
+much, PPI++ as published only with few labels.) `--record` writes studies/recorded/coverage.txt.
 
 scores        a candidate's strength + a query's ease + noise, through one of four shapes: `plain`,
               `skewed` (squeezed into 1 to 10, piling up high), `ties` (rounded to half points),
@@ -52,9 +51,9 @@ TIE_MARGIN = 0.1
 LOW, HIGH = 93.0, 97.0
 """Coverage in percent that passes."""
 POPULATION = 200_000
-"""Queries behind the truth."""
+"""Queries used to compute the true value."""
 RESAMPLES = 400
-"""Of the queries behind an interval; a run's default of 1000 moves its ends a little less."""
+"""Bootstrap resamples per interval; a run's default of 1000 moves its ends a little less."""
 Z = 1.959964
 
 
@@ -83,17 +82,17 @@ class Labels:
 
     @property
     def name(self) -> str:
-        known = f"{self.labelled} of {self.queries} labelled"
+        known = f"{self.labelled} of {self.queries} labeled"
         return f"{self.shape}, {known}, correlation {self.correlation:g}"
 
 
 @dataclass(frozen=True)
 class Hits:
-    """How often, in percent, one repetition's intervals held the truth."""
+    """Coverage of one repetition's intervals, in percent."""
 
     figure: str
     naive: str
-    """What the naive interval does."""
+    """Description of the naive interval."""
     ours: float
     """NaN when there was no interval."""
     theirs: float
@@ -129,7 +128,7 @@ def label_settings() -> Iterator[Labels]:
 
 
 def draw_scores(setting: Scores, queries: int, rng: np.random.Generator) -> Floats:
-    """Scores of so many queries; strengths are fixed, from half a point below the mean to above."""
+    """Draw scores; strengths are fixed, from half a point below the mean to half a point above."""
     strength = np.linspace(-0.5, 0.5, setting.candidates)
     ease = 1.2 * rng.normal(size=(queries, 1))
     scores = 6.0 + strength + ease + rng.normal(size=(queries, setting.candidates))
@@ -144,7 +143,7 @@ def draw_scores(setting: Scores, queries: int, rng: np.random.Generator) -> Floa
 
 @cache
 def score_truth(setting: Scores) -> tuple[Floats, Floats]:
-    """The candidates' true mean scores and ratings."""
+    """Return the candidates' true mean scores and ratings."""
     whole = Scores("plain", 0, setting.candidates) if setting.shape == "missing" else setting
     scores = draw_scores(whole, POPULATION, np.random.default_rng(12345))
     strengths = fit(win_totals(scores, TIE_MARGIN).sum(axis=0), pair_counts(scores))
@@ -152,7 +151,7 @@ def score_truth(setting: Scores) -> tuple[Floats, Floats]:
 
 
 def score_repetition(setting: Scores, seed: int) -> list[Hits]:
-    """One benchmark: means, paired differences and ratings, and what naive intervals say."""
+    """Simulate one benchmark: means, paired differences and ratings, with naive intervals."""
     true_means, true_ratings = score_truth(setting)
     scores = draw_scores(setting, setting.queries, generator(setting, seed))
     names = tuple(f"{column:03d}" for column in range(setting.candidates))
@@ -171,7 +170,7 @@ def score_repetition(setting: Scores, seed: int) -> list[Hits]:
     return [
         Hits(
             "mean score",
-            "8 items a query, as if independent",
+            "8 items per query, as if independent",
             share([rows[name].mean_score for name in names], true_means),
             percent(np.abs(means - true_means) <= Z * errors / math.sqrt(8.0)),
         ),
@@ -191,7 +190,7 @@ def score_repetition(setting: Scores, seed: int) -> list[Hits]:
 
 
 def independent_errors(scores: Floats) -> Floats:
-    """Standard errors of ratings if every comparison were a toss of its own."""
+    """Return standard errors of ratings as if every comparison were independent."""
     meetings = pair_counts(scores)
     strengths = fit(win_totals(scores, TIE_MARGIN).sum(axis=0), meetings)
     inverse = np.linalg.inv(information(strengths, meetings))
@@ -203,7 +202,7 @@ def independent_errors(scores: Floats) -> Floats:
 def draw_labels(
     setting: Labels, queries: int, rng: np.random.Generator, quality: float = 0.0
 ) -> tuple[Floats, Floats]:
-    """Labels and scores of one candidate on so many queries."""
+    """Draw labels and scores of one candidate."""
     z = rng.normal(size=queries)
     noise = rng.normal(size=queries)
     seen = setting.correlation * z + math.sqrt(1.0 - setting.correlation**2) * noise
@@ -217,7 +216,7 @@ def draw_labels(
 
 
 def draw_target(setting: Labels, queries: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """Labels and scores of the target: a candidate's, or a better one's less another's."""
+    """Draw labels and scores of the target: one candidate, or the difference of two."""
     labels, scores = draw_labels(setting, queries, rng)
     if setting.target == "difference":
         others, other_scores = draw_labels(setting, queries, rng, quality=-0.7)
@@ -227,12 +226,12 @@ def draw_target(setting: Labels, queries: int, rng: np.random.Generator) -> tupl
 
 @cache
 def label_truth(setting: Labels) -> float:
-    """The true mean of the target."""
+    """Return the true mean of the target."""
     return float(draw_target(setting, 10 * POPULATION, np.random.default_rng(54321))[0].mean())
 
 
 def label_repetition(setting: Labels, seed: int) -> list[Hits]:
-    """One run with a few labels: our interval, labels alone, and what naive intervals say."""
+    """Simulate one run with a few labels: our interval, labels only, and naive intervals."""
     truth, rng = label_truth(setting), generator(setting, seed)
     labels, scores = draw_target(setting, setting.queries, rng)
     sample = pick_labels(setting, labels, scores, seed)
@@ -247,8 +246,8 @@ def label_repetition(setting: Labels, seed: int) -> list[Hits]:
             share([published(labels[known], scores[known], scores[~known])], np.array([truth])),
         ),
         Hits(
-            f"{setting.target}, labels alone",
-            "scores taken for labels",
+            f"{setting.target}, labels only",
+            "scores used as labels",
             share([found.labels_only], np.array([truth])),
             percent(np.array([abs(scores.mean() - truth) <= judged])),
         ),
@@ -256,7 +255,7 @@ def label_repetition(setting: Labels, seed: int) -> list[Hits]:
 
 
 def published(labels: Floats, scores: Floats, others: Floats) -> Interval:
-    """PPI++ for many labels: the tuned weight taken as known, and the normal distribution."""
+    """Return PPI++ for many labels: the tuned weight assumed known, and the normal distribution."""
     more = 1.0 + len(labels) / len(others)
     spread = float(np.concatenate([scores, others]).var())
     shared = float(((labels - labels.mean()) * (scores - scores.mean())).mean())
@@ -285,12 +284,12 @@ def pick_labels(setting: Labels, labels: Floats, scores: Floats, seed: int) -> L
 
 
 def generator(setting: Scores | Labels, seed: int) -> np.random.Generator:
-    """Draws of its own for every setting and repetition."""
+    """Return a random generator per setting and repetition; the seed depends on field names."""
     return np.random.default_rng([zlib.crc32(repr(setting).encode()), seed])
 
 
 def share(intervals: list[Interval], truths: Floats) -> float:
-    """The share in percent that hold their truth; NaN when one is unknown."""
+    """Return the percentage of intervals that contain their true value; NaN if one is unknown."""
     if any(math.isnan(interval.low) for interval in intervals):
         return math.nan
     pairs = zip(intervals, truths.tolist(), strict=True)
@@ -298,12 +297,12 @@ def share(intervals: list[Interval], truths: Floats) -> float:
 
 
 def percent(hits: NDArray[np.bool_]) -> float:
-    """The share in percent."""
+    """Return the share in percent."""
     return 100.0 * float(hits.mean())
 
 
 def repeat(setting: Scores | Labels, seeds: range) -> list[list[Hits]]:
-    """Every repetition of one setting."""
+    """Run every repetition of one setting."""
     once: Callable[..., list[Hits]] = (
         score_repetition if isinstance(setting, Scores) else label_repetition
     )
@@ -311,23 +310,23 @@ def repeat(setting: Scores | Labels, seeds: range) -> list[list[Hits]]:
 
 
 def lines(setting: Scores | Labels, repetitions: list[list[Hits]]) -> Iterator[str]:
-    """One line a figure."""
+    """Yield one line per figure."""
     for hits in zip(*repetitions, strict=True):
         ours, theirs = (
             np.array([getattr(hit, which) for hit in hits]) for which in ("ours", "theirs")
         )
         unknown = int(np.isnan(ours).sum())
-        told, verdict = coverage(ours[~np.isnan(ours)])
+        covered, verdict = coverage(ours[~np.isnan(ours)])
         naive, naive_verdict = coverage(theirs)
         without = f", {unknown} without interval" if unknown else ""
         yield (
-            f"{hits[0].figure:38}{setting.name:52}{told:>12}  {verdict:6}"
+            f"{hits[0].figure:38}{setting.name:52}{covered:>12}  {verdict:6}"
             f"{naive:>12}  {naive_verdict:6}{hits[0].naive}{without}"
         )
 
 
 def coverage(shares: Floats) -> tuple[str, str]:
-    """Coverage with its Monte Carlo error, and whether it passes."""
+    """Return the coverage with its Monte Carlo error, and whether it passes."""
     value = float(shares.mean())
     error = float(shares.std(ddof=1)) / math.sqrt(len(shares))
     outside = max(LOW - value, value - HIGH)
@@ -339,14 +338,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repetitions", type=int, default=1000)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--quick", action="store_true", help="40 repetitions: shows that it runs")
+    parser.add_argument("--quick", action="store_true", help="40 repetitions, as a smoke test")
     parser.add_argument("--record", action="store_true", help=f"also write {RECORDED.name}")
     args = parser.parse_args()
     times = 40 if args.quick else args.repetitions
     head = (
-        f"Coverage of 95 % intervals in percent, {times} repetitions, rocketeval {__version__}; "
+        f"Coverage of 95% intervals in percent, {times} repetitions, rocketeval {__version__}; "
         f"pass: {LOW:.0f} to {HIGH:.0f}\n"
-        f"{'figure':38}{'setting':52}{'ours':>12}        {'naive':>12}        what the naive does"
+        f"{'figure':38}{'setting':52}{'ours':>12}        {'naive':>12}        naive interval"
     )
     print(head)
     printed = [head]

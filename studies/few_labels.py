@@ -1,11 +1,11 @@
-"""What do intervals for the mean of few, skewed, discrete labels cover, and how wide are they?
+"""Coverage and width of intervals for the mean of few, skewed, discrete labels.
 
     python studies/few_labels.py [--repetitions 4000] [--record]
 
 Three intervals on the same draws: Student's t; Hall's transformation for skewness, as `rocketeval
-labels estimate` used until it was bounded; and the one in use now (Student's t whose longer tail
-reaches out as Hall's says, at most by half). `low` and `high` are the shares of intervals that
-lie above and below the truth. `width` is the mean width over that of Student's, `p99` the width
+labels estimate` used until it was bounded; and the current one (Student's t whose longer tail is
+extended as Hall's says, at most by half). `low` and `high` are the shares of intervals that lie
+above and below the true value. `width` is the mean width relative to Student's, `p99` the width
 that one in a hundred exceeds. Samples without any variation have no interval and are left out;
 their share is `none`. Each figure has a Monte Carlo error of at most 0.8 points at 4000
 repetitions. `--record` writes studies/recorded/few_labels.txt.
@@ -45,14 +45,14 @@ MANY = 2_000_000
 
 @dataclass(frozen=True)
 class Population:
-    """Where labels come from."""
+    """A distribution of labels."""
 
     name: str
     draw: Callable[[np.random.Generator, int], Floats]
 
     @property
     def truth(self) -> float:
-        """The mean label."""
+        """Return the mean label."""
         return float(self.draw(np.random.default_rng(54321), MANY).mean())
 
 
@@ -63,7 +63,7 @@ def listed(name: str, shares: dict[float, float]) -> Population:
 
 
 def on_scale(z: Floats, quality: float = 0.0) -> Floats:
-    """Labels from 1 to 10 that pile up at the top (skewness -1.2)."""
+    """Return labels from 1 to 10 that pile up at the top (skewness -1.2)."""
     return np.clip(np.round(8.8 + 2.6 * z - 0.5 * z * z + quality), 1.0, 10.0)
 
 
@@ -87,13 +87,13 @@ POPULATIONS = (
 
 
 def student(fit: Fit, level: float) -> Interval:
-    """Student's t interval."""
+    """Return Student's t interval."""
     half = half_width(fit, level)
     return Interval(fit.value, fit.value - half, fit.value + half)
 
 
 def hall(fit: Fit, level: float) -> Interval:
-    """Hall's transformation with Student's quantiles, unbounded."""
+    """Return Hall's transformation with Student's quantiles, unbounded."""
     error = math.sqrt(fit.variance)
     quantile, skewness = half_width(fit, level) / error, fit.third_moment / error**3
 
@@ -120,7 +120,7 @@ def sample(population: Population, labelled: int, rng: np.random.Generator) -> L
 
 
 def fits(population: Population, labelled: int, times: int) -> Iterator[tuple[Fit, Fit]]:
-    """Yield the fit of labels alone, and with scores, for each repetition whose labels vary."""
+    """Yield the fits of labels only and with scores, for each repetition whose labels vary."""
     seed = zlib.crc32(f"{population.name} {labelled}".encode())
     for repetition in range(times):
         drawn = sample(population, labelled, np.random.default_rng([seed, repetition]))
@@ -130,7 +130,7 @@ def fits(population: Population, labelled: int, times: int) -> Iterator[tuple[Fi
 
 
 def figures(fitted: Sequence[Fit], truth: float) -> Iterator[str]:
-    """Yield what each method covers, and its width."""
+    """Yield the coverage and width of each method."""
     widths = np.array([2.0 * half_width(fit, LEVEL) for fit in fitted])
     for method in METHODS.values():
         found = [method(fit, LEVEL) for fit in fitted]
@@ -156,14 +156,14 @@ def lines(times: int) -> Iterator[str]:
             both = list(fits(population, labelled, times))
             none = 100.0 * (1.0 - len(both) / times)
             for name, fitted in zip(
-                ("labels alone", "with scores"), zip(*both, strict=True), strict=True
+                ("labels only", "with scores"), zip(*both, strict=True), strict=True
             ):
-                told = "".join(f" | {part}" for part in figures(fitted, truth))
-                yield f"{population.name:30}{name:14}{labelled:4}{none:6.1f}{told}"
+                result = "".join(f" | {part}" for part in figures(fitted, truth))
+                yield f"{population.name:30}{name:14}{labelled:4}{none:6.1f}{result}"
 
 
 def main() -> None:
-    """Print the table, and write it where asked to."""
+    """Print the table, and write it with --record."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repetitions", type=int, default=4000)
     parser.add_argument("--record", action="store_true", help=f"also write {RECORDED.name}")

@@ -1,16 +1,15 @@
-"""Scorers on recorded judge probabilities, held against human ratings.
+"""Scorers on recorded judge probabilities, compared with human ratings.
 
     python studies/stage3_recorded.py [--data FOLDER] [--quick] [--record]
 
-FOLDER holds llm_rubric, hanna and hellobench; a dataset that is not there is skipped, and said to
-be. Every score is out of fold: made by a fit that did not see the label it is held against.
-Correlations are taken within folds and averaged, errors over all.
-Intervals: 95 %, resampling dialogues or prompts with all their responses; the fits are kept, so
-what another draw of the training labels would change is not in them. A star marks a difference
-whose interval excludes zero. Many differences are looked at: about one in twenty would be starred
-by luck alone.
+FOLDER holds llm_rubric, hanna and hellobench; a missing dataset is skipped with a message. Every
+score is out-of-fold: its fit did not see the label it is compared with. Correlations are computed
+within folds and averaged, errors over all responses. Intervals are 95% intervals that resample
+dialogues or prompts with all their responses. The fits are kept, so the intervals do not cover
+another draw of the training labels. A star marks a difference whose interval excludes zero. The
+study makes many comparisons: about one in twenty would be starred by chance.
 
---quick takes fewer trees, resamples and stories; --record keeps the output in studies/recorded.
+--quick uses fewer trees, resamples and stories; --record writes the output to studies/recorded.
 """
 
 from __future__ import annotations
@@ -35,29 +34,29 @@ DATA = HERE.parents[1] / "shared" / "data"
 FOLDS = 5
 
 CLOSING = """\
-What this shows: how much a supervised scorer adds to the mean of the same recorded answers, when \
-it may learn from some of the labels and is asked about others.
-What it does not show: anything about checklists written for each query, or about RocketEval's own \
-judge and prompts: these items are fixed rubrics, rated by other judges on scales of four or five \
-steps. HelloBench holds no human scores, so it says nothing about agreement with people. \
+What this shows: how much a supervised scorer adds to the mean of the same recorded answers, if \
+it learns from some of the labels and is tested on others.
+What it does not show: anything about checklists per query, or about RocketEval's own judge and \
+prompts. These items are fixed rubrics, rated by other judges on scales of four or five steps. \
+HelloBench holds no human scores, so it says nothing about agreement with people. \
 The forests of the pooled designs learn from far more labels than a query usually has; the \
-designs by prompt, with eight or nine labels each, are nearer to that."""
+designs by prompt, with eight or nine labels each, are closer to that."""
 
 
 class Page:
-    """What is printed, line by line, and kept."""
+    """The printed output, kept for the record."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.facts: dict[str, Any] = {}
 
     def say(self, *lines: str) -> None:
-        """Print lines at once, and remember them."""
+        """Print lines at once, and keep them."""
         print("\n".join(lines), flush=True)
         self.lines += lines
 
     def record(self) -> None:
-        """Write what was said to studies/recorded."""
+        """Write the output to studies/recorded."""
         folder = HERE / "recorded"
         folder.mkdir(exist_ok=True)
         text = "\n".join(self.lines) + "\n"
@@ -70,7 +69,7 @@ Study = Callable[[Path, Effort, bool, Page], list[Comparison]]
 
 
 def study_llm_rubric(folder: Path, effort: Effort, quick: bool, page: Page) -> list[Comparison]:
-    """Compare on dialogues; the source's own baseline must come out as printed there."""
+    """Compare on dialogues; the source's own baseline must match its published figures."""
     found = []
     for design in llm_rubric.load(folder, FOLDS, effort.seed):
         baseline = {"Q0 alone": llm_rubric.expected_q0(design)}
@@ -84,13 +83,13 @@ def study_llm_rubric(folder: Path, effort: Effort, quick: bool, page: Page) -> l
 
 
 def check_anchor(design: Design, scores: Floats) -> str:
-    """Return a line that says the source's baseline was reproduced; exit if it was not."""
+    """Return a line saying that the source's baseline was reproduced; exit if it was not."""
     whole = replace(design, folds=np.zeros_like(design.folds))
     ours = {title: figure(whole, scores, whole.scored) for title, figure in STORY_FIGURES.items()}
-    told = ", ".join(f"{title} {ours[title]:.6f}" for title in llm_rubric.ANCHOR)
+    result = ", ".join(f"{title} {ours[title]:.6f}" for title in llm_rubric.ANCHOR)
     if any(abs(ours[title] - value) > 1e-6 for title, value in llm_rubric.ANCHOR.items()):
-        sys.exit(f"FAILED: expected Q0 gives {told}; the source prints {llm_rubric.ANCHOR}")
-    return f"Check: expected Q0 on the real dialogues gives what the source prints: {told}"
+        sys.exit(f"FAILED: expected Q0 gives {result}; the source prints {llm_rubric.ANCHOR}")
+    return f"Check: expected Q0 on the real dialogues matches what the source prints: {result}"
 
 
 def study_hanna(folder: Path, effort: Effort, quick: bool, page: Page) -> list[Comparison]:
@@ -105,9 +104,9 @@ def study_hanna(folder: Path, effort: Effort, quick: bool, page: Page) -> list[C
 
 
 def study_hellobench(folder: Path, effort: Effort, quick: bool, page: Page) -> list[Comparison]:
-    """Compare plain and weighted means; the distillation is no evidence about people."""
+    """Compare plain and weighted means; the distillation is not evidence about people."""
     rows, left_out = hellobench.load(folder)
-    page.say(f"{len(rows)} responses; {left_out} more have no category, so no weights", "")
+    page.say(f"{len(rows)} responses; {left_out} more have no category and no weights", "")
     agreement = hellobench.agreement(rows, effort.resamples, effort.seed)
     page.facts["hellobench agreement"] = agreement
     cells = [
@@ -153,14 +152,14 @@ def main() -> None:
 
 
 def heading(effort: Effort, quick: bool) -> Iterable[str]:
-    """Return what was computed."""
-    yield f"{effort.trees} trees a forest, {effort.resamples} resamples, {FOLDS} folds"
+    """Return the settings of the study."""
+    yield f"{effort.trees} trees per forest, {effort.resamples} resamples, {FOLDS} folds"
     if quick:
-        yield "QUICK: a check of the script; the figures are too rough to be quoted"
+        yield "QUICK: a check of the script; do not quote these figures"
 
 
 def conclusion(comparisons: list[Comparison]) -> Iterable[str]:
-    """Return how often each method was better than the mean, and what that is worth."""
+    """Return how often each method was better than the mean, with a caveat."""
     yield "== together"
     if comparisons:
         yield f"Number of the {len(comparisons)} designs with human labels, by paired interval."

@@ -1,4 +1,4 @@
-"""The recorded MT-Bench judgments and votes, where they are at hand."""
+"""Fixtures with the recorded MT-Bench judgments and votes, if available."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ JUDGMENTS = "judgments_qwen2.5-coder-1.5b_turn1.jsonl.gz"
 
 @pytest.fixture(scope="session", autouse=True)
 def unsynced() -> Iterator[None]:
-    """Nobody pulls a plug here: wait for no disk, in this process. Commands of their own do."""
+    """Skip fsync in this process: no test simulates a power cut. Subprocesses still sync."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _: None)
         yield
 
 
 def shared_data() -> Path:
-    """Where recorded data lies: `ROCKETEVAL_SHARED_DATA`, or next to the repository."""
+    """Return the folder of recorded data: `ROCKETEVAL_SHARED_DATA`, or next to the repository."""
     named = os.environ.get("ROCKETEVAL_SHARED_DATA")
     return Path(named) if named else Path(__file__).parents[2] / "shared" / "data"
 
 
 def read_rows(name: str, folder: str = "mt_bench") -> list[dict[str, Any]]:
-    """The rows of one file, mostly of MT-Bench; skips the test when it is absent."""
+    """Return the rows of one file, by default of MT-Bench; skip the test if it is absent."""
     path = shared_data() / folder / name
     if not path.exists():
         pytest.skip(f"recorded data is absent ({folder}/{name}); set ROCKETEVAL_SHARED_DATA")
@@ -40,7 +40,7 @@ def read_rows(name: str, folder: str = "mt_bench") -> list[dict[str, Any]]:
 
 
 def read_votes(name: str) -> list[Vote]:
-    """The votes of one MT-Bench file on first turns; verdicts that depend on the order are ties."""
+    """Return the first-turn votes of an MT-Bench file; order-dependent verdicts are ties."""
     winners: dict[str, Any] = {"model_a": "a", "model_b": "b"}
     winners |= {"tie": "tie", "tie (inconsistent)": "tie"}
     return [
@@ -58,31 +58,31 @@ def read_votes(name: str) -> list[Vote]:
 
 @pytest.fixture(scope="session")
 def mt_bench_votes() -> list[Vote]:
-    """Human votes on first turns."""
+    """Return human votes on first turns."""
     return read_votes("human_votes.jsonl.gz")
 
 
 @pytest.fixture(scope="session")
 def mt_bench_verdicts() -> list[Vote]:
-    """GPT-4's verdicts on the same pairs, first turns."""
+    """Return GPT-4's verdicts on the same pairs, first turns."""
     return read_votes("gpt4_pair_votes.jsonl.gz")
 
 
 @pytest.fixture(scope="session")
 def pandalm_pairs() -> list[dict[str, Any]]:
-    """PandaLM's test set: pairs with the verdicts of three annotators."""
+    """Return PandaLM's test set: pairs with the verdicts of three annotators."""
     return read_rows("testset_v1.jsonl.gz", "pandalm")
 
 
 @pytest.fixture(scope="session")
 def mt_bench_judgments() -> list[dict[str, Any]]:
-    """A 1.5B judge's recorded probabilities for the six voted candidates, first turns."""
+    """Return a 1.5B judge's recorded first-turn probabilities for the six candidates with votes."""
     return read_rows(JUDGMENTS)
 
 
 @pytest.fixture(scope="session")
 def mt_bench_lengths() -> dict[tuple[str, str], float]:
-    """Characters of every official first-turn response, by (query id, candidate)."""
+    """Return the characters of every official first-turn response, by (query id, candidate)."""
     return {
         (f"{row['question_id']}-1", row["model"]): float(len(row["turns"][0]))
         for row in read_rows("answers_official32.jsonl.gz")

@@ -1,4 +1,4 @@
-// Bundles the page into src/rocketeval/report/page; with --check, says whether it is up to date.
+// Bundles the page into src/rocketeval/report/page; with --check, fails if the bundle is stale.
 
 import { build } from "esbuild";
 import { createHash } from "node:crypto";
@@ -28,21 +28,21 @@ async function bundle() {
     "app.js": inlineable(script.outputFiles[0].text),
     "app.css": style.outputFiles[0].text,
     "style-hashes.json": JSON.stringify([digest(chartStyle())]) + "\n",
-    "THIRD_PARTY.txt": licences(Object.keys(script.metafile.inputs)),
+    "THIRD_PARTY.txt": licenses(Object.keys(script.metafile.inputs)),
   };
 }
 
-// The page holds the script inside a script element, which such a word would end.
+// The script is inlined into a script element, which these strings would end.
 function inlineable(text) {
-  if (/<\/script|<!--/i.test(text)) throw new Error("the bundle holds the end of a script element");
+  if (/<\/script|<!--/i.test(text)) throw new Error("the bundle contains the end of a script element");
   return text;
 }
 
-// The chart library puts one style element into every chart; the page's policy allows just that.
+// The chart library adds one style element to every chart; the security policy allows only that one.
 function chartStyle() {
   const source = readFileSync(join(here, "node_modules/@observablehq/plot/src/plot.js"), "utf8");
   const found = /append\("style"\)\.text\(\s*`([^`]*)`/.exec(source);
-  if (!found) throw new Error("the chart library no longer adds the style element it used to add");
+  if (!found) throw new Error("the chart library's style element has changed");
   return found[1].replaceAll("${className}", "plot");
 }
 
@@ -50,17 +50,17 @@ function digest(text) {
   return "sha256-" + createHash("sha256").update(text).digest("base64");
 }
 
-function licences(inputs) {
+function licenses(inputs) {
   const names = inputs.map((path) => /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(path)?.[1]);
   const packages = [...new Set(names.filter(Boolean))].sort();
-  return packages.map(licence).join("\n");
+  return packages.map(licenseOf).join("\n");
 }
 
-function licence(name) {
+function licenseOf(name) {
   const folder = join(here, "node_modules", name);
   const { version, license } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
   const file = readdirSync(folder).find((entry) => /^licen[cs]e/i.test(entry));
-  if (!file) throw new Error(`${name} has no licence file`);
+  if (!file) throw new Error(`${name} has no license file`);
   const text = readFileSync(join(folder, file), "utf8").trim();
   return `${"=".repeat(80)}\n${name} ${version} (${license})\n\n${text}\n`;
 }

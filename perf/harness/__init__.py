@@ -1,1 +1,1 @@
-"""What the performance scripts share: one workload, the ways to grade it, one table."""
+"""Shared parts of the performance scripts: one workload, the ways to grade it, one table."""

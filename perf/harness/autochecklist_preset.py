@@ -1,8 +1,8 @@
 """AutoChecklist's `rocketeval` preset: its scorer, its prompt, our checklists and responses.
 
 Its pipeline scores responses one after the other and a checklist's items one after the other; it
-has no batching of its own for this preset. Its readout lets the judge write up to 512 tokens and
-reads the first one's top 5. Run by `harness.child` in an interpreter that has `autochecklist`.
+does not batch for this preset. Its readout lets the judge write up to 512 tokens and reads the
+first one's top 5. Run by `harness.child` in an interpreter that has `autochecklist`.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Preset:
 
 
 def _counting_client(base_url: str) -> Any:
-    """Return its own HTTP client, counting what a score hides: tokens, and answers without p."""
+    """Return its own HTTP client, which also counts tokens and answers without a probability."""
     from autochecklist.providers.http_client import LLMHTTPClient
 
     class CountingClient(LLMHTTPClient):

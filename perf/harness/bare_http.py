@@ -1,6 +1,6 @@
-"""The minimal client: an aiohttp and orjson loop over prompts in the ideal order, nothing else.
+"""A minimal client: an aiohttp and orjson loop over prompts in the ideal order.
 
-No retries, no ledger, no statuses: the least that gets a probability for every item.
+No retries, no ledger, no statuses: the minimum that gets a probability for every item.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ Listed = Sequence[tuple[str, float]]
 
 @dataclass(frozen=True)
 class Labels:
-    """The judge's tokens that mean yes and no, as a reply names them."""
+    """The judge's tokens that mean yes and no, as they appear in a reply."""
 
     yes: frozenset[str]
     no: frozenset[str]
     settings: dict[str, Any]
-    """What a request asks for."""
+    """Fields of the request body."""
 
     @classmethod
     def exact(cls, server: VLLMServer, yes: Sequence[str], no: Sequence[str]) -> Labels:
@@ -49,19 +49,19 @@ class Labels:
 
 @dataclass(frozen=True)
 class Form:
-    """A way to ask for the items of a response."""
+    """One request form for the items of a response."""
 
     path: str
     prompt: Callable[[Sequence[str]], dict[str, Any]]
-    """From the prompts of one request to its part of the body."""
+    """Maps the prompts of one request to its part of the body."""
     listed: Callable[[dict[str, Any]], Listed]
-    """From a choice to its `(token, logprob)` pairs."""
+    """Maps a choice to its `(token, logprob)` pairs."""
     several: bool
     """Whether one request takes all items of a response."""
 
 
 def chat_item() -> Form:
-    """One chat request per item."""
+    """Return the form with one chat request per item."""
     return Form(
         "/chat/completions",
         lambda prompts: {"messages": _user(prompts[0]), "logprobs": True},
@@ -71,7 +71,7 @@ def chat_item() -> Form:
 
 
 def chat_batch() -> Form:
-    """One batch chat request per response."""
+    """Return the form with one batch chat request per response."""
     return Form(
         "/chat/completions/batch",
         lambda prompts: {"messages": [_user(prompt) for prompt in prompts], "logprobs": True},
@@ -81,7 +81,7 @@ def chat_batch() -> Form:
 
 
 def completions(before: str, after: str) -> Form:
-    """One text completion per response, a list of prompts with the chat template around each."""
+    """Return the form with one text completion per response: a list of templated prompts."""
     return Form(
         "/completions",
         lambda prompts: {
@@ -95,7 +95,7 @@ def completions(before: str, after: str) -> Form:
 
 
 class BareHttp:
-    """Sends one request after the other, `in_flight` at once, and reads p_yes from every reply."""
+    """A client with `in_flight` requests at once that reads p_yes from every reply."""
 
     def __init__(
         self,
@@ -159,11 +159,11 @@ class BareHttp:
                 content = await reply.read()
                 if reply.status != 200:
                     raise RuntimeError(f"HTTP {reply.status}: {content[:300]!r}")
-            told = orjson.loads(content)
+            result = orjson.loads(content)
             found[place] = [
-                self._labels.share(self._form.listed(choice)) for choice in told["choices"]
+                self._labels.share(self._form.listed(choice)) for choice in result["choices"]
             ]
-            measured.prompt_tokens += told["usage"]["prompt_tokens"]
+            measured.prompt_tokens += result["usage"]["prompt_tokens"]
 
 
 def _chat_listed(choice: dict[str, Any]) -> Listed:
@@ -176,7 +176,7 @@ def _user(prompt: str) -> list[dict[str, str]]:
 
 
 def _single(server: VLLMServer, texts: Sequence[str]) -> list[int]:
-    encoded = [server.tokenise(text) for text in texts]
+    encoded = [server.tokenize(text) for text in texts]
     return sorted({tokens[0] for tokens in encoded if len(tokens) == 1})
 
 

@@ -1,7 +1,7 @@
 """The bare engine in-process: `vllm.LLM.generate` on token prompts, in the ideal order.
 
-Run by `harness.child` in an interpreter that has vLLM. Prompts are tokenised before the clock
-starts: nothing is left but the engine.
+Run by `harness.child` in an interpreter that has vLLM. Prompts are tokenized before the clock
+starts, so only the engine is timed.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ class BareVLLM:
     def close(self) -> None:
         """Do nothing: the engine ends with the process."""
 
-    def _p_yes(self, told: dict[int, Any]) -> float | None:
-        yes = [told[token].logprob for token in self._yes if token in told]
-        no = [told[token].logprob for token in self._no if token in told]
+    def _p_yes(self, result: dict[int, Any]) -> float | None:
+        yes = [result[token].logprob for token in self._yes if token in result]
+        no = [result[token].logprob for token in self._no if token in result]
         return share(yes, no)
 
 
@@ -64,7 +64,7 @@ def single_tokens(tokenizer: Any, texts: list[str]) -> list[int]:
 
 
 def make_llm(settings: dict[str, Any]) -> Any:
-    """Return vLLM with the settings the HTTP server gets."""
+    """Return vLLM with the settings of the HTTP server."""
     from vllm import LLM
 
     return LLM(
@@ -78,7 +78,7 @@ def make_llm(settings: dict[str, Any]) -> Any:
 
 
 def prepare(settings: dict[str, Any]) -> tuple[BareVLLM, dict[str, Any]]:
-    """Load the engine and tokenise the workload."""
+    """Load the engine and tokenize the workload."""
     import vllm
 
     workload = settings["workload"]

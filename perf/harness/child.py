@@ -1,7 +1,7 @@
-"""A method in a process, and perhaps an interpreter, of its own: driven by lines of JSON.
+"""A method in a separate process and possibly another interpreter, driven by lines of JSON.
 
 It prepares once, then runs or resets on command and is idle in between, so that rounds of several
-methods can alternate. What its libraries print goes to a log file.
+methods can alternate. The output of its libraries goes to a log file.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ END_SECONDS = 60.0
 
 
 class ChildFailed(RuntimeError):
-    """A method's process failed; the message says where its log is."""
+    """Raised if a method's process fails; the message names its log."""
 
 
 class Child:
-    """A method that runs elsewhere; `facts` is what it said about itself once prepared."""
+    """A method in another process; `facts` is its description of itself once prepared."""
 
     def __init__(
         self,
@@ -49,19 +49,19 @@ class Child:
         self.facts = self._ask({"do": "prepare", **settings})
 
     def run(self) -> Measured:
-        """Grade the whole workload once, over there."""
+        """Grade the whole workload once in the child process."""
         return Measured(**self._ask({"do": "run"}))
 
     def reset(self) -> None:
-        """Empty the prefix cache of the engine over there."""
+        """Empty the prefix cache of the child's engine."""
         self._ask({"do": "reset"})
 
-    def ask(self, wish: str, **settings: Any) -> dict[str, Any]:
-        """Return what it answers to a wish of its own kind."""
-        return self._ask({"do": wish, **settings})
+    def ask(self, command: str, **settings: Any) -> dict[str, Any]:
+        """Send a method-specific command and return its answer."""
+        return self._ask({"do": command, **settings})
 
     def close(self) -> None:
-        """Let it end by itself, so that what it started ends with it; end it if it does not."""
+        """Let it end by itself, so that its own processes end too; kill it if it does not."""
         if self._process.stdin is not None:
             self._process.stdin.close()
         try:
@@ -70,11 +70,11 @@ class Child:
             self._process.terminate()
             self._process.wait(END_SECONDS)
 
-    def _ask(self, wish: Mapping[str, Any]) -> dict[str, Any]:
+    def _ask(self, command: Mapping[str, Any]) -> dict[str, Any]:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         try:
-            self._process.stdin.write(json.dumps(wish).encode() + b"\n")
+            self._process.stdin.write(json.dumps(command).encode() + b"\n")
             self._process.stdin.flush()
             answer = self._process.stdout.readline()
         except BrokenPipeError:
@@ -91,19 +91,19 @@ Prepare = Callable[[dict[str, Any]], tuple[Method, dict[str, Any]]]
 
 
 def serve(prepare: Prepare) -> None:
-    """Answer the wishes on standard input until it closes: the child's side."""
+    """Answer the commands on standard input until it closes (the child's side)."""
     answers = os.fdopen(os.dup(1), "w", buffering=1)
-    # Libraries print to standard output as they like: only answers may go to the parent.
+    # Libraries print to standard output; only answers may go to the parent.
     os.dup2(2, 1)
     method: Method | None = None
     try:
         for line in sys.stdin:
-            wish = json.loads(line)
+            command = json.loads(line)
             try:
-                if wish["do"] == "prepare":
-                    method, facts = prepare(wish)
+                if command["do"] == "prepare":
+                    method, facts = prepare(command)
                 else:
-                    facts = _obey(method, wish)
+                    facts = _execute(method, command)
             except Exception as error:
                 answers.write(json.dumps({"error": f"{type(error).__name__}: {error}"}) + "\n")
                 raise
@@ -113,8 +113,8 @@ def serve(prepare: Prepare) -> None:
             method.close()
 
 
-def _obey(method: Method | None, wish: dict[str, Any]) -> dict[str, Any]:
+def _execute(method: Method | None, command: dict[str, Any]) -> dict[str, Any]:
     assert method is not None
-    name = wish.pop("do")
-    found = getattr(method, name)(**wish)
+    name = command.pop("do")
+    found = getattr(method, name)(**command)
     return asdict(found) if isinstance(found, Measured) else dict(found or {})

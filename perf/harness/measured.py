@@ -1,4 +1,4 @@
-"""What one pass of one method over the workload gave, and how a method is driven."""
+"""The result of one pass of a method over the workload, and the interface of a method."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ class Measured:
     """One pass over the workload."""
 
     p_yes: list[float | None]
-    """One per answer, in workload order; None where the method got no probability."""
+    """One per answer, in workload order; None if the method got no probability."""
     prompt_tokens: int = 0
-    """As the engine counts them, cached ones included."""
+    """As counted by the engine, including cached ones."""
     seconds: float = 0.0
     cpu_seconds: float = 0.0
-    """CPU time of the client's process alone."""
+    """CPU time of the client's process only."""
 
 
 class Method(Protocol):
@@ -45,7 +45,7 @@ class Stopwatch:
 
 @contextmanager
 def timed() -> Iterator[Stopwatch]:
-    """Time the block; the figures are there when it ends."""
+    """Time the block; the figures are available when it ends."""
     watch = Stopwatch()
     wall, cpu = time.perf_counter(), time.process_time()
     yield watch
@@ -54,7 +54,7 @@ def timed() -> Iterator[Stopwatch]:
 
 
 def share(yes: Sequence[float], no: Sequence[float]) -> float | None:
-    """Return `p(yes) / (p(yes) + p(no))` from log-probabilities; None where a side is missing."""
+    """Return `p(yes) / (p(yes) + p(no))` from log-probabilities; None if a side is missing."""
     if not yes or not no:
         return None
     p_yes = math.fsum(map(math.exp, yes))

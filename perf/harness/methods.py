@@ -1,4 +1,4 @@
-"""The ways to grade the workload that perf/engine_ratio.py compares, by their short names."""
+"""The methods that perf/engine_ratio.py compares, by their short names."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ class Setup:
     items: int
     prefix_tokens: int
     items_in_flight: int
-    """Requests in flight where the bare loop sends one item a request."""
+    """Requests in flight if the bare loop sends one item per request."""
     responses_in_flight: int
-    """Requests in flight where it sends one response a request."""
+    """Requests in flight if it sends one response per request."""
     autochecklist_responses: int
 
     @property
     def workload(self) -> Workload:
-        """What is graded."""
+        """Return the workload to grade."""
         return make_workload(self.responses, self.items, self.prefix_tokens)
 
     def open_server(self) -> VLLMServer:
@@ -53,7 +53,7 @@ class Setup:
 
 
 def start_in_process(key: str, setup: Setup) -> Row:
-    """Return the bare engine, or ours around it, in the interpreter that has vLLM."""
+    """Return the bare engine, or RocketEval around it, in the interpreter that has vLLM."""
     settings = {
         "folder": str(setup.model_folder),
         "dtype": setup.dtype,
@@ -69,7 +69,7 @@ def start_in_process(key: str, setup: Setup) -> Row:
 
 
 def start_over_http(key: str, setup: Setup, server: VLLMServer) -> Row:
-    """Return a method that asks the server."""
+    """Return a method that uses the server."""
     name, _, transport = key.partition(":")
     if name in ("http-item", "http-list", "http-batch"):
         return _bare(key, setup, server)
@@ -82,7 +82,7 @@ def _bare(key: str, setup: Setup, server: VLLMServer) -> Row:
     plain = setup.workload.plain()
     labels = Labels.exact(server, plain["yes"], plain["no"])
     form, title = {
-        "http-item": (chat_item(), "chat, one item a request"),
+        "http-item": (chat_item(), "chat, one item per request"),
         "http-list": (completions(*server.chat_template_ends()), "completions, one response"),
         "http-batch": (chat_batch(), "chat batch, one response"),
     }[key]
@@ -100,7 +100,7 @@ def _ours(key: str, transport: str, setup: Setup, server: VLLMServer) -> Row:
     method = Ours(config, setup.workload)
     title = f"rocketeval, HTTP, {transport or f'auto ({method.identity.endpoint})'}"
     answers = setup.workload.answers
-    # The top-20 list of plain chat may hide a label.
+    # The top-20 list of plain chat may lack a label.
     exact = not method.identity.logprobs.startswith("top")
     return Row(key, title, method, answers, server.reset_prefix_cache, exact=exact)
 
@@ -127,7 +127,7 @@ def _peer_settings(server: VLLMServer, workload: dict[str, Any]) -> dict[str, An
 
 
 def log(name: str) -> Path:
-    """Return where a child's output goes."""
+    """Return the path of a child's log."""
     folder = Path(tempfile.gettempdir()) / "rocketeval-perf"
     folder.mkdir(exist_ok=True)
     return folder / f"{name}.log"

@@ -1,6 +1,6 @@
 """The openai SDK in 16 threads, one chat request per item with the top 20 tokens.
 
-That is how the reference implementation of the method asks its judge. Run by `harness.child` in an
+The reference implementation of the method asks its judge this way. Run by `harness.child` in an
 interpreter that has `openai`.
 """
 

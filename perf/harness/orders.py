@@ -12,14 +12,14 @@ Order = Callable[[Sequence[GradingTask]], Sequence[GradingTask]]
 
 
 def responses_shuffled(tasks: Sequence[GradingTask]) -> list[GradingTask]:
-    """Return the tasks in no order, each whole."""
+    """Return the tasks in random order, each complete."""
     mixed = list(tasks)
     random.Random(0).shuffle(mixed)
     return mixed
 
 
 def items_shuffled(tasks: Sequence[GradingTask]) -> list[GradingTask]:
-    """Return every item as a task of its own, in no order."""
+    """Return every item as a separate task, in random order."""
     single = [
         replace(task, key=task.key + bytes([place]), suffixes=(suffix,))
         for task in tasks

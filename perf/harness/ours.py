@@ -22,7 +22,7 @@ from rocketeval.store.ledger import Ledger
 
 
 class Ours:
-    """What the grade stage does, once per run, each time into a new ledger.
+    """The grade stage, once per run, each time into a new ledger.
 
     The engine is probed or loaded once, before the clock starts.
     """
@@ -57,7 +57,7 @@ class Ours:
         )
 
     def grade(self, tasks: Iterable[GradingTask]) -> tuple[list[Judgment], Stopwatch]:
-        """Grade tasks in their order into a new ledger; loud when one fails."""
+        """Grade tasks in their order into a new ledger; raise if one fails."""
         return self._runner.run(self._grade(tasks))
 
     def close(self) -> None:
@@ -91,7 +91,7 @@ class Ours:
 
 
 def _p_yes(answer: Answer) -> float | None:
-    """Return the probability, also where the product would not use it for lack of mass."""
+    """Return the probability, even if RocketEval would reject it for lack of mass."""
     if answer.p_yes is not None or answer.logp_yes is None or answer.logp_no is None:
         return answer.p_yes
     return sigmoid(answer.logp_yes - answer.logp_no)

@@ -16,7 +16,7 @@ PREEMPTED = "vllm:num_preemptions"
 
 
 class OursVLLM(Ours):
-    """The grading path around an engine that can be looked into."""
+    """The grading path around an engine whose counters can be read."""
 
     def reset(self) -> None:
         """Empty the prefix cache."""
@@ -24,7 +24,7 @@ class OursVLLM(Ours):
             raise RuntimeError("vLLM does not empty its prefix cache.")
 
     def reuse(self, order: str) -> dict[str, Any]:
-        """Grade in that order; return what vLLM itself counted meanwhile."""
+        """Grade in that order; return the change of vLLM's counters."""
         self.reset()
         before = self._counted()
         judgments, watch = self.grade(ORDERS[order](list(self._workload.tasks())))
@@ -46,15 +46,15 @@ class OursVLLM(Ours):
         super().__init__(config, self._workload)
         assert isinstance(self.engine, VLLMEngine)
         assert self.engine._driver is not None
-        # No command of the product empties the cache; between two passes the engine is idle.
+        # RocketEval has no command that empties the cache; between two passes the engine is idle.
         self._vllm = self.engine._driver.engine
 
     def _counted(self) -> dict[str, float]:
-        told = self._vllm.get_metrics()
+        result = self._vllm.get_metrics()
         sources = {
-            metric.labels["source"]: metric.value for metric in told if metric.name == COMPUTED
+            metric.labels["source"]: metric.value for metric in result if metric.name == COMPUTED
         }
-        (preempted,) = (metric.value for metric in told if metric.name == PREEMPTED)
+        (preempted,) = (metric.value for metric in result if metric.name == PREEMPTED)
         return {"computed": sources["local_compute"], "preempted": preempted}
 
 

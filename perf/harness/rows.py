@@ -12,7 +12,7 @@ from harness.table import progress
 
 @dataclass
 class Row:
-    """A method with everything it measured."""
+    """A method and its measured passes."""
 
     key: str
     """Its name on the command line."""
@@ -20,49 +20,49 @@ class Row:
     """Its name in the table."""
     method: Method
     answers: int
-    """How many answers one pass gives."""
+    """Number of answers per pass."""
     reset: Callable[[], None] = lambda: None
     """Empties the prefix cache of the engine behind it."""
     bare: bool = False
-    """Whether it is what others are compared with."""
+    """Whether others are compared with it."""
     exact: bool = True
-    """Whether it asks for the labels themselves, so that none can be hidden."""
+    """Whether it requests the labels themselves, so that none can be missing."""
     passes: list[Measured] = field(default_factory=list)
 
     @property
     def seconds(self) -> float:
-        """The median pass."""
+        """Return the seconds of the median pass."""
         return median(one.seconds for one in self.passes)
 
     @property
     def per_second(self) -> float:
-        """Answers per second of the median pass."""
+        """Return the answers per second of the median pass."""
         return self.answers / self.seconds
 
     @property
     def cpu_per_answer(self) -> float:
-        """CPU seconds of the client per answer, of the median pass."""
+        """Return the client's CPU seconds per answer in the median pass."""
         return median(one.cpu_seconds for one in self.passes) / self.answers
 
     @property
-    def told(self) -> int:
-        """Answers with a probability in the worst pass."""
+    def answered(self) -> int:
+        """Return the number of answers with a probability in the worst pass."""
         return min(sum(p is not None for p in one.p_yes) for one in self.passes)
 
     def furthest(self, other: Row) -> float:
-        """The largest difference of a p_yes from `other`'s first pass, over all passes."""
+        """Return the largest difference of a p_yes from `other`'s first pass, over all passes."""
         theirs = other.passes[0].p_yes
         gaps = (
-            abs(ours - told)
+            abs(ours - other_p)
             for one in self.passes
-            for ours, told in zip(one.p_yes, theirs, strict=True)
-            if ours is not None and told is not None
+            for ours, other_p in zip(one.p_yes, theirs, strict=True)
+            if ours is not None and other_p is not None
         )
         return max(gaps, default=0.0)
 
 
 def measure(rows: Sequence[Row], rounds: int) -> None:
-    """Let every method grade the workload once a round, each round beginning with another."""
+    """Let every method grade the workload once per round; each round begins with another method."""
     for number in range(rounds):
         turn = number % len(rows)
         for row in [*rows[turn:], *rows[:turn]]:
@@ -75,12 +75,14 @@ def measure(rows: Sequence[Row], rounds: int) -> None:
 
 
 def faults(rows: Sequence[Row], tolerance: float) -> list[str]:
-    """Return everything that makes the table worthless: answers missing, or not the same."""
+    """Return the faults that invalidate the table: missing or differing answers."""
     reference = next((row for row in rows if row.bare), None)
     found = []
     for row in rows:
-        if row.exact and row.told < row.answers:
-            found.append(f"{row.title} has a probability for {row.told} of {row.answers} answers")
+        if row.exact and row.answered < row.answers:
+            found.append(
+                f"{row.title} has a probability for {row.answered} of {row.answers} answers"
+            )
         if not row.exact or reference is None:
             continue
         gap = row.furthest(reference)

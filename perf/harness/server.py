@@ -1,4 +1,4 @@
-"""A vLLM server: started here or already running; its cache, its tokeniser and its counters."""
+"""A vLLM server, started here or already running, with its cache, tokenizer and counters."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from typing import Any
 START_SECONDS = 1800.0
 END_SECONDS = 120.0
 BLOCK_SIZE = 32
-"""Of the prefix cache, in tokens: what suits a CPU, and every engine here has the same."""
+"""Block size of the prefix cache in tokens; suits a CPU and is the same for every engine here."""
 MAX_MODEL_LEN = 8192
 MARK = "RESPONSE-GOES-HERE"
 _COUNTER = re.compile(r"^(?P<name>[\w:]+)(?:\{(?P<labels>.*)\})? (?P<value>\S+)$")
 
 
 class VLLMServer:
-    """Speaks to one server; `close` ends it only if it was started here."""
+    """A connection to one server; `close` ends the server only if it was started here."""
 
     def __init__(self, base_url: str, process: subprocess.Popen[bytes] | None = None) -> None:
         self.base_url = base_url.rstrip("/")
@@ -36,7 +36,7 @@ class VLLMServer:
     def start(
         cls, python: str, folder: Path, log: Path, dtype: str, flags: Sequence[str] = ()
     ) -> VLLMServer:
-        """Return a server for the weights in `folder`, once it answers."""
+        """Start a server for the weights in `folder` and return it once it answers."""
         port = _free_port()
         command = [
             *(python, "-m", "vllm.entrypoints.openai.api_server"),
@@ -53,14 +53,14 @@ class VLLMServer:
         return cls(f"http://127.0.0.1:{port}/v1", process)
 
     def reset_prefix_cache(self) -> None:
-        """Empty the prefix cache; loud if the server will not."""
+        """Empty the prefix cache; raise if the server refuses."""
         for _ in range(20):
             if self.post("/reset_prefix_cache", {}).get("success"):
                 return
             time.sleep(0.2)
         raise RuntimeError(f"{self.root} does not empty its prefix cache.")
 
-    def tokenise(self, text: str) -> list[int]:
+    def tokenize(self, text: str) -> list[int]:
         """Return the tokens of a plain text."""
         body = {"model": self.model, "prompt": text, "add_special_tokens": False}
         return [int(token) for token in self.post("/tokenize", body)["tokens"]]
@@ -79,7 +79,7 @@ class VLLMServer:
         return before, after
 
     def counters(self) -> dict[str, float]:
-        """Return the server's counters, by `name` or `name{labels}` without the engine's own."""
+        """Return the server's counters, by `name` or `name{labels}` without the engine label."""
         with urllib.request.urlopen(f"{self.root}/metrics", timeout=30) as reply:
             lines = reply.read().decode().splitlines()
         found = filter(None, map(_COUNTER.match, lines))
@@ -112,7 +112,7 @@ class VLLMServer:
 
 
 def environment() -> dict[str, str]:
-    """Return the environment a vLLM of ours runs in, the same in-process and behind HTTP."""
+    """Return the environment of our vLLM, the same in-process and behind HTTP."""
     ours = {
         "HF_HUB_OFFLINE": "1",
         "VLLM_NO_USAGE_STATS": "1",

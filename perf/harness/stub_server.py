@@ -1,9 +1,9 @@
-"""A server that answers at once in vLLM's words, so that only the client's cost is left.
+"""A server that answers at once in vLLM's format, so that only the client's cost is measured.
 
     python -m harness.stub_server      prints its port, serves until terminated
 
-It has a vocabulary of labels and characters, a chat template, and a handful of canned answers
-chosen by the prompt: a client that mixes answers up is found out.
+It has a vocabulary of labels and characters, a chat template, and a few canned answers chosen by
+the prompt, which reveals a client that mixes up answers.
 """
 
 from __future__ import annotations
@@ -43,20 +43,22 @@ def logprobs(variant: int) -> dict[str, float]:
     """Return the log-probability of every listed token, labels first."""
     p_yes = 0.9 * (variant + 0.5) / VARIANTS
     weights = (0.7, 0.2, 0.07, 0.03)
-    told = {text: math.log(p_yes * share) for text, share in zip(YES, weights, strict=True)}
-    told |= {text: math.log((0.9 - p_yes) * share) for text, share in zip(NO, weights, strict=True)}
-    return told | {
+    result = {text: math.log(p_yes * share) for text, share in zip(YES, weights, strict=True)}
+    result |= {
+        text: math.log((0.9 - p_yes) * share) for text, share in zip(NO, weights, strict=True)
+    }
+    return result | {
         filler: math.log(0.1 / 13 - number * 1e-4) for number, filler in enumerate(FILLERS)
     }
 
 
 def chat_choice(variant: int, *, exact: bool) -> bytes:
-    """Return a chat completion's choice; it misses its index, which stands first."""
-    told = {text: logp for text, logp in logprobs(variant).items() if not exact or text in LABELS}
-    names = {text: f"token_id:{LABELS[text]}" if exact else text for text in told}
+    """Return a chat completion's choice without its index, which the caller puts first."""
+    result = {text: logp for text, logp in logprobs(variant).items() if not exact or text in LABELS}
+    names = {text: f"token_id:{LABELS[text]}" if exact else text for text in result}
     rows = [
         {"token": names[text], "logprob": logp, "bytes": list(names[text].encode())}
-        for text, logp in told.items()
+        for text, logp in result.items()
     ]
     choice = {
         "message": {
@@ -77,20 +79,20 @@ def chat_choice(variant: int, *, exact: bool) -> bytes:
 
 
 def text_choice(variant: int) -> bytes:
-    """Return a text completion's choice; it misses its index, which stands first."""
-    told = {
+    """Return a text completion's choice without its index, which the caller puts first."""
+    result = {
         f"token_id:{LABELS[text]}": logp
         for text, logp in logprobs(variant).items()
         if text in LABELS
     }
-    first = next(iter(told))
+    first = next(iter(result))
     choice = {
         "text": "Yes",
         "logprobs": {
             "text_offset": [0],
-            "token_logprobs": [told[first]],
+            "token_logprobs": [result[first]],
             "tokens": [first],
-            "top_logprobs": [told],
+            "top_logprobs": [result],
         },
         "finish_reason": "length",
         "stop_reason": None,
@@ -107,7 +109,7 @@ TEXTS = [text_choice(variant) for variant in range(VARIANTS)]
 
 
 def completed(choices: Sequence[bytes]) -> bytes:
-    """Return a whole reply around the choices."""
+    """Return a complete reply around the choices."""
     rows = b",".join(b'{"index":%d,' % index + rest for index, rest in enumerate(choices))
     usage = {
         "prompt_tokens": PROMPT_TOKENS * len(choices),
@@ -125,18 +127,18 @@ def completed(choices: Sequence[bytes]) -> bytes:
 
 
 def variant_of(prompt: str) -> int:
-    """Return which canned answer a prompt gets, with or without the template around it."""
+    """Return the number of a prompt's canned answer, with or without the template around it."""
     plain = prompt.removeprefix(HEAD).removesuffix(TAIL)
     return zlib.crc32(plain.encode()) % VARIANTS
 
 
 def content(messages: Sequence[dict[str, Any]]) -> str:
-    """Return what the user says."""
+    """Return the user's text."""
     return str(messages[-1]["content"])
 
 
 def answer_post(path: str, body: dict[str, Any]) -> bytes | None:
-    """Return the reply to a request, None where the stub has no such endpoint."""
+    """Return the reply to a request; None if the stub lacks the endpoint."""
     if path == "/v1/chat/completions":
         canned = EXACT if "logprob_token_ids" in body else LISTED
         return completed([canned[variant_of(content(body["messages"]))]])

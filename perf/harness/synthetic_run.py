@@ -1,7 +1,7 @@
-"""A graded run of any size, written to disk as it would lie there after grading.
+"""A graded run of any size, written to disk as grading would leave it.
 
-Nothing is graded: answers are drawn, and go straight into Parquet parts of the ledger's own schema.
-Keys, hashes, order and files are the real ones, so every stage after grading reads it as its own.
+Nothing is graded: answers are drawn and go straight into Parquet parts with the ledger's schema.
+Keys, hashes, order and files are the real ones, so every stage after grading can read it.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from rocketeval.store.schema import JUDGMENTS
 
 JUDGE = JudgeFingerprint("scripted", "drawn", "chat", "1", "exact", "template", "readout")
 IN_FLIGHT = 512
-"""Judgments finish in another order than they are sent, by about this many."""
+"""Judgments finish out of order by about this many."""
 UNJUDGED, UNANSWERED, REPEATED = 0.001, 0.005, 0.005
-"""Shares: responses without a judgment, answers without a probability, responses that repeat the
-text of another candidate's and share its judgment."""
+"""Shares of responses without a judgment, of answers without a probability, and of responses with
+the text of another candidate's, which share its judgment."""
 GOLD_QUERIES, GOLD_CANDIDATES = 100, 20
-"""Labels are given to this many candidates on this many queries, and votes to neighbours."""
+"""Labels exist for this many candidates on this many queries, and votes for neighbors."""
 WORDS = ("a", "good", "answer", "names", "the", "facts", "in", "order", "or", "says", "why", "not")
 
 
 @dataclass(frozen=True)
 class Size:
-    """How large a run is."""
+    """The size of a run."""
 
     candidates: int
     queries: int
@@ -45,7 +45,7 @@ class Size:
 
     @property
     def answers(self) -> int:
-        """How many answers a judge would have been asked for."""
+        """Return the number of answers."""
         return self.candidates * self.queries * self.items
 
 
@@ -65,7 +65,7 @@ def make_config(folder: Path, bootstrap: int, scorer: str) -> RunConfig:
 
 
 def write_run(config: RunConfig, size: Size, *, scattered: bool, seed: int = 0) -> None:
-    """Write a graded run; `scattered` puts its judgments into the ledger in any order at all."""
+    """Write a graded run; `scattered` puts its judgments into the ledger in random order."""
     store = RunStore(config.run_path)
     store.path.mkdir(parents=True)
     (store.path / "run.yaml").write_text(dump_config(config))
@@ -108,7 +108,7 @@ def _gold(
 
 
 def _buckets(queries: int) -> Iterator[range]:
-    """The queries of each file of responses, as the load stage cuts them."""
+    """Yield the queries of each file of responses, as the load stage splits them."""
     step = max(QUERIES_PER_BUCKET, -(-queries // MOST_BUCKETS))
     for start in range(0, queries, step):
         yield range(start, min(start + step, queries))
@@ -123,7 +123,7 @@ def _write_bucket(
     identities: Identities,
     random: np.random.Generator,
 ) -> tuple[list[bytes], NDArray[np.int32], NDArray[np.int32]]:
-    """Write a file of responses; return the key, query and candidate of each judgment of them."""
+    """Write a file of responses; return the key, query and candidate of each judgment."""
     count = len(rows) * len(names)
     words = random.integers(0, len(WORDS), (count, 2)).tolist()
     times = random.integers(1, 6, count).tolist()
@@ -160,7 +160,7 @@ def _write_bucket(
 
 
 class _Ledger:
-    """Draws judgments and writes them in parts."""
+    """A writer that draws judgments and stores them in parts."""
 
     def __init__(
         self,
@@ -186,7 +186,7 @@ class _Ledger:
     def add(
         self, keys: list[bytes], queries: NDArray[np.int32], candidates: NDArray[np.int32]
     ) -> None:
-        """Take the judgments of one bucket; some of them get lost."""
+        """Add the judgments of one bucket; some are dropped."""
         packed = np.frombuffer(b"".join(keys), np.uint8).reshape(-1, 16)
         kept = np.flatnonzero(self._random.random(len(keys)) >= UNJUDGED)
         jitter = self._random.random(len(kept)) * IN_FLIGHT
@@ -197,7 +197,7 @@ class _Ledger:
             self._write(whole_parts_only=True)
 
     def close(self) -> None:
-        """Write what is left."""
+        """Write the remaining judgments."""
         if self._scattered:
             columns = [np.concatenate(column) for column in zip(*self._waiting, strict=True)]
             order = self._random.permutation(self._rows)

@@ -1,4 +1,4 @@
-"""One plain table, printed and, if asked for, kept in perf/recorded."""
+"""One plain table, printed and, with --record, written to perf/recorded."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ RECORDED = Path(__file__).parents[1] / "recorded"
 
 
 def render(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return the lines of a table: the first column to the left, the others to the right."""
+    """Return the lines of a table: the first column left-aligned, the others right-aligned."""
     table = [list(columns), *map(list, rows)]
     widths = [max(len(row[place]) for row in table) for place in range(len(columns))]
     return [
@@ -24,9 +24,9 @@ def render(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def add_record_option(parser: argparse.ArgumentParser) -> None:
-    """Let the user keep the table."""
+    """Add the --record option."""
     parser.add_argument(
-        "--record", metavar="NAME", help="write the table to perf/recorded/NAME.txt as well"
+        "--record", metavar="NAME", help="also write the table to perf/recorded/NAME.txt"
     )
 
 
@@ -39,5 +39,5 @@ def show(lines: Sequence[str], record: str | None) -> None:
 
 
 def progress(line: str) -> None:
-    """Say on standard error what is being done."""
+    """Print a progress message to standard error."""
     print(line, file=sys.stderr, flush=True)

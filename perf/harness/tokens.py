@@ -10,7 +10,7 @@ from harness.measured import Measured
 
 
 class NoMethod:
-    """Nothing is graded here."""
+    """A placeholder method that grades nothing."""
 
     def run(self) -> Measured:
         """Return nothing."""
@@ -21,7 +21,7 @@ class NoMethod:
 
 
 def prepare(settings: dict[str, Any]) -> tuple[NoMethod, dict[str, Any]]:
-    """Tokenise every prompt inside the chat template."""
+    """Tokenize every prompt inside the chat template."""
     from transformers import AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(settings["folder"])

@@ -1,4 +1,4 @@
-"""The workload every method grades: synthetic text of our own, the same on every machine.
+"""The workload that every method grades: synthetic text, the same on every machine.
 
 Eight candidates answer each query; responses come in query order, items in checklist order. That
 is the ideal order for a prefix cache.
@@ -20,7 +20,7 @@ from rocketeval.store.inputs import Inputs
 
 CANDIDATES = 8
 PROMPT_TOKENS = 190
-"""About what the grading prompt, a chat template and a query take of the prefix."""
+"""Approximate tokens of the grading prompt, chat template and query in the prefix."""
 TOKENS_PER_SENTENCE = 19
 
 TOPICS = (
@@ -64,7 +64,7 @@ class Workload:
 
     @property
     def answers(self) -> int:
-        """How many answers a judge has to give."""
+        """Return the number of answers."""
         items = {checklist.query_id: len(checklist.items) for checklist in self.checklists}
         return sum(items[response.query_id] for response in self.responses)
 
@@ -76,7 +76,7 @@ class Workload:
         return inputs
 
     def tasks(self) -> Iterator[GradingTask]:
-        """Yield the grading tasks in order, rendered as a run renders them."""
+        """Yield the grading tasks in order, rendered as in a run."""
         prompt = GradingPrompt()
         queries = {query.id: query for query in self.queries}
         checklists = {checklist.query_id: checklist for checklist in self.checklists}
@@ -86,7 +86,7 @@ class Workload:
             yield prompt.render(query, response, checklists[query.id], key)
 
     def plain(self) -> dict[str, Any]:
-        """Return what a method in another interpreter needs, as JSON."""
+        """Return the JSON data that a method in another interpreter needs."""
         queries = {query.id: query.text for query in self.queries}
         checklists = {checklist.query_id: checklist.items for checklist in self.checklists}
         readout = Readout()
@@ -122,7 +122,7 @@ def make_workload(responses: int, items: int, prefix_tokens: int, seed: int = 0)
 
 
 def prompts(tasks: Sequence[GradingTask]) -> list[list[str]]:
-    """Return the whole prompt of every item, response by response."""
+    """Return the complete prompt of every item, response by response."""
     return [[task.prefix + suffix for suffix in task.suffixes] for task in tasks]
 
 
@@ -150,5 +150,5 @@ def _advice(topic: tuple[str, ...], sentences: int, rng: random.Random) -> str:
 
 
 def _texts(spelled: frozenset[str]) -> list[str]:
-    """Return the real texts among the spellings; byte markers are how some engines print them."""
+    """Return the real texts among the spellings; some engines print byte markers."""
     return sorted(text for text in spelled if text.isascii())

@@ -1,4 +1,4 @@
-"""RocketEval: checklists written once by a strong LLM, answered cheaply by a lightweight judge.
+"""RocketEval: ranks LLM outputs with checklists and a small judge model.
 
     import rocketeval
 
@@ -6,7 +6,7 @@
     for row in outcome.ranking.rows:
         print(row.rank, row.candidate, row.rating)
 
-Names are imported when first used, so that `import rocketeval` costs almost nothing.
+Names are imported on first use, which keeps `import rocketeval` fast.
 """
 
 from __future__ import annotations

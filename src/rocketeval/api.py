@@ -1,4 +1,4 @@
-"""A whole run in one call, from a script, a notebook or an async program."""
+"""Functions that execute a whole run in one call."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rocketeval.observer import Observer
 from rocketeval.pipeline import Outcome, Run
 
 Config = RunConfig | Mapping[str, Any] | Path | str
-"""A config, its settings as in YAML, or the path of a YAML file."""
+"""A config, a mapping of settings as in YAML, or the path of a YAML file."""
 
 
 async def arun(
@@ -23,7 +23,7 @@ async def arun(
     judge: Engine | None = None,
     observer: Observer | None = None,
 ) -> Outcome:
-    """Run every stage and return what was found; `judge` replaces the config's engine."""
+    """Run every stage and return the outcome; `judge` replaces the config's engine."""
     return await _open(config, judge, observer).all()
 
 
@@ -33,7 +33,7 @@ def run(
     judge: Engine | None = None,
     observer: Observer | None = None,
 ) -> Outcome:
-    """Like `arun`, for code that is not async; works inside a notebook's running loop too."""
+    """Like `arun`, for synchronous code; also works in a notebook with a running event loop."""
     opened = _open(config, judge, observer)
     try:
         asyncio.get_running_loop()
@@ -50,7 +50,7 @@ def run(
         try:
             return outcome.result()
         except KeyboardInterrupt:
-            # The thread must not go on paying for what nobody waits for. Its loop may be asleep.
+            # Stop the thread's run, so that it spends nothing more; its loop may be asleep.
             for loop in loops:
                 loop.call_soon_threadsafe(opened.stop.set)
             raise

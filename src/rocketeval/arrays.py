@@ -1,4 +1,4 @@
-"""Names for the array types that statistics and scorers pass around."""
+"""Array types of statistics and scorers."""
 
 from __future__ import annotations
 
@@ -9,4 +9,4 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Places = NDArray[np.intp]
-"""Numbers from 0, such as that of each row's query."""
+"""Indices from 0, such as the query index of each row."""

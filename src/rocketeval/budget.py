@@ -1,7 +1,7 @@
-"""A hard limit for the money one command spends.
+"""A hard limit on the money that one command spends.
 
-Before anything is asked, the most it can cost is set aside; it is asked only if that fits beside
-what was spent and what is set aside for others. So the limit holds whatever the answers cost.
+Before each request, its maximum cost is reserved. The request is sent only if the amounts spent and
+reserved stay within the limit, so the limit holds whatever the answers cost.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from rocketeval.prices import money, shown_money
 from rocketeval.records import Usage
 
 TEMPLATE_TOKENS = 512
-"""Tokens that a chat template may add to a prompt, with a system prompt of its own."""
+"""Maximum tokens that a chat template, with its system prompt, adds to a prompt."""
 
 
 class Budget:
-    """How much may be spent, was spent, and is set aside for what is in flight."""
+    """The limit, the amount spent, and the amount reserved for requests in flight."""
 
     def __init__(self, limit: float, currency: str = "") -> None:
         self.limit = limit
         self.spent = 0.0
-        """What engines told, and the most of what they did not tell."""
+        """Reported costs, plus the maximum of costs that engines did not report."""
         self.refused = 0.0
-        """The most that the first thing could have cost that did not fit; 0 while all fits."""
+        """Maximum cost of the first request that did not fit; 0 while all fit."""
         self._currency = currency
         self._reserved = 0.0
         self._kept_back = 0.0
@@ -34,7 +34,8 @@ class Budget:
         self._changed = asyncio.Event()
 
     async def reserve(self, most: float) -> bool:
-        """Set `most` aside, waiting for what is in flight if need be; False when it cannot fit."""
+        """Reserve `most`, waiting for requests in flight if necessary; return False if it cannot
+        fit."""
         while not self.refused:
             if self.has_room(most):
                 self._reserved += most
@@ -49,7 +50,7 @@ class Budget:
         return False
 
     def settle(self, reserved: float, spent: float) -> None:
-        """Give back what was set aside and count what was spent."""
+        """Release a reservation and count what was spent."""
         self._reserved -= reserved
         self._in_flight -= 1
         if not self._in_flight:
@@ -58,72 +59,72 @@ class Budget:
         self._changed.set()
 
     def has_room(self, most: float) -> bool:
-        """Whether `most` fits beside what was spent and is set aside."""
+        """Return whether `most` fits within the limit now."""
         return self.spent + self._kept_back + self._reserved + most <= self.limit
 
     def keep_back(self, most: float) -> None:
-        """Leave room for good, for what an engine uses without telling."""
+        """Reserve an amount permanently, for usage that an engine does not report."""
         self._kept_back += most
 
     def spent_out(self, left: str, currency: str | None = None) -> BudgetSpent:
-        """Return the error that says what was spent, what is `left`, and how to go on.
+        """Return the error that states what was spent, what is `left`, and how to continue.
 
-        `currency` is given where something else than usual was paid for alone.
+        `currency` overrides the budget's currency.
         """
 
         def shown(amount: float) -> str:
             return shown_money(amount, self._currency if currency is None else currency)
 
         kept = (
-            f", {shown(self._kept_back)} kept for finding out how to ask" if self._kept_back else ""
+            f", {shown(self._kept_back)} reserved for probing the judge" if self._kept_back else ""
         )
         return BudgetSpent(
             f"The limit of {shown(self.limit)} is reached: {shown(self.spent)} spent{kept}; "
-            f"{left}. The next could have cost up to {shown(self.refused)}.",
-            hint="What was paid for is kept. Raise --max-cost (`max_cost` in the config) and run "
-            "the same command again to go on.",
+            f"{left}. The next request could have cost up to {shown(self.refused)}.",
+            hint="Finished work is saved. Raise --max-cost (`max_cost` in the config) and run "
+            "the same command again to continue.",
         )
 
 
 class PricedBudget:
-    """A budget seen by one payer, at its price."""
+    """A budget in tokens, at the price of one engine."""
 
     def __init__(self, budget: Budget, price: PriceConfig) -> None:
         self._budget = budget
-        # A dearer cache would make the worst case one where everything is found in it.
+        # If cached tokens cost more, the worst case is that all tokens are cached.
         dearest = max(price.prompt, price.cached or 0.0)
         self._worst = price.model_copy(update={"prompt": dearest, "cached": dearest})
         self._price = price
         self._excess = 1.0
 
     async def reserve(self, most: Usage) -> float | None:
-        """Return the money set aside for `most`; None when it does not fit."""
+        """Return the money reserved for `most`; None if it does not fit."""
         amount = money(most, self._worst) * self._excess
         return amount if await self._budget.reserve(amount) else None
 
     def settle(self, reserved: float, told: Usage, *, untold: float = 0.0) -> None:
-        """Count what an engine told it used, and the share of `reserved` that it did not tell."""
+        """Count the reported usage, plus a share `untold` of `reserved` for unreported usage."""
         spent = money(told, self._price)
         if reserved and spent > reserved:
-            # A bound that was broken once is not trusted again.
+            # The bound was exceeded, so raise later bounds by the same factor.
             self._excess *= spent / reserved
         self._budget.settle(reserved, spent + untold * reserved)
 
     def has_room(self, most: Usage) -> bool:
-        """Whether `most` fits beside what was spent and is set aside."""
+        """Return whether `most` fits within the limit now."""
         return self._budget.has_room(money(most, self._worst))
 
     def keep_back(self, most: Usage) -> None:
-        """Leave room for good, for what an engine uses without telling."""
+        """Reserve an amount permanently, for usage that an engine does not report."""
         self._budget.keep_back(money(most, self._worst))
 
 
 def most_tokens(prompt: str, template: int = TEMPLATE_TOKENS) -> int:
-    """Return the most tokens a judge or author reads for `prompt`: a token is a byte or more."""
+    """Return the maximum prompt tokens of `prompt`; a token is at least one byte."""
     return len(prompt.encode()) + template
 
 
 def most_written(asked_for: int, extra_body: Mapping[str, object]) -> int:
-    """Return the most tokens that are written, also when the user's own settings allow more."""
+    """Return the maximum output tokens, including what the user's settings allow."""
     own = (extra_body.get(name) for name in ("max_tokens", "max_completion_tokens"))
     return max([asked_for, *(value for value in own if isinstance(value, int))])

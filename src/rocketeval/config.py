@@ -1,4 +1,4 @@
-"""RunConfig: one YAML, validated once; unknown keys are refused with the nearest valid name."""
+"""The config of a run: a YAML file, validated once, in which unknown keys are errors."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ FILE_TYPES = (".yaml", ".yml", ".csv")
 
 
 def _from_config(path: Path, info: ValidationInfo) -> Path:
-    """Return a path as it is meant from the config's folder, which is the validation's context."""
+    """Resolve a path against the config's folder, which is the validation context."""
     return info.context / path if info.context else path
 
 
@@ -82,57 +82,57 @@ ConfigFolder = Annotated[str, AfterValidator(_folder_or_uri)]
 
 
 class BenchmarkConfig(Section):
-    """Where queries, responses and gold come from."""
+    """Source of queries, responses and reference data."""
 
     kind: str = "jsonl"
     """Format: jsonl, rocketeval, mt_bench, or an installed plugin's name."""
     path: ConfigPath
     """The benchmark's folder, relative to the config file."""
     options: dict[str, object] = {}
-    """Settings of the format itself."""
+    """Settings of the format."""
     candidates: Annotated[list[str], Field(min_length=1)] | None = None
-    """Judge only these candidates; all of them when absent."""
+    """Judge only these candidates; default: all."""
     limit: Annotated[int, Field(gt=0)] | None = None
-    """Use only the first so many queries."""
+    """Use only the first N queries."""
 
 
 def _without_password(url: str) -> str:
     if "@" in url.partition("//")[2].partition("/")[0]:
-        raise ValueError("it holds a user name or password, which belong in the environment.")
+        raise ValueError("it contains a user name or password, which belong in the environment.")
     return url
 
 
 class EngineConfig(Section):
-    """A judge's or author's endpoint. Keys come from the environment, never from this file."""
+    """The endpoint of a judge or author. Keys come from the environment, never from this file."""
 
     engine: str = "openai"
     """openai (any OpenAI-compatible server), openai_batch, scripted, or a plugin's name."""
     model: str
-    """Model name as the endpoint knows it."""
+    """Model name on the endpoint."""
     base_url: Annotated[str, AfterValidator(_without_password)] | None = None
-    """Such as http://127.0.0.1:8000/v1; default $OPENAI_BASE_URL, then the OpenAI API."""
+    """URL such as http://127.0.0.1:8000/v1; default: $OPENAI_BASE_URL, then the OpenAI API."""
     api_key_env: str = "OPENAI_API_KEY"
     """Name of the environment variable that holds the key."""
     transport: str = "auto"
-    """How an HTTP server is asked; auto takes the fastest exact way it offers, `chat` any has."""
+    """Request format of an HTTP server; auto uses the fastest exact one, `chat` works on all."""
     session_header: str | None = "x-session-id"
-    """Header that tells a router to keep a response's items on one replica; null for none."""
+    """Header by which a router keeps a response's items on one replica; null for none."""
     concurrency: Annotated[int, Field(gt=0)] | None = None
-    """Responses in flight at most; what suits the engine when absent (16 or 32 over HTTP)."""
+    """Maximum responses in flight; default: chosen by the engine (16 or 32 over HTTP)."""
     timeout: Annotated[float, Field(gt=0)] = 120.0
     """Seconds to wait for one request, or longer while the server answers others."""
     patience: Annotated[float, Field(ge=0)] = 300.0
-    """Seconds to keep retrying while nobody is answered; a server can restart."""
+    """Seconds to keep retrying while no request is answered, such as during a restart."""
     top_logprobs: Annotated[int, Field(ge=1)] = 20
-    """Tokens to ask log-probabilities for; 20 is what most servers allow."""
+    """Number of tokens to request log-probabilities for; most servers allow 20."""
     min_mass: Annotated[float, Field(ge=0, le=1)] = 0.1
-    """An answer with less probability on yes and no together is not used."""
+    """An answer with less total probability on yes and no is not used."""
     max_width: Annotated[float, Field(ge=0, le=1)] = 0.1
     """A truncated answer with a wider proven interval is not used."""
     labels: tuple[str, ...] = ("Yes", "No")
-    """Words the judge answers with, best first; a grading method sets them."""
+    """Words the judge answers with, best first; set by the grading method."""
     extra_body: dict[str, object] = {}
-    """Added to every request, for settings only this server knows."""
+    """Added to every request, for server-specific settings."""
     options: dict[str, object] = {}
     """Settings of a plugin engine."""
 
@@ -141,79 +141,79 @@ class EngineConfig(Section):
     def _names_a_variable(cls, value: str) -> str:
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", value):
             raise ValueError(
-                "this is not the name of an environment variable. Put the key into one, "
+                "this is not the name of an environment variable. Put the key into a variable, "
                 "and its name here."
             )
         return value
 
     @field_validator("labels")
     @classmethod
-    def _can_be_told_apart(cls, labels: tuple[str, ...]) -> tuple[str, ...]:
+    def _are_distinct(cls, labels: tuple[str, ...]) -> tuple[str, ...]:
         if len(labels) < 2:
             raise ValueError("a judge needs at least two words to choose from.")
         for label in labels:
             if not label or label != label.strip():
                 raise ValueError(f"{label!r} is blank, or has space around it.")
         if len({label.casefold() for label in labels}) < len(labels):
-            raise ValueError("two of the words differ in nothing but their case.")
+            raise ValueError("two of the words differ only in case.")
         return labels
 
 
 class PriceConfig(Section):
-    """Money per million tokens; without it, or a table in `prices`, no cost is shown."""
+    """Price per million tokens; without it, or a file in `prices`, no cost is shown."""
 
     prompt: Annotated[float, Field(ge=0, allow_inf_nan=False)]
-    """Prompt tokens."""
+    """Price of prompt tokens."""
     completion: Annotated[float, Field(ge=0, allow_inf_nan=False)]
-    """Written tokens."""
+    """Price of output tokens."""
     cached: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
-    """Prompt tokens taken from the prefix cache; the prompt price when absent."""
+    """Price of cached prompt tokens; default: the prompt price."""
     currency: str = ""
-    """Shown beside the money, such as USD."""
+    """Currency shown after amounts, such as USD."""
 
 
 class JudgeConfig(EngineConfig):
-    """The lightweight LLM that answers the items."""
+    """The small LLM that answers the items."""
 
     template: ConfigPath | None = None
-    """Your own grading prompt; the packaged one when absent."""
+    """Your own grading prompt; default: the packaged one."""
     price: PriceConfig | None = None
 
 
 class MethodConfig(Section):
-    """How the judge is asked about a response."""
+    """Grading method: how the judge is asked about a response."""
 
     kind: str = "checklist"
     """checklist (RocketEval), its ablations fixed, sequential, all_yes, all_no, multi_item, or a
     baseline: direct, reference, cot, analysis, generic, criterion, rubric, perplexity."""
     options: dict[str, object] = {}
-    """Settings of this method."""
+    """Settings of the method."""
 
 
 class AuthorConfig(Section):
-    """Who writes the checklists."""
+    """Source of the checklists."""
 
     kind: str = "imported"
     """imported (from the benchmark), instance (a strong LLM writes one per query), dimension (one
     for all queries, after CheckEval), file (an edited export), fixed (the `items` in its options),
     or a plugin."""
     engine: EngineConfig | None = None
-    """The author LLM; needed by kind instance, and by the steps of kind dimension."""
+    """The author LLM; required by kind instance, and by the steps of kind dimension."""
     template: ConfigPath | None = None
-    """Your own author prompt; the packaged one when absent. It shows {{history}}, {{query}} and
-    {{reference}}, and may name {{least}} and {{most}}, how many items it asks for."""
+    """Your own author prompt; default: the packaged one. Placeholders: {{history}}, {{query}},
+    {{reference}}, and optionally {{least}} and {{most}}, the number of items to ask for."""
     min_items: Annotated[int, Field(ge=1)] = 3
-    """A shorter checklist is refused. The packaged prompt asks for 5 to 10 items as far as
-    `min_items` and `max_items` accept these, else for all they accept. For kind dimension, each
-    list that the author adds."""
+    """A shorter checklist is rejected. The packaged prompt asks for 5 to 10 items, limited to the
+    range of `min_items` and `max_items`. For kind dimension, the limits apply to each list that the
+    author adds."""
     max_items: Annotated[int, Field(ge=1)] = 12
-    """A longer checklist is refused."""
+    """A longer checklist is rejected."""
     attempts: Annotated[int, Field(ge=1)] = 3
-    """How often a checklist is asked for at most, when it cannot be read; the author is shown what
-    it wrote and what is wrong with it."""
+    """Maximum attempts per checklist; after an unreadable reply, the author is shown its text and
+    the error."""
     price: PriceConfig | None = None
     options: dict[str, object] = {}
-    """Settings of this kind of author. A `file` (.yaml, .csv) is relative to the config file."""
+    """Settings of the author's kind. A `file` (.yaml, .csv) is relative to the config file."""
 
     @field_validator("options")
     @classmethod
@@ -224,37 +224,37 @@ class AuthorConfig(Section):
     @model_validator(mode="after")
     def _some_length_fits(self) -> Self:
         if self.min_items > self.max_items:
-            raise ValueError("min_items is above max_items, so that no checklist would do.")
+            raise ValueError("min_items is above max_items, so no checklist would be accepted.")
         return self
 
 
 class ScorerConfig(Section):
-    """How answers become a score."""
+    """How answers become scores."""
 
     kind: str = "mean"
     """mean, hard (share of items answered yes), extra_trees, random_forest, pooled_ridge,
     pooled_logistic, isotonic, select (the best of several), or an installed plugin's name."""
     scale: tuple[float, float] = (1.0, 10.0)
-    """The label scale that scores are given on."""
+    """Scale of labels and scores."""
     missing: Literal["skip", "drop"] = "skip"
-    """skip: a missing answer is left out of the mean; drop: it takes the response with it."""
+    """skip: leave a missing answer out of the mean; drop: leave out the whole response."""
     learn_from: Literal["labels", "votes"] = "labels"
-    """The gold that a scorer with something to learn is fitted to."""
+    """Reference data that a learned scorer is fitted to."""
     fit_on: tuple[str, ...] | None = None
-    """Candidates whose labels are learned from; all labelled ones but the held-out when absent."""
+    """Candidates whose labels are used for fitting; default: all labeled ones not held out."""
     hold_out: Annotated[float, Field(ge=0, lt=1)] = 0.3
-    """Share of the labelled candidates that is kept from the scorer, to audit it on."""
+    """Share of the labeled candidates held out from fitting, for the audit."""
     folds: Annotated[int, Field(ge=2)] = 5
-    """Parts into which the gold is cut, so that whatever is learned from is scored by a fit that
-    did not see it."""
+    """Number of cross-validation folds; training data is scored out of fold."""
     seed: int = 0
     """Seed of the split, the folds and the scorer; the same seed gives the same scores."""
     tie_margin: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
-    """Scores this close shall be what voters call a tie; `ranking.tie_margin` when absent."""
+    """Scores closer than this count as a tie when learning from votes; default:
+    `ranking.tie_margin`."""
     fitted: ConfigPath | None = None
     """A saved scorer to use instead of fitting one."""
     options: dict[str, object] = {}
-    """Settings of this kind of scorer."""
+    """Settings of the scorer's kind."""
 
     @field_validator("scale")
     @classmethod
@@ -273,108 +273,108 @@ class RankingConfig(Section):
     """How scores become ranks."""
 
     tie_margin: Annotated[float, Field(ge=0)] = 0.1
-    """Scores closer than this are a tie; when absent, 1/90 of the length of `scorer.scale`, which
-    is 0.1 on a scale from 1 to 10."""
+    """Scores closer than this are tied; default: 1/90 of the length of `scorer.scale`, which is 0.1
+    on a scale from 1 to 10."""
     bootstrap: Annotated[int, Field(ge=50)] = 1000
-    """Resamples of the queries behind every interval."""
+    """Number of resamples of the queries for intervals."""
     seed: int = 0
     """Seed of the resampling; the same seed gives the same intervals."""
     anchor: str | None = None
-    """Candidate whose rating is put at `anchor_rating`; the mean of all is when absent."""
+    """Candidate whose rating is fixed at `anchor_rating`; default: the mean of all is."""
     anchor_rating: float = 1000.0
-    """The rating of the anchor, or the mean rating."""
+    """Rating of the anchor, or mean rating without one."""
     rank_intervals: Literal["simultaneous", "pairwise"] = "simultaneous"
     """simultaneous: all rank intervals hold at once; pairwise: each holds on its own, and is
     narrower."""
 
 
 class DistributedConfig(Section):
-    """Where judging runs. Most runs need none of this: one machine feeds dozens of GPUs."""
+    """Judging on a Ray cluster. Most runs do not need this: one machine feeds dozens of GPUs."""
 
     cluster: str | None = None
     """ray (a cluster at $RAY_ADDRESS, else one started here), ray://head:10001, or head:6379 on a
-    machine of the cluster; this process alone when absent. The option --on wins."""
+    machine of the cluster; default: this process only. The option --on overrides it."""
     staging: ConfigFolder | None = None
-    """Folder that all machines share, or a URI such as s3://bucket/folder, for tasks and what
-    comes of them; `distributed` in the run's directory when absent, which does for one machine."""
+    """Folder shared by all machines, or a URI such as s3://bucket/folder, for tasks and results;
+    default: `distributed` in the run directory, which suffices for one machine."""
     actors: Annotated[int, Field(gt=0)] | tuple[int, int] = 1
-    """Workers that judge, or the fewest and the most; each keeps `judge.concurrency` responses in
-    flight, or holds a model of its own."""
+    """Number of workers, or minimum and maximum; each keeps `judge.concurrency` responses in
+    flight, or holds its own model."""
     batch: Annotated[int, Field(gt=0)] = 64
-    """Responses that a worker is handed at a time; they become durable together."""
+    """Responses per batch; a batch is saved as a whole."""
     calls: Annotated[int, Field(gt=0)] = 2
-    """Batches that a worker has in hand at once, so that it never waits for the next."""
+    """Batches per worker at the same time, so that it never waits for the next."""
     cpus: Annotated[float, Field(ge=0)] = 1.0
-    """Ray's CPUs that a worker takes."""
+    """Ray CPUs per worker."""
     gpus: Annotated[float, Field(ge=0)] = 0.0
-    """GPUs that a worker takes, for an engine inside it such as vllm."""
+    """GPUs per worker, for an in-process engine such as vllm."""
     replicas: tuple[Annotated[str, AfterValidator(_without_password)], ...] = ()
-    """Base addresses of servers with the same judge, instead of `judge.base_url`; each batch goes
-    to one, and to another if that one is gone."""
+    """Base URLs of servers with the same judge, instead of `judge.base_url`; each batch goes to
+    one, or to another if that one is unreachable."""
 
     @property
     def pool(self) -> tuple[int, int]:
-        """The fewest and the most workers."""
+        """Minimum and maximum number of workers."""
         return (self.actors, self.actors) if isinstance(self.actors, int) else self.actors
 
     @field_validator("actors")
     @classmethod
     def _some_number_fits(cls, actors: int | tuple[int, int]) -> int | tuple[int, int]:
         if isinstance(actors, tuple) and not 0 < actors[0] <= actors[1]:
-            raise ValueError("give the fewest and the most workers, such as [1, 8].")
+            raise ValueError("give the minimum and maximum number of workers, such as [1, 8].")
         return actors
 
 
 class EvolveConfig(Section):
-    """How an evaluator learns from its mistakes (`rocketeval evolve`)."""
+    """Training of an evaluator from its mistakes (`rocketeval evolve`)."""
 
     gold: Literal["votes", "labels"] = "votes"
-    """What it learns to predict: who wins between two responses, or the label of one."""
+    """What it learns to predict: the winner of two responses, or the label of one."""
     asking: Literal["pairs", "each"] = "each"
-    """pairs: the judge sees two responses at once, as in the paper; each: one response at a time,
-    and a pair is told by the difference of the two answers, which costs fewer calls."""
+    """pairs: the judge sees two responses together, as in the paper; each: one response per
+    question, and a pair is decided by the difference of the answers, which needs fewer requests."""
     answers: Literal["choice", "graded", "both"] = "graded"
-    """choice: yes or no (of two responses, A or B); graded: 1 to 5 (of two, -4 to 4); both: every
-    perspective is asked either way, and those worth keeping stay."""
+    """choice: yes or no (for two responses, A or B); graded: 1 to 5 (for two, -4 to 4); both: every
+    perspective is asked both ways, and the useful ones are kept."""
     seeds: tuple[ConfigFile, ...] = ("guidelines", "presets", "prompts")
-    """Where it begins: packaged pools by name, or files (.yaml) of your own, relative to the config
-    file."""
+    """Initial perspectives: packaged pools by name, or your own files (.yaml), relative to the
+    config file."""
     guidelines: ConfigPath | None = None
-    """Your annotation guidelines as a text file; the optimizer takes them apart."""
+    """Your annotation guidelines as a text file; the optimizer turns them into perspectives."""
     optimizer: EngineConfig | None = None
-    """The strong LLM that looks at mistakes and proposes perspectives; without one, only the seeds
-    and what people add to the pool are there to choose from."""
+    """The strong LLM that analyzes mistakes and proposes perspectives; without one, only the seeds
+    and perspectives that people add to the pool are used."""
     price: PriceConfig | None = None
-    """Of the optimizer."""
+    """Price of the optimizer's tokens."""
     attempts: Annotated[int, Field(ge=1)] = 3
-    """How often the optimizer is asked for a list at most, when it cannot be read."""
+    """Maximum requests for one list of perspectives, if replies are unreadable."""
     rounds: Annotated[int, Field(ge=0)] = 3
-    """Rounds of evolution at most; 0 fits an evaluator to the seeds."""
+    """Maximum number of rounds; 0 fits an evaluator to the seeds."""
     patience: Annotated[int, Field(ge=1)] = 1
-    """Rounds in a row without a gain in validation, after which it stops."""
+    """Stop after this many rounds in a row without a gain in validation."""
     batch: Annotated[int, Field(ge=1)] = 6
-    """Mistakes that the optimizer is shown at a time."""
+    """Mistakes per request to the optimizer."""
     batches: Annotated[int, Field(ge=0)] = 4
-    """How many such batches it is shown in a round."""
+    """Batches of mistakes per round."""
     deepen: Annotated[int, Field(ge=0)] = 4
-    """Perspectives that a round puts into other words."""
+    """Perspectives to rephrase per round."""
     broaden: Annotated[int, Field(ge=0)] = 4
-    """Perspectives that a round adds which ask about something new."""
+    """Perspectives on new aspects to add per round."""
     most_about_responses: Annotated[int, Field(ge=1)] = 50
-    """Response-dependent perspectives that are kept."""
+    """Maximum number of response-dependent perspectives."""
     most_about_queries: Annotated[int, Field(ge=0)] = 32
-    """Response-independent perspectives that are kept; 0 leaves out experts."""
+    """Maximum number of response-independent perspectives; with 0 there are no experts."""
     experts: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1)] = (1, 2, 3, 4)
     """Numbers of experts to choose from by validation."""
     share: Annotated[float, Field(gt=0, lt=1)] = 0.4
-    """Share of the queries whose mistakes the optimizer may see; figures rest on the others."""
+    """Share of the queries used for training; the others are held out for the figures."""
     folds: Annotated[int, Field(ge=2)] = 5
-    """Parts into which queries are cut, so that no figure rests on gold that was learned from."""
+    """Number of cross-validation folds of the queries."""
     search: Literal["short", "paper"] = "short"
-    """Settings of the experts' forests that are tried: twelve, or all 96 of the paper."""
+    """Forest settings to search: twelve, or all 96 of the paper."""
     max_calls: Annotated[int, Field(ge=1)] | None = None
-    """Questions to the judge and requests to the optimizer, over all commands, after which no
-    round begins."""
+    """Total questions to the judge and requests to the optimizer, over all commands, after which no
+    new round starts."""
     seed: int = 0
     """Seed of the split, the folds and the forests; the same seed gives the same evaluator."""
 
@@ -391,7 +391,7 @@ class EvolveConfig(Section):
 
 
 class RunConfig(Section):
-    """Everything one run needs."""
+    """The config of one run."""
 
     name: str = "run"
     """Name of the run; its directory is `output/name`."""
@@ -404,17 +404,17 @@ class RunConfig(Section):
     distributed: DistributedConfig = DistributedConfig()
     evolve: EvolveConfig = EvolveConfig()
     evaluator: ConfigPath | None = None
-    """An evaluator that `rocketeval evolve` made, to judge with: its perspectives take the place of
-    checklists, its experts that of the scorer."""
+    """File of an evaluator trained by `rocketeval evolve`; its perspectives replace the checklists,
+    and its experts the scorer."""
     output: Annotated[ConfigPath, Field(validate_default=True)] = Path("runs")
-    """Directory that holds runs, relative to the config file."""
+    """Folder of runs, relative to the config file."""
     cache: Annotated[ConfigPath | None, Field(validate_default=True)] = Path("runs/.cache")
-    """Judgments shared between runs; null switches it off."""
+    """Cache of judgments shared between runs; null disables it."""
     prices: ConfigPath | None = None
-    """YAML table of prices by model name; a `price` in this file wins over it."""
+    """YAML file of prices by model name; a `price` in this config overrides it."""
     max_cost: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    """Money one command may spend on judge and author, or optimizer, together; it stops before it
-    spends more."""
+    """Maximum money that one command may spend on judge, author and optimizer together; it stops
+    before it would spend more."""
 
     @model_validator(mode="after")
     def _margin_follows_the_scale(self) -> Self:
@@ -435,7 +435,7 @@ class RunConfig(Section):
 
     @property
     def run_path(self) -> Path:
-        """The run's own directory; ConfigError if the name was replaced by one that leaves it."""
+        """The run directory; raises ConfigError if the name is not a plain folder name."""
         if not _is_plain_folder(self.name):
             raise ConfigError(NOT_PLAIN.format(name=self.name))
         return self.output / self.name
@@ -461,7 +461,7 @@ def with_tie_margin(config: RunConfig) -> RunConfig:
 
 def load_config(path: Path | str) -> RunConfig:
     """Return the config in the YAML file at `path`; relative paths start from its folder."""
-    hint = "`rocketeval init` writes one to start from."
+    hint = "`rocketeval init` writes a config to start from."
     if Path(path).suffix not in ENDINGS:
         hint += " To name a candidate or a query, use an option: see --help."
     raw = read_yaml(Path(path), "config", hint=hint)
@@ -472,7 +472,7 @@ def parse_config(raw: Any, *, where: Path | None = None) -> RunConfig:
     """Return `raw` (a mapping, as read from YAML) as a validated config."""
     origin = str(where) if where else "The config"
     if not isinstance(raw, dict):
-        found = "is empty" if raw is None else "holds no settings (`name: value` lines)"
+        found = "is empty" if raw is None else "contains no settings (`name: value` lines)"
         raise ConfigError(
             f"{origin} {found}.", hint="`rocketeval init` writes a config to start from."
         )
@@ -485,7 +485,7 @@ def parse_config(raw: Any, *, where: Path | None = None) -> RunConfig:
 
 
 def parse_options(raw: Mapping[str, object], kind: type[Options], where: str) -> Options:
-    """Return an implementation's own settings, validated like the rest of the config."""
+    """Return an implementation's settings, validated like the rest of the config."""
     try:
         return kind.model_validate(raw)
     except ValidationError as error:
@@ -493,11 +493,12 @@ def parse_options(raw: Mapping[str, object], kind: type[Options], where: str) ->
 
 
 def dump_config(config: RunConfig) -> str:
-    """Return the config as YAML, every setting written out."""
+    """Return the config as YAML, with every setting."""
     return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
 
 
 def _is_plain_folder(name: str) -> bool:
-    """Whether `name` is one visible folder on every system: no separator, drive or dot in front."""
+    """Return whether `name` is one visible folder on every system: no separator, drive or leading
+    dot."""
     visible = name == name.strip() and name.isprintable() and not name.startswith(".")
     return bool(name) and visible and PureWindowsPath(name).name == name

@@ -1,7 +1,7 @@
-"""Criteria that texts are graded by, in four groups: content, engagement, integrity, relevance.
+"""Criteria for grading texts, in four groups: content, engagement, integrity, relevance.
 
-The taxonomy is data (`criteria.yaml`): it names the criteria, says what each grade from 1 to 5
-means, and groups figures that belong together.
+The taxonomy is in `criteria.yaml`: the criteria, their groups, and the meaning of each grade from
+1 to 5.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from rocketeval.registry import nearest
 
 GRADES = 5
 OWN = "own"
-"""The group of criteria that the taxonomy does not know."""
+"""Group of criteria outside the taxonomy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """One quality of a text, and what its grades mean.
+    """One quality of a text, with the meaning of its grades.
 
     >>> print(criteria()["fluency"].rubric.splitlines()[1])
     1: Errors in most sentences; hard to read.
@@ -33,47 +33,47 @@ class Criterion:
 
     name: str
     group: str
-    """Of the taxonomy; `own` for a criterion of the user's."""
+    """Group of the taxonomy; `own` for a user's criterion."""
     definition: str
     grades: tuple[str, ...]
-    """What the grades 1 to 5 mean, worst first."""
+    """Meanings of the grades 1 to 5, worst first."""
 
     @property
     def title(self) -> str:
-        """Its name as a heading."""
+        """The name as a heading."""
         return self.name.replace("_", " ").capitalize()
 
     @property
     def rubric(self) -> str:
-        """Name, definition and all grades, as a judge reads them."""
+        """Name, definition and all grades, as the judge reads them."""
         grades = (f"{grade}: {meaning}" for grade, meaning in enumerate(self.grades, 1))
         return "\n".join([f"{self.title}: {self.definition}", *grades])
 
 
 class CriterionConfig(Section):
-    """A criterion of the user's own."""
+    """A user's criterion."""
 
     name: str
     definition: str
     grades: tuple[str, str, str, str, str]
-    """What the grades 1 to 5 mean, worst first."""
+    """Meanings of the grades 1 to 5, worst first."""
 
 
 @cache
 def criteria() -> Mapping[str, Criterion]:
-    """Return every known criterion by its name."""
+    """Return every criterion of the taxonomy by name."""
     text = (resources.files("rocketeval") / "criteria.yaml").read_text(encoding="utf-8")
     return {
-        name: Criterion(name, group, told["definition"], tuple(told["grades"]))
+        name: Criterion(name, group, entry["definition"], tuple(entry["grades"]))
         for group, members in yaml.safe_load(text).items()
-        for name, told in members.items()
+        for name, entry in members.items()
     }
 
 
 def by_group(figures: Mapping[str, float]) -> dict[str, float]:
-    """Return the mean figure of each group that has any, from figures by criterion.
+    """Return the mean figure per group, from figures per criterion.
 
-    What the taxonomy does not know counts as `own`.
+    Criteria outside the taxonomy count as `own`.
 
     >>> by_group({"fluency": 4.0, "conciseness": 2.0, "wit": 5.0})
     {'content': 3.0, 'own': 5.0}
@@ -91,7 +91,7 @@ def groups() -> tuple[str, ...]:
 
 
 def criterion_from(given: str | CriterionConfig) -> Criterion:
-    """Return the known criterion of that name, or the user's own; ConfigError if it is unknown."""
+    """Return the criterion of that name, or the user's own; raise ConfigError if unknown."""
     if isinstance(given, CriterionConfig):
         return Criterion(given.name, OWN, given.definition, given.grades)
     try:
@@ -100,5 +100,5 @@ def criterion_from(given: str | CriterionConfig) -> Criterion:
         raise ConfigError(
             f"There is no criterion {given!r}.",
             hint=nearest(given, list(criteria()))
-            + " Or give one of your own: name, definition and five grades.",
+            + " Or define your own: name, definition and five grades.",
         ) from None

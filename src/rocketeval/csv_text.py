@@ -1,9 +1,9 @@
-"""CSV that every reader splits alike and no spreadsheet computes.
+"""CSV output that is safe for spreadsheets.
 
-A text cell is quoted where a comma, a semicolon, a tab, a quote or a line break stands in it:
-some spreadsheets split at semicolons. A text that a spreadsheet would compute gets a leading
-apostrophe, also where blanks, quotes or unseen characters come first. Numbers stay numbers; what
-is missing is an empty cell.
+A text cell is quoted if it contains a comma, semicolon, tab, quote or line break; some spreadsheets
+split at semicolons. A text that a spreadsheet would evaluate as a formula gets a leading
+apostrophe, even after blanks, quotes or invisible characters. Numbers stay numbers, and missing
+values are empty cells.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ import pyarrow as pa
 
 BOM = "\ufeff"
 _SIGNS = frozenset("=+-@\uff1d\uff0b\uff0d\uff20\t\r\n")
-# Four are the full-width forms of the same signs, which some locales compute too.
+# Includes full-width forms, which some locales evaluate too.
 _UNSEEN = frozenset({"Cc", "Cf"})
-# Control and format characters, which some readers drop before they look.
+# Control and format characters, which some readers ignore.
 _QUOTED = re.compile('[,;\t\r\n"]|^\\s|\\s$')
 
 
 def disarm(text: str) -> str:
-    """Return the text, with a leading apostrophe if a spreadsheet would compute it.
+    """Return the text, with a leading apostrophe if a spreadsheet would evaluate it.
 
     >>> disarm("=1+1"), disarm(' "@now'), disarm("a-b")
     ("'=1+1", '\\' "@now', 'a-b')
@@ -43,12 +43,12 @@ def _computes(text: str) -> bool:
 
 
 def csv_line(cells: Iterable[str]) -> str:
-    """Return a line of cells that are written out already."""
+    """Return a line of formatted cells."""
     return ",".join(cells) + "\n"
 
 
 def csv_cell(value: Any, *, raw: bool = False) -> str:
-    """Return a cell as it stands in the file.
+    """Format a cell.
 
     >>> csv_cell("a,b"), csv_cell(-1.5), csv_cell("-1.5"), csv_cell(None)
     ('"a,b"', '-1.5', "'-1.5", '')
@@ -64,7 +64,7 @@ def csv_cell(value: Any, *, raw: bool = False) -> str:
 def csv_text(
     names: Iterable[str], tables: Iterable[pa.Table], *, raw: bool = False
 ) -> Iterator[str]:
-    """Yield the file in pieces: the head, then the rows of each table."""
+    """Yield the file in pieces: the header, then the rows of each table."""
     yield csv_line(csv_cell(name, raw=raw) for name in names)
     for table in tables:
         columns = [_cells(column, raw) for column in table.columns]
@@ -74,7 +74,7 @@ def csv_text(
 def _cells(column: pa.ChunkedArray, raw: bool) -> list[str]:
     if not pa.types.is_string(column.type):
         return [csv_cell(value) for value in column.to_pylist()]
-    # Names and items repeat: each is looked at once.
+    # Names and items repeat, so format each distinct value once.
     encoded = column.combine_chunks().dictionary_encode()
     known = [csv_cell(value, raw=raw) for value in encoded.dictionary.to_pylist()]
     return ["" if place is None else known[place] for place in encoded.indices.to_pylist()]

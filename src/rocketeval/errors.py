@@ -1,23 +1,23 @@
-"""Every error a user can meet. Each says what happened, to what, and what to do next.
+"""All errors that users may see; each states what happened and what to do next.
 
 RocketEvalError
 ├── ConfigError            the run's YAML is wrong
 ├── BenchmarkError         an input file is missing, malformed or contradictory
 ├── PromptError            a template is missing or lacks a placeholder
-├── ChecklistError         a checklist could not be made, parsed or found
+├── ChecklistError         a checklist could not be written, parsed or found
 ├── EngineError            an author or judge could not be used
 │   ├── EngineUnavailable  it cannot be reached, or stopped answering
-│   ├── EngineRefused      it answered, and will not serve us (key, model, URL)
-│   └── RequestRejected    it will not answer this one request (too long, malformed)
+│   ├── EngineRefused      it answered, but refuses all requests (key, model, URL)
+│   └── RequestRejected    it rejects this one request (too long, malformed)
 ├── ClusterError           a Ray cluster could not be reached or used
-├── ArtifactError          a saved scorer is damaged, foreign or does not fit
-├── EvaluatedOnTraining    scores would be held against the gold they were fitted to
-├── ExportError            an export was asked for that cannot be made
+├── ArtifactError          a saved scorer is damaged or does not fit the run
+├── EvaluatedOnTraining    scores would be compared with their own training data
+├── ExportError            the requested export is not possible
 ├── StoreError             a run directory cannot be used
 │   ├── RunLocked          another process is writing it
 │   ├── RunMismatch        it was made with another judge
 │   └── StageMissing       an earlier stage has not been run
-└── Stopped                the run was asked to stop before its end
+└── Stopped                the run was stopped before its end
     └── BudgetSpent        it would have spent more than `max_cost`
 """
 
@@ -50,7 +50,7 @@ __all__ = [
 
 
 class RocketEvalError(Exception):
-    """Base of all our errors: `message` says what happened, `hint` what to do next."""
+    """Base of all errors: `message` says what happened, `hint` what to do next."""
 
     exit_code = 1
 
@@ -82,7 +82,7 @@ class PromptError(RocketEvalError):
 
 
 class ChecklistError(RocketEvalError):
-    """A checklist could not be made, parsed or found."""
+    """A checklist could not be written, parsed or found."""
 
     exit_code = 2
 
@@ -98,16 +98,16 @@ class EngineUnavailable(EngineError):
 
 
 class EngineRefused(EngineError):
-    """The engine answered, and will not serve us at all: key, model or URL."""
+    """The engine answered, but refuses all requests: key, model or URL."""
 
 
 class RequestRejected(EngineError):
-    """The engine will not answer this one request, and asking again will not help."""
+    """The engine rejects this one request; a retry will not help."""
 
 
 @contextmanager
 def used_as(role: str) -> Iterator[None]:
-    """Say in an engine's error whether it was the judge or the author that could not be used."""
+    """Name the role, judge or author, in the message of an engine's error."""
     try:
         yield
     except EngineError as error:
@@ -127,11 +127,11 @@ class ArtifactError(RocketEvalError):
 
 
 class EvaluatedOnTraining(RocketEvalError):
-    """Scores would be evaluated on what their scorer learned from."""
+    """Scores would be evaluated on their scorer's training data."""
 
 
 class ExportError(RocketEvalError):
-    """An export was asked for that cannot be made."""
+    """The requested export is not possible."""
 
     exit_code = 2
 
@@ -155,12 +155,12 @@ class StageMissing(StoreError):
 
 
 class Stopped(RocketEvalError):
-    """The run was asked to stop before its end."""
+    """The run was stopped before its end."""
 
     exit_code = 130
 
 
 class BudgetSpent(Stopped):
-    """The run stopped before it would have spent more than `max_cost`."""
+    """The run stopped because it would have spent more than `max_cost`."""
 
     exit_code = 6

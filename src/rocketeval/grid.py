@@ -1,6 +1,6 @@
-"""Scores as a table, queries by candidates: what ranking and audit compute on.
+"""Score tables of queries by candidates, and the outcomes of comparisons.
 
-Who wins, of two scores or in a vote: 1 for the first, -1 for the second, 0 for a tie.
+An outcome is 1 if the first wins, -1 if the second wins, and 0 for a tie.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Ints = NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoreGrid:
-    """Every candidate's score on every query; NaN where there is none."""
+    """Every candidate's score on every query; NaN if missing."""
 
     query_ids: tuple[str, ...]
     """One per row."""
@@ -40,7 +40,7 @@ class ScoreGrid:
         scores = np.array(self.scores, dtype=np.float64)
         expected = (len(self.query_ids), len(self.candidates))
         if scores.shape != expected:
-            raise ValueError(f"scores have shape {scores.shape}, their names say {expected}")
+            raise ValueError(f"scores have shape {scores.shape}, expected {expected}")
         scores.setflags(write=False)
         object.__setattr__(self, "scores", scores)
         if self.clusters is not None and len(self.clusters) != len(self.query_ids):
@@ -87,7 +87,9 @@ class ScoreGrid:
         candidates: Sequence[str],
         values: Sequence[float | None],
     ) -> ScoreGrid:
-        """The grid of parallel columns: queries in order of first appearance, candidates sorted.
+        """Return the grid of parallel columns.
+
+        Queries are in order of first appearance, candidates sorted.
 
         >>> grid = ScoreGrid.from_columns(["q", "q"], ["b", "a"], [7.0, None])
         >>> grid.candidates, grid.scores.tolist()
@@ -104,11 +106,11 @@ class ScoreGrid:
 
     @property
     def missing(self) -> int:
-        """How many cells have no score."""
+        """Number of cells without a score."""
         return int(np.isnan(self.scores).sum())
 
     def mean_by_candidate(self) -> dict[str, float]:
-        """Each candidate's mean over the queries it has a score on; NaN if there is none."""
+        """Return each candidate's mean over its scored queries; NaN if it has none."""
         present = ~np.isnan(self.scores)
         counts = present.sum(axis=0)
         totals = np.where(present, self.scores, 0.0).sum(axis=0)
@@ -117,7 +119,7 @@ class ScoreGrid:
 
 
 class GridBuilder:
-    """Makes a grid of columns that come in parts, and keeps numbers for names meanwhile.
+    """Builds a grid from columns that arrive in parts.
 
     >>> import pyarrow as pa
     >>> builder = GridBuilder()
@@ -132,12 +134,15 @@ class GridBuilder:
         self._parts: list[tuple[Ints, Ints, Floats]] = []
 
     def add(self, query_ids: pa.Array, candidates: pa.Array, values: Floats) -> None:
-        """Take a part: parallel columns of strings and numbers, NaN where there is no score."""
+        """Add a part: parallel columns of strings and numbers, NaN for a missing score."""
         rows = _numbered(query_ids, self._queries)
         self._parts.append((rows, _numbered(candidates, self._candidates), values))
 
     def grid(self) -> ScoreGrid:
-        """The grid of all parts: queries in order of first appearance, candidates sorted."""
+        """Return the grid of all parts.
+
+        Queries are in order of first appearance, candidates sorted.
+        """
         names = sorted(self._candidates)
         places = np.zeros(len(names), np.int64)
         for column, name in enumerate(names):
@@ -153,7 +158,7 @@ class GridBuilder:
 
 
 def _numbered(column: pa.Array, known: dict[str, int]) -> Ints:
-    """Return the number of each name of the column, new names being added to those known."""
+    """Return the index of each name in the column; add new names to `known`."""
     encoded = column.dictionary_encode()
     names = encoded.dictionary.to_pylist()
     own = np.array([known.setdefault(name, len(known)) for name in names], dtype=np.int32)
@@ -167,7 +172,7 @@ def _laid_out(
     cells: NDArray[np.int64],
     numbers: Floats,
 ) -> ScoreGrid:
-    """Return the grid with each number in its cell; cells are counted row by row."""
+    """Return the grid with each number in its cell; cells are numbered row by row."""
     if len(cells) != len(numbers):
         raise ValueError(f"{len(numbers)} scores for {len(cells)} responses")
     filled = np.zeros(len(query_ids) * len(candidates), dtype=bool)
@@ -182,7 +187,7 @@ def _laid_out(
 def _refuse_bad_cell(
     cells: NDArray[np.int64], numbers: Floats, query_ids: Sequence[str], candidates: Sequence[str]
 ) -> None:
-    """Raise BenchmarkError about the first cell with two scores, or with an infinite one."""
+    """Raise BenchmarkError for the first cell with two scores or an infinite one."""
     seen: set[int] = set()
     for cell, infinite in zip(cells.tolist(), np.isinf(numbers).tolist(), strict=True):
         if cell not in seen and not infinite:
@@ -197,20 +202,20 @@ def _refuse_bad_cell(
 
 
 _ROUNDING = 1e-9
-# 7.3 - 7.2 is 0.0999...96 in binary: without slack it would tie where 1.1 - 1.0 would not.
+# 7.3 - 7.2 is 0.0999...96 in binary: without this slack, it would be a tie and 1.1 - 1.0 not.
 
 _SIGN = {"a": 1, "tie": 0, "b": -1}
 
 
 def compare(first: Floats, second: Floats, tie_margin: float) -> NDArray[np.int8]:
-    """1 where the first score beats the second, -1 where it loses, 0 where they tie or lack one."""
+    """Return 1 where the first score wins, -1 where it loses, and 0 if tied or missing."""
     threshold = win_threshold(tie_margin)
     difference = first - second
     return (difference >= threshold).astype(np.int8) - (difference <= -threshold).astype(np.int8)
 
 
 def win_threshold(tie_margin: float) -> float:
-    """The smallest difference that wins."""
+    """Return the smallest difference that wins."""
     if not (math.isfinite(tie_margin) and tie_margin >= 0.0):
         raise ConfigError(
             f"the tie margin is {tie_margin}",
@@ -220,7 +225,7 @@ def win_threshold(tie_margin: float) -> float:
 
 
 def vote_outcomes(votes: Iterable[Vote]) -> NDArray[np.int8]:
-    """What each vote says about its first candidate.
+    """Return the outcome of each vote for its first candidate.
 
     >>> vote_outcomes([Vote("q", "x", "y", "b"), Vote("q", "x", "y", "tie")]).tolist()
     [-1, 0]

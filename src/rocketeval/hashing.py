@@ -1,4 +1,4 @@
-"""Content hashes: the same content gives the same 16 bytes on every machine, for ever."""
+"""Content hashes of 16 bytes, stable across machines and versions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import orjson
 
 
 def content_hash(*parts: Any) -> bytes:
-    """16 bytes that identify `parts` by content (canonical JSON, BLAKE2b).
+    """Return 16 bytes that identify `parts` by content (canonical JSON, BLAKE2b).
 
     >>> content_hash("a", 1) == content_hash("a", 1)
     True
@@ -22,12 +22,12 @@ def content_hash(*parts: Any) -> bytes:
 
 
 def combine(*hashes: bytes) -> bytes:
-    """One hash from several of equal length, order kept."""
+    """Return one hash of several hashes of equal length, in order."""
     return hashlib.blake2b(b"".join(hashes), digest_size=16).digest()
 
 
 def combine_all(hashes: Iterable[bytes]) -> bytes:
-    """`combine` of any number, which need not be in memory at once.
+    """Like `combine`, for an iterable that need not fit in memory.
 
     >>> combine_all(iter([b"a", b"b"])) == combine(b"a", b"b")
     True
@@ -39,7 +39,7 @@ def combine_all(hashes: Iterable[bytes]) -> bytes:
 
 
 def combine_each(first: bytes, middles: bytes, last: bytes) -> bytes:
-    """`combine(first, middle, last)` for each 16 bytes of `middles`, one after the other.
+    """Return `combine(first, middle, last)` for each 16 bytes of `middles`, concatenated.
 
     >>> middles = bytes(range(32))
     >>> combine_each(b"a", middles, b"b")[16:] == combine(b"a", middles[16:], b"b")

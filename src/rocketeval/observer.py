@@ -1,4 +1,4 @@
-"""What a run tells the outside while it works. The library itself never prints."""
+"""Callbacks that report the progress of a run; the library itself never prints."""
 
 from __future__ import annotations
 
@@ -11,69 +11,69 @@ from rocketeval.records import Failure, Judgment, Status, Usage
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What the run's plan says that the current stage will use."""
+    """The planned usage of the current stage."""
 
     prompt_tokens: int | None
-    """None where nobody could tell."""
+    """None if unknown."""
     cost: float | None
-    """The most it can cost, or what it costs without any reuse; None without a price."""
+    """The maximum cost, or the cost without cache reuse; None without a price."""
     least_cost: float | None = None
-    """With a perfect prefix cache; None where that is not told apart."""
+    """Cost with a perfect prefix cache; None if it is not known separately."""
     exact: bool = True
-    """False where tokens were sampled or estimated, or the plan was made for more work."""
+    """False if tokens were sampled or estimated, or the plan was made for more work."""
     at_most: bool = False
-    """True where the cost is a bound, not an expectation."""
+    """True if the cost is an upper bound, not an expectation."""
     repriced: bool = False
-    """True where the plan was made at another price, so that what it says of money is left out."""
+    """True if the plan was made at a different price; its cost is then not shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class EngineStatus:
-    """How the current stage's engine fares, as it says itself at this moment."""
+    """Current status of the stage's engine."""
 
     retries: int = 0
-    """Requests it sent again."""
+    """Number of retried requests."""
     waiting: str = ""
-    """What it waits for, in words, where that may take hours; empty otherwise."""
+    """Description of a wait that may take hours; empty otherwise."""
     retry_reasons: Mapping[str, int] = field(default_factory=dict)
-    """The same retries by what happened to the request, such as `timeout` or `HTTP 503`; empty
-    where only their number is known."""
+    """The retries by reason, such as `timeout` or `HTTP 503`; empty if only their number is
+    known."""
     at_once: int | None = None
-    """Requests it sends at once, where push-back made it send fewer than `usually_at_once`."""
+    """Current limit of concurrent requests, if back-off lowered it below `usually_at_once`."""
     usually_at_once: int | None = None
     answered: int = 0
-    """Items answered so far, also of responses that are not finished; 0 where nobody counts."""
+    """Items answered so far, including those of unfinished responses; 0 if not counted."""
 
 
 class StageEnd(Protocol):
-    """What a stage did; `store.manifest` has the whole record of each stage."""
+    """The facts about a finished stage; `store.manifest` has the full records."""
 
     @property
     def seconds(self) -> float | None:
-        """How long it took."""
+        """Duration of the stage."""
         ...
 
 
 class Observer:
-    """Hears everything and does nothing; subclass it to show progress or to log."""
+    """An observer that does nothing; subclass it to show progress or to log."""
 
     def part_began(self, name: str, number: int, total: int) -> None:
-        """The stages that follow belong to part `number` of `total`, such as one method of many."""
+        """Following stages belong to part `number` of `total`, such as one of several methods."""
 
     def stage_entered(self, stage: str) -> None:
-        """A stage begins to find out what there is to do."""
+        """A stage starts to determine its work."""
 
     def stage_began(self, stage: str, total: int | None = None, done: int = 0) -> None:
         """A stage starts; `done` of `total` steps were finished by earlier runs."""
 
     def reused(self, earlier: int, cached: int) -> None:
-        """So many steps of the stage cost nothing now: of this run earlier, and of others."""
+        """Steps of the stage were reused: `earlier` of this run, `cached` from the cache."""
 
     def expected(self, expected: Expected) -> None:
-        """A plan was made for the stage that just began."""
+        """There is a plan for the stage that just began."""
 
     def watched(self, pulse: Callable[[], EngineStatus]) -> None:
-        """The stage's engine can be asked how it fares, cheaply and at any time."""
+        """`pulse` returns the current status of the stage's engine, at little cost."""
 
     def advanced(self) -> None:
         """One step of the current stage is finished."""
@@ -82,7 +82,7 @@ class Observer:
         """A judgment was finished and recorded."""
 
     def counted(self, judgments: int, missing: Mapping[Status, int]) -> None:
-        """So many more judgments were finished on other machines, with answers `missing`."""
+        """Other machines finished more judgments, with these answers `missing`."""
 
     def failed(self, failure: Failure) -> None:
         """A task could not be finished."""
@@ -91,10 +91,10 @@ class Observer:
         """A query got no checklist."""
 
     def spent(self, usage: Usage) -> None:
-        """All that the stage has used so far, where `judged` alone does not tell it."""
+        """The total usage of the stage so far, if `judged` does not report it."""
 
     def stage_ended(self, stage: str, facts: StageEnd) -> None:
-        """A stage is finished; `facts` is what the manifest says of it."""
+        """A stage is finished; `facts` is its record in the manifest."""
 
     def closed(self) -> None:
-        """Nothing more will come, whether the run finished or not."""
+        """No more calls will follow, whether the run finished or not."""

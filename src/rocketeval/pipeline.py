@@ -1,9 +1,9 @@
-"""The walk of a run, one call a stage: a table of contents.
+"""The stages of a run, one method each.
 
     load -> checklist -> grade -> score -> rank -> audit -> explain -> report
 
-Every stage reads what earlier stages left in the run's store and leaves its own. Stages compute
-with records; only the store touches run files, only engines touch the network.
+Every stage reads the results of earlier stages from the run's store and saves its own. Stages work
+on records; only the store accesses run files, and only engines access the network.
 """
 
 from __future__ import annotations
@@ -70,16 +70,16 @@ FactsT = TypeVar("FactsT", bound=StageFacts)
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a finished run found."""
+    """The result of a finished run."""
 
     path: Path
-    """The run directory; everything below is also there as files."""
+    """The run directory, which also holds everything below as files."""
     ranking: Ranking
     audit: Audit
     report: Path
-    """The page for people."""
+    """Path of the HTML report."""
     stages: Stages
-    """What each stage did: counts, missing, cost, seconds."""
+    """Facts about each stage: counts, missing data, cost, seconds."""
 
 
 @dataclass
@@ -97,20 +97,20 @@ class Run:
         self.config = effective_config(given)
         limit = config.max_cost
         self.budget = None if limit is None else Budget(limit, currency(self.config))
-        """What may still be spent; None when the config sets no limit."""
+        """The spending limit; None if the config sets none."""
         self.store = RunStore(config.run_path)
         self.observer = observer or Observer()
         self.stop = asyncio.Event()
-        """Set it to start nothing more, and end what is in flight within seconds."""
+        """Set it to start no more work and end work in flight within seconds."""
         self.stoppable = False
-        """Whether a stage is running that heeds `stop`."""
+        """True while a stage runs that checks `stop`."""
         self._judge = judge
         self._contacted: list[Engine] = []
         self._author = given.author
         self._within: Run | None = None
 
     async def all(self) -> Outcome:
-        """Run every stage and return what was found; Stopped if it was asked to stop."""
+        """Run every stage and return the outcome; raise Stopped if `stop` was set."""
         with self.store.locked():
             await self.to_judgments()
             self.score()
@@ -121,12 +121,12 @@ class Run:
         return Outcome(self.store.path, ranking, audit, report, stages)
 
     async def to_checklists(self) -> ChecklistFacts:
-        """Run the stages up to the checklists; return what the last of them did."""
+        """Run the stages up to the checklists; return the facts of the last one."""
         self.load()
         return await self.checklist()
 
     async def to_judgments(self) -> GradeFacts:
-        """Run the stages up to grading; return what the last of them did."""
+        """Run the stages up to grading; return the facts of the last one."""
         self.load()
         return await self._judge_loaded()
 
@@ -137,7 +137,7 @@ class Run:
         rate: float | None = None,
         probe: bool = False,
     ) -> Plan:
-        """Return what the run would do and cost, and keep it beside the run for its bill."""
+        """Return the plan of the run with its cost, and save it for comparison after the run."""
         self.check_config()
         with self.store.locked():
             plan = await self._strategy.plan(most_prompts=most_prompts, rate=rate, probe=probe)
@@ -145,16 +145,16 @@ class Run:
         return plan
 
     async def plan_offline(self, *, rate: float | None = None) -> Plan:
-        """Return the same as far as it is known without contacting or writing anything."""
+        """Return a plan without contacting a server or writing a file."""
         self.check_config()
         return await self._strategy.plan_offline(rate=rate)
 
     async def plan_cluster(
         self, plan: Plan, given: CapacityOptions | None = None, *, probed: bool = False
     ) -> Capacity:
-        """Return what the planned run, and more of its kind, would take on many replicas.
+        """Estimate the planned run, and larger ones of its kind, on many replicas.
 
-        `probed`: the plan's own rate was measured just now, and goes before that of the run.
+        `probed`: the plan's rate was just measured, and overrides the run's rate.
         """
         from rocketeval.capacity.model import CapacityOptions, plan_capacity
         from rocketeval.capacity.stage import measure
@@ -164,7 +164,7 @@ class Run:
         return plan_capacity(given or CapacityOptions(), measured)
 
     def load(self) -> LoadFacts:
-        """Snapshot the benchmark into the run, after a look at everything that can be wrong."""
+        """Check the config and the benchmark, and copy the benchmark into the run."""
         from rocketeval.audit.stage import check_references
         from rocketeval.benchmarks.load import load_inputs
         from rocketeval.ranking.stage import check_anchor
@@ -179,14 +179,14 @@ class Run:
         return done.facts
 
     async def checklist(self, *, to_judge: bool = False) -> ChecklistFacts:
-        """Give every query its checklist; `to_judge`: after a look at the judge, who is next."""
+        """Give every query its checklist; with `to_judge`, contact the judge first."""
         with self._stage("checklist", ChecklistFacts()) as done, self._heeding_stop():
             done.facts = await self._strategy.make_checklists(to_judge=to_judge)
         self._raise_if_stopped(f"{done.facts.unwritten} checklists are not written")
         return done.facts
 
     def lint(self) -> Lint:
-        """Say what is wrong with checklist items, by words and answers; writes nothing."""
+        """Return the findings about checklist items and their answers; write nothing."""
         from rocketeval.lint.stage import lint_run
 
         return lint_run(self.store, self.config)
@@ -199,11 +199,11 @@ class Run:
         query_id: str | None = None,
         force: bool = False,
     ) -> Fixes:
-        """Let the author LLM propose other items for those that lint flags; the run stays as it is.
+        """Let the author LLM propose replacements for flagged items; the run is not changed.
 
-        All checklists, with what is proposed, are written to `path` (.yaml or .csv), ready for
-        `author.kind: file`. `kinds` and `query_id` narrow what is rewritten. What was paid for is
-        kept beside authored checklists, and never asked for again.
+        All checklists, with the proposals, are written to `path` (.yaml or .csv), ready for
+        `author.kind: file`. `kinds` and `query_id` restrict what is rewritten. Proposals are saved
+        with the authored checklists and reused.
         """
         from rocketeval.lint.fix import check_fixable, propose_fixes
 
@@ -229,17 +229,17 @@ class Run:
     async def evolve(
         self, path: Path | None = None, *, make_engine: MakeEngine = create_engine
     ) -> Evolution:
-        """Make an evaluator that learned from gold and from what it judged wrongly.
+        """Train an evaluator on reference data and on its own mistakes.
 
-        It is written to `path`, or into the run. A later call goes on after the last round.
-        `make_engine` makes the judge of each sheet, and the optimizer, from their sections.
+        It is written to `path`, or into the run. A later call continues after the last round.
+        `make_engine` creates the judge of each question set, and the optimizer, from their configs.
         """
         from rocketeval.benchmarks.load import load_inputs
         from rocketeval.evolve.stage import check_evolvable, evolve_run
 
         check_evolvable(self.config, path, own_engine=self._judge is not None)
         with self.store.locked():
-            # Not `load`: what is judged here is kept apart from the judgments of the run itself.
+            # Not `load`: these judgments are kept separate from those of the run.
             with self._stage("load", LoadFacts()) as loaded:
                 loaded.facts = load_inputs(self.store, self.config)
                 self.store.freeze(self._as_given())
@@ -258,7 +258,7 @@ class Run:
         return found
 
     async def grade(self) -> GradeFacts:
-        """Let the judge answer every item that is still unanswered."""
+        """Let the judge answer every unanswered item."""
         with self._stage("grade", GradeFacts()) as done, self._heeding_stop():
             done.facts = await self._strategy.grade()
         left, tasks = done.facts.unfinished, done.facts.tasks
@@ -286,10 +286,10 @@ class Run:
             return audit_run(self.store, self.config)
 
     async def compare_methods(self, methods: Sequence[str]) -> MethodComparison:
-        """Grade and score in every way named, and hold all of them against the same gold.
+        """Grade and score with each method, and compare them on the same reference data.
 
         Each is METHOD[:option=value...][+SCORER[:option=value...]], such as `direct` or
-        `checklist+extra_trees`. What is graded already is not paid for again.
+        `checklist+extra_trees`. Finished judgments are reused.
         """
         from rocketeval.audit.stage import (
             compare_variants,
@@ -318,7 +318,7 @@ class Run:
         return comparison
 
     def compare_judges(self, paths: Sequence[Path]) -> JudgeReliability:
-        """Say how far this run's judge and those of other runs, by folder or config, agree."""
+        """Measure the agreement of this run's judge with those of other runs or configs."""
         from rocketeval.judges.reliability import compare_judges
         from rocketeval.judges.runs import JudgedRun, open_run
 
@@ -329,7 +329,7 @@ class Run:
         return found
 
     def hold_against_item_gold(self, path: Path) -> ItemGold:
-        """Compare the judge's answers with gold answers to the same items, from a file of rows."""
+        """Compare the judge's answers with reference answers to the same items, from a file."""
         from rocketeval.audit.item_gold import compare_with_item_gold
 
         with self.store.locked():
@@ -338,20 +338,20 @@ class Run:
         return found
 
     def explain(self) -> Explanation:
-        """Say where each candidate loses against its neighbours in the ranking."""
+        """Find where each candidate loses points against its neighbors in the ranking."""
         from rocketeval.explain.stage import explain_run
 
         with self._stage("explain", StageFacts()):
             return explain_run(self.store, self.config)
 
     def explain_candidate(self, candidate: str, most: int) -> CandidateExplanation:
-        """Say where one candidate loses and gains, with as many items as wanted; writes nothing."""
+        """Return up to `most` losses and strengths of one candidate; write nothing."""
         from rocketeval.explain.stage import explain_candidate
 
         return explain_candidate(self.store, self.config, candidate, most)
 
     def explain_query(self, query_id: str) -> QueryExplanation:
-        """Say what each item of one query's checklist adds; writes nothing."""
+        """Return what each item of one query's checklist contributes; write nothing."""
         from rocketeval.explain.stage import explain_query
 
         return explain_query(self.store, self.config, query_id)
@@ -359,13 +359,13 @@ class Run:
     def compare(
         self, first: str, second: str, *, min_effect: float | None = None, level: float = 0.95
     ) -> Comparison:
-        """Say whether one candidate is better than another; writes nothing."""
+        """Test whether one candidate is better than another; write nothing."""
         from rocketeval.compare.stage import compare_candidates
 
         return compare_candidates(self.store, self.config, first, second, min_effect, level)
 
     def estimate(self, choice: LabelScope, *, level: float = 0.95) -> Estimates:
-        """Estimate mean labels from the labels there are and all scores; writes nothing."""
+        """Estimate mean labels from the available labels and all scores; write nothing."""
         from rocketeval.compare.stage import estimate_labels
 
         return estimate_labels(self.store, self.config, choice, level)
@@ -373,13 +373,13 @@ class Run:
     def advise(
         self, choice: LabelScope, *, more: int = 20, seed: int = 0, level: float = 0.95
     ) -> Advice:
-        """Choose what to label next, and say what it buys; writes nothing."""
+        """Choose responses to label next, and predict the gain; write nothing."""
         from rocketeval.compare.stage import advise_labels
 
         return advise_labels(self.store, choice, more, seed, level)
 
     def compare_scorers(self, among: Sequence[str] | None = None) -> ScorerComparison:
-        """Say how kinds of scorers do on gold they have not seen; writes nothing."""
+        """Compare kinds of scorers by cross-validation; write nothing."""
         from rocketeval.audit.compare_scorers import compare_kinds
 
         return compare_kinds(self.store, self.config, among)
@@ -401,9 +401,9 @@ class Run:
         raw: bool = False,
         bom: bool = False,
     ) -> Exported:
-        """Write what the run found to `path`, in one of `exports.formats.FORMATS`.
+        """Write a table of the run to `path`, in one of `exports.formats.FORMATS`.
 
-        Without `to`, the ending of `path` says which. `force` replaces what is there.
+        Without `to`, the suffix of `path` determines the format. `force` replaces an existing file.
         """
         from rocketeval.exports.stage import export_run
 
@@ -411,7 +411,7 @@ class Run:
         return export_run(self.store, self.config, request, path, force=force)
 
     def check_config(self) -> None:
-        """Find a mistake in any section before anything is written or paid for."""
+        """Raise if a section has an error, before anything is written or spent."""
         self._strategy.check_config()
 
     async def _judge_loaded(self) -> GradeFacts:
@@ -431,30 +431,30 @@ class Run:
         return choose_strategy(context)
 
     def _as_given(self) -> RunConfig:
-        """Return the config with its own author, also where the method asks something else.
+        """Return the config with its original author, even if the method does not use it.
 
-        Another method, later, asks what that author writes.
+        Another method may use that author's checklists later.
         """
         return self.config.model_copy(update={"author": self._author})
 
     def _inside(self, config: RunConfig) -> Run:
-        """Return the run of another config that spends, stops and reports with this one."""
+        """Return a run of another config that shares this one's budget, stop and observer."""
         if config.run_path == self.store.path:
             return self
         run = Run(config, observer=self.observer, judge=self._judge)
         if self._judge is not None and run.config.judge.labels != self.config.judge.labels:
             raise ConfigError(
-                f"The method {config.method.kind!r} asks for other answers than the given engine "
-                "was made for.",
-                hint="Let the run make its own engine from the config.",
+                f"The method {config.method.kind!r} needs other answer labels than the given "
+                "engine has.",
+                hint="Let the run create its engine from the config.",
             )
         run.budget, run.stop, run._within = self.budget, self.stop, self
         return run
 
     async def _grade_each(self, runs: Mapping[Path, Run]) -> dict[Path, str]:
-        """Grade every run; return why some could not be, by their path.
+        """Grade every run; return the errors of failed ones by path.
 
-        What this judge cannot do must not cost the other methods their comparison.
+        A method that this judge cannot do must not prevent comparing the others.
         """
         refused: dict[Path, RocketEvalError] = {}
         for number, (path, run) in enumerate(runs.items(), 1):
@@ -486,7 +486,7 @@ class Run:
 
     @contextmanager
     def _stage(self, name: str, facts: FactsT) -> Iterator[_StageInProgress[FactsT]]:
-        """Time a stage and record its `facts`, which it replaces by what it did."""
+        """Time a stage and record its facts."""
         started = time.monotonic()
         self.observer.stage_entered(name)
         done = _StageInProgress(facts)

@@ -1,17 +1,17 @@
-"""Tell precisions of the same weights apart by what a judge answers to a few fixed questions.
+"""Detection of a judge's numeric precision from its answers to a few fixed questions.
 
-A server that does not say how it computes is asked the same short questions one at a time, twice.
-What it lists is kept with the judge as text, and a later contact is the same judge if it lists the
-same within tolerance:
+If a server does not report its precision, the same short questions are asked twice, one at a time.
+The listed log-probabilities are stored with the judge. At a later contact, it is the same judge if
+the lists agree within tolerance:
 
 - **Steps.** bfloat16 and float16 logits are coarse, so the gaps between listed log-probabilities
-  are multiples of a power of two; those of float32 are not. Judges with different steps are two.
-- **Distance.** Of judges with the same steps, the listed log-probabilities may differ by the noise
-  that was measured, and by what other requests in flight and other kernels do to such numbers.
+  are multiples of a power of two; those of float32 are not. Different steps mean different judges.
+- **Distance.** With the same steps, log-probabilities may differ by the measured noise, and by the
+  effect of other requests in flight and other kernels.
 
-What this sees: bfloat16 against float32, float16 against either, and weights that were quantized
-so coarsely that answers move beyond the noise. What it does not see: a quantization that moves
-answers by less than that, and on a noisy hosted service most changes.
+This detects bfloat16 against float32, float16 against either, and quantization coarse enough to
+change answers beyond the noise. It misses finer quantization and, on a noisy hosted service, most
+changes.
 """
 
 from __future__ import annotations
@@ -25,42 +25,42 @@ from math import sqrt
 from rocketeval.hashing import content_hash
 
 STEPS = (0.125, 0.0625, 0.03125, 0.015625, 0.0078125)
-"""Gaps between the logits of a coarse number format, in the range where likely tokens lie."""
+"""Gaps between logits of a coarse number format, in the range of likely tokens."""
 FINEST_BFLOAT16 = 0.03125
-"""bfloat16 logits from 4 to 32 have steps of 1/32 to 1/8, float16 ones an eighth of that."""
+"""bfloat16 logits from 4 to 32 have steps of 1/32 to 1/8; float16 steps are an eighth of that."""
 ON_STEP = 1e-4
-"""A gap is a multiple of a step if it is this close to one."""
+"""Maximum distance of a gap from a multiple of a step."""
 FEWEST_GAPS = 6
-"""With fewer gaps than this, nothing is said about steps."""
+"""Minimum number of gaps to determine steps."""
 NOISES = 4.0
-"""How many times the noise that was measured two lists of one judge may be apart."""
+"""Allowed distance between two lists of one judge, in multiples of the measured noise."""
 EXACT = 0.02
-"""How far apart two lists of one judge may be where there are no steps: other kernels, other
+"""Allowed distance between two lists of one judge without steps, due to other kernels and other
 requests in flight."""
 COARSE_STEPS = 2.0
-"""The same in steps, where there are."""
+"""Allowed distance in steps, for judges with steps."""
 KEPT = 8
-"""Tokens that are kept of each list."""
+"""Number of tokens kept per list."""
 LIKELY = -16.0
-"""Tokens below this log-probability are too unlikely to compare."""
+"""Minimum log-probability of tokens to compare."""
 
 Listed = Mapping[str, float]
-"""The most likely tokens after a question with their log-probabilities."""
+"""The most likely next tokens with their log-probabilities."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a judge listed after the fixed questions."""
+    """The tokens that a judge listed after the fixed questions."""
 
     step: float
-    """The step all gaps are multiples of; 0 where there is none."""
+    """The step that all gaps are multiples of; 0 if there is none."""
     noise: float
-    """How far two answers to the same question were apart, as a root mean square."""
+    """Root-mean-square difference of two answers to the same questions."""
     listed: tuple[Listed, ...]
 
     @classmethod
     def of(cls, first: Sequence[Listed], again: Sequence[Listed]) -> Measured:
-        """Return what the same questions, asked twice, tell.
+        """Return the measurement from two passes over the same questions.
 
         >>> coarse = {token: -0.125 * n for n, token in enumerate("abcdefgh")}
         >>> Measured.of([coarse, coarse], [coarse, coarse]).name
@@ -71,17 +71,17 @@ class Measured:
 
     @classmethod
     def parse(cls, text: str) -> Measured:
-        """Return what `str` wrote."""
+        """Parse the text that `str` wrote."""
         found = json.loads(text)
         return cls(found["step"], found["noise"], tuple(found["listed"]))
 
     def __str__(self) -> str:
-        told = {"step": self.step, "noise": self.noise, "listed": self.listed}
-        return json.dumps(told, ensure_ascii=False, separators=(",", ":"))
+        parts = {"step": self.step, "noise": self.noise, "listed": self.listed}
+        return json.dumps(parts, ensure_ascii=False, separators=(",", ":"))
 
     @property
     def name(self) -> str:
-        """The number format that the steps speak for."""
+        """The number format that the steps indicate."""
         if len(_gaps(self.listed)) < FEWEST_GAPS:
             return "unknown"
         if not self.step:
@@ -90,11 +90,11 @@ class Measured:
 
     @property
     def precision(self) -> str:
-        """What stands for it in a judge's fingerprint."""
+        """The precision string in a judge's fingerprint."""
         return f"measured {self.name} {content_hash(str(self)).hex()[:8]}"
 
     def same_as(self, other: Measured) -> bool:
-        """Whether both can be one judge."""
+        """Return whether both can be the same judge."""
         if self.name != other.name and "unknown" not in (self.name, other.name):
             return False
         coarse = COARSE_STEPS * max(self.step, other.step)
@@ -103,12 +103,12 @@ class Measured:
 
 
 def same_precision(one: str, other: str) -> bool:
-    """Whether two measurements, as text, can be of one judge; an empty one can be of any."""
+    """Return whether two measurements, as text, can be of one judge; an empty one matches any."""
     return not one or not other or Measured.parse(one).same_as(Measured.parse(other))
 
 
 def _kept(listed: Listed) -> Listed:
-    likeliest = sorted(listed.items(), key=lambda told: -told[1])[:KEPT]
+    likeliest = sorted(listed.items(), key=lambda pair: -pair[1])[:KEPT]
     return {token: round(logp, 6) for token, logp in likeliest if logp > LIKELY}
 
 
@@ -123,7 +123,7 @@ def _step(lists: Sequence[Listed]) -> float:
 
 
 def _gaps(lists: Sequence[Listed]) -> list[float]:
-    """Return the gaps between neighbors; equal ones are multiples of everything."""
+    """Return the gaps between neighboring values, without zeros."""
     gaps = (
         one - other
         for listed in lists
@@ -133,7 +133,7 @@ def _gaps(lists: Sequence[Listed]) -> list[float]:
 
 
 def _distance(one: Sequence[Listed], other: Sequence[Listed]) -> float:
-    """Return how far apart two answers to the same questions are; infinite if nothing is shared."""
+    """Return the distance of two answers to the same questions; infinite without common tokens."""
     apart = [
         listed[token] - again[token]
         for listed, again in zip(one, other, strict=False)

@@ -1,4 +1,4 @@
-"""What tokens cost: prices from the config, else from the user's own table."""
+"""Token prices, from the config or from a price file."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ SHAPE = "`models:` maps each name to {prompt: ..., completion: ..., cached: ...}
 
 
 WITHOUT_LLM = ("imported", "file", "fixed")
-"""Kinds of authors that ask nobody. A plugin's may ask: its price is wanted."""
+"""Kinds of authors that call no LLM. A plugin's may, so it needs a price."""
 
 
 class PriceTable(Section):
-    """A file of prices that people edit."""
+    """A price file."""
 
     currency: str = ""
-    """Of every price that names none itself."""
+    """Currency of prices that name none."""
     models: dict[str, PriceConfig]
     """Price by model name, exactly as the config names the model."""
 
     def price(self, model: str) -> PriceConfig | None:
-        """Return the price of `model`; None when the table does not have it."""
+        """Return the price of `model`; None if the table does not have it."""
         found = self.models.get(model)
         if found is None or found.currency:
             return found
@@ -42,7 +42,7 @@ def load_prices(path: Path) -> PriceTable:
 
 
 def with_prices(config: RunConfig) -> RunConfig:
-    """Return the config with the prices it does not give itself taken from its table."""
+    """Return the config with missing prices filled in from its price file."""
     if config.prices is None:
         return config
     table = load_prices(config.prices)
@@ -59,21 +59,21 @@ def with_prices(config: RunConfig) -> RunConfig:
 
 
 def currency(config: RunConfig) -> str:
-    """Return what the config's money is counted in; empty when it does not say."""
+    """Return the config's currency; empty if it names none."""
     price = config.judge.price or config.author.price
     return price.currency if price else ""
 
 
 def _asks_author(author: AuthorConfig) -> bool:
-    """Whether the checklists of a config are written by an LLM, which may stand there unused."""
+    """Return whether an LLM writes the checklists; `author.engine` may be set but unused."""
     if author.engine is None or author.kind in WITHOUT_LLM:
         return False
-    # The steps of a dimension author are all done unless some are named.
+    # A dimension author does all steps unless the config selects some.
     return author.kind != "dimension" or bool(author.options.get("steps", True))
 
 
 def check_limit(config: RunConfig) -> None:
-    """Raise ConfigError when money is limited and some of it could not be counted."""
+    """Raise ConfigError if `max_cost` is set but a price is missing."""
     if config.max_cost is None:
         return
     prices = {"judge": config.judge.price}
@@ -84,15 +84,15 @@ def check_limit(config: RunConfig) -> None:
             section = config.judge if role == "judge" else config.author.engine
             model = section.model if section else ""
             raise ConfigError(
-                f"`max_cost` limits the money, and the {role} {model!r} has no price.",
-                hint=f"Set `{role}.price`, or give it in the file that `prices` names.",
+                f"`max_cost` is set, but the {role} {model!r} has no price.",
+                hint=f"Set `{role}.price`, or add it to the file that `prices` names.",
             )
     if len({price.currency for price in prices.values() if price}) > 1:
-        raise ConfigError("`max_cost` cannot add up judge and author: their currencies differ.")
+        raise ConfigError("`max_cost` needs one currency, but those of judge and author differ.")
 
 
 def money(usage: Usage, price: PriceConfig) -> float:
-    """Return what `usage` costs at `price` (money per million tokens).
+    """Return the cost of `usage` at `price` (per million tokens).
 
     >>> money(Usage(prompt_tokens=1_000_000), PriceConfig(prompt=0.15, completion=0.6))
     0.15
@@ -107,7 +107,7 @@ def money(usage: Usage, price: PriceConfig) -> float:
 
 
 def shown_money(amount: float, currency: str) -> str:
-    """Return an amount of money for people: cents, and four digits of what is less.
+    """Format an amount of money: with cents, or with four digits below one.
 
     >>> shown_money(12.3456, "USD"), shown_money(0.00123456, "")
     ('12.35 USD', '0.001235')
@@ -118,7 +118,7 @@ def shown_money(amount: float, currency: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PricedUsage:
-    """What was used, and what it cost."""
+    """Usage with its cost."""
 
     requests: int = 0
     prompt_tokens: int = 0

@@ -1,6 +1,6 @@
-"""Every record that travels through a run, in the order the walk meets them.
+"""The records of a run, in the order in which the stages use them.
 
-All are frozen: a stage takes records and returns new ones, never edits.
+All are frozen: a stage takes records and returns new ones.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ class Turn:
     """One message of a conversation."""
 
     role: str
-    """Who speaks: `user`, `assistant` or `system`."""
+    """Speaker: `user`, `assistant` or `system`."""
     content: str
-    """What is said."""
+    """Text of the message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What every candidate is asked.
+    """A prompt that every candidate answers.
 
     >>> Query(id="capital", text="What is the capital of France?").content_hash.hex()[:8]
     '12c8d1c7'
@@ -75,7 +75,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What one candidate said to one query."""
+    """One candidate's response to one query."""
 
     query_id: str
     """The query it answers."""
@@ -84,7 +84,7 @@ class Response:
     text: str
     """The response itself: untrusted text."""
     history: tuple[Turn, ...] | None = None
-    """The conversation this candidate really had; overrides the query's history."""
+    """The candidate's own conversation; overrides the query's history."""
 
     @property
     def content_hash(self) -> bytes:
@@ -95,38 +95,38 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class Checklist:
-    """The yes/no items that decide how good a response to one query is."""
+    """The yes/no items by which responses to one query are judged."""
 
     query_id: str
     """The query it belongs to."""
     items: tuple[str, ...]
     """Yes/no questions; yes is always the better answer."""
     author: str = "imported"
-    """Who wrote it."""
+    """Name of the author."""
     groups: tuple[str, ...] | None = None
-    """What each item belongs to, such as a sub-dimension; None without groups."""
+    """Group of each item, such as a sub-dimension; None without groups."""
     about: str | None = None
-    """What the items are about, such as the definition of a dimension; for a judge who sees all of
-    them at once."""
+    """Topic of the items, such as the definition of a dimension, for a judge that sees all items
+    in one prompt."""
 
     @property
     def content_hash(self) -> bytes:
-        """Hash of the items in their order, and of their groups and what they are about, if any."""
+        """Hash of the ordered items, and of the groups and topic if any."""
         grouped = () if self.groups is None else (list(self.groups),)
-        told = () if self.about is None else ({"about": self.about},)
-        return content_hash("checklist", list(self.items), *grouped, *told)
+        topic = () if self.about is None else ({"about": self.about},)
+        return content_hash("checklist", list(self.items), *grouped, *topic)
 
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A gold score given to one response by a labeler."""
+    """A labeler's reference score of one response."""
 
     query_id: str
     candidate: str
     value: float
     """The score, on the label scale (usually 1-10)."""
     labeler: str = "human"
-    """Who gave it: a person or a strong LLM."""
+    """The labeler: a person or a strong LLM."""
 
 
 Winner = Literal["a", "b", "tie"]
@@ -134,19 +134,19 @@ Winner = Literal["a", "b", "tie"]
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """A gold preference between two candidates on one query."""
+    """A voter's preference between two candidates on one query."""
 
     query_id: str
     candidate_a: str
     candidate_b: str
     winner: Winner
     voter: str = "human"
-    """Who voted."""
+    """Name of the voter."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rating:
-    """A reference rating of a candidate from elsewhere, such as an arena Elo."""
+    """A candidate's reference rating from another source, such as an arena Elo."""
 
     candidate: str
     value: float
@@ -154,7 +154,7 @@ class Rating:
 
 @dataclass(frozen=True, slots=True)
 class Gold:
-    """What people, strong LLMs and arenas say about the same responses and candidates."""
+    """Reference data: labels, votes and ratings from people, strong LLMs or arenas."""
 
     labels: Sequence[Label] = ()
     votes: Sequence[Vote] = ()
@@ -168,7 +168,7 @@ class Gold:
 
 
 class Status(StrEnum):
-    """Why an answer has, or has not, a probability."""
+    """Whether an answer has a probability, and why not."""
 
     OK = "ok"
     """Both yes and no were listed."""
@@ -189,11 +189,11 @@ class Status(StrEnum):
     UNREADABLE = "unreadable"
     """The judge wrote a text that holds no answer."""
     ERROR = "error"
-    """The call failed for good."""
+    """The request failed permanently."""
 
 
 NO_ANSWER = frozenset({Status.NO_LOGPROBS, Status.THINKING, Status.UNSOUND, Status.ERROR})
-"""Statuses that say nothing about the item: once the engine is mended, it is worth asking again."""
+"""Statuses of engine problems; after the engine is fixed, the item can be asked again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +204,7 @@ class Answer:
     p_yes: float | None = None
     """`p(Yes) / (p(Yes) + p(No))`; None unless the status is ok or truncated.
 
-    Where a judge is asked for a grade, not for yes or no: its place from worst (0) to best (1)."""
+    For grades instead of yes or no: the position from worst (0) to best (1)."""
     p_low: float | None = None
     """Proven lower bound of `p_yes` given what the engine listed."""
     p_high: float | None = None
@@ -216,21 +216,21 @@ class Answer:
     logp_no: float | None = None
     """Log of the summed no variants; None when hidden."""
     text: str | None = None
-    """What the judge wrote, or the grade it finds likeliest; None for yes and no."""
+    """The judge's text, or its most likely grade; None for yes and no."""
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What one judgment or one written text cost."""
+    """Usage of one judgment or one written text."""
 
     requests: int = 0
-    """Calls made, retries included."""
+    """Number of requests, including retries."""
     prompt_tokens: int = 0
     cached_tokens: int = 0
-    """Prompt tokens the engine says it took from its prefix cache."""
+    """Prompt tokens that the engine reports as cached."""
     completion_tokens: int = 0
     seconds: float = 0.0
-    """Wall time from first call to last answer."""
+    """Wall time from the first request to the last answer."""
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
@@ -260,50 +260,50 @@ class GradingTask:
     query_id: str
     candidate: str
     prefix: str
-    """Everything the items share: instruction, history, query, response."""
+    """The text common to all items: instruction, history, query, response."""
     suffixes: tuple[str, ...]
-    """One short ending per item, in checklist order; a single one where all items are asked at
-    once."""
+    """One short ending per item, in checklist order; a single one if all items are asked in one
+    prompt."""
     neutralised: int = 0
-    """How many forged delimiters or special tokens were disarmed in the untrusted text."""
+    """Number of forged delimiters or special tokens neutralized in the untrusted text."""
     items: int | None = None
-    """How many answers it will have; one per suffix when absent."""
+    """Number of answers; default: one per suffix."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judgment:
-    """One response, all its items answered."""
+    """The answers to all items of one response."""
 
     key: bytes
-    """(judge fingerprint, query hash, response hash, checklist hash), hashed."""
+    """Hash of (judge fingerprint, query hash, response hash, checklist hash)."""
     query_id: str
     candidate: str
     answers: tuple[Answer, ...]
     """In checklist order."""
     usage: Usage = field(default_factory=Usage)
     neutralised: int = 0
-    """Forged delimiters or special tokens disarmed in this task's prompt."""
+    """Number of forged delimiters or special tokens neutralized in the prompt."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A task that could not be finished; the next run tries it again."""
+    """A task that could not be finished; the next run retries it."""
 
     key: bytes
-    """Identity of the judgment it would have become."""
+    """Identity of the intended judgment."""
     query_id: str
     candidate: str
     reason: str
-    """What went wrong, and at which item."""
+    """The error, and the item at which it occurred."""
     answers: tuple[Answer, ...]
-    """What was answered before it failed, so that it is not paid for twice."""
+    """Answers received before the failure, which are reused."""
     rejected: bool = False
-    """True when asking again will not help. Known while grading; run files do not keep it."""
+    """True if a retry will not help. Known while grading; not stored in run files."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeFingerprint:
-    """Everything that can change a probability; two judgments compare only if it is equal."""
+    """Everything that can change a probability; judgments are comparable only if it is equal."""
 
     engine: str
     """Engine name in the registry."""
@@ -315,18 +315,18 @@ class JudgeFingerprint:
     logprobs: str
     """Logprob mode, such as `top20`."""
     template: str
-    """Hash of the grading template and of how its answers are read."""
+    """Hash of the grading template and of its readout."""
     readout: str
     """Hash of the yes/no variants and the readout's limits."""
     precision: str = ""
-    """How exactly the judge computes: as its server says, or as it was measured. Empty where
-    `version` says it already, and in runs from before it was recorded."""
+    """Numeric precision of the judge, reported by the server or measured. Empty if `version`
+    implies it, and in runs of earlier versions."""
     measured: str = field(default="", compare=False)
-    """What the judge listed after fixed questions, by which it is known again (`precision`)."""
+    """Measurement by which the judge is recognized later (see `rocketeval.precision`)."""
 
     @property
     def digest(self) -> bytes:
-        """16 bytes that stand for the whole fingerprint."""
+        """16-byte hash of the fingerprint."""
         computed = (self.precision,) if self.precision else ()
         return content_hash(
             "judge",
@@ -342,21 +342,21 @@ class JudgeFingerprint:
 
     @property
     def before_precision(self) -> JudgeFingerprint:
-        """The fingerprint this judge had before precision was recorded."""
+        """The fingerprint of this judge in runs without a recorded precision."""
         return replace(self, precision="", measured="")
 
     @property
     def parts(self) -> dict[str, str]:
-        """Its parts and its digest by name, for people; what is empty or only measured is not."""
+        """Its parts and digest by name; without an empty precision, and without `measured`."""
         named = {part.name: str(getattr(self, part.name)) for part in fields(self) if part.compare}
-        told = {name: value for name, value in named.items() if value or name != "precision"}
-        return {**told, "digest": self.digest.hex()}
+        shown = {name: value for name, value in named.items() if value or name != "precision"}
+        return {**shown, "digest": self.digest.hex()}
 
     def changes(self, other: JudgeFingerprint) -> dict[str, tuple[str, str]]:
-        """Return each part in which `other` is another judge, as it is here and there.
+        """Return each part in which `other` differs, with both values.
 
-        Two precisions are one where one of them is not known, or where both were measured and
-        agree within the noise.
+        Two precisions count as equal if one is unknown, or if both were measured and agree within
+        the noise.
         """
         found = {
             part.name: (getattr(self, part.name), getattr(other, part.name))
@@ -368,7 +368,7 @@ class JudgeFingerprint:
         return found
 
     def known_as(self, known: Iterable[JudgeFingerprint]) -> JudgeFingerprint:
-        """Return the first of the `known` judges that is this one, or else this one."""
+        """Return the first of the `known` judges that equals this one, else this one."""
         return next((one for one in known if not one.changes(self)), self)
 
     def _may_compute_as(self, other: JudgeFingerprint) -> bool:
@@ -379,21 +379,21 @@ class JudgeFingerprint:
 
 
 class Basis(StrEnum):
-    """What a score rests on: whether gold of the same response had a part in it."""
+    """How a score relates to the reference data of its response."""
 
     UNSUPERVISED = "unsupervised"
-    """The answers alone; no gold was learned from."""
+    """The scorer used no reference data."""
     UNSEEN = "unseen"
-    """A scorer that learned from other responses than this one."""
+    """The scorer was fitted to other responses."""
     OUT_OF_FOLD = "out_of_fold"
-    """This response's gold was learned from, but not by the fit that scored it."""
+    """The response was in the training data, but not of the fold that scored it."""
     FITTED = "fitted"
-    """The fit that scored it learned from its gold: worth nothing as evidence."""
+    """The response was in the training data of the fit that scored it: no evidence of quality."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A figure with the interval that says how sure it is."""
+    """A figure with its confidence interval."""
 
     value: float
     low: float

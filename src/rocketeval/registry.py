@@ -1,4 +1,4 @@
-"""A registry of implementations behind one seam: built in, or installed by others."""
+"""Registries of implementations: built in, or installed as plugins."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ T = TypeVar("T")
 
 
 def nearest(name: str, known: list[str]) -> str:
-    """Return a hint that names the closest valid choice, then all of them."""
+    """Return a hint that names the closest valid choice and lists all of them."""
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     choices = f"Valid: {', '.join(sorted(known))}."
     return f"Did you mean {close[0]!r}? {choices}" if close else choices
 
 
 class Registry(Generic[T]):
-    """Names to classes, imported only when asked for.
+    """A mapping of names to classes, which are imported on use.
 
-    Others add theirs with the entry point group `rocketeval.<seam>s`; a name that is
-    already taken is refused.
+    Plugins use the entry point group `rocketeval.<seam>s`; a name that is already taken is an
+    error.
     """
 
     def __init__(self, seam: str, builtin: dict[str, str]) -> None:
@@ -38,7 +38,7 @@ class Registry(Generic[T]):
         return sorted({*self._builtin, *self._installed()})
 
     def get(self, name: str) -> type[T]:
-        """Return the class behind `name`, importing it now."""
+        """Import and return the class behind `name`."""
         installed = self._installed()
         if name in installed and name in self._builtin:
             raise ConfigError(
@@ -63,7 +63,7 @@ class Registry(Generic[T]):
             raise ConfigError(
                 f"The plugin {point.value} cannot be imported for the {self.seam} "
                 f"{point.name!r}: {error}.",
-                hint="Install what it needs, or uninstall it.",
+                hint="Install its dependencies, or uninstall it.",
             ) from error
 
     def _installed(self) -> dict[str, EntryPoint]:
@@ -83,5 +83,5 @@ class Registry(Generic[T]):
 def _points(
     look: Callable[..., Iterable[EntryPoint]], group: str, path: tuple[str, ...]
 ) -> tuple[EntryPoint, ...]:
-    """Look once on a path: a hundred installed packages take about 10 ms, and a run asks often."""
+    """Return the entry points of a group, cached: a hundred packages take about 10 ms."""
     return tuple(look(group=group))

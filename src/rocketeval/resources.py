@@ -1,7 +1,4 @@
-"""YAML files: those that come with the package, each known by its name, and those of the user.
-
-What is wrong in one of the user's, in words.
-"""
+"""YAML files, packaged or the user's, and explanations of the errors in them."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ from rocketeval.errors import ConfigError
 from rocketeval.registry import nearest
 
 ENDINGS = (".yaml", ".yml")
-"""What tells a file of the user's from the name of a packaged one."""
+"""Suffixes that distinguish a user's file from the name of a packaged one."""
 T = TypeVar("T")
 
 
@@ -30,16 +27,16 @@ class PackagedFiles:
     folder: str
 
     def names(self) -> list[str]:
-        """Return what they are called, without the ending."""
+        """Return their names without the suffix."""
         entries = (resources.files(self.package) / self.folder).iterdir()
         return sorted(
             entry.name.removesuffix(".yaml") for entry in entries if entry.name.endswith(".yaml")
         )
 
     def read(self, name_or_path: str, read: Callable[[Path], T], *, unknown: str) -> T:
-        """Return what `read` makes of a packaged file, or of the user's own by its path.
+        """Return `read` of a packaged file by name, or of a user's file by path.
 
-        ConfigError, which begins with `unknown`, for a name that there is not.
+        Raise ConfigError, with a message that begins with `unknown`, for an unknown name.
         """
         if name_or_path.endswith(ENDINGS):
             return read(Path(name_or_path))
@@ -47,15 +44,14 @@ class PackagedFiles:
         if name_or_path not in known:
             raise ConfigError(
                 f"{unknown} {name_or_path!r}.",
-                hint=f"{nearest(name_or_path, known)} Or give the path of your own, which ends in "
-                ".yaml.",
+                hint=f"{nearest(name_or_path, known)} Or give the path of your own .yaml file.",
             )
         with resources.as_file(resources.files(self.package) / self.folder) as folder:
             return read(folder / f"{name_or_path}.yaml")
 
 
 def read_yaml(path: Path, what: str, *, hint: str) -> Any:
-    """Return what a YAML file of the user holds; ConfigError names `what` cannot be read."""
+    """Return the content of a user's YAML file; raise ConfigError about `what` if unreadable."""
     try:
         return yaml.load(path.read_text(encoding="utf-8"), _Loader)
     except IsADirectoryError:
@@ -77,7 +73,7 @@ def read_yaml(path: Path, what: str, *, hint: str) -> Any:
 
 
 class _Loader(yaml.SafeLoader):
-    """Refuses a key that stands twice, where YAML would silently take the last."""
+    """A loader that rejects duplicate keys; plain YAML would silently use the last."""
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         node = super().compose_mapping_node(anchor)
@@ -98,7 +94,7 @@ def _yaml_problem(error: Exception) -> str:
 
 
 _PROBLEMS = {
-    "missing": "this setting is needed.",
+    "missing": "this setting is required.",
     "extra_forbidden": "there is no such setting.",
     "model_type": "this must be a mapping of settings.",
     "dict_type": "this must be a mapping of settings.",
@@ -121,18 +117,18 @@ _LIMITS = {
     "less_than": ("lt", "less than"),
     "less_than_equal": ("le", "at most"),
 }
-"""What a limit of a setting is called, by the kind of mistake."""
+"""Name and wording of a limit, by the kind of mistake."""
 _SECRET = "Keys are read from the environment: name the variable that holds it in `api_key_env`."
 
 
 def explain_mistakes(error: ValidationError, section: type[BaseModel]) -> str:
-    """Return a line about every mistake in a `section`: which setting, what is wrong, what fits."""
+    """Return one line per mistake in a `section`: the setting, the problem, and valid values."""
     lines = []
     for mistake in error.errors(include_url=False):
         path = [str(part) for part in mistake["loc"]]
         problem = _problem(mistake["type"], mistake["msg"], mistake.get("ctx", {}))
         if not problem.endswith("."):
-            # Only what should be a number or a truth value is repeated: it cannot be a secret.
+            # Repeat only values that should be numbers or booleans: they cannot be secrets.
             problem += f", not {_short(mistake['input'])}."
         if mistake["type"] == "extra_forbidden":
             valid = list(_section_at(section, path[:-1]).model_fields)
@@ -144,14 +140,14 @@ def explain_mistakes(error: ValidationError, section: type[BaseModel]) -> str:
 
 
 def _problem(kind: str, message: str, context: Mapping[str, Any]) -> str:
-    """Return what is wrong, with a full stop unless the value itself is still to be named."""
+    """Return the problem, with a full stop unless the caller appends the value."""
     if kind in _PROBLEMS:
         return _PROBLEMS[kind]
     if kind in _LIMITS:
         name, words = _LIMITS[kind]
         return f"this must be {words} {context[name]:g}"
-    told = message.removeprefix("Value error, ")
-    return told if told.endswith(".") else f"{told}."
+    problem = message.removeprefix("Value error, ")
+    return problem if problem.endswith(".") else f"{problem}."
 
 
 def _short(value: object) -> str:
@@ -161,7 +157,7 @@ def _short(value: object) -> str:
 
 def _section_at(section: type[BaseModel], path: list[str]) -> type[BaseModel]:
     for part in path:
-        # A part that is no setting is a key of the user's own, such as a model's name.
+        # A part that is not a setting is a user's key, such as a model name.
         field = section.model_fields.get(part)
         annotation = field.annotation if field else None
         choices = [annotation, *getattr(annotation, "__args__", ())]

@@ -1,7 +1,7 @@
-"""The two ways a run can judge: with checklists, or with an evaluator that evolved.
+"""The two ways a run can judge: with checklists, or with a trained evaluator.
 
-`pipeline.Run` leaves to its strategy whatever differs between them: the checks, the plan, the
-checklists, the judgments and the scores. Everything after the scores is the same for both.
+`pipeline.Run` delegates to its strategy what differs between them: checks, plan, checklists,
+judgments and scores. Everything after the scores is the same for both.
 """
 
 from __future__ import annotations
@@ -23,32 +23,32 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """What every stage of a run works with."""
+    """The objects that every stage of a run uses."""
 
     store: RunStore
     config: RunConfig
     observer: Observer
     stop: asyncio.Event
-    """Set when no new work may begin."""
+    """Set when no new work may start."""
     budget: Budget | None
     engine: Engine | None
-    """The judge made in Python; None where the config describes it."""
+    """A judge created in Python; None if the config describes it."""
     contacted: list[Engine]
-    """The judge, once it was contacted before the checklists are paid for; grading takes it."""
+    """The judge, if it was contacted before checklists are written; grading reuses it."""
     author: AuthorConfig
-    """The author as the config names it, also where the strategy or the method needs none."""
+    """The config's author, even if the strategy or the method needs none."""
 
     @property
     def given_config(self) -> RunConfig:
-        """The config with its own author: another method may need what that author writes."""
+        """The config with its original author, which another method may need."""
         return self.config.model_copy(update={"author": self.author})
 
 
 class Strategy(Protocol):
-    """How a run judges."""
+    """A way to judge a run."""
 
     def check_config(self) -> None:
-        """Raise if a section of the config is wrong, before anything is written or paid for."""
+        """Raise if a section of the config is wrong, before anything is written or spent."""
 
     def check_inputs(self) -> None:
         """Raise if the loaded benchmark does not suit the config."""
@@ -60,48 +60,48 @@ class Strategy(Protocol):
         """Return the size and the cost of the run; the judge may be contacted."""
 
     async def plan_offline(self, *, rate: float | None) -> Plan:
-        """Return the same as far as it is known without contacting or writing anything."""
+        """Return a plan without contacting a server or writing a file."""
 
     async def make_checklists(self, *, to_judge: bool) -> ChecklistFacts:
         """Give every query its checklist.
 
-        `to_judge`: the judge is asked next, so it must answer before an author is paid.
+        With `to_judge`, grading follows, so the judge must be reachable before an author is paid.
         """
 
     async def grade(self) -> GradeFacts:
-        """Let the judge answer whatever is unanswered."""
+        """Let the judge answer every unanswered item."""
 
     def score(self) -> ScoreFacts:
         """Turn judgments into scores."""
 
 
 def effective_config(config: RunConfig) -> RunConfig:
-    """Return the config with what its method or its evaluator decides about judge and author."""
+    """Return the config with the judge and author settings of its method or evaluator."""
     from rocketeval.config import AuthorConfig
     from rocketeval.grading.methods import with_method
 
     decided = with_method(config)
     if decided.evaluator is None:
         return decided
-    # The evaluator says what is asked: no author is needed.
+    # The evaluator has its own questions and needs no author.
     return decided.model_copy(update={"author": AuthorConfig()})
 
 
 def choose_strategy(context: RunContext) -> Strategy:
-    """Return the strategy that the config asks for."""
+    """Return the strategy for the config."""
     if context.config.evaluator is not None:
         return EvaluatorStrategy(context)
     return ChecklistStrategy(context)
 
 
 class ChecklistStrategy:
-    """An author writes checklists, the judge answers their items, a scorer makes scores of them."""
+    """The strategy with checklists by an author, answers by the judge and scores by a scorer."""
 
     def __init__(self, context: RunContext) -> None:
         self._run = context
 
     def check_config(self) -> None:
-        """Look at every section, and at the judge that an earlier grading was done with."""
+        """Check every section, and that the judge is the one of earlier grading."""
         from rocketeval.checklists.base import AUTHORS
         from rocketeval.engines.base import create_engine
         from rocketeval.grading.methods import create_method
@@ -123,7 +123,7 @@ class ChecklistStrategy:
             self._run.store.refuse_other_judge(config.judge.model, method.hash)
 
     def check_inputs(self) -> None:
-        """See whether the scorer can learn from the labels and votes there are."""
+        """Check that the scorer can learn from the available labels and votes."""
         from rocketeval.scoring.stage import check_learnable
 
         check_learnable(self._run.store, self._run.config.scorer)
@@ -132,7 +132,7 @@ class ChecklistStrategy:
         """Allow any cluster."""
 
     async def plan(self, *, most_prompts: int | None, rate: float | None, probe: bool) -> Plan:
-        """Count what is left to ask, with the judge's own tokenizer where it tells one."""
+        """Count the remaining work, with the judge's tokenizer if it has one."""
         from rocketeval.grading.plan import make_plan
 
         run, engine = self._run, self._make_engine()
@@ -151,11 +151,11 @@ class ChecklistStrategy:
         return await make_plan(self._run.store, self._run.config, None, rate=rate)
 
     async def make_checklists(self, *, to_judge: bool) -> ChecklistFacts:
-        """Let the author write what is missing."""
+        """Let the author write missing checklists."""
         from rocketeval.checklists.stage import make_checklists
 
         run = self._run
-        # On a cluster the judge may be out of reach from here; its workers identify it.
+        # On a cluster, the judge may be unreachable from here; the workers identify it.
         here = to_judge and run.config.distributed.cluster is None
         with used_as("author"):
             return await make_checklists(
@@ -218,13 +218,13 @@ class ChecklistStrategy:
 
 
 class EvaluatorStrategy:
-    """An evaluator's perspectives are the checklist, its experts the scorer."""
+    """The strategy with an evaluator, whose perspectives are the checklist."""
 
     def __init__(self, context: RunContext) -> None:
         self._run = context
 
     def check_config(self) -> None:
-        """See whether the evaluator suits the judge and the run."""
+        """Check that the evaluator fits the judge and the run."""
         from rocketeval.engines.base import create_engine
         from rocketeval.evolve.apply_setup import check_usable
         from rocketeval.prices import check_limit
@@ -235,13 +235,13 @@ class EvaluatorStrategy:
         self._run.store.check_derivable()
 
     def check_inputs(self) -> None:
-        """Accept any benchmark: nothing is learned here."""
+        """Accept any benchmark, since nothing is learned."""
 
     def check_cluster(self) -> None:
-        """Refuse: an evaluator asks with several engines."""
+        """Raise ConfigError, since an evaluator uses several engines."""
         raise ConfigError(
-            "A run with an evaluator is judged on one machine: there is no cluster to plan.",
-            hint="Leave --cluster out.",
+            "A run with an evaluator uses one machine, so there is no cluster to plan.",
+            hint="Drop --cluster.",
         )
 
     async def plan(self, *, most_prompts: int | None, rate: float | None, probe: bool) -> Plan:
@@ -262,7 +262,7 @@ class EvaluatorStrategy:
         )
 
     async def plan_offline(self, *, rate: float | None) -> Plan:
-        """Add up what is known of all question sets."""
+        """Add up the offline plans of all question sets."""
         from rocketeval.evolve.apply_grade import plan_with_evaluator
         from rocketeval.evolve.apply_setup import open_evaluator
 
@@ -270,7 +270,7 @@ class EvaluatorStrategy:
         return await plan_with_evaluator(run.store, run.config, given, None, rate=rate)
 
     async def make_checklists(self, *, to_judge: bool) -> ChecklistFacts:
-        """Write the evaluator's perspectives as every query's checklist; nobody is paid."""
+        """Write the evaluator's perspectives as every query's checklist, at no cost."""
         from rocketeval.evolve.apply_setup import give_checklists, not_used, open_evaluator
 
         run = self._run

@@ -1,7 +1,4 @@
-"""Checks that every implementation of a seam must pass, yours included. They need no pytest.
-
-Check that an engine of your own keeps the engine contract.
-"""
+"""Contract checks for engines, benchmarks and scorers, yours included; they need no pytest."""
 
 from __future__ import annotations
 
@@ -27,24 +24,24 @@ ITEMS = (
 )
 TEXT = "The capital of France is Paris."
 ROUNDED = 1e-3
-"""How far above zero low precision may put a log-probability."""
+"""Maximum of a log-probability, which may exceed zero in low precision."""
 LISTED_MASS = 1.001
-"""Listed probabilities may sum to a little more than one in low precision."""
+"""Maximum sum of listed probabilities, which may exceed one in low precision."""
 USABLE = frozenset({Status.OK, Status.TRUNCATED})
 
 
 @dataclass(frozen=True, slots=True)
 class EngineCase:
-    """An engine to check, and what the checks must know about it."""
+    """An engine to check, with the parameters of the checks."""
 
     create: Callable[[], Engine]
-    """Makes a fresh engine; every check makes and closes its own."""
+    """Creates an engine; every check creates and closes its own."""
     rejected: str
-    """A text that makes the engine reject any prompt that holds it, such as one far too long."""
+    """A text that makes the engine reject a prompt, such as one that is far too long."""
     tolerance: float = 0.0
-    """How far two answers to the same prompt may lie apart; real servers are rarely exact."""
+    """Allowed difference of two answers to the same prompt; real servers are rarely exact."""
     labels: tuple[str, ...] = YES_NO
-    """The words it answers with, best first, as its config says."""
+    """The words it answers with, best first, as in its config."""
 
 
 async def check_engine(
@@ -54,26 +51,26 @@ async def check_engine(
     tolerance: float = 0.0,
     labels: tuple[str, ...] = YES_NO,
 ) -> None:
-    """Raise AssertionError, naming the broken rule, unless the engine keeps the contract."""
+    """Raise AssertionError, naming the broken rule, if the engine violates the contract."""
     case = EngineCase(create, rejected, tolerance, labels)
     for check in ENGINE_CHECKS:
         await check(case)
 
 
 async def check_identity(case: EngineCase) -> None:
-    """Two engines made alike tell the same identity, every time."""
-    async with _engine(case) as engine, _engine(case) as twin:
+    """Check that two engines with the same config have the same identity, every time."""
+    async with _engine(case) as engine, _engine(case) as other:
         first = await engine.identify()
         needed = [getattr(first, part.name) for part in fields(first) if part.default is MISSING]
         assert all(isinstance(part, str) and part for part in needed), (
             f"every part of the identity must be a text, got {first}"
         )
-        assert await engine.identify() == first, "identify must tell the same every time"
-        assert first.same_as(await twin.identify()), "engines made alike must have one identity"
+        assert await engine.identify() == first, "identify must return the same every time"
+        assert first.same_as(await other.identify()), "equal configs must have one identity"
 
 
 async def check_order(case: EngineCase) -> None:
-    """There is one answer per item, in checklist order."""
+    """Check that there is one answer per item, in checklist order."""
     async with _engine(case) as engine:
         forward = await _graded(engine, _task(case, ITEMS))
         backward = await _graded(engine, _task(case, ITEMS[::-1]))
@@ -81,14 +78,14 @@ async def check_order(case: EngineCase) -> None:
 
 
 async def check_probabilities(case: EngineCase) -> None:
-    """Probabilities lie in their proven bounds, and exist exactly where the status says so."""
+    """Check that probabilities lie within their bounds, and exist only if the status says so."""
     async with _engine(case) as engine:
         for answer in await _graded(engine, _task(case, ITEMS)):
             _assert_sound(answer)
 
 
 async def check_labels(case: EngineCase) -> None:
-    """On a scale of several labels an answer names the likeliest; yes and no need no name."""
+    """Check that answers on a scale of labels name the most likely one; yes/no answers do not."""
     scale = len(case.labels) > 2
     async with _engine(case) as engine:
         for answer in await _graded(engine, _task(case, ITEMS)):
@@ -101,7 +98,7 @@ async def check_labels(case: EngineCase) -> None:
 
 
 async def check_repeatable(case: EngineCase) -> None:
-    """The same task gets the same answers again, alone or among others."""
+    """Check that a task gets the same answers again, alone or concurrently with others."""
     async with _engine(case) as engine:
         tasks = [
             _task(case, ITEMS, response=f"Paris, says number {number}.") for number in range(3)
@@ -113,7 +110,7 @@ async def check_repeatable(case: EngineCase) -> None:
 
 
 async def check_known_answers(case: EngineCase) -> None:
-    """Known answers come back as they were, and are not asked again."""
+    """Check that known answers are returned unchanged and not asked again."""
     known = {0: exact_answer(0.123), 2: Answer(Status.HIDDEN, mass=0.0)}
     async with _engine(case) as engine:
         graded = await engine.grade(_task(case, ITEMS), known)
@@ -126,11 +123,11 @@ async def check_known_answers(case: EngineCase) -> None:
         assert idle.answers == tuple(everything[item] for item in range(len(ITEMS))), (
             f"known answers must come back unchanged, got {idle.answers}"
         )
-        assert idle.usage.requests == 0, "nothing must be asked when every answer is known"
+        assert idle.usage.requests == 0, "no request must be sent if every answer is known"
 
 
 async def check_failure(case: EngineCase) -> None:
-    """A rejected item is an error with a reason, and costs no answer that was given or known."""
+    """Check that a rejected item is an error with a reason, and other answers are kept."""
     items = (ITEMS[0], case.rejected, ITEMS[1], ITEMS[2])
     known = {3: exact_answer(0.123)}
     async with _engine(case) as engine:
@@ -146,7 +143,7 @@ async def check_failure(case: EngineCase) -> None:
 
 
 async def check_usage(case: EngineCase) -> None:
-    """What a task costs is counted."""
+    """Check that usage is counted."""
     async with _engine(case) as engine:
         usage = (await engine.grade(_task(case, ITEMS), {})).usage
         assert usage.requests > 0, "a graded task must count its requests"
@@ -155,7 +152,7 @@ async def check_usage(case: EngineCase) -> None:
 
 
 async def check_write(case: EngineCase) -> None:
-    """A prompt gets a text, and what it cost."""
+    """Check that a prompt gets a text and its usage."""
     async with _engine(case) as engine:
         written = await engine.write("Name one city, then stop.", max_tokens=8)
         assert isinstance(written.text, str), f"write must return text, got {written.text!r}"
@@ -167,7 +164,7 @@ async def check_write(case: EngineCase) -> None:
 
 
 async def check_likelihood(case: EngineCase) -> None:
-    """A text's tokens have log-probabilities, the same every time; or the engine refuses all."""
+    """Check log-probabilities of a text's tokens, unless the engine refuses to give any."""
     prompt = "Name the capital of France."
     async with _engine(case) as engine:
         try:
@@ -191,7 +188,7 @@ async def check_likelihood(case: EngineCase) -> None:
 
 
 async def check_close(case: EngineCase) -> None:
-    """Closing does no harm: before any use, after it, and twice."""
+    """Check that an engine can be closed before use, after use, and twice."""
     unused = case.create()
     await unused.aclose()
     async with _engine(case) as engine:
@@ -268,7 +265,7 @@ def _assert_same(
 ) -> None:
     for mine, yours in zip(one, other, strict=True):
         if mine.p_yes is None or yours.p_yes is None:
-            # At the edge of a status, an inexact server may fall on either side.
+            # An inexact server may give either status near a limit.
             same = case.tolerance > 0 or mine.status is yours.status
         else:
             same = math.isclose(mine.p_yes, yours.p_yes, rel_tol=0, abs_tol=case.tolerance)

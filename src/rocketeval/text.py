@@ -1,4 +1,4 @@
-"""Names, counts and figures in messages: near misses, long lists cut short, plurals, intervals."""
+"""Formatting of names, counts and figures in messages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def did_you_mean(name: str, known: Sequence[str]) -> str:
-    """A hint with the known names closest to `name`, or with a few of them all.
+    """Return a hint with the known names closest to `name`, or with a few names if none is close.
 
     >>> did_you_mean("solit", ["solid", "brief"])
     "Did you mean 'solid'?"
@@ -26,7 +26,7 @@ def did_you_mean(name: str, known: Sequence[str]) -> str:
 
 
 def near_name(name: str, known: Sequence[str]) -> str | None:
-    """The known name closest to `name`; None if none is close.
+    """Return the known name closest to `name`; None if none is close.
 
     >>> near_name("lefft", ["left", "right"]), near_name("xyz", ["left", "right"])
     ('left', None)
@@ -35,7 +35,7 @@ def near_name(name: str, known: Sequence[str]) -> str | None:
 
 
 def join_words(names: Iterable[str], *, most: int) -> str:
-    """The first `most` names, and how many more there are.
+    """Return the first `most` names, and the number of further ones.
 
     >>> join_words("abcde", most=3)
     'a, b, c and 2 more'
@@ -46,7 +46,7 @@ def join_words(names: Iterable[str], *, most: int) -> str:
 
 
 def count_of(number: int, one: str, many: str) -> str:
-    """A number with the word that fits it.
+    """Return a number with its singular or plural noun.
 
     >>> count_of(1, "query", "queries"), count_of(2000, "query", "queries")
     ('1 query', '2,000 queries')
@@ -55,7 +55,7 @@ def count_of(number: int, one: str, many: str) -> str:
 
 
 def figure(interval: Interval | None, digits: str, dash: str = "-") -> str:
-    """Return `value (low to high)`, or a hyphen without a value; what rounds to zero has no sign.
+    """Return `value (low to high)`, or a hyphen without a value; rounded zeros have no sign.
 
     >>> from rocketeval.records import Interval
     >>> figure(Interval(0.5, 0.25, 0.75), ".2f"), figure(Interval(0.5, -0.25, math.nan), ".1f")

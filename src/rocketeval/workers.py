@@ -1,7 +1,4 @@
-"""How much is done at once: workers on one stream, how they stop, and an adaptive limit.
-
-Also one BLAS thread for small matrices.
-"""
+"""Concurrency: workers and how they stop, an adaptive limit, and BLAS threads."""
 
 from __future__ import annotations
 
@@ -16,21 +13,21 @@ from typing import Any, TypeVar
 from rocketeval.errors import RocketEvalError, Stopped
 
 GRACE_SECONDS = 2.0
-"""After a stop, what is in flight has so long to finish; then it is dropped."""
+"""Seconds that requests in flight have to finish after a stop."""
 SHRINK_SECONDS = 1.0
-"""One burst of push-back halves only once."""
+"""Minimum time between two reductions of the limit."""
 MOST_OVERTAKEN = 8
-"""Answers beyond two for each request ahead of it that a late request waits for."""
+"""Answers that a late request waits for, beyond two per request ahead of it."""
 
 T = TypeVar("T")
 
 
 class AdaptiveLimiter:
-    """Additive increase, multiplicative decrease, and a shared pause after push-back.
+    """A concurrency limit with additive increase, multiplicative decrease and a shared back-off.
 
-    With a `start`, that many at first, and one more for every answer until the first push-back.
-    Whoever just gave a place back may take it again before those who wait: the next item of a
-    response goes out while its prefix is still in the server's cache.
+    It begins at `start`, if given, and grows by one per answer until the first back-off. A task
+    that just released a slot may take it again before waiting tasks, so that the next item of a
+    response is sent while its prefix is still in the server's cache.
     """
 
     def __init__(self, ceiling: int, *, start: int | None = None) -> None:
@@ -38,11 +35,11 @@ class AdaptiveLimiter:
         self.allowed = float(min(ceiling, start or ceiling))
         self.in_flight = 0
         self.shrunk = False
-        """Whether there was any push-back so far."""
+        """True after the first back-off."""
         self.answers = 0
-        """Requests that were answered so far."""
+        """Number of answered requests."""
         self.answered_at = -math.inf
-        """When the last one was."""
+        """Time of the last answer."""
         self._silent_since = math.inf
         self._resume_at = 0.0
         self._shrunk_at = -SHRINK_SECONDS
@@ -53,7 +50,7 @@ class AdaptiveLimiter:
             while not self._may_start():
                 await self._wait()
         except BaseException:
-            # The place this waiter was woken for must not be lost with it.
+            # Pass the slot of this cancelled waiter on to the next.
             self._wake()
             raise
         self.in_flight += 1
@@ -64,31 +61,31 @@ class AdaptiveLimiter:
 
     @property
     def silence(self) -> float:
-        """Seconds that someone has waited for an answer without a sign of life."""
+        """Seconds that a request has been waiting without any reply from the server."""
         return max(0.0, time.monotonic() - self._silent_since)
 
     def awaited(self) -> None:
-        """Note that an answer is waited for from now on, if none was already."""
+        """Record that a request is waiting for an answer."""
         self._silent_since = min(self._silent_since, time.monotonic())
 
     def heard(self, *, answer: bool = False) -> None:
-        """Note a sign of life, or an `answer`; or that nobody waits for one any more."""
+        """Record a reply, or an `answer`, or that no request is waiting any more."""
         self._silent_since = math.inf
         if answer:
             self.answers += 1
             self.answered_at = time.monotonic()
 
     def succeeded(self) -> None:
-        """Let a little more through after an answer, if anyone waits for it."""
+        """Raise the limit a little after an answer, if requests are waiting."""
         if self.allowed < self.ceiling and self._waiting:
             more = 1.0 / self.allowed if self.shrunk else 1.0
             self.allowed = min(self.ceiling, self.allowed + more)
             self._wake()
 
     def pushed_back(self, pause: float, sent: float | None = None) -> None:
-        """Halve what is allowed, at most once a second, and start nothing for `pause` seconds.
+        """Halve the limit, at most once per second, and start nothing for `pause` seconds.
 
-        What was `sent` before the last time tells nothing new.
+        A request `sent` before the last reduction does not reduce the limit again.
         """
         now = time.monotonic()
         self._resume_at = max(self._resume_at, now + pause)
@@ -121,17 +118,17 @@ class AdaptiveLimiter:
 
 
 class Overdue:
-    """Ends a request that the server has forgotten; one that is only late makes room instead.
+    """A timeout for requests that the server has lost; a late request lowers concurrency instead.
 
-    A request is late after `seconds`. In a server's queue it is answered after those ahead of it;
-    the server has forgotten it if nobody is answered for so long, or many more than were ahead.
+    A request is late after `seconds`. It counts as lost if no request is answered for that long, or
+    if many more requests are answered than were ahead of it in the queue.
     """
 
     def __init__(self, limiter: AdaptiveLimiter, seconds: float) -> None:
         self.seconds = seconds
         self.ended = False
         self.overtaken = False
-        """Whether others were answered in its place."""
+        """True if too many later requests were answered first."""
         self._limiter = limiter
         self._sent = time.monotonic()
         self._expected = limiter.answers + 2 * limiter.in_flight + MOST_OVERTAKEN
@@ -169,10 +166,10 @@ async def run_workers(
     grace: float = GRACE_SECONDS,
     stopping: Callable[[float], None] | None = None,
 ) -> None:
-    """Run `work` `count` times at once; an error of ours surfaces as itself, not in a group.
+    """Run `count` copies of `work` concurrently; raise a RocketEvalError itself, not in a group.
 
-    Once `stop` is set, workers have `grace` seconds to end by themselves before they are
-    cancelled, whatever they wait for; `stopping` is told those seconds first.
+    Once `stop` is set, workers have `grace` seconds to end before they are cancelled; `stopping` is
+    called with those seconds first.
     """
 
     async def worker() -> None:
@@ -200,7 +197,7 @@ async def _until_done_or(
         if stop.is_set() and not finished.done():
             if stopping is not None:
                 stopping(grace)
-                # Those told have the last moment to hand over what they have.
+                # Leave workers a moment to return partial results.
                 grace += 1.0
             await asyncio.wait([finished], timeout=grace)
             for worker in workers:
@@ -211,7 +208,7 @@ async def _until_done_or(
 
 
 async def unless_stopped(work: Awaitable[T], stop: asyncio.Event) -> T:
-    """Return what `work` returns; once `stop` is set it is cancelled, and Stopped is raised."""
+    """Return the result of `work`; cancel it and raise Stopped once `stop` is set."""
     asked, working = asyncio.create_task(stop.wait()), asyncio.ensure_future(work)
     try:
         await asyncio.wait([asked, working], return_when=asyncio.FIRST_COMPLETED)
@@ -225,11 +222,11 @@ async def unless_stopped(work: Awaitable[T], stop: asyncio.Event) -> T:
                 await task
 
 
-GO_ON = "Run the same command again to go on from here."
+GO_ON = "Run the same command again to continue from here."
 
 
 def _for_people(errors: ExceptionGroup[Exception]) -> Exception:
-    """Return the first error that says what to do next, else of the system, else the group."""
+    """Return the first RocketEvalError, else the first OSError, else the group."""
     for kind in (RocketEvalError, OSError):
         found = next((error for error in errors.exceptions if isinstance(error, kind)), None)
         if found is not None:
@@ -238,9 +235,9 @@ def _for_people(errors: ExceptionGroup[Exception]) -> Exception:
 
 
 def one_blas_thread() -> AbstractContextManager[Any]:
-    """A context in which BLAS uses one thread, where threadpoolctl is there to ask it to.
+    """Return a context in which BLAS uses one thread, if threadpoolctl is installed.
 
-    At a thousand candidates and fewer, threads cost more in waiting than they save.
+    Up to a thousand candidates, threads cost more than they save.
     """
     try:
         from threadpoolctl import threadpool_limits

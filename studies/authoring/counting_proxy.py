@@ -1,7 +1,7 @@
-"""A proxy on loopback that passes requests on to a server, and counts them.
+"""A proxy on loopback that forwards requests to a server and counts them.
 
-A server's own metrics count everybody's requests; this counts those of one study. A request whose
-client is gone is dropped at the server too.
+A server's own metrics count the requests of all clients; this counts those of one study. If a
+client disconnects, its request is dropped at the server too.
 """
 
 from __future__ import annotations
@@ -21,44 +21,44 @@ PASSED_ON = ("Authorization", "Content-Type")
 
 @dataclass
 class Seen:
-    """One prompt, and what came of it."""
+    """One prompt and its answers."""
 
     prompt: str
-    """What the author was asked."""
+    """The prompt sent to the author."""
     sent: int = 0
     answered: int = 0
-    """Answers that reached us whole."""
+    """Answers that arrived completely."""
     texts: list[str] = field(default_factory=list)
-    """What was written."""
+    """The texts that the author wrote."""
     prompt_tokens: int = 0
     completion_tokens: int = 0
 
     @property
     def name(self) -> str:
-        """A short hash of the prompt."""
+        """Return a short hash of the prompt."""
         return hashlib.sha256(self.prompt.encode()).hexdigest()[:12]
 
 
 @dataclass
 class CountingProxy:
-    """Counts the chat completions that pass through it, by prompt."""
+    """A counter of the chat completions that pass through it, by prompt."""
 
     upstream: str
-    """The server's base address, ending in `/v1`."""
+    """The server's base URL, ending in `/v1`."""
     base_url: str = ""
     seen: dict[str, Seen] = field(default_factory=dict)
 
     @property
     def answered(self) -> int:
-        """How many completions were answered until now."""
+        """Return the number of completions answered so far."""
         return sum(each.answered for each in self.seen.values())
 
     def answers(self) -> Counter[str]:
-        """How often each prompt was answered until now."""
+        """Return how often each prompt was answered so far."""
         return Counter({prompt: each.answered for prompt, each in self.seen.items()})
 
     async def pass_on(self, request: web.Request) -> web.Response:
-        """Ask the server the same, and give back what it says."""
+        """Forward the request to the server and return its response."""
         body = await request.read()
         headers = {name: request.headers[name] for name in PASSED_ON if name in request.headers}
         url = self.upstream.removesuffix("/v1") + request.path_qs
@@ -80,10 +80,10 @@ class CountingProxy:
         prompt = json.loads(body)["messages"][-1]["content"]
         return self.seen.setdefault(prompt, Seen(prompt))
 
-    def _count(self, chat: Seen, told: Mapping[str, Any]) -> None:
+    def _count(self, chat: Seen, result: Mapping[str, Any]) -> None:
         chat.answered += 1
-        chat.texts.append(told["choices"][0]["message"]["content"] or "")
-        usage = told.get("usage") or {}
+        chat.texts.append(result["choices"][0]["message"]["content"] or "")
+        usage = result.get("usage") or {}
         chat.prompt_tokens += usage.get("prompt_tokens", 0)
         chat.completion_tokens += usage.get("completion_tokens", 0)
 

@@ -1,12 +1,12 @@
-"""Let a real author write checklists, kill it in the middle, go on, and say what came of it.
+"""Let a real author write checklists, kill it half way, resume, and report the results.
 
     python studies/authoring/real_author.py --base-url http://127.0.0.1:8000/v1 --model NAME
 
 Two authors work through the command line: the instance author on the packaged example's queries and
 four of our own, and the dimension author with all steps on `coherence` of `summarization`. Each is
-killed (SIGKILL) once some of its lists are safe, started again, and run a third time to show that
-nothing is left to pay for. Every request goes through a proxy that counts. Failures are shown: a
-small author has many. `--record` writes `recorded/real_author.txt` and `.json`.
+killed (SIGKILL) once some of its lists are stored, started again, and run a third time to show that
+nothing is left to pay for. Every request goes through a counting proxy. Failures are shown: a small
+author has many. `--record` writes `recorded/real_author.txt` and `.json`.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ OWN_QUERIES = [
     },
 ]
 SAFE_BEFORE_KILL = 2
-"""Lists in the journal when the process is killed."""
+"""Number of lists in the journal when the process is killed."""
 ANSWERED_BEFORE_KILL = 8
-"""Answers after which it is killed even if no list could be read."""
+"""Number of answers after which it is killed even if no list could be read."""
 RETRY = "\n# Your last answer\n"
-"""Stands in a prompt that shows the author its own mistake."""
+"""A line in prompts that show the author its own mistake."""
 CHECKLIST = ("run", "--only", "checklist")
-TELLING = ("no checklist for ", "went on without ")
-"""How the lines begin that name what failed."""
+FAILURE_LINES = ("no checklist for ", "continued without ", "went on without ")
+"""How the lines begin that report failures."""
 AUTHORS: dict[str, dict[str, Any]] = {
     "instance": {"kind": "instance"},
     "dimension": {
@@ -79,54 +79,54 @@ AUTHORS: dict[str, dict[str, Any]] = {
 
 
 def main() -> None:
-    """Run both authors and print what came of them."""
+    """Run both authors and print the results."""
     args = parse_arguments()
-    told = asyncio.run(study(args))
-    print("\n".join(map(printable, shown(told))))
+    result = asyncio.run(study(args))
+    print("\n".join(map(printable, shown(result))))
     if args.record:
-        record(told)
+        record(result)
 
 
-def record(told: dict[str, Any]) -> None:
-    """Write what was told; another author's account by the same model, told earlier, stays."""
+def record(result: dict[str, Any]) -> None:
+    """Write the result; keep another author's earlier result of the same model."""
     path = HERE / "recorded" / "real_author.json"
     path.parent.mkdir(exist_ok=True)
     before = json.loads(path.read_text()) if path.exists() else {}
-    if before.get("model") == told["model"]:
-        told = {**told, "authors": {**before["authors"], **told["authors"]}}
-    path.write_text(json.dumps(told, indent=1) + "\n")
-    path.with_suffix(".txt").write_text("\n".join(map(printable, shown(told))) + "\n")
+    if before.get("model") == result["model"]:
+        result = {**result, "authors": {**before["authors"], **result["authors"]}}
+    path.write_text(json.dumps(result, indent=1) + "\n")
+    path.with_suffix(".txt").write_text("\n".join(map(printable, shown(result))) + "\n")
 
 
 def parse_arguments() -> argparse.Namespace:
-    """Return what the command line asks for."""
+    """Return the parsed command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--base-url", required=True, help="of any OpenAI-compatible server")
+    parser.add_argument("--base-url", required=True, help="URL of any OpenAI-compatible server")
     parser.add_argument("--model", required=True, help="the author's name at that server")
-    parser.add_argument("--queries", type=int, help="take only the first of the queries")
+    parser.add_argument("--queries", type=int, help="use only the first N queries")
     parser.add_argument("--concurrency", type=int, default=8, help="requests at once")
-    parser.add_argument("--timeout", type=float, default=1200.0, help="seconds for one request")
-    parser.add_argument("--max-tokens", type=int, help="for one answer of a slow server's author")
-    parser.add_argument("--only", choices=list(AUTHORS), help="one of the two authors")
+    parser.add_argument("--timeout", type=float, default=1200.0, help="seconds per request")
+    parser.add_argument("--max-tokens", type=int, help="limit per answer, for a slow server")
+    parser.add_argument("--only", choices=list(AUTHORS), help="run only one author")
     parser.add_argument("--record", action="store_true", help="write to recorded/")
     return parser.parse_args()
 
 
 async def study(args: argparse.Namespace) -> dict[str, Any]:
-    """Return everything that is told about each author."""
-    told: dict[str, Any] = {"model": args.model, "authors": {}}
+    """Return the results of each author."""
+    result: dict[str, Any] = {"model": args.model, "authors": {}}
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         write_benchmark(folder / "benchmark", args.queries)
         for name in [args.only] if args.only else AUTHORS:
             async with counting(args.base_url) as proxy:
                 write_config(folder, name, proxy, args)
-                told["authors"][name] = await examine(folder, name, proxy)
-    return told
+                result["authors"][name] = await examine(folder, name, proxy)
+    return result
 
 
 def write_benchmark(folder: Path, most: int | None) -> None:
-    """Write the packaged example with our own queries beside its own; their responses are empty."""
+    """Write the packaged example's queries and our own, with placeholder responses."""
     packaged = Path(str(resources.files("rocketeval"))) / "examples" / "quickstart"
     shutil.copytree(packaged, folder)
     rows = [json.loads(line) for line in (packaged / "queries.jsonl").read_text().splitlines()]
@@ -161,7 +161,7 @@ def write_config(folder: Path, name: str, proxy: CountingProxy, args: argparse.N
 
 
 async def examine(folder: Path, name: str, proxy: CountingProxy) -> dict[str, Any]:
-    """Kill an author once, let it finish, and ask it again; return what each life did."""
+    """Kill an author once, let it finish, and run it again; return the results of each start."""
     journal = folder / "runs" / name / "authored.jsonl"
     began = time.monotonic()
     killed = await kill_midway(folder, name, proxy, journal)
@@ -182,7 +182,7 @@ async def examine(folder: Path, name: str, proxy: CountingProxy) -> dict[str, An
         "checklists": checklists(folder, name),
         "lint": await lint_findings(folder, name),
     }
-    # Last: an instance author asks again for what failed, and may bring other lists.
+    # Last, because an instance author asks again for failed lists and may return other ones.
     again = await run_checklist(folder, name)
     return {**account, "again": {**again, "requests": proxy.answered - requests}}
 
@@ -190,7 +190,7 @@ async def examine(folder: Path, name: str, proxy: CountingProxy) -> dict[str, An
 async def kill_midway(
     folder: Path, name: str, proxy: CountingProxy, journal: Path
 ) -> dict[str, Any]:
-    """Start an author and kill it once some lists are safe; return what was there then."""
+    """Start an author and kill it once some lists are stored; return the state at the kill."""
     process = await start(folder, *CHECKLIST, f"{name}.yaml", "--json")
     while (
         process.returncode is None
@@ -212,18 +212,18 @@ async def kill_midway(
 
 
 async def run_checklist(folder: Path, name: str) -> dict[str, Any]:
-    """Run `rocketeval run --only checklist` to its end; return its exit code and all it told."""
+    """Run `rocketeval run --only checklist` to its end; return its exit code and output."""
     process = await start(folder, *CHECKLIST, f"{name}.yaml", "--json")
     out, errors = await process.communicate()
     said = errors.decode().splitlines()
-    told = json.loads(out) if out.strip() else {"error": {"message": said[-1] if said else ""}}
-    told.pop("path", None)
-    failed = [line for line in said if line.startswith(TELLING)]
-    return {"exit_code": process.returncode, "told": told, "said": failed}
+    result = json.loads(out) if out.strip() else {"error": {"message": said[-1] if said else ""}}
+    result.pop("path", None)
+    failed = [line for line in said if line.startswith(FAILURE_LINES)]
+    return {"exit_code": process.returncode, "told": result, "said": failed}
 
 
 async def lint_findings(folder: Path, name: str) -> dict[str, Any] | None:
-    """Return what the words of the items show; None when there is no checklist."""
+    """Return the static lint findings; None without a checklist."""
     if not (folder / "runs" / name / "inputs" / "checklists.jsonl").exists():
         return None
     process = await start(folder, "lint", f"runs/{name}", "--json")
@@ -245,18 +245,18 @@ async def start(folder: Path, *arguments: str) -> asyncio.subprocess.Process:
 
 
 def journaled(journal: Path) -> list[dict[str, Any]]:
-    """Return the rows of the journal that are whole."""
+    """Return the complete rows of the journal."""
     lines = journal.read_text().split("\n")[:-1] if journal.exists() else []
     return [json.loads(line) for line in lines if line]
 
 
 def answered_twice(proxy: CountingProxy) -> int:
-    """Return how many answers came to a prompt that had been answered before."""
+    """Return the number of answers to prompts that had been answered before."""
     return sum(max(0, each.answered - 1) for each in proxy.seen.values())
 
 
 def prompt_row(seen: Seen) -> dict[str, Any]:
-    """Return one prompt without its text: its hash, its length and what came of it."""
+    """Return one prompt's hash, length and counts, without its text."""
     return {
         "prompt": seen.name,
         "characters": len(seen.prompt),
@@ -277,7 +277,7 @@ def provenance(folder: Path, name: str) -> dict[str, Any] | None:
 
 
 def checklists(folder: Path, name: str) -> dict[str, list[str]]:
-    """Return the items by query; one list where all queries share it."""
+    """Return the items by query; one list if all queries share it."""
     path = folder / "runs" / name / "inputs" / "checklists.jsonl"
     rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     if name == "dimension":

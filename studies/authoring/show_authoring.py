@@ -1,4 +1,4 @@
-"""What a real author did, in lines for people."""
+"""The results of a real author as text."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 SHOWN_TEXT = 110
 
 
-def shown(told: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the whole account."""
-    yield f"author: {told['model']}"
-    for name, author in told["authors"].items():
+def shown(result: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the whole report."""
+    yield f"author: {result['model']}"
+    for name, author in result["authors"].items():
         yield ""
         yield f"== {name} author =="
         yield from lives(author)
@@ -23,7 +23,7 @@ def shown(told: Mapping[str, Any]) -> Iterator[str]:
 
 
 def lives(author: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what was safe at the kill, what was asked after it, and what was paid for twice."""
+    """Yield what was stored at the kill, what was asked after it, and what was paid for twice."""
     killed, finished, again = author["killed"], author["finished"], author["again"]
     if killed["in_time"]:
         yield (
@@ -31,14 +31,14 @@ def lives(author: Mapping[str, Any]) -> Iterator[str]:
             f"{killed['answered']} requests answered and {killed['in_flight']} in flight"
         )
     else:
-        yield "it had ended before it could be killed"
-    told = finished["told"]
-    reused = told.get("composition", told).get("reused_steps", told.get("reused"))
-    yield f"started again: exit code {finished['exit_code']}, {reused} lists taken over"
+        yield "it ended before the kill"
+    result = finished["told"]
+    reused = result.get("composition", result).get("reused_steps", result.get("reused"))
+    yield f"started again: exit code {finished['exit_code']}, {reused} lists reused"
     yield (
         f"{author['requests']} requests answered in all; {author['kept']} rows in the journal, "
         f"{author['kept_twice']} of them twice; {author['answered_twice']} answers to a prompt "
-        "that had been answered before (lists that were not finished at the kill)"
+        "that had been answered before (unfinished lists at the kill)"
     )
     yield (
         f"a third time: exit code {again['exit_code']}, {again['requests']} requests (an instance "
@@ -48,7 +48,7 @@ def lives(author: Mapping[str, Any]) -> Iterator[str]:
 
 
 def prompts(rows: list[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the prompts by hash, their length, and what they used."""
+    """Yield the prompts by hash, with their length and tokens."""
     first = [row for row in rows if not row["again"]]
     retries = [row for row in rows if row["again"]]
     read = sum(row["prompt_tokens"] for row in rows)
@@ -64,12 +64,12 @@ def prompts(rows: list[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def lists(author: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a line a list: attempts, what was refused, or why there is none."""
-    told = author["provenance"]
-    if told is None:
+    """Yield one line per list: attempts and refusals, or why there is none."""
+    result = author["provenance"]
+    if result is None:
         yield "no checklist: " + author["finished"]["told"].get("error", {}).get("message", "?")
         return
-    rows = told.get("queries", told.get("asked", []))
+    rows = result.get("queries", result.get("asked", []))
     made = sum(row["items"] is not None for row in rows)
     at_once = sum(row["items"] is not None and row["attempts"] == 1 for row in rows)
     yield f"{made} of {len(rows)} lists readable, {at_once} of them at the first attempt"
@@ -91,7 +91,7 @@ def refusals(author: Mapping[str, Any]) -> Iterator[str]:
 
 
 def lint(found: Mapping[str, Any] | None) -> Iterator[str]:
-    """Yield what the words of the items show."""
+    """Yield the static lint findings."""
     if found is None:
         return
     yield f"lint: {found['flagged']} of {found['items']} items flagged, {found['errors']} as errors"
@@ -100,7 +100,7 @@ def lint(found: Mapping[str, Any] | None) -> Iterator[str]:
 
 
 def items(checklists: Mapping[str, list[str]]) -> Iterator[str]:
-    """Yield what was written."""
+    """Yield the written items."""
     for name, listed in checklists.items():
         yield f"{name}:"
         for number, item in enumerate(listed, 1):

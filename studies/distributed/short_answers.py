@@ -1,4 +1,4 @@
-"""A small benchmark of our own texts: thirty questions, ten ways to answer each, four items."""
+"""A small benchmark of our own texts: thirty questions, ten responses each, four items."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ ITEMS = (
 
 
 def write_short_answers(folder: Path, items: int = len(ITEMS)) -> None:
-    """Write queries, checklists of so many items and responses into a folder."""
+    """Write queries, checklists of `items` items and responses into a folder."""
     names = [f"q{number:02d}" for number in range(len(QUESTIONS))]
     write_jsonl(
         folder / "queries.jsonl",
@@ -69,7 +69,7 @@ def write_short_answers(folder: Path, items: int = len(ITEMS)) -> None:
 
 
 def _answers(number: int) -> dict[str, str]:
-    """Return ten responses to a question, by the habit of who gives them."""
+    """Return ten responses to a question, by the style of the candidate."""
     asked, right, detail = QUESTIONS[number]
     _, wrong, other = QUESTIONS[(number + 7) % len(QUESTIONS)]
     return {

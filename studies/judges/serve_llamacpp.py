@@ -3,7 +3,7 @@
     pip install xllamacpp==2026.10.11549
     python studies/judges/serve_llamacpp.py MODEL.gguf --port 8080
 
-When requests can be sent, standard output gets one line: `ready BASE_URL NAME`.
+Once the server accepts requests, standard output gets one line: `ready BASE_URL NAME`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 def start(
     gguf: Path, name: str, port: int, slots: int, context: int, threads: int | None = None
 ) -> Any:
-    """Give the running server; it answers HTTP for as long as the object lives."""
+    """Return the running server; it answers HTTP while the object lives."""
     try:
         import xllamacpp
     except ImportError:
@@ -36,11 +36,11 @@ def start(
     params.n_ctx = context * slots
     if threads is not None:
         params.cpuparams.n_threads = threads
-    # One prefix a slot is the cache a checklist needs; the default keeps up to 8 GB of old prompts.
+    # A checklist needs one prefix per slot; the default keeps up to 8 GB of old prompts.
     params.cache_ram_mib = 0
-    # Prompts with no more than a chat template in common do not take each other's slot.
+    # Prompts that share only a chat template do not take each other's slot.
     params.slot_prompt_similarity = 0.5
-    # There is no key on this server: give web pages no way to it.
+    # This server has no key, so web pages must not reach it.
     params.ui = False
     params.cors_origins = ""
     params.cors_origins_explicit = True
@@ -50,12 +50,12 @@ def start(
     except RuntimeError as error:
         raise SystemExit(
             f"llama.cpp could not serve {gguf.name} on port {port}: {error}\n"
-            "Its own messages are above: a damaged file, a taken port or too little memory."
+            "See its messages above: a damaged file, a port in use or too little memory."
         ) from None
 
 
 def wait_for_stop_signal() -> None:
-    """Return once SIGTERM or SIGINT has arrived, on whichever thread the system delivers it."""
+    """Return once SIGTERM or SIGINT has arrived, on any thread."""
     received, wakeup = socket.socketpair()
     wakeup.setblocking(False)
     signal.set_wakeup_fd(wakeup.fileno())
@@ -65,7 +65,7 @@ def wait_for_stop_signal() -> None:
 
 
 def main() -> int:
-    """Serve until told to stop."""
+    """Serve until SIGTERM or SIGINT."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

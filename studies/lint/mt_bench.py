@@ -1,8 +1,8 @@
-"""What the lint says of a finished MT-Bench run, and what dropping items does to its agreement.
+"""Lint findings of a finished MT-Bench run, and its agreement without the flagged items.
 
     python studies/lint/mt_bench.py RUN [--record]
 
-Scores are means of the answers that are left; votes, tie margin and resamples are the same with and
+Scores are means of the remaining answers. Votes, tie margin and resamples are the same with and
 without the items. RUN is only read.
 """
 
@@ -30,7 +30,7 @@ Items = set[tuple[str, int]]
 
 
 def main() -> None:
-    """Print the behavioural table, and the agreement with and without items."""
+    """Print the table of answer checks, and the agreement with and without items."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("run", type=Path)
     parser.add_argument("--record", action="store_true")
@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def table(found: Lint) -> list[str]:
-    """The kinds of findings, what items are like, and how the ranking moves."""
+    """Return the kinds of findings, statistics of the items, and changes in the ranking."""
     behaviour = found.behaviour
     if behaviour is None:
         raise SystemExit(f"No answers to look at: {found.no_behaviour}.")
@@ -55,12 +55,14 @@ def table(found: Lint) -> list[str]:
         "",
         *(f"{row.items:5} {row.share:6.1%}  {row.kind}: {row.title}" for row in found.kinds),
         "",
-        "over items                      10 %   median     90 %",
+        "over items                       10%   median      90%",
     ]
     for name in ("mean", "spread", "sureness", "discrimination", "with_labels"):
         values = [getattr(each, name) for each in behaviour.figures]
         lines.append(f"{name:<25} {quantiles(values)}")
-    lines.append(f"{'points moved alone':<25} {quantiles([o.shift for o in behaviour.influences])}")
+    lines.append(
+        f"{'points moved by one':<25} {quantiles([o.shift for o in behaviour.influences])}"
+    )
     for name, without in (
         ("dead and redundant", behaviour.without_dead_and_redundant),
         ("all flagged", behaviour.without_flagged),
@@ -74,7 +76,7 @@ def table(found: Lint) -> list[str]:
 
 
 def quantiles(values: Iterable[float | None]) -> str:
-    """The middle and both ends of some figures, and how many there are."""
+    """Return the 10%, 50% and 90% quantiles of some figures, and their count."""
     known = [value for value in values if value is not None]
     if not known:
         return "  none"
@@ -84,7 +86,7 @@ def quantiles(values: Iterable[float | None]) -> str:
 
 
 def agreement(run: JudgedRun, found: Lint) -> list[str]:
-    """Agreement with votes with all items, and the paired difference without some."""
+    """Return the agreement with votes for all items, and the paired difference without some."""
     answers, _ = read_answers(run.store)
     kinds = {
         "dead": SAYS_NOTHING[:3],
@@ -122,13 +124,13 @@ def agreement(run: JudgedRun, found: Lint) -> list[str]:
 
 
 def grid(answers: AnswerTable, run: JudgedRun) -> ScoreGrid:
-    """Mean scores of the answers there are."""
+    """Return the mean scores of the known answers."""
     scores = MeanScorer(run.config.scorer.scale).predict(answers).tolist()
     return ScoreGrid.from_columns(answers.query_ids, answers.candidates, scores)
 
 
 def shown(measured: MeasuredFigure | None) -> str:
-    """A share in percent with its interval."""
+    """Return a share in percent with its interval."""
     return "-" if measured is None else share(measured.value)
 
 

@@ -1,9 +1,9 @@
-"""How many held-out queries had their mistakes shown when the optimizer's record was written.
+"""Count the held-out queries whose mistakes were shown when the optimizer's recording was written.
 
     python studies/mad_eval/overlap.py > studies/mad_eval/recorded/overlap.txt
 
-The record was made on the whole benchmarks, some tables on the first queries of them. Who is seen
-is drawn by what a query says, so that the two splits agree but for a few.
+The recording was made on the whole benchmarks, some tables on their first queries. The split
+depends on a query's text, so the two splits agree except for a few queries.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rocketeval.store.run import RunStore
 
 HERE = Path(__file__).parent
 USED = (("pandalm", None), ("pandalm", 100), ("mt_bench", 32))
-"""How many of the first queries of each benchmark the tables use."""
+"""Number of first queries of each benchmark that the tables use."""
 
 
 def main() -> None:
@@ -35,7 +35,7 @@ def main() -> None:
 
 
 def split_of(config: RunConfig, limit: int | None) -> CaseSplit:
-    """Return who is seen and who is held out of the first so many queries."""
+    """Return the seen and held-out split of the first `limit` queries."""
     benchmark = config.benchmark.model_copy(update={"limit": limit})
     with tempfile.TemporaryDirectory() as folder:
         some = config.model_copy(update={"benchmark": benchmark, "output": Path(folder)})

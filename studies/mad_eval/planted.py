@@ -1,10 +1,10 @@
-"""Evolution where the truth is known: accuracy with and without experts, beside the ceiling.
+"""Evolution on a synthetic benchmark: accuracy with and without experts, and the best possible.
 
     python studies/mad_eval/planted.py --queries 120 --seeds 3
 
-For sums people like brief responses, for stories long ones, one vote in ten is flipped, and the
-seeds ask about none of it. Judge and optimizer are scripts: no model is needed. With `--shuffled`
-the votes say nothing, and nothing must be found.
+The votes prefer brief responses for sums and long ones for stories. One vote in ten is flipped, and
+the seed questions ask about neither. Judge and optimizer are scripted: no model is needed. With
+`--shuffled` the votes are random, and the evaluator must find nothing.
 """
 
 from __future__ import annotations
@@ -31,14 +31,12 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--queries", type=int, default=120)
-    parser.add_argument("--seeds", type=int, default=3, help="benchmarks, each with another seed")
+    parser.add_argument("--seeds", type=int, default=3, help="number of benchmarks")
     parser.add_argument("--flipped", type=float, default=0.1, help="share of flipped votes")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--shuffled", action="store_true", help="votes that say nothing")
+    parser.add_argument("--shuffled", action="store_true", help="use random votes")
     given = parser.parse_args()
-    print(
-        "| seed | rounds | ceiling | single prompt | without experts | with experts | experts | s |"
-    )
+    print("| seed | rounds | best | single prompt | without experts | with experts | experts | s |")
     print("|---|---|---|---|---|---|---|---|")
     for seed in range(given.seeds):
         planted = make_planted(

@@ -1,8 +1,8 @@
-"""A benchmark whose truth is known: for sums people like brief responses, for stories long ones.
+"""A synthetic benchmark: votes prefer brief responses for sums and long ones for stories.
 
-Everything is text: an evaluator finds the truth only if it puts the right questions. The judge
-answers a question by its words and by what it is shown, with noise; the optimizer is a function of
-its prompt and learns from the mistakes in it alone.
+Everything is text: an evaluator finds the rule only if it asks the right questions. The judge
+answers a question by its words and by the text it sees, with noise. The optimizer is a function of
+its prompt and learns only from the mistakes in it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CANDIDATES = ("ash", "birch", "cedar", "elm")
 MOST_SENTENCES = 12
 SENTENCE_WORDS = 8
 TIE = 1
-"""Responses that differ by so many sentences are a tie."""
+"""Responses that differ by at most this many sentences are a tie."""
 NOISE = 0.02
 """Standard deviation of a grade from 0 to 1."""
 BRIEF = "Does the response keep itself brief?"
@@ -40,7 +40,7 @@ SEEDS = (
         "Does the query set a form for the answer?", PerspectiveKind.QUERY, PerspectiveOrigin.PRESET
     ),
 )
-"""What the run begins with: none of it tells what decides."""
+"""The seed perspectives; none of them reveals the rule."""
 _OPENERS = ("", "Of course, gladly!", "Here you are.", "Well then.")
 _ASIDES = (
     "Take this slowly and look at each part.",
@@ -74,25 +74,25 @@ _FILLER = (
     "Does the response speak to the reader directly?",
     "Does the response avoid exclamation marks?",
 )
-"""What the optimizer writes where it has nothing to say: no answer to it tells anything."""
+"""What the optimizer writes when it finds nothing; the answers carry no information."""
 
 
 @dataclass(frozen=True)
 class Planted:
-    """A benchmark, and what made its votes."""
+    """A benchmark and the rule behind its votes."""
 
     queries: tuple[Mapping[str, Any], ...]
     responses: tuple[Mapping[str, Any], ...]
     votes: tuple[Mapping[str, Any], ...]
     rule: Mapping[tuple[str, str, str], str]
-    """Who ought to win, by query and both candidates."""
+    """The winner by the rule, by query and both candidates."""
 
     def is_sum(self, query_id: str) -> bool:
-        """Whether a query is a sum to work out; else it asks for a story."""
+        """Return whether a query is a sum; otherwise it asks for a story."""
         return query_id.startswith("sum")
 
     def ceiling(self, query_ids: Sequence[str] | None = None) -> float:
-        """Return how often votes follow the rule, on some queries or on all."""
+        """Return the share of votes that follow the rule, on some queries or on all."""
         chosen = None if query_ids is None else set(query_ids)
         right = [
             self.rule[vote["query_id"], vote["candidate_a"], vote["candidate_b"]] == vote["winner"]
@@ -113,9 +113,9 @@ class Planted:
 def make_planted(
     queries: int = 120, *, flipped: float = 0.1, shuffled: bool = False, seed: int = 0
 ) -> Planted:
-    """Return a benchmark of so many queries with six votes each, a known share of them flipped.
+    """Return a benchmark with six votes per query, a known share of them flipped.
 
-    Where the votes are `shuffled`, they have nothing to do with the responses any more.
+    If the votes are `shuffled`, they do not depend on the responses.
     """
     random = Random(seed)
     asked = [_query(number, random) for number in range(queries)]
@@ -150,7 +150,7 @@ def _query(number: int, random: Random) -> dict[str, Any]:
 
 
 def _tail(number: int) -> str:
-    """Words that make every query another one, and say nothing."""
+    """Return words that make every query different and carry no information."""
     return f"This is for {_NAMES[number % len(_NAMES)]} of {_TOWNS[number // len(_NAMES)]}."
 
 
@@ -173,7 +173,7 @@ _QUERY = re.compile(r"<<<query>>>\n(.*?)\n<<<end of query>>>", re.DOTALL)
 
 
 def judge_says(prefix: str, suffix: str) -> float:
-    """Return the probability of yes, or the grade, by the words of a question and what is shown."""
+    """Return the probability of yes, or the grade, from the question's words and the text."""
     question = suffix.split("\n")[0].casefold()
     responses = _SHOWN.findall(prefix)
     if responses:
@@ -204,7 +204,7 @@ def _of_query(question: str, text: str) -> float:
 
 
 def _chance(question: str, text: str) -> float:
-    """A number that has nothing to do with anything, the same for the same content."""
+    """Return a pseudo-random number, the same for the same content."""
     return Random(content_hash("chance", question, text)).random()
 
 
@@ -219,11 +219,11 @@ _CASE = re.compile(
 )
 _NUMBERED = re.compile(r"^(\d+)\. .*$", re.MULTILINE)
 CLEAR = 0.75
-"""Share of the verdicts that must agree before the optimizer sees a reason in them."""
+"""Share of the verdicts that must agree before the optimizer infers a reason."""
 
 
 def optimizer_writes(prompt: str) -> str:
-    """Return what the optimizer answers: only what it sees in its prompt can be in it."""
+    """Return the optimizer's answer; it depends only on the prompt."""
     if "# Cases that it judged wrongly" in prompt:
         return _explain(prompt)
     if "# Important questions" in prompt or "# Questions about responses" in prompt:
@@ -233,14 +233,14 @@ def optimizer_writes(prompt: str) -> str:
 
 
 def _explain(prompt: str) -> str:
-    """Look at who was preferred, and how long the responses are, with digits and without."""
+    """Compare the preferred responses by length, with digits and without."""
     longer_wins: dict[bool, list[bool]] = {True: [], False: []}
     for case in _CASE.finditer(prompt):
         ahead = len(case["a"].split()) - len(case["b"].split())
         if case["verdict"] in ("A is better", "B is better") and ahead:
             has_digits = any(mark.isdigit() for mark in case["query"])
             longer_wins[has_digits].append((ahead > 0) == (case["verdict"] == "A is better"))
-    liked = {sort: _clear(told) for sort, told in longer_wins.items()}
+    liked = {sort: _clear(result) for sort, result in longer_wins.items()}
     about = {False: BRIEF, True: DETAIL}
     questions = [about[longer] for longer in about if longer in liked.values()]
     apart = None not in liked.values() and liked[True] != liked[False]
@@ -256,11 +256,11 @@ def _explain(prompt: str) -> str:
     return f"{shown}\n{_listed([CALCULATION]) if apart else 'none'}"
 
 
-def _clear(told: Sequence[bool]) -> bool | None:
-    """Whether the longer one wins; None where too few cases agree."""
-    if len(told) < 2:
+def _clear(result: Sequence[bool]) -> bool | None:
+    """Return whether the longer one wins; None if too few cases agree."""
+    if len(result) < 2:
         return None
-    share = sum(told) / len(told)
+    share = sum(result) / len(result)
     return None if 1.0 - CLEAR < share < CLEAR else share > 0.5
 
 

@@ -1,10 +1,10 @@
-"""PandaLM's test set as a benchmark folder in the generic format.
+"""Convert PandaLM's test set to a benchmark folder in the generic format.
 
     python studies/mad_eval/prepare.py ../shared/data/pandalm/testset_v1.jsonl.gz FOLDER
 
-A query is an instruction with its input, a candidate one of the five fine-tuned models, and every
-annotator is a voter. Some instructions stand in the file twice, with other responses of the same
-models: those get a number. Responses that are a bare JSON `true` are shown as `True`.
+A query is an instruction with its input, a candidate is one of the five fine-tuned models, and
+every annotator is a voter. Some instructions occur twice in the file, with other responses of the
+same models: those get a number. Responses that are a bare JSON `true` are shown as `True`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""MT-Bench with its questions in turn of their categories, so that the first few are of every kind.
+"""Reorder MT-Bench's questions by alternating categories, so that the first few cover all of them.
 
     python studies/mad_eval/spread.py ../shared/data/mt_bench FOLDER
 
@@ -30,13 +30,13 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     given = parser.parse_args()
     count = lay_out(given.source, given.folder, in_turn)
-    print(f"{count} questions in turn of their categories: {given.folder}")
+    print(f"{count} questions, categories alternating: {given.folder}")
 
 
 def lay_out(
     source: Path, folder: Path, order: Callable[[Sequence[Question]], Sequence[Question]]
 ) -> int:
-    """Lay out MT-Bench with its questions in another order; return how many there are."""
+    """Write MT-Bench with its questions in another order; return their number."""
     with gzip.open(source / GIVEN) as lines:
         questions = [orjson.loads(line) for line in lines]
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,13 +1,13 @@
-"""What moves an evaluator: single prompt, mean, forests, experts, and what evolution adds.
+"""Compare evaluators: single prompt, mean, forests, experts, and the effect of evolution.
 
     rocketeval evolve studies/mad_eval/pandalm.yaml
     python studies/mad_eval/study.py studies/mad_eval/pandalm.yaml --record pandalm
 
-Works on a run that `rocketeval evolve` has finished; its judge must be there, though nothing that
-is paid for is asked again. The held-out cases are cross-validated with the perspectives that
-evolution kept and with the seeds among them: as `evolve` does it, and with two, three and four
-experts whether validation wants them or not. With `--whole`, the pool of the best round and all
-seeds take their place, which asks more questions.
+Works on a run that `rocketeval evolve` has finished. Its judge must be reachable, but no paid
+request is repeated. The held-out cases are cross-validated with the perspectives that evolution
+kept and with the seeds among them: as `evolve` does it, and with two, three and four forced
+experts. With `--whole`, the study uses the pool of the best round and all seeds instead, which asks
+more questions.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ def main() -> None:
     parser.add_argument("config", type=Path)
     parser.add_argument("--record", metavar="NAME", help="write recorded/NAME.txt and .json")
     parser.add_argument("--judge", help="another judge; its run has its name in front")
-    parser.add_argument("--base-url", help="where it is served")
-    parser.add_argument("--whole", action="store_true", help="ask all of the best round's pool")
+    parser.add_argument("--base-url", help="URL of that judge")
+    parser.add_argument("--whole", action="store_true", help="use the best round's whole pool")
     given = parser.parse_args()
     config = load_config(given.config)
     dataset = given.config.stem
@@ -99,7 +99,7 @@ async def study(
     say(f"{dataset}, judge {config.judge.model}, {config.evolve.asking}, {config.evolve.answers}")
     say(
         f"{len(held_out):,} held-out cases of {len(set(held_out.query_ids))} queries, "
-        f"{len(seen):,} seen of {len(set(seen.query_ids))}; gold a/tie/b of the held-out: "
+        f"{len(seen):,} seen of {len(set(seen.query_ids))}; reference a/tie/b of the held-out: "
         + "/".join(str(int((held_out.gold == side).sum())) for side in (1, 0, -1))
     )
     say("perspectives: " + ("all of the best round" if whole else "those that evolution kept"))
@@ -109,7 +109,7 @@ async def study(
         counts = some.answers.shape[1], some.traits.shape[1]
         say(f"\n{name}: {counts[0]} about responses, {counts[1]} about queries")
         arms, chosen = validate(held_out, seen, config.evolve, overall.id, ids)
-        say(f"{'':36}accuracy in %         macro-F1  rho    tau    to without experts")
+        say(f"{'':36}accuracy in %         macro-F1  rho    tau    vs. without experts")
         for arm, row in arms.items():
             say(f"{arm:36}{shown(row)}")
         say(f"experts chosen in the folds: {', '.join(map(str, chosen.experts))}")
@@ -126,13 +126,13 @@ async def study(
 
 
 def chosen_pool(store: RunStore, *, whole: bool) -> Pool:
-    """Return what evolution kept about responses, or all; and all about queries, which is cheap.
+    """Return the perspectives about responses that evolution kept, or all; and all about queries.
 
-    In the order in which evolution has them: forests draw their columns by place.
+    They stay in evolution's order, because forests draw their columns by position.
     """
     found = store.json_if_made("evolve/evolution")
     if found is None:
-        raise SystemExit(f"{store.path} is not evolved yet: run `rocketeval evolve` first.")
+        raise SystemExit(f"{store.path} has no evaluator yet: run `rocketeval evolve` first.")
     kept = [each["id"] for each in found["evaluator"]["perspectives"]]
     there = [each for each in read_pool(store.pool_path) if each.round <= found["best_round"]]
     known = {each.id: each for each in there}
@@ -141,7 +141,7 @@ def chosen_pool(store: RunStore, *, whole: bool) -> Pool:
 
 
 def pools(pool: Pool) -> dict[str, list[str]]:
-    """Return the ids of the seeds, and of the whole pool if there is more."""
+    """Return the ids of the seeds, and of the whole pool if it is larger."""
     seeds = [each.id for each in pool if each.round == 0]
     every = [each.id for each in pool]
     found = {"the seeds of these": seeds, "all of these": every}
@@ -149,7 +149,7 @@ def pools(pool: Pool) -> dict[str, list[str]]:
 
 
 async def tables(store: RunStore, config: RunConfig, pool: Pool) -> tuple[CaseTable, CaseTable]:
-    """Return what the judge says about the seen and about the held-out cases."""
+    """Return the judge's answers about the seen and the held-out cases."""
     split = split_cases(store.inputs, config.evolve)
 
     async def ask(cases: Sequence[Case], folder: str) -> CaseTable:
@@ -169,7 +169,7 @@ def validate(
     overall: str,
     kept: Sequence[str],
 ) -> tuple[dict[str, EvaluatorArm], Validation]:
-    """Return all arms, and the validation in which the number of experts is chosen."""
+    """Return all arms, and the validation that chose the number of experts."""
     chosen = cross_validate(held_out, settings, learn_also=seen, overall=overall, kept=kept)
     arms = dict(chosen.arms)
     for count in FORCED:
@@ -180,7 +180,7 @@ def validate(
 
 
 def say_confidence(chosen: Validation, say: Callable[[str], None]) -> list[dict[str, Any]]:
-    """Print how accurate the surer verdicts are."""
+    """Print the accuracy by confidence threshold."""
     said = chosen.arms[WITH].predictions
     assert said is not None
     rows = confidence_table(said, chosen.gold, chosen.query_ids)
@@ -198,29 +198,29 @@ def say_origins(
     settings: EvolveConfig,
     say: Callable[[str], None],
 ) -> dict[str, Any]:
-    """Print what perspectives of each origin are worth, and the most important ones."""
+    """Print the mean importance by origin, and the most important perspectives."""
     from rocketeval.evolve.cases import stacked
 
     ids = [each.id for each in pool]
     both = stacked(held_out.narrow(ids), seen.narrow(ids))
     standings = weigh_perspectives(both, settings).by_id()
-    worth: dict[str, list[float]] = defaultdict(list)
+    by_origin: dict[str, list[float]] = defaultdict(list)
     about = pool.of(PerspectiveKind.RESPONSE)
     for each in about:
-        worth[each.origin.value].append(standings[each.id][0])
+        by_origin[each.origin.value].append(standings[each.id][0])
     say("\norigin        perspectives   mean importance (all about responses: 1)")
-    for origin, values in sorted(worth.items(), key=lambda pair: -float(np.mean(pair[1]))):
+    for origin, values in sorted(by_origin.items(), key=lambda pair: -float(np.mean(pair[1]))):
         say(f"{origin:14}{len(values):12}   {float(np.mean(values)) * len(about):6.2f}")
     say("the most important, on all cases:")
     best = sorted(about, key=lambda each: -standings[each.id][0])[:10]
     for each in best:
         importance, stability = standings[each.id]
         say(f"  {importance:.3f} {stability:4.0%}  {each.origin.value:9} {each.text}")
-    return dict(worth)
+    return dict(by_origin)
 
 
 def say_evolution(store: RunStore, say: Callable[[str], None]) -> dict[str, Any]:
-    """Print what each round brought on the seen cases, and what a verdict costs."""
+    """Print the accuracy of each round on the seen cases, and the cost of a verdict."""
     evolution = store.json_if_made("evolve/evolution")
     assert evolution is not None
     measures = [evolution["beginning"], *(done["after"] for done in evolution["rounds"])]
@@ -230,12 +230,12 @@ def say_evolution(store: RunStore, say: Callable[[str], None]) -> dict[str, Any]
         + ", ".join(f"{100 * one['value']:.1f} +- {100 * one['error']:.1f}" for one in measures)
     )
     say(f"best: round {evolution['best_round']}. On held-out cases: {evolution['worth']['words']}")
-    say("what the verdict on a pair takes           questions   prompt tokens")
+    say("cost of the verdict on a pair              questions   prompt tokens")
     cost = evolution["cost"]
     names = {
-        "alone": "a pair that comes alone",
+        "alone": "a pair that shares no responses",
         "here": "mean over this benchmark",
-        "single": "one prompt, a pair alone",
+        "single": "one prompt, no shared responses",
     }
     for name, words in names.items():
         load = cost[name]
@@ -244,7 +244,7 @@ def say_evolution(store: RunStore, say: Callable[[str], None]) -> dict[str, Any]
 
 
 def shown(arm: EvaluatorArm) -> str:
-    """Return an arm's figures on a line."""
+    """Return an arm's figures as one line."""
     accuracy, gain = arm.figures["accuracy"], arm.gain
     rest = "  ".join(f"{arm.figures[name].value:6.3f}" for name in ("f1", "rho", "tau"))
     against = "" if arm.name == WITHOUT else f"   {percent(gain, sign=True)}"

@@ -1,10 +1,10 @@
-"""Four ways to put a question about two responses to a judge: which tells more?
+"""Compare four ways to ask a judge about two responses.
 
     python studies/mad_eval/ways_to_ask.py studies/mad_eval/pandalm.yaml --record ways_to_ask
 
-Each response alone or both side by side, yes/no (A or B) or a grade. Works on a run that
-`rocketeval evolve` has finished, with the same eight questions each way, on pairs that people
-decided. These are of queries that evolution saw: the held-out ones are left alone.
+Each response separately or both side by side, with yes/no (A or B) or a grade. Works on a run that
+`rocketeval evolve` has finished, with the same eight questions each way, on decided pairs. The
+pairs are from queries that evolution saw; the held-out ones are not used.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("config", type=Path)
-    parser.add_argument("--queries", type=int, default=20, help="how many of those seen")
+    parser.add_argument("--queries", type=int, default=20, help="number of seen queries to use")
     parser.add_argument("--record", metavar="NAME", help="write recorded/NAME.txt")
     given = parser.parse_args()
     lines = asyncio.run(compare(load_config(given.config), given.queries))
@@ -56,16 +56,16 @@ def main() -> None:
 
 
 async def compare(config: RunConfig, queries: int) -> list[str]:
-    """Return a line a way, and what they were measured on."""
+    """Return one line per way, and a heading with the data used."""
     store = RunStore(config.run_path)
     cases = decided_cases(store, config, queries)
     questions = list(seed_pool(("guidelines",), (AnswerFormat.CHOICE,)))[:QUESTIONS]
     lines = [
         f"{config.benchmark.path.name}, judge {config.judge.model}: {len(cases)} decided pairs of "
         f"{len({case.query_id for case in cases})} queries, {len(questions)} questions",
-        "right: how often the mean of the answers is on the side of the votes (0.5 by chance)",
-        "one alone: the same of a single question, mean over the questions",
-        f"{'':18}{'right':26}{'less each, choice':26}one alone",
+        "right: how often the mean of the answers agrees with the votes (0.5 by chance)",
+        "single: the same for a single question, mean over the questions",
+        f"{'':18}{'right':26}{'minus each, choice':26}single",
     ]
     with store.locked():
         said = {way: await answers(store, config, questions, cases, *way) for way in WAYS}
@@ -80,7 +80,7 @@ async def compare(config: RunConfig, queries: int) -> list[str]:
 
 
 def decided_cases(store: RunStore, config: RunConfig, queries: int) -> list[Case]:
-    """Return the pairs with a winner of the first so many queries that evolution saw."""
+    """Return the decided pairs of the first `queries` queries that evolution saw."""
     seen = split_cases(store.inputs, config.evolve).seen
     names = list(dict.fromkeys(case.query_id for case in seen))[:queries]
     return [case for case in seen if case.query_id in names and case.gold]
@@ -94,7 +94,7 @@ async def answers(
     asking: Asking,
     form: AnswerFormat,
 ) -> Floats:
-    """Return what the judge says for the first response of each pair, a column a question."""
+    """Return the judge's answers for the first response of each pair, one column per question."""
     asker = PerspectiveAsker(
         store, config, Observer(), asyncio.Event(), asking=asking, folder=FOLDER, also=(SEEN,)
     )
@@ -102,9 +102,9 @@ async def answers(
 
 
 def hits(said: Floats, cases: Sequence[Case]) -> Floats:
-    """Return 1 where an answer is on the side of the votes, 0.5 where it is on none.
+    """Return 1 where an answer agrees with the votes, 0.5 where it prefers neither.
 
-    The last column is that of the mean of all questions.
+    The last column is the mean of all questions.
     """
     gold = np.array([case.gold for case in cases], dtype=np.float64)
     every = np.column_stack([said, np.nanmean(said, axis=1)])

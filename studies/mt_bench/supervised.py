@@ -1,13 +1,14 @@
-"""MT-Bench: does learning from labels or votes bring the scores closer to people?
+"""MT-Bench: do labels or votes bring the scores closer to human preferences?
 
     rocketeval run studies/mt_bench/labelled.yaml --only grade
     python studies/mt_bench/supervised.py [--record]
 
-Scores the judgments of that run in several ways and holds each against the human votes on six
-candidates and the arena ratings of the official ones. A scorer learns from GPT-4's scores of other
-candidates, or from people's votes on other queries: no response is scored by a fit that saw its own
-gold. Agreement: tie margin 0.1, every vote counts once, intervals by resampling queries. `gain` is
-the agreement above the unsupervised mean's on the same resamples.
+The study scores the judgments of that run with several scorers and compares each with the human
+votes on six candidates and the Arena ratings of the official ones. A scorer learns from GPT-4's
+scores of other candidates, or from human votes on other queries: no response is scored by a fit
+that saw its own reference data. Agreement uses a tie margin of 0.1, counts every vote once, and
+has intervals from resampled queries. `gain` is the difference in agreement from the unsupervised
+mean on the same resamples.
 """
 
 from __future__ import annotations
@@ -55,20 +56,20 @@ METHODS: tuple[Method, ...] = (
 
 @dataclass(frozen=True)
 class Line:
-    """One way to score, held against people."""
+    """One scorer, compared with human votes and ratings."""
 
     method: str
     agreement: Agreement
     gain: Interval
-    """Agreement with ties above the mean's, resampling queries together."""
+    """Difference in agreement with ties from the mean, on paired resamples of the queries."""
     ratings: Correlation
     labels: LabelCorrelation
-    """Against the labels of the candidates learned from; out of fold."""
+    """Correlation with the labels of the training candidates, out-of-fold."""
 
 
 @dataclass(frozen=True)
 class Material:
-    """The judgments of the run, and what people say."""
+    """The judgments of the run and the reference data."""
 
     answers: AnswerTable
     gold: Gold
@@ -87,13 +88,13 @@ class Material:
         return cls(answers.take(rows), gold, votes)
 
     def grid(self, settings: Mapping[str, Any]) -> ScoreGrid:
-        """Return the scores that a scorer gives."""
+        """Return the scores of a scorer."""
         config = ScorerConfig.model_validate({"hold_out": 0.0, **settings})
         scores = score_answers(self.answers, self.gold, config).scores.tolist()
         return ScoreGrid.from_columns(self.answers.query_ids, self.answers.candidates, scores)
 
     def line(self, name: str, grid: ScoreGrid, mean: ScoreGrid) -> Line:
-        """Hold one grid against the votes and the ratings."""
+        """Compare one grid with the votes and the ratings."""
         ratings = {
             row.candidate: row.rating.value
             for row in rank(grid, tie_margin=MARGIN, bootstrap=50).rows
@@ -108,7 +109,7 @@ class Material:
         )
 
     def _gain(self, grid: ScoreGrid, mean: ScoreGrid) -> Interval:
-        """How much more often the grid agrees than the mean, vote by vote."""
+        """Return the difference in agreement between the grid and the mean, vote by vote."""
         hits = _hits(grid, self.votes) - _hits(mean, self.votes)
         places = {query_id: row for row, query_id in enumerate(grid.query_ids)}
         rows = [places[vote.query_id] for vote in self.votes]
@@ -142,7 +143,7 @@ def plain(found: Interval | None) -> str:
 
 
 def show(material: Material, lines: Sequence[Line]) -> str:
-    """Return the table, and who learned from what."""
+    """Return the table and a summary of the training data."""
     labelled = {label.candidate for label in material.gold.labels}
     labelled &= set(material.answers.candidates)
     labels = sum(label.candidate in labelled for label in material.gold.labels)
@@ -166,10 +167,10 @@ def show(material: Material, lines: Sequence[Line]) -> str:
     people = human_agreement(material.votes, bootstrap=RESAMPLES)
     if people is not None:
         out.append(
-            f"{'another voter':30}{percent(people.with_ties):24}{'':24}"
+            f"{'human-human agreement':30}{percent(people.with_ties):24}{'':24}"
             f"{percent(people.without_ties):24}"
         )
-    out += ["", f"{'against the labels, out of fold':34}{'Pearson':24}{'Spearman':24}{'RMSE':24}"]
+    out += ["", f"{'against the labels, out-of-fold':34}{'Pearson':24}{'Spearman':24}{'RMSE':24}"]
     for line in lines:
         figures = (line.labels.pearson, line.labels.spearman, line.labels.rmse)
         out.append(f"{line.method:34}" + "".join(f"{plain(figure):24}" for figure in figures))
@@ -177,7 +178,7 @@ def show(material: Material, lines: Sequence[Line]) -> str:
 
 
 def main() -> None:
-    """Print the table, and record it if asked."""
+    """Print the table, and record it with --record."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )

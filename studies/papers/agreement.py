@@ -2,10 +2,10 @@
 
     python studies/papers/agreement.py [--limit N] [--record]
 
-First turns, the six candidates that people voted on, one judge asked in different ways. All methods
-of a table meet the same votes: those on queries that each of them has graded (how many, the table
-says). The supervised rows of the paper's tables are in studies/mt_bench/supervised.py, because they
-need labels. Tie margin 0.1 on the 1 to 10 scale, intervals by resampling queries.
+First turns, the six candidates with human votes, one judge asked in different ways. All methods of
+a table use the same votes: those on queries that each method has graded (the table gives their
+number). The supervised rows of the paper's tables are in studies/mt_bench/supervised.py, because
+they need labels. Tie margin 0.1 on the 1 to 10 scale, intervals by resampling queries.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ BLOCKS: dict[str, tuple[tuple[str, str, bool], ...]] = {
         ("CheckEval's multi-item prompt", "multi_item", False),
     ),
 }
-"""Rows by block: shown name, method, whether yes and no are counted instead of probabilities."""
+"""Rows by block: displayed name, method, and whether to count yes/no instead of probabilities."""
 
 
 def main() -> None:
-    """Print the tables of every judge that has graded something."""
+    """Print the tables of every judge with graded responses."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--limit", type=int)
     parser.add_argument("--record", action="store_true")
@@ -89,7 +89,7 @@ def main() -> None:
 
 
 def compare(found: dict[str, tuple[Graded, bool]]) -> MethodComparison:
-    """Hold the methods against the votes on what all of them graded."""
+    """Compare the methods with the votes on what all of them graded."""
     votes = [Vote(**row) for row in rows_of("mt_bench", "votes")]
     lengths = {
         (row["query_id"], row["candidate"]): float(len(row["text"]))
@@ -103,20 +103,21 @@ def compare(found: dict[str, tuple[Graded, bool]]) -> MethodComparison:
 
 
 def shown_table(title: str, comparison: MethodComparison) -> Sequence[str]:
-    """The comparison as text."""
+    """Return the comparison as text."""
     rows = []
     for row in comparison.rows:
         if row.agreement is not None:
-            told = (row.agreement.with_ties, row.agreement.without_ties, row.gain)
-            rows.append([row.name, *map(share, told)])
+            result = (row.agreement.with_ties, row.agreement.without_ties, row.gain)
+            rows.append([row.name, *map(share, result)])
     if comparison.voters:
         voters = comparison.voters
-        rows.append(["another voter", share(voters.with_ties), share(voters.without_ties), "-"])
+        people = [share(voters.with_ties), share(voters.without_ties)]
+        rows.append(["human-human agreement", *people, "-"])
     first = comparison.rows[0].agreement
     used = first.used if first else 0
     head = f"{title} ({comparison.responses} responses, {used} votes)"
     apart = [f"{each.name}: {each.reason}" for each in comparison.apart]
-    return [head, *table(["", "with ties", "without ties", "above the first"], rows), *apart]
+    return [head, *table(["", "with ties", "without ties", "vs. the first"], rows), *apart]
 
 
 if __name__ == "__main__":

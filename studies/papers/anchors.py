@@ -1,10 +1,11 @@
-"""Published figures that need no judge of ours, reproduced from recorded verdicts and ratings.
+"""Published figures that need no judge, recomputed from recorded verdicts and ratings.
 
     python studies/papers/anchors.py [--data ../shared/data] [--record]
 
-PandaLM's annotators, GPT-4 against people on MT-Bench, LLM-Rubric's own baseline; and on HANNA,
-five recorded judges that gave grades from 1 to 5 under four prompts: do more instructions bring
-them closer to people (Evaluating the Evaluator), and do they agree with each other (CheckEval)?
+PandaLM's annotators, GPT-4 against human votes on MT-Bench, LLM-Rubric's own baseline; and on
+HANNA, five recorded judges that gave grades from 1 to 5 under four prompts: do more instructions
+bring them closer to human ratings (Evaluating the Evaluator), and do they agree with each other
+(CheckEval)?
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ CRITERIA = {"RE": "relevance", "CH": "coherence", "EM": "empathy"} | {
 
 
 def main() -> None:
-    """Print every figure beside the known one."""
+    """Print every figure with the published one."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--record", action="store_true")
@@ -52,7 +53,7 @@ def main() -> None:
 
 
 def pandalm(data: Path, content: dict[str, Any]) -> list[list[str]]:
-    """Fleiss' kappa of the three annotators, and recorded verdicts against their majority."""
+    """Return Fleiss' kappa of the annotators, and recorded verdicts against their majority."""
     pairs = list(read(data / "pandalm/testset_v1"))
     ratings = np.array([[row[f"annotator{n}"] for row in pairs] for n in (1, 2, 3)], dtype=float)
     kappa = fleiss_kappa(ratings).value
@@ -70,7 +71,7 @@ def pandalm(data: Path, content: dict[str, Any]) -> list[list[str]]:
 
 
 def mt_bench(data: Path, content: dict[str, Any]) -> list[list[str]]:
-    """GPT-4's pairwise verdicts against people, and people among themselves, first turns."""
+    """Return GPT-4's agreement with people, and human-human agreement, on first turns."""
     votes, verdicts = (
         [as_vote(row) for row in read(data / "mt_bench" / name) if row["turn"] == 1]
         for name in ("human_votes", "gpt4_pair_votes")
@@ -89,13 +90,13 @@ def mt_bench(data: Path, content: dict[str, Any]) -> list[list[str]]:
 
 
 def as_vote(row: dict[str, Any]) -> Vote:
-    """A row of votes or verdicts."""
+    """Return a row of votes or verdicts as a vote."""
     winner: Any = WINNERS.get(row["winner"], "tie")
     return Vote(str(row["question_id"]), row["model_a"], row["model_b"], winner, row["judge"])
 
 
 def rubric(data: Path, content: dict[str, Any]) -> list[list[str]]:
-    """LLM-Rubric: the expected answer to the overall question against people's."""
+    """Compare LLM-Rubric's expected answer to the overall question with the human answer."""
     design = llm_rubric.load(data / "llm_rubric", 5, 0)[0]
     expected = llm_rubric.expected_q0(design)
     labels = design.labels
@@ -109,7 +110,7 @@ def rubric(data: Path, content: dict[str, Any]) -> list[list[str]]:
 
 
 def hanna(data: Path, content: dict[str, Any]) -> list[str]:
-    """Recorded grades of five judges under four prompts: against people, and each other."""
+    """Compare the recorded grades of five judges under four prompts with people and each other."""
     stories = list(read(data / "hanna/hanna_scores"))
     judges = sorted(stories[0]["judges"])
     groups = np.array([str(row["story"]) for row in stories])
@@ -122,12 +123,12 @@ def hanna(data: Path, content: dict[str, Any]) -> list[str]:
             grades = np.array(
                 [[grade(row, judge, name, prompt) for row in stories] for judge in judges]
             )
-            told = reliability(np.round(grades), groups, judges, level="ordinal", bootstrap=200)
-            alphas.append(told.alpha.value if told.alpha else np.nan)
+            result = reliability(np.round(grades), groups, judges, level="ordinal", bootstrap=200)
+            alphas.append(result.alpha.value if result.alpha else np.nan)
             pearson.append([correlation(each, people) for each in grades])
         means = np.nanmean(np.array(pearson), axis=0)
-        told = {"pearson": dict(zip(judges, means.tolist(), strict=True)), "alpha": alphas}
-        content["hanna"][f"prompt {prompt + 1}"] = told
+        result = {"pearson": dict(zip(judges, means.tolist(), strict=True)), "alpha": alphas}
+        content["hanna"][f"prompt {prompt + 1}"] = result
         rows.append(
             [f"prompt {prompt + 1}", *(f"{x:.2f}" for x in means), f"{np.nanmean(alphas):.2f}"]
         )
@@ -137,13 +138,13 @@ def hanna(data: Path, content: dict[str, Any]) -> list[str]:
 
 
 def grade(row: dict[str, Any], judge: str, criterion: str, prompt: int) -> float:
-    """One recorded grade; NaN where the judge gave none."""
+    """Return one recorded grade; NaN if the judge gave none."""
     given = row["judges"].get(judge, {}).get(criterion) or [None] * 4
     return np.nan if given[prompt] is None else float(given[prompt])
 
 
 def correlation(one: np.ndarray, two: np.ndarray) -> float:
-    """Pearson's coefficient where both are known; NaN without spread."""
+    """Return Pearson's coefficient where both are known; NaN without variation."""
     here = np.isfinite(one) & np.isfinite(two)
     if here.sum() < 3 or not np.ptp(one[here]) or not np.ptp(two[here]):
         return float("nan")

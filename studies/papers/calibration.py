@@ -1,10 +1,10 @@
-"""Is a yes of the judge a yes? InfoBench's human-written questions, against GPT-4's verdicts.
+"""Calibration of the judge's yes: InfoBench's human-written questions, against GPT-4's verdicts.
 
     python studies/papers/calibration.py [--limit N] [--record]
 
-One response (GPT-4's) to each instruction; the gold answers are GPT-4's own verdicts on its own
-response, so they lean to yes: the share of gold-no items that the judge answers yes is the figure
-to look at.
+One response (GPT-4's) per instruction. The reference answers are GPT-4's own verdicts on its own
+response, so they lean to yes. The main figure is the share of reference-no items that the judge
+answers with yes.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ def main() -> None:
         p = np.concatenate(list(known.values()))
         gold = np.concatenate([np.array(verdicts[query], dtype=bool) for query in known])
         groups = np.concatenate([[query] * len(answers) for query, answers in known.items()])
-        told = calibration(p, gold, groups)
-        content[shown] = asdict(told)
-        error = "-" if told.by_width.error is None else f"{told.by_width.error:.3f}"
-        wrong = (share(told.false_yes), share(told.false_no))
-        sure = (error, figure(told.brier, ".3f"), figure(told.auc, ".2f"))
-        rows.append([shown, f"{told.gold_yes}/{told.gold_no}", *wrong, *sure])
-    head = ["", "gold yes/no", "no answered yes, %", "yes answered no, %", "ECE", "Brier", "AUC"]
+        result = calibration(p, gold, groups)
+        content[shown] = asdict(result)
+        error = "-" if result.by_width.error is None else f"{result.by_width.error:.3f}"
+        wrong = (share(result.false_yes), share(result.false_no))
+        sure = (error, figure(result.brier, ".3f"), figure(result.auc, ".2f"))
+        rows.append([shown, f"{result.gold_yes}/{result.gold_no}", *wrong, *sure])
+    head = ["", "reference yes/no", "no -> yes, %", "yes -> no, %", "ECE", "Brier", "AUC"]
     lines = ["InfoBench items against GPT-4's verdicts", *table(head, rows)]
     record("calibration", content, lines, keep=given.record)
     if given.record:

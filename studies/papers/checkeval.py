@@ -1,17 +1,17 @@
-"""CheckEval Tables 11 and 13: dimension checklists held against people's ratings.
+"""CheckEval Tables 11 and 13: dimension checklists compared with human ratings.
 
     python studies/papers/checkeval.py [--judge JUDGE] [--limit N] [--record]
 
-Reads what checkeval_grade.py graded, and for CheckEval's own seed questions what grade.py did. A
+Reads what checkeval_grade.py graded, and for CheckEval's own seed questions what grade.py graded. A
 dimension's score is the share of yes (CheckEval's), or the mean of p_yes where items were asked
-alone. Coefficients are the mean over articles or conversations of the one within each (sample
-level; a query whose scores or ratings are all equal has none, the number that have one stands in
-brackets), for Topical-Chat also over all responses (turn level, as the paper has it). Beside them
-stand the paper's rows of judges of 7 to 9 billion parameters. In the means over dimensions, which
-have an interval, scores that are all equal count as 0.
+independently. Coefficients are means over articles or conversations (sample level). A query whose
+scores or ratings are all equal has none; the number of queries that have one is in brackets. For
+Topical-Chat the table also has coefficients over all responses (turn level, as in the paper). The
+paper's rows of judges of 7 to 9 billion parameters are included. In the means over dimensions,
+which have an interval, scores that are all equal count as 0.
 
-CheckEval's own set is asked as it is published, and yes counted as the better answer throughout,
-also where `rocketeval lint` says that it is the worse one (three questions of SummEval's).
+CheckEval's own set is asked as published. Yes counts as the better answer throughout, even where
+`rocketeval lint` says that it is the worse one (three questions of SummEval's).
 """
 
 from __future__ import annotations
@@ -59,30 +59,30 @@ Spearman and Kendall at sample level for SummEval, Spearman and Pearson at turn 
 
 @dataclass(frozen=True)
 class Row:
-    """What one way of asking one question set gives, by dimension."""
+    """The result of one way of asking one question set, by dimension."""
 
     questions: str
     how: str
     items: int
-    """Questions in all dimensions together."""
+    """Number of questions in all dimensions together."""
     unread: int
-    """Answers that could not be read or were not given."""
+    """Number of unreadable or missing answers."""
     asked: int
     grids: Mapping[str, ScoreGrid]
 
     @property
     def shown(self) -> str:
-        """Its name in tables."""
+        """Return its name in tables."""
         return f"{SETS[self.questions]} ({self.items}), {self.how}"
 
     @property
     def queries(self) -> set[str]:
-        """The queries it was asked about, in every dimension."""
+        """Return the queries it was asked about in every dimension."""
         return set.intersection(*(set(grid.query_ids) for grid in self.grids.values()))
 
 
 def main() -> None:
-    """Print a table for each benchmark."""
+    """Print one table per benchmark."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--judge", default=STUDY_JUDGE)
     parser.add_argument("--limit", type=int)
@@ -93,7 +93,7 @@ def main() -> None:
     for study, shown in SHOWN.items():
         rows = list(found_rows(study, given.judge, given.limit))
         if not rows:
-            raise SystemExit(f"Nothing is graded for {shown}: run checkeval_grade.py first.")
+            raise SystemExit(f"No graded responses for {shown}: run checkeval_grade.py first.")
         labels = ratings(study, DIMENSIONS[study])
         figures = {row.shown: correlations(row, labels) for row in rows}
         overall = {row.shown: over_dimensions(row, labels) for row in rows}
@@ -106,7 +106,7 @@ def main() -> None:
 
 
 def found_rows(study: str, judge: str, limit: int | None) -> Iterator[Row]:
-    """Every question set and way of asking that was graded."""
+    """Yield every graded question set and way of asking."""
     for questions in SETS:
         alone = alone_answers(study, questions, judge, limit)
         if alone is not None:
@@ -123,7 +123,7 @@ def found_rows(study: str, judge: str, limit: int | None) -> Iterator[Row]:
 def alone_answers(
     study: str, questions: str, judge: str, limit: int | None
 ) -> tuple[dict[str, Graded], dict[str, Sequence[int]]] | None:
-    """The run in which all dimensions' items were asked alone, and the places of each one's."""
+    """Return the run that asked all items independently, and the positions of each dimension's."""
     names = DIMENSIONS[study]
     if questions == "official_seeds":
         own = graded(study, "checklist", judge, limit)
@@ -138,7 +138,7 @@ def alone_answers(
 def together_answers(
     study: str, questions: str, judge: str, limit: int | None
 ) -> dict[str, Graded]:
-    """The runs in which all questions of a dimension were asked in one prompt; those there are."""
+    """Return the available runs that asked all questions of a dimension in one prompt."""
     found = {}
     for names in asked_together(study, TOGETHER):
         config = checkeval_config(study, questions, TOGETHER, names, judge, limit=limit)
@@ -149,13 +149,13 @@ def together_answers(
 
 
 def places_of(own: Graded, name: str) -> list[int]:
-    """The places of one dimension's items, which its groups begin with."""
+    """Return the positions of one dimension's items, by the prefix of their groups."""
     groups = next(iter(own.store.inputs.checklists().values())).groups or ()
     return [place for place, group in enumerate(groups) if group.startswith(f"{name}: ")]
 
 
 def item_count(own: Graded) -> int:
-    """How many items every response was asked about."""
+    """Return the number of items per response."""
     return int(own.answers.items[0])
 
 
@@ -167,7 +167,7 @@ def make_row(
     *,
     hard: bool = False,
 ) -> Row:
-    """A row of these answers."""
+    """Return a row of these answers."""
     given = [only_items(answers[name].answers, items).p_yes for name, items in places.items()]
     return Row(
         questions,
@@ -180,64 +180,68 @@ def make_row(
 
 
 def correlations(row: Row, labels: Mapping[str, list[Label]]) -> dict[str, Any]:
-    """Coefficients by dimension, within queries and over all responses."""
+    """Return coefficients by dimension, within queries and over all responses."""
     return {name: both_levels(grid, labels[name]) for name, grid in row.grids.items()}
 
 
 def by_query(
     row: Row, labels: Mapping[str, list[Label]], names: Collection[str]
 ) -> dict[str, float]:
-    """Of each query: the mean over dimensions of Spearman within it.
+    """Return, for each query, the mean over dimensions of Spearman within it.
 
-    Scores that are all equal tell no response from another: they count as 0, or a way of asking
-    that says the same of everything would be judged by its few exceptions. A dimension in which
-    people's ratings are all equal is left out.
+    Scores that are all equal do not order the responses and count as 0; otherwise a method that
+    gives every response the same score would be judged by its few exceptions. A dimension in which
+    the human ratings are all equal is left out.
     """
     values: dict[str, list[float]] = {}
     for name in names:
         grid = row.grids[name]
-        told = within(grid, labels[name])
+        result = within(grid, labels[name])
         for query in grid.query_ids:
             if rated_apart(query, labels[name]):
-                values.setdefault(query, []).append(told.get(query, 0.0))
+                values.setdefault(query, []).append(result.get(query, 0.0))
     return {query: float(np.mean(each)) for query, each in values.items()}
 
 
 def rated_apart(query: str, labels: Sequence[Label]) -> bool:
-    """Whether people rated the responses to a query differently."""
+    """Return whether the human ratings of a query's responses differ."""
     return len({label.value for label in labels if label.query_id == query}) > 1
 
 
 def over_dimensions(row: Row, labels: Mapping[str, list[Label]]) -> Interval | None:
-    """The mean over queries and dimensions of Spearman within a query."""
+    """Return the mean over queries and dimensions of Spearman within a query."""
     return mean_of(list(by_query(row, labels, row.grids).values()))
 
 
 def mean_of(values: Sequence[float]) -> Interval | None:
-    """A mean over queries, which are resampled; None without any."""
+    """Return a mean over resampled queries; None without any."""
     return mean_over(values) if values else None
 
 
 def unread(rows: Sequence[Row]) -> dict[str, dict[str, int]]:
-    """How many answers there should be, and how many are missing."""
+    """Return the number of expected answers and of missing ones."""
     return {row.shown: {"answers": row.asked, "missing": row.unread} for row in rows}
 
 
 def shown_within(study: str, figures: Mapping[str, Any]) -> list[str]:
-    """Spearman / Kendall within queries, with the paper's rows for SummEval."""
+    """Return Spearman / Kendall within queries, with the paper's rows for SummEval."""
     lines = [f"{SHOWN[study]}: Spearman / Kendall within queries [queries that have one]"]
     names = DIMENSIONS[study]
-    rows = [coefficients(row, told, names, "within", "kendall") for row, told in figures.items()]
+    rows = [
+        coefficients(row, of_row, names, "within", "kendall") for row, of_row in figures.items()
+    ]
     if study == "summeval":
         rows += paper_rows(study)
     return [*lines, *table(["", *DIMENSIONS[study], "mean"], rows), ""]
 
 
 def shown_pooled(study: str, figures: Mapping[str, Any]) -> list[str]:
-    """Spearman / Pearson over all responses, with the paper's rows."""
+    """Return Spearman / Pearson over all responses, with the paper's rows."""
     lines = [f"{SHOWN[study]}: Spearman / Pearson over all responses"]
     names = DIMENSIONS[study]
-    rows = [coefficients(row, told, names, "pooled", "pearson") for row, told in figures.items()]
+    rows = [
+        coefficients(row, of_row, names, "pooled", "pearson") for row, of_row in figures.items()
+    ]
     return [
         *lines,
         *table(["", *DIMENSIONS[study], "mean"], [*rows, *paper_rows(study)]),
@@ -246,15 +250,15 @@ def shown_pooled(study: str, figures: Mapping[str, Any]) -> list[str]:
 
 
 def coefficients(
-    row: str, told: Mapping[str, Any], names: Sequence[str], where: str, second: str
+    row: str, result: Mapping[str, Any], names: Sequence[str], where: str, second: str
 ) -> list[str]:
-    """A row of two coefficients a dimension, and their means."""
+    """Return a row of two coefficients per dimension, and their means."""
     cells, firsts, seconds = [], [], []
     for name in names:
-        if name not in told:
+        if name not in result:
             cells.append("not asked")
             continue
-        each = told[name]
+        each = result[name]
         one, two = (value(each[where][kind]) for kind in ("spearman", second))
         firsts.append(one)
         seconds.append(two)
@@ -265,7 +269,7 @@ def coefficients(
 
 
 def paper_rows(study: str) -> list[list[str]]:
-    """What CheckEval has for its small judges."""
+    """Return CheckEval's rows for its small judges."""
     rows = []
     for judge, pairs in PAPER[study].items():
         one, two = (float(np.mean(side)) for side in zip(*pairs, strict=True))
@@ -277,27 +281,27 @@ def paper_rows(study: str) -> list[list[str]]:
 def shown_overall(
     rows: Sequence[Row], overall: Mapping[str, Interval | None], labels: Mapping[str, list[Label]]
 ) -> list[str]:
-    """Means over dimensions with intervals, and the difference to the first row's."""
+    """Return means over dimensions with intervals, and the difference from the first row."""
     cells = []
     for row in rows:
         first, own = (by_query(each, labels, row.grids) for each in (rows[0], row))
         both = [query for query in own if query in first]
         gap = "" if row is rows[0] else shown_mean(mean_of([own[q] - first[q] for q in both]))
         missing = f"{row.unread:,} of {row.asked:,}"
-        told = shown_mean(overall[row.shown])
-        cells.append([row.shown, str(len(row.queries)), told, gap, missing])
-    head = ["mean Spearman, no order = 0", "queries", "mean", "beside the first", "unread"]
+        result = shown_mean(overall[row.shown])
+        cells.append([row.shown, str(len(row.queries)), result, gap, missing])
+    head = ["mean Spearman, no order = 0", "queries", "mean", "vs. the first", "unread"]
     return [*table(head, cells), ""]
 
 
-def shown_mean(told: Interval | None) -> str:
-    """A mean with its interval."""
-    return "-" if told is None else figure(told, ".2f")
+def shown_mean(result: Interval | None) -> str:
+    """Return a mean with its interval."""
+    return "-" if result is None else figure(result, ".2f")
 
 
-def value(told: Mapping[str, float] | None) -> float | None:
-    """A coefficient's value, if there is one."""
-    return None if told is None else told["value"]
+def value(result: Mapping[str, float] | None) -> float | None:
+    """Return a coefficient's value, if there is one."""
+    return None if result is None else result["value"]
 
 
 if __name__ == "__main__":

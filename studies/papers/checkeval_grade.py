@@ -3,13 +3,14 @@
     python studies/papers/prepare.py
     python studies/papers/checkeval_grade.py qwen2.5-coder-1.5b-instruct --base-url http://127.0.0.1:8000/v1
     python studies/papers/checkeval_grade.py JUDGE --base-url URL --only topical_chat --sets ours
-    python studies/papers/checkeval_grade.py JUDGE --engine scripted --limit 2    # answers made up
+    python studies/papers/checkeval_grade.py JUDGE --engine scripted --limit 2    # fake answers
 
 Question sets: `ours`, the seeds of the packaged dimension files; `grown`, the same after an author
-LLM has diversified, elaborated and filtered them (the judge itself is the author, where no other is
-named); `official`, the questions published with CheckEval, read from the data folder and written as
-a dimension file. Each set is asked item by item, and all questions of a dimension in one prompt
-(the paper's way). What is graded is not asked again, and a longer run only adds to a shorter one.
+LLM has diversified, elaborated and filtered them (by default the judge itself is the author);
+`official`, the questions published with CheckEval, read from the data folder and written as a
+dimension file. Each set is asked item by item, and with all questions of a dimension in one prompt
+(the paper's way). Graded responses are not asked again, and a longer run only adds to a shorter
+one.
 """
 
 from __future__ import annotations
@@ -41,11 +42,11 @@ WORK: dict[tuple[str, str, str], int] = {
     ("topical_chat", "grown", ALONE): 6,
     ("summeval", "grown", ALONE): 6,
 }
-"""By study, question set and method: how many queries of the order that prepare.py draws."""
+"""Number of queries by study, question set and method, in the order that prepare.py draws."""
 
 
 def main() -> None:
-    """Grade what the command line asks for."""
+    """Grade what the command line selects."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("judge")
     parser.add_argument("--base-url")
@@ -54,9 +55,9 @@ def main() -> None:
     parser.add_argument("--only", choices=list(DIMENSIONS), action="append")
     parser.add_argument("--sets", help="ours, grown, official; several separated by commas")
     parser.add_argument("--methods", help=f"{ALONE}, {TOGETHER}; several separated by commas")
-    parser.add_argument("--author-model", help="who grows the set `grown`; the judge when absent")
+    parser.add_argument("--author-model", help="author of the set `grown` (default: the judge)")
     parser.add_argument("--author-url")
-    parser.add_argument("--limit", type=int, help="so many queries of each")
+    parser.add_argument("--limit", type=int, help="only the first N queries of each")
     given = parser.parse_args()
     engine = {"engine": given.engine, "base_url": given.base_url}
     author = {"model": given.author_model or given.judge, **engine}
@@ -79,7 +80,7 @@ def main() -> None:
 
 
 def asked_together(study: str, method: str) -> list[tuple[str, ...]]:
-    """The dimensions of each run: one a run where a judge sees all questions, else all in one."""
+    """Return the dimensions of each run: one per run if the judge sees all questions, else all."""
     names = DIMENSIONS[study]
     return [names] if method == ALONE else [(name,) for name in names]
 
@@ -93,7 +94,7 @@ def checkeval_config(
     queries: int | None = None,
     limit: int | None = None,
 ) -> RunConfig:
-    """The config of one run; a limited one has a name of its own."""
+    """Return the config of one run; a limited one has a separate name."""
     which = "" if method == ALONE else f"-{names[0]}"
     small = "" if limit is None else f"-first-{limit}"
     file = official_file(study) if questions == "official" else PACKAGED[study]
@@ -119,7 +120,7 @@ def checkeval_config(
 def with_engines(
     config: RunConfig, engine: Mapping[str, Any], author: Mapping[str, Any]
 ) -> RunConfig:
-    """The config with the judge's server and the author's, if it has one."""
+    """Return the config with the judge's server and, if there is an author, its server."""
     raw = config.model_dump(mode="json", exclude_unset=True)
     raw["judge"] |= engine
     if raw["author"]["options"]["steps"]:
@@ -128,7 +129,7 @@ def with_engines(
 
 
 def official_file(study: str) -> Path:
-    """Where CheckEval's own questions are written as a dimension file."""
+    """Return the path of CheckEval's own questions as a dimension file."""
     return RUNS / "data" / study / "checkeval.yaml"
 
 
@@ -139,9 +140,9 @@ def write_official(data: Path, study: str) -> None:
     for name in DIMENSIONS[study]:
         parts: dict[str, dict[str, None]] = {}
         for kind in ("seed", "diversification", "elaboration"):
-            told = known[f"{study}_questions/{name}_{kind}"]
-            (definition,) = told["definition"].values()
-            for part, text in told["sub_aspect"].items():
+            result = known[f"{study}_questions/{name}_{kind}"]
+            (definition,) = result["definition"].values()
+            for part, text in result["sub_aspect"].items():
                 found = re.findall(r"[^?]+\?", text)
                 parts.setdefault(part, {}).update(dict.fromkeys(map(str.strip, found)))
         dimensions[name] = {"definition": definition, "sub_dimensions": distinct(parts)}
@@ -152,7 +153,7 @@ def write_official(data: Path, study: str) -> None:
 
 
 def distinct(parts: Mapping[str, Mapping[str, None]]) -> dict[str, Any]:
-    """The sub-dimensions with their questions, each of which stands once, where it came first."""
+    """Return the sub-dimensions with their questions; a repeated question keeps its first place."""
     seen: set[str] = set()
     made = {}
     for part, questions in parts.items():

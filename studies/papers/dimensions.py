@@ -2,13 +2,13 @@
 
     python studies/papers/dimensions.py [--limit N] [--record]
 
-SummEval (16 systems) and Topical-Chat (6 systems), four criteria each, mean ratings of people as
-gold. A criterion is judged by its checklist (CheckEval's seed questions, each asked alone; as
-probabilities, and as counted yes and no, which is CheckEval's own score), by a grade from 1 to 5
-with a full rubric, with the criterion's name, with no criterion at all, and by perplexity.
-Correlation within queries (the mean over articles or conversations, as CheckEval has it) and pooled
-over all responses (as Evaluating the Evaluator has it). Agreement between the two judges:
-Krippendorff's alpha and Fleiss' kappa of their item answers, or of their likeliest grades.
+SummEval (16 systems) and Topical-Chat (6 systems), four criteria each, with mean human ratings as
+reference data. A criterion is judged by its checklist (CheckEval's seed questions, each asked
+independently; as probabilities, and as counted yes and no, which is CheckEval's own score), by a
+grade from 1 to 5 with a full rubric, with the criterion's name, with no criterion at all, and by
+perplexity. Correlations are within queries (the mean over articles or conversations, as in
+CheckEval) and pooled over all responses (as in Evaluating the Evaluator). Agreement between the two
+judges: Krippendorff's alpha and Fleiss' kappa of their item answers, or of their likeliest grades.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def main() -> None:
         lines += shown_correlations(shown, names, found)
         means = overall(study, names, given.limit)
         content["overall"][shown] = {
-            judge: {method: asdict(told) for method, told in methods.items()}
+            judge: {method: asdict(result) for method, result in methods.items()}
             for judge, methods in means.items()
         }
         lines += shown_overall(shown, means)
@@ -76,7 +76,7 @@ def main() -> None:
 def correlations(
     study: str, names: tuple[str, ...], limit: int | None
 ) -> dict[str, dict[str, dict[str, Any]]]:
-    """Figures by judge, method and criterion."""
+    """Return figures by judge, method and criterion."""
     gold = ratings(study, names)
     found: dict[str, dict[str, dict[str, Any]]] = {}
     for judge, shown in JUDGES.items():
@@ -90,7 +90,7 @@ def correlations(
 
 
 def ratings(study: str, names: Sequence[str]) -> dict[str, list[Label]]:
-    """People's ratings by criterion."""
+    """Return human ratings by criterion."""
     rows = rows_of(study, "gold")
     return {
         name: [Label(row["query_id"], row["candidate"], row[name]) for row in rows]
@@ -99,14 +99,14 @@ def ratings(study: str, names: Sequence[str]) -> dict[str, list[Label]]:
 
 
 def both_levels(grid: ScoreGrid, labels: Sequence[Label]) -> dict[str, Any]:
-    """Coefficients of scores and ratings, within queries and over all responses."""
+    """Return coefficients of scores and ratings, within queries and over all responses."""
     known = set(grid.query_ids)
-    told = label_correlation(grid, [label for label in labels if label.query_id in known])
-    return {"within": asdict(told.levels[PER_QUERY]), "pooled": asdict(told.levels[RESPONSES])}
+    result = label_correlation(grid, [label for label in labels if label.query_id in known])
+    return {"within": asdict(result.levels[PER_QUERY]), "pooled": asdict(result.levels[RESPONSES])}
 
 
 def grids(study: str, name: str, judge: str, limit: int | None) -> dict[str, ScoreGrid]:
-    """The scores for one criterion, by method."""
+    """Return the scores for one criterion, by method."""
     found: dict[str, ScoreGrid] = {}
     checklist = graded(study, "checklist", judge, limit)
     if checklist is not None:
@@ -122,13 +122,13 @@ def grids(study: str, name: str, judge: str, limit: int | None) -> dict[str, Sco
 
 
 def items_of(study: str, name: str) -> list[int]:
-    """The places of one criterion's questions in the study's checklist."""
+    """Return the positions of one criterion's questions in the study's checklist."""
     rows = rows_of(study, "dimensions")
     return [place for place, row in enumerate(rows) if row["dimension"] == name]
 
 
 def between_judges(study: str, names: tuple[str, ...], limit: int | None) -> dict[str, Any]:
-    """Agreement of all judges' answers to the same items, and of their likeliest grades."""
+    """Return the agreement of all judges' answers to the same items, and of their grades."""
 
     def answers(name: str, each: Graded) -> dict[tuple[Cell, int], float]:
         places = items_of(study, name)
@@ -156,7 +156,7 @@ def agreements(
     level: Any,
     limit: int | None,
 ) -> dict[str, Any]:
-    """Krippendorff's alpha and Fleiss' kappa by criterion."""
+    """Return Krippendorff's alpha and Fleiss' kappa by criterion."""
     found = {}
     for name in names:
         full = method if method == "checklist" else f"{method}:criterion={name}"
@@ -179,9 +179,9 @@ def agreements(
 def overall(
     study: str, names: tuple[str, ...], limit: int | None
 ) -> dict[str, dict[str, Interval]]:
-    """By judge and method: the mean over criteria and queries of Spearman within a query.
+    """Return the mean over criteria and queries of Spearman within a query, by judge and method.
 
-    A query counts with the mean of the criteria on which both scores and ratings differ.
+    A query counts with the mean of the criteria whose scores and ratings both differ.
     """
     gold = ratings(study, names)
     found: dict[str, dict[str, Interval]] = {}
@@ -192,20 +192,20 @@ def overall(
                 for query, value in within(grid, gold[name]).items():
                     by_query[method][query].append(value)
         for method, queries in by_query.items():
-            told = mean_over([float(np.mean(each)) for each in queries.values()])
-            found.setdefault(shown, {})[method] = told
+            result = mean_over([float(np.mean(each)) for each in queries.values()])
+            found.setdefault(shown, {})[method] = result
     return found
 
 
 def mean_over(values: Sequence[float]) -> Interval:
-    """A mean over queries, which are resampled."""
+    """Return a mean over resampled queries."""
     each = np.array(values)
     draws = ratio_draws(each[:, None], np.ones((len(each), 1)), times=2000, seed=0)[:, 0]
     return interval(float(each.mean()), draws, queries=len(each), level=0.95)
 
 
 def within(grid: ScoreGrid, labels: list[Label]) -> dict[str, float]:
-    """Spearman of scores and ratings within each query where neither is constant."""
+    """Return Spearman of scores and ratings within each query where neither is constant."""
     laid_out, unknown = label_cells(grid, labels)
     cells, _ = cells_of(grid, laid_out, unknown)
     queries, places = np.unique(cells.rows, return_inverse=True)
@@ -215,11 +215,11 @@ def within(grid: ScoreGrid, labels: list[Label]) -> dict[str, float]:
 
 
 def shown_overall(study: str, found: dict[str, dict[str, Interval]]) -> list[str]:
-    """The overall figures with their intervals."""
+    """Return the overall figures with their intervals as text."""
     rows = [
-        [f"{judge}: {method}", figure(told, ".2f")]
+        [f"{judge}: {method}", figure(result, ".2f")]
         for judge, methods in found.items()
-        for method, told in methods.items()
+        for method, result in methods.items()
     ]
     return [f"{study}: mean Spearman within queries, over criteria", *table(["", "mean"], rows), ""]
 
@@ -227,13 +227,13 @@ def shown_overall(study: str, found: dict[str, dict[str, Interval]]) -> list[str
 def shown_correlations(
     study: str, names: tuple[str, ...], found: dict[str, dict[str, dict[str, Any]]]
 ) -> list[str]:
-    """Spearman within queries and Pearson pooled, by judge, method and criterion."""
+    """Return Spearman within queries and pooled Pearson, by judge, method and criterion."""
     lines = []
     kinds = (
         ("within", "spearman", "Spearman within queries [that have one]"),
         ("pooled", "pearson", "Pearson"),
     )
-    for where, kind, told in kinds:
+    for where, kind, result in kinds:
         rows = []
         for judge, methods in found.items():
             for method, figures in methods.items():
@@ -245,19 +245,19 @@ def shown_correlations(
                     for value, count in zip(values, counts, strict=True)
                 ]
                 rows.append([f"{judge}: {method}", *shown, f"{mean(values):.2f}"])
-        lines += [f"{study}: {told}", *table(["", *names, "mean"], rows), ""]
+        lines += [f"{study}: {result}", *table(["", *names, "mean"], rows), ""]
     return lines
 
 
 def shown_between(study: str, between: dict[str, Any]) -> list[str]:
-    """Alpha and kappa between the judges."""
+    """Return alpha and kappa between the judges as text."""
     rows = []
     for method, figures in between.items():
-        for name, told in figures.items():
-            alpha, fleiss = told["alpha"], told["fleiss"]["value"]
+        for name, result in figures.items():
+            alpha, fleiss = result["alpha"], result["fleiss"]["value"]
             shown = "-" if alpha is None else figure(Interval(**alpha), ".2f")
             kappa = "-" if fleiss is None else f"{fleiss:.2f}"
-            rows.append([f"{method}: {name}", shown, kappa, str(told["units"])])
+            rows.append([f"{method}: {name}", shown, kappa, str(result["units"])])
     if not rows:
         return []
     head = ["", "Krippendorff's alpha", "Fleiss' kappa", "units"]
@@ -265,14 +265,14 @@ def shown_between(study: str, between: dict[str, Any]) -> list[str]:
 
 
 def shown_groups(found: dict[str, Any]) -> list[str]:
-    """Pooled Pearson by group of the taxonomy, over both benchmarks."""
+    """Return pooled Pearson by group of the taxonomy, over both benchmarks."""
     known = criteria()
     sums: dict[tuple[str, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for studies in found.values():
         for judge, methods in studies.items():
             for method, figures in methods.items():
-                for name, told in figures.items():
-                    value = _value(told["pooled"]["pearson"])
+                for name, result in figures.items():
+                    value = _value(result["pooled"]["pearson"])
                     if value is not None:
                         sums[judge, method][known[name].group].append(value)
     groups = ("content", "engagement", "integrity", "relevance")
@@ -284,13 +284,13 @@ def shown_groups(found: dict[str, Any]) -> list[str]:
 
 
 def mean(values: list[float] | list[float | None]) -> float:
-    """The mean of what is known."""
+    """Return the mean of the known values."""
     known = [value for value in values if value is not None]
     return float(np.mean(known)) if known else float("nan")
 
 
-def _value(told: dict[str, float] | None) -> float | None:
-    return None if told is None else told["value"]
+def _value(result: dict[str, float] | None) -> float | None:
+    return None if result is None else result["value"]
 
 
 if __name__ == "__main__":

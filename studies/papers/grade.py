@@ -1,15 +1,15 @@
-"""Grade everything the papers' studies need, with one judge; what is graded is not asked again.
+"""Grade everything the papers' studies need with one judge; graded responses are not asked again.
 
     python studies/papers/prepare.py
     python studies/papers/grade.py qwen2.5-coder-1.5b-instruct --base-url http://127.0.0.1:8000/v1
     python studies/papers/grade.py smollm2-135m-instruct --base-url http://127.0.0.1:8001/v1
-    python studies/papers/grade.py JUDGE --base-url URL --limit 2    # minutes, runs of their own
+    python studies/papers/grade.py JUDGE --base-url URL --limit 2    # minutes, separate runs
     python studies/papers/grade.py JUDGE --base-url URL --only arena_hard
-    python studies/papers/grade.py JUDGE --engine scripted --limit 2    # a dry run, answers made up
+    python studies/papers/grade.py JUDGE --engine scripted --limit 2    # dry run, fake answers
 
-Which queries: the first so many of the order that prepare.py draws, as the table below says, so
-that all of it fits about two hours on two cores. A longer run only adds to a shorter one. Runs go
-to studies/runs, or to the folder in $ROCKETEVAL_STUDY_RUNS.
+Each study uses the first N queries of the order that prepare.py draws (the table below), so that
+everything takes about two hours on two cores. A longer run only adds to a shorter one. Runs go to
+studies/runs, or to the folder in $ROCKETEVAL_STUDY_RUNS.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from rocketeval.pipeline import Run
 HERE = Path(__file__).parent
 RUNS = Path(os.environ.get("ROCKETEVAL_STUDY_RUNS", HERE.parent / "runs")).absolute()
 STUDY_JUDGE = "qwen2.5-coder-1.5b-instruct"
-"""Whose runs have the studies' plain names."""
+"""The judge whose runs have the studies' plain names."""
 
 SUMMEVAL = ("coherence", "consistency", "fluency", "relevance")
 TOPICAL_CHAT = ("coherence", "engagingness", "groundedness", "naturalness")
@@ -40,7 +40,7 @@ Part = tuple[int, tuple[str, ...]]
 
 
 def levels(criteria: tuple[str, ...]) -> tuple[str, ...]:
-    """The prompt levels of Evaluating the Evaluator for these criteria, and perplexity."""
+    """Return Evaluating the Evaluator's prompt levels for these criteria, and perplexity."""
     named = [f"{level}:criterion={name}" for level in ("criterion", "rubric") for name in criteria]
     return ("generic", *named, "perplexity")
 
@@ -57,18 +57,18 @@ WORK: dict[str, tuple[Part, ...]] = {
     "topical_chat": ((12, ("checklist", *levels(TOPICAL_CHAT))),),
     "infobench": ((60, ("checklist",)),),
 }
-"""By study: how many queries, and which methods."""
+"""Number of queries and methods by study."""
 
 
 def main() -> None:
-    """Grade what the command line asks for."""
+    """Grade what the command line selects."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("judge")
     parser.add_argument("--base-url")
     parser.add_argument("--engine", default="openai")
     parser.add_argument("--only", choices=list(WORK), action="append")
     parser.add_argument("--methods", help="only these, separated by commas")
-    parser.add_argument("--limit", type=int, help="so many queries of each study")
+    parser.add_argument("--limit", type=int, help="only the first N queries of each study")
     given = parser.parse_args()
     engine = {"engine": given.engine, "base_url": given.base_url}
     wanted = given.methods.split(",") if given.methods else None
@@ -87,7 +87,7 @@ def study_config(
     queries: int | None = None,
     engine: Mapping[str, str | None] | None = None,
 ) -> RunConfig:
-    """The config of a study's run by one judge; a limited run has a name of its own."""
+    """Return the config of a study's run by one judge; a limited run has a separate name."""
     name = study if judge == STUDY_JUDGE else f"{study}-{judge}"
     if limit is not None:
         name, queries = f"{name}-first-{limit}", limit
@@ -104,7 +104,7 @@ def study_config(
 
 
 def study_method(config: RunConfig, name: str, limit: int | None) -> RunConfig:
-    """The config of a study's run by one method."""
+    """Return the config of a study's run by one method."""
     if name == ANALYSIS:
         strong = study_method(study_config("mt_bench", STUDY_JUDGE, limit), "cot", limit)
         name = f"{ANALYSIS}:run={strong.run_path}"

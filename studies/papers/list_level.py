@@ -1,10 +1,10 @@
-"""RocketEval Tables 3, 6 and Fig. 6: do mean scores order candidates as an arena does?
+"""RocketEval Tables 3, 6 and Fig. 6: do mean scores rank candidates as an arena does?
 
     python studies/papers/list_level.py [--limit N] [--record]
 
-Arena-Hard: the paper's 22 candidates and its own Elo lists (10 it trained on, 12 it tested on; we
-train on none here, so both say something). Intervals resample queries, so they tell how much the
-order hangs on which prompts were drawn, not on which candidates. Fig. 6: the same orders against
+Arena-Hard: the paper's 22 candidates and its own Elo lists (10 for training, 12 for testing; we
+train on none here, so both are informative). Intervals resample queries: they show how much the
+order depends on the prompts drawn, not on the candidates. Fig. 6: the same orders compared with
 each other, judge by judge and method by method. MT-Bench's list-level figures are in
 studies/mt_bench/supervised.py.
 """
@@ -72,7 +72,7 @@ KINDS = ("Spearman", "Kendall")
 
 
 def read_grids(limit: int | None) -> dict[str, ScoreGrid]:
-    """The scores of every judge and method, on the queries that all of them have."""
+    """Return the scores of every judge and method, on the queries that all of them have."""
     found = {}
     for judge, shown in JUDGES.items():
         for name, method, hard in METHODS:
@@ -84,7 +84,7 @@ def read_grids(limit: int | None) -> dict[str, ScoreGrid]:
 
 
 def lengths_like(grid: ScoreGrid) -> ScoreGrid:
-    """Response lengths in the cells of `grid`."""
+    """Return response lengths in the cells of `grid`."""
     rows = rows_of("arena_hard", "responses")
     known = {(row["query_id"], row["candidate"]): float(len(row["text"])) for row in rows}
     values = [[known[query, name] for name in grid.candidates] for query in grid.query_ids]
@@ -92,7 +92,7 @@ def lengths_like(grid: ScoreGrid) -> ScoreGrid:
 
 
 def correlations(grid: ScoreGrid, ratings: Mapping[str, float]) -> dict[str, Interval]:
-    """Spearman's and Kendall's coefficient with the ratings, resampling queries."""
+    """Return Spearman's and Kendall's coefficient with the ratings, resampling queries."""
     from scipy.stats import kendalltau, rankdata
 
     columns = [place for place, name in enumerate(grid.candidates) if name in ratings]
@@ -108,7 +108,7 @@ def correlations(grid: ScoreGrid, ratings: Mapping[str, float]) -> dict[str, Int
 
     value = both(np.ones(len(scores)))
     counts = np.concatenate(list(resample_queries(len(scores), 1000, 0)))
-    # Few queries are drawn in few ways.
+    # Few queries allow only few distinct resamples.
     ways, drawn = np.unique(counts, axis=0, return_inverse=True)
     draws = np.array([both(row) for row in ways])[drawn.reshape(-1)]
     return {
@@ -118,7 +118,7 @@ def correlations(grid: ScoreGrid, ratings: Mapping[str, float]) -> dict[str, Int
 
 
 def matrix_table(matrix: object) -> list[str]:
-    """The rank matrix as text, orders numbered."""
+    """Return the rank matrix as text, with numbered orders."""
     names, cells = matrix.judges, matrix.cells  # type: ignore[attr-defined]
     head = ["", *(str(number) for number in range(1, len(names) + 1))]
     rows = []

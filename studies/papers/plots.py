@@ -14,15 +14,15 @@ matplotlib.rcParams["svg.hashsalt"] = "rocketeval"
 matplotlib.rcParams["svg.fonttype"] = "none"
 from matplotlib import pyplot  # noqa: E402
 
-COLOURS = ("#2a6f97", "#e07a5f", "#81b29a", "#6d597a", "#f2cc8f", "#3d405b")
+COLORS = ("#2a6f97", "#e07a5f", "#81b29a", "#6d597a", "#f2cc8f", "#3d405b")
 
 
 def bars(name: str, title: str, labels: Sequence[str], values: Sequence[Any], unit: str) -> None:
-    """Horizontal bars with intervals: each value is (value, low, high)."""
+    """Draw horizontal bars with intervals: each value is (value, low, high)."""
     figure, axes = pyplot.subplots(figsize=(8.5, 0.3 * len(labels) + 1))
     middle = np.array([value[0] for value in values], dtype=float)
     spread = np.abs(np.array([[v[0] - v[1], v[2] - v[0]] for v in values], dtype=float)).T
-    axes.barh(range(len(labels)), middle, xerr=np.nan_to_num(spread), color=COLOURS[0], height=0.6)
+    axes.barh(range(len(labels)), middle, xerr=np.nan_to_num(spread), color=COLORS[0], height=0.6)
     axes.set_yticks(range(len(labels)), labels, fontsize=8)
     axes.set_ylim(len(labels) - 0.4, -0.6)
     axes.set_xlabel(unit)
@@ -31,14 +31,14 @@ def bars(name: str, title: str, labels: Sequence[str], values: Sequence[Any], un
 
 
 def heatmap(name: str, labels: Sequence[str], values: Sequence[Sequence[float]]) -> None:
-    """Spearman correlations of orders with each other."""
+    """Draw the Spearman correlations of orders with each other."""
     figure, axes = pyplot.subplots(figsize=(7.5, 6))
     shown = axes.imshow(values, vmin=-1, vmax=1, cmap="RdBu")
     for row, line in enumerate(values):
         for column, value in enumerate(line):
-            colour = "white" if abs(value) > 0.6 else "black"
+            color = "white" if abs(value) > 0.6 else "black"
             axes.text(
-                column, row, f"{value:.2f}", ha="center", va="center", fontsize=7, color=colour
+                column, row, f"{value:.2f}", ha="center", va="center", fontsize=7, color=color
             )
     axes.set_xticks(range(len(labels)), labels, rotation=40, ha="right", fontsize=7)
     axes.set_yticks(range(len(labels)), labels, fontsize=7)
@@ -47,17 +47,17 @@ def heatmap(name: str, labels: Sequence[str], values: Sequence[Sequence[float]])
 
 
 def uncertainty(content: dict[str, Any]) -> None:
-    """Figs. 4 and 5 side by side."""
+    """Draw Figs. 4 and 5 side by side."""
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(9, 3.4), sharey=True)
-    for colour, (judge, told) in zip(COLOURS, content["sampling"].items(), strict=False):
-        shares = [each["share"]["value"] * 100 for each in told["shares"]]
+    for color, (judge, result) in zip(COLORS, content["sampling"].items(), strict=False):
+        shares = [each["share"]["value"] * 100 for each in result["shares"]]
         left.plot(
-            [each["times"] for each in told["shares"]], shares, "o-", color=colour, label=judge
+            [each["times"] for each in result["shares"]], shares, "o-", color=color, label=judge
         )
-    for colour, (judge, told) in zip(COLOURS, content["position"].items(), strict=False):
-        places = [each["position"] for each in told["by_position"]]
-        shares = [each["differing"]["value"] * 100 for each in told["by_position"]]
-        right.plot(places, shares, "o-", color=colour, label=judge)
+    for color, (judge, result) in zip(COLORS, content["position"].items(), strict=False):
+        places = [each["position"] for each in result["by_position"]]
+        shares = [each["differing"]["value"] * 100 for each in result["by_position"]]
+        right.plot(places, shares, "o-", color=color, label=judge)
     left.set_xlabel("samples")
     left.set_ylabel("items that differ, %")
     left.set_title("Samples that do not all agree", fontsize=10)
@@ -68,16 +68,16 @@ def uncertainty(content: dict[str, Any]) -> None:
 
 
 def levels(found: dict[str, Any]) -> None:
-    """Mean Pearson by method, judge and benchmark."""
+    """Draw the mean Pearson by method, judge and benchmark."""
     figure, panels = pyplot.subplots(1, len(found), figsize=(4.6 * len(found), 3.4), sharey=True)
     for axes, (study, judges) in zip(np.atleast_1d(panels), found.items(), strict=True):
         for place, (judge, methods) in enumerate(judges.items()):
             values = []
             for figures in methods.values():
                 known = [t["pooled"]["pearson"] for t in figures.values() if t["pooled"]["pearson"]]
-                values.append(np.mean([told["value"] for told in known]) if known else np.nan)
+                values.append(np.mean([result["value"] for result in known]) if known else np.nan)
             spots = np.arange(len(methods)) + 0.38 * place
-            axes.bar(spots, values, width=0.36, color=COLOURS[place], label=judge)
+            axes.bar(spots, values, width=0.36, color=COLORS[place], label=judge)
             axes.set_xticks(
                 spots - 0.19 * place, list(methods), rotation=35, ha="right", fontsize=8
             )
@@ -89,19 +89,19 @@ def levels(found: dict[str, Any]) -> None:
 
 
 def calibration_curves(content: dict[str, Any]) -> None:
-    """Share of gold yes against the judge's probability."""
+    """Draw the share of reference yes against the judge's probability."""
     figure, axes = pyplot.subplots(figsize=(4.2, 4))
     axes.plot([0, 1], [0, 1], color="grey", linewidth=0.8)
-    for colour, (judge, told) in zip(COLOURS, content.items(), strict=False):
-        bins = told["by_count"]["bins"]
+    for color, (judge, result) in zip(COLORS, content.items(), strict=False):
+        bins = result["by_count"]["bins"]
         x = [each["mean_p"] for each in bins]
         y = np.array([each["gold"]["value"] for each in bins])
         low = np.array([each["gold"]["low"] for each in bins])
         high = np.array([each["gold"]["high"] for each in bins])
         spread = np.nan_to_num(np.stack([y - low, high - y]), nan=0.0, posinf=0.0, neginf=0.0)
-        axes.errorbar(x, y, yerr=np.abs(spread), fmt="o-", color=colour, label=judge, markersize=4)
+        axes.errorbar(x, y, yerr=np.abs(spread), fmt="o-", color=color, label=judge, markersize=4)
     axes.set_xlabel("p(Yes) of the judge")
-    axes.set_ylabel("share of gold yes")
+    axes.set_ylabel("share of reference yes")
     axes.legend(frameon=False, fontsize=8)
     save(figure, "calibration")
 

@@ -1,11 +1,11 @@
-"""Turn the shared benchmark data into folders of the generic format, one a study.
+"""Convert the shared benchmark data into folders of the generic format, one per study.
 
     python studies/papers/prepare.py [--data ../shared/data] [--to FOLDER]
 
-Without a folder they go to studies/runs/data, or to data in $ROCKETEVAL_STUDY_RUNS.
+The default folder is studies/runs/data, or data in $ROCKETEVAL_STUDY_RUNS.
 
 Queries are written in an order shuffled with a fixed seed, so that the first N of them
-(`benchmark.limit`) are a random draw, and a longer run only adds to a shorter one.
+(`benchmark.limit`) are a random sample, and a longer run only adds to a shorter one.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def arena_hard(data: Path) -> dict[str, list[Row]]:
-    """The 120 prompts that have checklists, the paper's 22 candidates and its Elo lists."""
+    """Return the 120 prompts that have checklists, the paper's 22 candidates and its Elo lists."""
     folder = data / "arena_hard_v0.1"
     checklists = {row["query_id"]: row["checklist"] for row in read(folder / "checklists_120")}
     questions = {row["question_id"]: row for row in read(folder / "questions")}
@@ -64,7 +64,7 @@ def arena_hard(data: Path) -> dict[str, list[Row]]:
 
 
 def mt_bench(data: Path) -> dict[str, list[Row]]:
-    """First turns of MT-Bench, the six candidates that people voted on."""
+    """Return the first turns of MT-Bench for the six candidates with human votes."""
     folder = data / "mt_bench"
     questions = {str(row["question_id"]): row for row in read(folder / "questions")}
     checklists = {row["query_id"]: row["checklist"] for row in read(folder / "checklists")}
@@ -96,7 +96,7 @@ def mt_bench(data: Path) -> dict[str, list[Row]]:
 
 
 def summeval(data: Path) -> dict[str, list[Row]]:
-    """Articles, the summaries of 16 systems, and CheckEval's seed questions of four dimensions."""
+    """Return articles, summaries of 16 systems, and CheckEval's seed questions of 4 dimensions."""
     docs = {row["doc_id"]: row["source"] for row in read(data / "summeval/docs")}
     summaries = list(read(data / "summeval/summaries_expert_mean"))
     order = drawn(docs)
@@ -120,7 +120,7 @@ def summeval(data: Path) -> dict[str, list[Row]]:
 
 
 def topical_chat(data: Path) -> dict[str, list[Row]]:
-    """Conversations with a fact, the next turn of six systems, and CheckEval's seed questions."""
+    """Return conversations with a fact, replies of six systems, and CheckEval's seed questions."""
     rows = list(read(data / "topical_chat/topical_chat_usr"))
     texts = list(dict.fromkeys((row["source"], row["context"]) for row in rows))
     ids = {text: f"chat-{place:02d}" for place, text in enumerate(texts)}
@@ -146,7 +146,7 @@ def topical_chat(data: Path) -> dict[str, list[Row]]:
 
 
 def infobench(data: Path) -> dict[str, list[Row]]:
-    """Instructions with human-written yes/no questions, and GPT-4's verdict on each."""
+    """Return instructions with human-written yes/no questions, and GPT-4's verdict on each."""
     rows = {row["id"]: row for row in read(data / "infobench/infobench_gpt4")}
     order = drawn(rows)
     return {
@@ -170,12 +170,12 @@ def infobench(data: Path) -> dict[str, list[Row]]:
 
 
 def task(row: Mapping[str, Any]) -> tuple[str, str]:
-    """What the instruction was, and what it was about."""
+    """Return the instruction and its input."""
     return row["instruction"], row["input"]
 
 
 def chat_prompt(conversation: str, fact: str) -> str:
-    """The conversation so far and the fact that the next turn should use."""
+    """Return the conversation so far and the fact that the next turn should use."""
     return (
         "Write the next turn of this conversation, and make use of the fact below it.\n\n"
         f"{conversation.strip()}\n\nFact: {fact.strip()}"
@@ -183,7 +183,7 @@ def chat_prompt(conversation: str, fact: str) -> str:
 
 
 def seed_questions(data: Path, benchmark: str, dimensions: Sequence[str]) -> dict[str, str]:
-    """CheckEval's seed questions of all dimensions, each with its dimension."""
+    """Return CheckEval's seed questions of all dimensions, each with its dimension."""
     known = json.loads((data / "checkeval/questions.json").read_text())
     found: dict[str, str] = {}
     for name in dimensions:
@@ -194,14 +194,14 @@ def seed_questions(data: Path, benchmark: str, dimensions: Sequence[str]) -> dic
 
 
 def drawn(ids: Iterable[str]) -> list[str]:
-    """All ids in an order drawn at random, the same at every call."""
+    """Return all ids in a random order, the same at every call."""
     order = sorted(ids)
     random.Random(SEED).shuffle(order)
     return order
 
 
 def read(path: Path) -> Iterator[Row]:
-    """The rows of a gzipped file of JSON lines."""
+    """Yield the rows of a gzipped JSON lines file."""
     with gzip.open(path.with_name(path.name + ".jsonl.gz"), "rt", encoding="utf-8") as lines:
         yield from map(json.loads, lines)
 

@@ -1,4 +1,4 @@
-"""What the studies read: answers, grades and gold of graded runs, by study, judge and method."""
+"""Answers, grades and reference data of graded runs, by study, judge and method."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rocketeval.store.run import RunStore
 HERE = Path(__file__).parent
 RECORDED = HERE / "recorded"
 JUDGES = {STUDY_JUDGE: "Qwen2.5-Coder-1.5B", "smollm2-135m-instruct": "SmolLM2-135M"}
-"""The judges of the studies, with the names that tables show."""
+"""The judges of the studies, with their displayed names."""
 
 Floats = NDArray[np.float64]
 
@@ -36,14 +36,14 @@ class Graded:
     answers: AnswerTable
 
     def grid(self, items: Sequence[int] | None = None, *, hard: bool = False) -> ScoreGrid:
-        """Mean answers on 1 to 10, of all items or of some places; `hard` counts yes and no."""
+        """Return mean answers on 1 to 10, of all items or some positions; `hard` counts yes/no."""
         answers = self.answers if items is None else only_items(self.answers, items)
         scorer = HardMeanScorer() if hard else MeanScorer()
         scores = scorer.predict(answers).tolist()
         return ScoreGrid.from_columns(answers.query_ids, answers.candidates, scores)
 
     def by_cell(self) -> dict[tuple[str, str], Floats]:
-        """The answers of every response."""
+        """Return the answers of every response."""
         cells = zip(self.answers.query_ids, self.answers.candidates, strict=True)
         bounds = self.answers.offsets
         return {
@@ -52,7 +52,7 @@ class Graded:
         }
 
     def texts(self) -> dict[tuple[str, str], list[str | None]]:
-        """What the judge wrote, or the grade it finds likeliest, by response."""
+        """Return the judge's text, or its likeliest grade, by response."""
         keys = read_answers(self.store)[1]
         rows = {
             row["key"]: row["text"]
@@ -64,20 +64,20 @@ class Graded:
 
 
 def only_items(answers: AnswerTable, items: Sequence[int]) -> AnswerTable:
-    """The answers to some places of checklists that are all alike."""
+    """Return the answers at some positions; all checklists must be the same."""
     rows = answers.p_yes.reshape(len(answers), -1)[:, list(items)]
     offsets = np.arange(len(answers) + 1, dtype=np.int64) * len(items)
     return AnswerTable(answers.query_ids, answers.candidates, rows.ravel(), offsets)
 
 
 def graded(study: str, method: str, judge: str, limit: int | None = None) -> Graded | None:
-    """The judgments of a study by one method and judge; None when they are not there."""
+    """Return the judgments of a study by one method and judge; None if there are none."""
     path = study_method(study_config(study, judge, limit), method, limit).run_path
     return judged(path, judge, method)
 
 
 def judged(run: Path, judge: str, method: str) -> Graded | None:
-    """The judgments of a run; None when there are none."""
+    """Return the judgments of a run; None if there are none."""
     store = RunStore(run)
     if store.manifest().judge is None:
         return None
@@ -89,7 +89,7 @@ def judged(run: Path, judge: str, method: str) -> Graded | None:
 
 
 def all_judges(study: str, method: str, limit: int | None = None) -> Iterator[tuple[str, Graded]]:
-    """The judgments of every judge that has any, by the judge's shown name."""
+    """Yield the judgments of every judge that has any, with the judge's displayed name."""
     for judge, shown in JUDGES.items():
         found = graded(study, method, judge, limit)
         if found is not None:
@@ -97,19 +97,19 @@ def all_judges(study: str, method: str, limit: int | None = None) -> Iterator[tu
 
 
 def cut(grid: ScoreGrid, queries: set[str]) -> ScoreGrid:
-    """The grid of some of its queries."""
+    """Return the grid of some of its queries."""
     keep = [row for row, query in enumerate(grid.query_ids) if query in queries]
     return ScoreGrid([grid.query_ids[row] for row in keep], grid.candidates, grid.scores[keep])
 
 
 def rows_of(study: str, file: str) -> list[dict[str, Any]]:
-    """A file of the study's benchmark folder."""
+    """Return the rows of a file in the study's benchmark folder."""
     path = RUNS / "data" / study / f"{file}.jsonl"
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def record(name: str, content: Mapping[str, Any], lines: Sequence[str], *, keep: bool) -> None:
-    """Print a study's table; with `keep`, write it and the figures behind it to recorded/."""
+    """Print a study's table; with `keep`, write it and its figures to recorded/."""
     text = "\n".join(lines)
     print(text)
     if keep:
@@ -120,7 +120,7 @@ def record(name: str, content: Mapping[str, Any], lines: Sequence[str], *, keep:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """A plain text table."""
+    """Return a plain text table."""
     widths = [max(len(row[place]) for row in [head, *rows]) for place in range(len(head))]
     lines = []
     for row in [head, *rows]:

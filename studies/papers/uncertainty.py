@@ -1,14 +1,13 @@
-"""RocketEval Figs. 4 and 5: how sure a light judge is, and what earlier answers do to it.
+"""RocketEval Figs. 4 and 5: uncertainty of a small judge, and the effect of earlier answers.
 
     python studies/papers/uncertainty.py [--limit N] [--record]
     python studies/papers/uncertainty.py --sample 3 --base-url URL --judge MODEL [--record]
 
 Fig. 4: the share of checklist items on which k samples of the judge do not all agree, expected from
 its own probabilities (1 - p^k - (1 - p)^k); `--sample` draws real samples at temperature 1 for some
-of the items, to hold the expectation against. Fig. 5: every item asked behind all earlier ones,
-once with every earlier answer a Yes and once a No: the share of items whose answer differs, by
-position.
-MT-Bench first turns, the six voted candidates.
+of the items, to check the expectation. Fig. 5: every item is asked after all earlier ones, once
+with every earlier answer Yes and once No: the share of items whose answer differs, by position.
+MT-Bench first turns, the six candidates with votes.
 """
 
 from __future__ import annotations
@@ -51,9 +50,9 @@ def main() -> None:
     lines += ["", "Items answered differently after all Yes and after all No, in percent (Fig. 5)"]
     lines += position(given.limit, content)
     for path in sorted(RECORDED.glob("samples_*.json")):
-        told = json.loads(path.read_text())
-        content.setdefault("real samples", {})[told["judge"]] = told
-        lines += ["", told["told"]]
+        result = json.loads(path.read_text())
+        content.setdefault("real samples", {})[result["judge"]] = result
+        lines += ["", result["told"]]
     record("uncertainty", content, lines, keep=given.record)
     if given.record:
         from plots import uncertainty
@@ -62,21 +61,21 @@ def main() -> None:
 
 
 def sampling(limit: int | None, content: dict[str, Any]) -> list[list[str]]:
-    """Rows of Fig. 4."""
+    """Return the rows of Fig. 4."""
     rows = []
     for judge, shown in JUDGES.items():
         found = graded("mt_bench", "checklist", judge, limit)
         if found is None:
             continue
         groups = np.repeat(np.array(found.answers.query_ids), found.answers.items)
-        told = sampling_disagreement(found.answers.p_yes, groups, TIMES)
-        content["sampling"][shown] = asdict(told)
-        rows.append([shown, *(share(each.share) for each in told.shares), str(told.items)])
+        result = sampling_disagreement(found.answers.p_yes, groups, TIMES)
+        content["sampling"][shown] = asdict(result)
+        rows.append([shown, *(share(each.share) for each in result.shares), str(result.items)])
     return rows
 
 
 def position(limit: int | None, content: dict[str, Any]) -> list[str]:
-    """The table of Fig. 5."""
+    """Return the table of Fig. 5."""
     rows, positions = [], 0
     for judge, shown in JUDGES.items():
         runs = [graded("mt_bench", name, judge, limit) for name in ("all_yes", "all_no")]
@@ -86,11 +85,11 @@ def position(limit: int | None, content: dict[str, Any]) -> list[str]:
         cells = [cell for cell in one if cell in two]
         places = np.concatenate([np.arange(1, len(one[cell]) + 1) for cell in cells])
         groups = np.concatenate([[cell[0]] * len(one[cell]) for cell in cells])
-        told = disagreement(_joined(one, cells), _joined(two, cells), groups, places)
-        content["position"][shown] = asdict(told)
-        positions = max(positions, len(told.by_position))
-        by_place = [f"{100 * each.differing.value:.1f}" for each in told.by_position]
-        rows.append([shown, share(told.differing), *by_place, str(told.items)])
+        result = disagreement(_joined(one, cells), _joined(two, cells), groups, places)
+        content["position"][shown] = asdict(result)
+        positions = max(positions, len(result.by_position))
+        by_place = [f"{100 * each.differing.value:.1f}" for each in result.by_position]
+        rows.append([shown, share(result.differing), *by_place, str(result.items)])
     for row in rows:
         row[-1:-1] = ["-"] * (positions + 3 - len(row))
     return table(["", "all", *(str(place + 1) for place in range(positions)), "items"], rows)
@@ -101,7 +100,7 @@ def _joined(answers: dict[tuple[str, str], Floats], cells: list[tuple[str, str]]
 
 
 async def draw(judge: str, base_url: str | None, times: int, items: int, keep: bool) -> None:
-    """Sample answers to some items for real, and compare how often they differ."""
+    """Sample answers to some items, and compare how often they differ."""
     found = graded("mt_bench", "checklist", judge)
     assert found is not None, "grade mt_bench first"
     config = study_config("mt_bench", judge, engine={"base_url": base_url}).judge
@@ -118,7 +117,7 @@ async def draw(judge: str, base_url: str | None, times: int, items: int, keep: b
     engine = create_engine(config)
     try:
         drawn = [
-            # Equal seeds draw equal numbers: every sample needs one of its own.
+            # Equal seeds draw equal numbers, so every sample needs a separate one.
             [await one_sample(engine, prompt, place * times + each) for each in range(times)]
             for place, (prompt, _) in enumerate(chosen)
         ]
@@ -128,17 +127,17 @@ async def draw(judge: str, base_url: str | None, times: int, items: int, keep: b
     differ = float(np.mean([len(set(row)) > 1 for row in usable]))
     p = np.array([p for (_, p), row in zip(chosen, drawn, strict=True) if None not in row])
     expected = float(np.mean(1 - p**times - (1 - p) ** times))
-    told = (
+    result = (
         f"{JUDGES.get(judge, judge)}, {len(usable)} items sampled {times} times at temperature 1: "
-        f"{100 * differ:.1f} % differ; expected from the probabilities {100 * expected:.1f} %."
+        f"{100 * differ:.1f}% differ; expected from the probabilities {100 * expected:.1f}%."
     )
     facts = {"judge": judge, "times": times, "items": len(usable), "dropped": items - len(usable)}
-    content = facts | {"differ": differ, "expected": expected, "told": told}
-    record(f"samples_{judge}", content, [told], keep=keep)
+    content = facts | {"differ": differ, "expected": expected, "told": result}
+    record(f"samples_{judge}", content, [result], keep=keep)
 
 
 async def one_sample(engine: Any, prompt: str, seed: int) -> str | None:
-    """One sampled answer; None when it is neither yes nor no."""
+    """Return one sampled answer; None if it is neither yes nor no."""
     written = await engine.write(prompt, max_tokens=1, temperature=1.0, seed=seed)
     word = written.text.strip().lower()
     return word if word in ("yes", "no") else None

@@ -1,10 +1,9 @@
-"""Time judges on the quickstart: what doctor predicts, what the run takes, how well they judge.
+"""Time judges on the quickstart: doctor's prediction, the actual time, and their accuracy.
 
     python studies/quickstart/pace.py FOLDER JUDGE... [--limit QUERIES]
 
-A judge is a GGUF file, judged in this process by llama.cpp, or NAME@URL for a server. Each gets a
-fresh run without a cache. Prints a Markdown table, with the load average, because a busy machine is
-slow.
+A judge is a GGUF file, run in-process by llama.cpp, or NAME@URL for a server. Each gets a fresh run
+without a cache. Prints a Markdown table with the load average, because a busy machine is slow.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ PROGRAM = [sys.executable, "-m", "rocketeval.cli.main"]
 
 
 def rocketeval(*words: str, folder: Path) -> Any:
-    """Run a command; return what its --json says. Exit codes 3 and 4 are findings, not mistakes."""
+    """Run a command; return its JSON output. Exit codes 3 and 4 are findings, not errors."""
     done = subprocess.run([*PROGRAM, *words], cwd=folder, capture_output=True, text=True)
     if done.returncode not in (0, 3, 4) or (done.returncode and not done.stdout):
         raise SystemExit(done.stderr)
@@ -65,11 +64,11 @@ def main() -> None:
     )
     parser.add_argument("folder", type=Path)
     parser.add_argument("judges", nargs="+")
-    parser.add_argument("--limit", type=int, help="judge only the first so many queries")
+    parser.add_argument("--limit", type=int, help="judge only the first N queries")
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
     print(
-        "| judge | AUC on gold items | per response | responses | predicted | took | whole run | "
+        "| judge | AUC on known items | per response | responses | predicted | took | whole run | "
         "doctor | votes |\n|---|---|---|---|---|---|---|---|---|"
     )
     for judge in given.judges:

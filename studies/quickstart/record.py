@@ -4,9 +4,9 @@
     python studies/quickstart/record.py "$gguf"                        # with llama.cpp, or:
     python studies/quickstart/record.py http://127.0.0.1:8000/v1       # with serve_vllm.sh
 
-Writes src/rocketeval/examples/recorded/qwen2.5-coder-1.5b-instruct.jsonl: the judge as it
-identified itself, then a line per item of every response. Make it again whenever the grading
-prompt or the quickstart's texts change: the recorded judge refuses prompts it does not know.
+Writes src/rocketeval/examples/recorded/qwen2.5-coder-1.5b-instruct.jsonl: the judge's identity,
+then one line per item of every response. Record again whenever the grading prompt or the
+quickstart's texts change: the recorded judge refuses unknown prompts.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from rocketeval.pipeline import Run
 
 PACKAGE = Path(__file__).parents[2] / "src" / "rocketeval" / "examples"
 PATIENT = 900.0
-"""Seconds to wait for one item: a busy machine is slow, and asking again costs more."""
+"""Seconds to wait for one item: a busy machine is slow, and a retry costs more."""
 WEIGHTS = (
     "Qwen2.5-Coder-1.5B-Instruct (Apache-2.0), the GGUF file Q4_K_M with sha256 "
     "cc324af070c2ecbf..., as studies/judges/fetch_weights.py gets it"
@@ -37,7 +37,7 @@ WEIGHTS = (
 
 
 def answers_of(run: Run) -> list[RecordedAnswer]:
-    """Return every answer of a finished run, with the prompt it was given to."""
+    """Return every answer of a finished run, with its prompt."""
     store, method = run.store, create_method(run.config)
     work = WorkList(store, store.inputs, method, store.judge(), finished=())
     tasks = list(work.tasks())
@@ -50,7 +50,7 @@ def answers_of(run: Run) -> list[RecordedAnswer]:
 
 
 def judge_of(place: str, threads: int | None) -> dict[str, object]:
-    """Return the config's judge for the path of a GGUF file or the address of a server."""
+    """Return the config's judge for the path of a GGUF file or the URL of a server."""
     if "://" in place:
         return {"model": PACKAGED, "base_url": place, "timeout": PATIENT}
     options = {} if threads is None else {"threads": threads}
@@ -58,9 +58,9 @@ def judge_of(place: str, threads: int | None) -> dict[str, object]:
 
 
 async def record(judge: dict[str, object], output: Path) -> None:
-    """Run the quickstart with this judge and write its record.
+    """Run the quickstart with this judge and write its recording.
 
-    What was judged before a failure is kept in the cache, so that the same command goes on.
+    Judgments from before a failure stay in the cache, so the same command resumes.
     """
     with TemporaryDirectory() as folder:
         benchmark = {"path": str(PACKAGE / "quickstart")}
@@ -74,8 +74,8 @@ async def record(judge: dict[str, object], output: Path) -> None:
             await run.all()
         finally:
             observer.closed()
-        told = {**asdict(run.store.judge()), "model": PACKAGED, "weights": WEIGHTS}
-        recorded = RecordedJudge(**{name: told[name] for name in RecordedJudge.model_fields})
+        result = {**asdict(run.store.judge()), "model": PACKAGED, "weights": WEIGHTS}
+        recorded = RecordedJudge(**{name: result[name] for name in RecordedJudge.model_fields})
         rows = sorted(answers_of(run), key=lambda row: (row.query, row.candidate, row.item))
     write_record(output, recorded, rows)
     shutil.rmtree(cache, ignore_errors=True)
@@ -83,11 +83,11 @@ async def record(judge: dict[str, object], output: Path) -> None:
 
 
 def main() -> None:
-    """Record the judge that is named."""
+    """Record the named judge."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("judge", help="a GGUF file, or the address of a server")
+    parser.add_argument("judge", help="a GGUF file, or the URL of a server")
     parser.add_argument("--output", type=Path, default=PACKAGE / "recorded" / f"{PACKAGED}.jsonl")
     parser.add_argument("--threads", type=int, help="processor threads (default: llama.cpp's own)")
     given = parser.parse_args()

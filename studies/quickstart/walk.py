@@ -1,11 +1,11 @@
-"""Walk the README's first hour in a fresh environment, as a stranger would, and time every step.
+"""Follow the README's first hour in a fresh environment, as a new user would, and time every step.
 
     python studies/quickstart/walk.py /tmp/first-hour                       # recorded judge only
     python studies/quickstart/walk.py /tmp/first-hour --gguf judge.gguf     # and a real one
     python studies/quickstart/walk.py /tmp/first-hour --gguf judge.gguf --write docs/first_hour.md
 
-Makes a virtual environment in the folder and installs this checkout into it, so that pip's network
-is part of what is timed. A step that fails ends the walk. Typing time is not measured: the table
+Creates a virtual environment in the folder and installs this checkout into it, so pip's downloads
+are part of the time. A step that fails ends the walk. Typing time is not measured: the table
 assumes TYPING seconds per command.
 """
 
@@ -35,14 +35,14 @@ class Step:
 
     title: str
     command: str
-    """As a person types it, in the walk's folder with the environment active."""
+    """As typed in the walk's folder with the environment active."""
     codes: tuple[int, ...] = (0,)
-    """Exit codes that are fine."""
+    """Accepted exit codes."""
 
 
 @dataclass(frozen=True)
 class Timed:
-    """A step that was taken."""
+    """A step with its time."""
 
     step: Step
     seconds: float
@@ -50,9 +50,9 @@ class Timed:
 
 
 def steps(gguf: Path | None, limit: int | None) -> list[Step]:
-    """Return the README's steps; those with a real judge only with its weights.
+    """Return the README's steps; those with a real judge only if its weights are given.
 
-    `limit`: let it judge the first so many queries only, as the README advises on a slow machine.
+    `limit`: judge only the first N queries, as the README advises on a slow machine.
     """
     first = [
         Step("a virtual environment", f"{shlex.quote(sys.executable)} -m venv env"),
@@ -77,7 +77,7 @@ def steps(gguf: Path | None, limit: int | None) -> list[Step]:
 
 
 def take(step: Step, folder: Path) -> Timed:
-    """Run a step and wait for it; SystemExit shows what it said when it fails."""
+    """Run a step and wait for it; if it fails, raise SystemExit with its output."""
     environment = {
         name: value
         for name, value in os.environ.items()
@@ -97,7 +97,7 @@ def take(step: Step, folder: Path) -> Timed:
 
 
 def machine() -> str:
-    """Return the machine in a line: processor, cores, memory, what it computes with."""
+    """Return the machine in one line: processor, cores, memory, number formats."""
     cpuinfo = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
     named = re.search(r"model name\s*: (.*)", cpuinfo)
     flags = re.search(r"^flags\s*: (.*)", cpuinfo, re.MULTILINE)
@@ -129,31 +129,31 @@ def table(taken: list[Timed], on: str) -> str:
 
 
 def shown(seconds: float) -> str:
-    """Return a time as people say it."""
+    """Return a time in seconds or minutes."""
     return f"{seconds:.1f} s" if seconds < 100 else f"{seconds / 60:.1f} min"
 
 
 def main() -> None:
-    """Walk, print the table, and write it where asked."""
+    """Take all steps, print the table, and write it with --write."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("folder", type=Path, help="a new folder")
     parser.add_argument("--gguf", type=Path, help="weights of a real judge")
-    parser.add_argument("--limit", type=int, help="let it judge the first so many queries only")
-    parser.add_argument("--write", type=Path, help="a page whose walk is replaced by this one")
+    parser.add_argument("--limit", type=int, help="judge only the first N queries")
+    parser.add_argument("--write", type=Path, help="page whose table to replace with this one")
     given = parser.parse_args()
     folder: Path = given.folder.resolve()
     folder.mkdir(parents=True)
     on = machine()
     taken = [take(step, folder) for step in steps(given.gguf and given.gguf.resolve(), given.limit)]
-    told = table(taken, on)
-    print(told)
+    result = table(taken, on)
+    print(result)
     facts = [{"command": one.step.command, "seconds": one.seconds} for one in taken]
     (folder / "walk.json").write_text(json.dumps({"machine": on, "steps": facts}, indent=1))
     if given.write:
         page = given.write.read_text()
-        block = f"\n<!-- walk -->\n{told}\n<!-- /walk -->\n"
+        block = f"\n<!-- walk -->\n{result}\n<!-- /walk -->\n"
         given.write.write_text(OUTPUT.sub(lambda _: block, page))
 
 

@@ -1,11 +1,11 @@
-"""Kill a run with SIGKILL again and again, and check that nothing finished is ever lost.
+"""Kill a run with SIGKILL repeatedly, and check that no finished judgment is lost.
 
     python studies/robustness/kill_nine.py [--kills 20] [--config FILE] [--delay 0.3] [--seed 1]
 
-A child process grades with the scripted engine and acknowledges each judgment after it was
+A child process grades with the scripted engine and acknowledges each judgment once it is
 recorded; the parent kills it at random moments. After every kill each acknowledged judgment must
-be in the ledger, once. At the end the scores must be byte-identical to an uninterrupted run's.
-Without --config the packaged quickstart benchmark is used.
+be in the ledger exactly once. At the end the scores must be byte-identical to those of an
+uninterrupted run. Without --config the study uses the packaged quickstart benchmark.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ CONCURRENCY = 2
 
 
 class Acknowledge(Observer):
-    """Tells the parent, by key, which judgments were recorded."""
+    """An observer that sends the key of each recorded judgment to the parent."""
 
     def judged(self, judgment: Judgment) -> None:
         os.write(1, judgment.key.hex().encode() + b"\n")
 
 
 def configure(source: Path | None, folder: Path, name: str, delay: float) -> RunConfig:
-    """Return the run's config with the scripted engine in the judge's place."""
+    """Return the run's config with the scripted engine as judge."""
     if source is None:
         packaged = Path(str(resources.files("rocketeval"))) / "examples" / "quickstart"
         base = parse_config({"benchmark": {"path": str(packaged)}, "judge": {"model": "scripted"}})
@@ -59,13 +59,13 @@ def configure(source: Path | None, folder: Path, name: str, delay: float) -> Run
 
 
 def child(args: argparse.Namespace) -> None:
-    """Run to the end, or until killed; journals are rolled often, so that kills hit that too."""
+    """Run to the end or until killed; journals are rolled often, so that kills hit rolling too."""
     ledger.ROLL_ROWS = 7
     run(configure(args.config, args.child, "killed", args.delay), observer=Acknowledge())
 
 
 def keys_in(store: RunStore) -> Counter[str]:
-    """Return every key in the ledger with how often it is there."""
+    """Return every key in the ledger with its count."""
     found: Counter[str] = Counter()
     for table in store.judgments(["key"]):
         found.update(table["key"].to_pylist())
@@ -73,9 +73,9 @@ def keys_in(store: RunStore) -> Counter[str]:
 
 
 def kill_once(command: list[str], wait: float, *, at_start: bool) -> tuple[set[str], bool]:
-    """Start the run and kill it; return what it acknowledged, and whether the kill hit it.
+    """Start the run and kill it; return the acknowledged keys, and whether the kill hit the run.
 
-    The clock starts with the process (`at_start`), or with its first finished judgment.
+    The clock starts with the process (`at_start`) or with the first finished judgment.
     """
     process = subprocess.Popen(command, stdout=subprocess.PIPE)
     assert process.stdout is not None
@@ -91,7 +91,7 @@ def kill_once(command: list[str], wait: float, *, at_start: bool) -> tuple[set[s
 
 
 def check(store: RunStore, acknowledged: set[str]) -> int:
-    """Return how many judgments the ledger holds; exit if one is lost or doubled."""
+    """Return the number of judgments in the ledger; exit if one is lost or doubled."""
     found = keys_in(store)
     lost = acknowledged - found.keys()
     doubled = [key for key, count in found.items() if count > 1]
@@ -106,7 +106,7 @@ def main() -> None:
     )
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--config", type=Path)
-    parser.add_argument("--delay", type=float, default=0.3, help="seconds a response takes")
+    parser.add_argument("--delay", type=float, default=0.3, help="seconds per response")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -120,7 +120,7 @@ def main() -> None:
         total = whole.stages.grade.tasks
         grading = whole.stages.grade.seconds
         print(f"uninterrupted: {total} judgments in {grading:.1f} s")
-        # A machine that was busy just now may be faster from here on.
+        # The machine may have been busy and may be faster from here on.
         grading = min(grading, total * args.delay / CONCURRENCY)
         command = [sys.executable, __file__, "--child", str(folder / "killed")]
         command += ["--delay", str(args.delay)]

@@ -2,10 +2,10 @@
 
     python studies/robustness/paced_server.py --port 8123 --log seen.jsonl --pace 5
 
-Other requests wait in its queue. It answers by a hash of the prompt: yes or no with
-log-probabilities, or a checklist where none are asked for. With --hangs-after it stops answering
-after so many requests, with every connection open. Each answered prompt is a line of the log; the
-questions of the first contact are answered at once and are not among them.
+Other requests wait in its queue. It answers by a hash of the prompt: yes or no if log-probabilities
+are requested, a checklist otherwise. With --hangs-after it stops answering after that many requests
+and keeps every connection open. The log has one line per answered prompt; requests of the first
+contact are answered at once and are not logged.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ITEMS = "1. Is it right?\n2. Is it clear?\n3. Is it short?"
 
 
 class PacedServer:
-    """One request at a time."""
+    """A server that answers one request at a time."""
 
     def __init__(self, pace: float, hangs_after: int | None, log: Path) -> None:
         self._pace = pace
@@ -37,7 +37,7 @@ class PacedServer:
         self._served = 0
 
     def application(self) -> web.Application:
-        """The routes."""
+        """Return the application with its routes."""
         app = web.Application()
         app.router.add_get("/v1/models", self._models)
         app.router.add_post("/v1/chat/completions", self._chat)
@@ -80,7 +80,7 @@ def completion(prompt: str, body: dict[str, Any]) -> dict[str, Any]:
 
 
 async def serve(port: int, server: PacedServer) -> None:
-    """Serve until killed; a line says that it listens."""
+    """Serve until killed; print a line when it listens."""
     runner = web.AppRunner(server.application())
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", port, reuse_address=True).start()
@@ -94,5 +94,5 @@ if __name__ == "__main__":
     parser.add_argument("--log", type=Path, required=True)
     parser.add_argument("--pace", type=float, default=0.0, help="seconds per answer")
     parser.add_argument("--hangs-after", type=int)
-    told = parser.parse_args()
-    asyncio.run(serve(told.port, PacedServer(told.pace, told.hangs_after, told.log)))
+    result = parser.parse_args()
+    asyncio.run(serve(result.port, PacedServer(result.pace, result.hangs_after, result.log)))

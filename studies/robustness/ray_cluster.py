@@ -1,4 +1,4 @@
-"""A real Ray cluster of several nodes on this machine, and what can be done to it."""
+"""A real Ray cluster of several nodes on this machine, with ways to break it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WAIT_SECONDS = 120.0
 
 
 class LocalCluster:
-    """A head and nodes beside it, each with its own processes."""
+    """A head and further nodes, each with its own processes."""
 
     def __init__(self, *, head_cpus: int = 4, node_cpus: int = 2) -> None:
         from ray.cluster_utils import Cluster
@@ -33,7 +33,7 @@ class LocalCluster:
 
     @property
     def address(self) -> str:
-        """Where a driver on this machine connects."""
+        """Return the address for a driver on this machine."""
         return str(self._cluster.address)
 
     def add_node(self) -> None:
@@ -44,11 +44,11 @@ class LocalCluster:
         self.nodes.append(node)
 
     def remove_node(self) -> None:
-        """Kill all processes of the last node, without a word to the head."""
+        """Kill all processes of the last node without notifying the head."""
         self._cluster.remove_node(self.nodes.pop(), allow_graceful=False)
 
     def judges(self, node: Any | None = None) -> list[int]:
-        """Return the processes that judge, on one node or on all of this cluster."""
+        """Return the ids of the judging processes on one node, or on the whole cluster."""
         nodes = self._cluster.list_all_nodes() if node is None else [node]
         raylets = {info.process.pid for one in nodes for info in one.all_processes["raylet"]}
         pids = map(_number, Path("/proc").iterdir())
@@ -61,7 +61,7 @@ class LocalCluster:
 
 @contextmanager
 def local_cluster(nodes: int = 1) -> Iterator[LocalCluster]:
-    """Give a cluster of a head and so many nodes; nothing of it is left afterwards."""
+    """Yield a cluster of a head and `nodes` nodes; all processes end with the block."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     os.environ["RAY_raylet_start_wait_time_s"] = "120"  # noqa: SIM112 - as Ray spells it
     os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112
@@ -75,7 +75,7 @@ def local_cluster(nodes: int = 1) -> Iterator[LocalCluster]:
 
 
 def wait_until(true: Callable[[], bool], what: str) -> None:
-    """Wait for something to become true; TimeoutError says what did not."""
+    """Wait until a condition holds; raise TimeoutError naming `what` if it does not."""
     until = time.monotonic() + WAIT_SECONDS
     while not true():
         if time.monotonic() > until:
@@ -84,7 +84,7 @@ def wait_until(true: Callable[[], bool], what: str) -> None:
 
 
 def kill(pid: int) -> None:
-    """Kill a process like a power cut would."""
+    """Kill a process without warning, like a power cut."""
     os.kill(pid, signal.SIGKILL)
 
 

@@ -1,19 +1,19 @@
-"""Break a Ray cluster in the middle of a run, again and again, and count what is lost or doubled.
+"""Break a Ray cluster during a run, repeatedly, and count lost and doubled judgments.
 
     python studies/robustness/ray_faults.py [--times 10] [--faults NAME ...] [--record [--again]]
 
-A head and a second node run on this machine, two workers judge through real HTTP servers on
-loopback, and every prompt that a server answers is written down. After each fault the run must
-have every judgment once, and scores byte-identical to a run on one machine that nothing happened
-to. The re-sent share is counted by the servers: answered prompts beyond the first, of the first.
-With --record every finding is kept as it comes, and the study goes on from those of earlier calls;
---again forgets them first.
+A head and a second node run on this machine. Two workers judge through real HTTP servers on
+loopback, which log every prompt they answer. After each fault the run must have every judgment
+once, and scores byte-identical to a run on one machine without faults. The servers count the
+re-sent share: answered prompts beyond the first, divided by the first. With --record every finding
+is stored at once, and the study continues from the findings of earlier calls; --again discards them
+first.
 
     actor      kill -9 of a worker that judges
-    driver     kill -9 of the command; the same command is run again when its workers are gone
-    hurry      the same, run again at once
+    driver     kill -9 of the command; the same command runs again once its workers have ended
+    hurry      the same, but the command runs again at once
     server     kill -9 of the judge's only server, which comes back after two seconds
-    replica    kill -9 of one of two servers, for good
+    replica    kill -9 of one of two servers, permanently
     node       all processes of a node killed; another node joins
 """
 
@@ -53,7 +53,7 @@ SAME = ("scores.parquet", "scores.jsonl", "ranking.csv")
 
 
 class Server:
-    """A judge's server as a process that can be killed and come back."""
+    """A judge's server as a process that can be killed and restarted."""
 
     def __init__(self, log: Path, latency: float, holds_after: int | None = None) -> None:
         self.log = log
@@ -68,7 +68,7 @@ class Server:
         self._process.wait_until_ready()
 
     def release(self) -> None:
-        """Let it answer what it keeps waiting."""
+        """Let it answer the requests it holds."""
         self._process.release()
 
     def kill(self) -> None:
@@ -77,7 +77,7 @@ class Server:
 
 @dataclass
 class Scene:
-    """One run, the servers that judge it and the cluster it runs on."""
+    """One run, its judge servers and its cluster."""
 
     folder: Path
     cluster: LocalCluster
@@ -90,7 +90,7 @@ class Scene:
         return RunStore(self.folder / "runs" / "broken")
 
     def start(self) -> None:
-        """Run the command in a process of its own."""
+        """Run the command in a separate process."""
         command = [sys.executable, "-m", "rocketeval.cli.main", "run", "broken.yaml"]
         environment = {**os.environ, "RAY_ADDRESS": self.cluster.address}
         with (self.folder / "command.txt").open("ab") as log:
@@ -99,7 +99,7 @@ class Scene:
             )
 
     def prompts(self) -> Counter[str]:
-        """Return every prompt that was answered, with how often."""
+        """Return every answered prompt with its count."""
         lines = [
             json.loads(line)
             for server in self.servers
@@ -110,7 +110,7 @@ class Scene:
         return Counter(lines)
 
     def wait_for(self, share: float) -> None:
-        """Wait until so much is answered."""
+        """Wait until a share of the prompts is answered."""
         goal = share * self.tasks * ITEMS
         wait_until(lambda: self._ended() or len(self.prompts()) >= goal, "the first answers")
 
@@ -132,13 +132,13 @@ def kill_driver(scene: Scene, rng: random.Random) -> None:
     assert scene.command is not None
     scene.command.send_signal(signal.SIGKILL)
     scene.command.wait(30)
-    # The cluster notices on its own; what it still writes is found by the next command.
+    # The cluster notices by itself; the next command finds what it still writes.
     wait_until(lambda: not scene.cluster.judges(), "the end of the killed driver's workers")
     scene.start()
 
 
 def kill_driver_and_hurry(scene: Scene, rng: random.Random) -> None:
-    """The next command may meet the workers of the killed one."""
+    """Kill the driver and start the next command while the old workers may still run."""
     assert scene.command is not None
     scene.command.send_signal(signal.SIGKILL)
     scene.command.wait(30)
@@ -172,15 +172,15 @@ FAULTS: dict[str, Callable[[Scene, random.Random], None]] = {
 
 @dataclass(frozen=True)
 class Finding:
-    """What one fault did."""
+    """The effect of one fault."""
 
     lost: int
     doubled: int
     differ: int
     resent: float
-    """By the servers' count."""
+    """Counted by the servers."""
     told: float
-    """By the product's own count, of responses."""
+    """Counted by RocketEval, in responses."""
     duplicates: int
     torn: int
     seconds: float
@@ -234,7 +234,7 @@ def scene(
 
 
 def reference(folder: Path, cluster: LocalCluster, args: argparse.Namespace) -> Path:
-    """Return the run of one machine that nothing happened to."""
+    """Return the run directory of a run on one machine without faults."""
     with scene(folder, cluster, args, servers=1) as whole:
         write_config(folder, "whole", whole.servers, None)
         command = [sys.executable, "-m", "rocketeval.cli.main", "run", "whole.yaml", "--quiet"]
@@ -245,7 +245,7 @@ def reference(folder: Path, cluster: LocalCluster, args: argparse.Namespace) -> 
 def break_once(
     name: str, folder: Path, cluster: LocalCluster, whole: Path, args: argparse.Namespace
 ) -> Finding:
-    """Run, break, wait for the end and count."""
+    """Start a run, break it, wait for its end and count."""
     rng = random.Random(f"{args.seed} {folder.name}")
     with scene(folder, cluster, args, servers=2 if name == "replica" else 1) as broken:
         write_config(folder, "broken", broken.servers, "ray")
@@ -260,7 +260,7 @@ def break_once(
         keys: Counter[str] = Counter()
         for table in broken.store.judgments(["key"]):
             keys.update(table["key"].to_pylist())
-        told = broken.store.manifest().stages.grade.ray
+        ray = broken.store.manifest().stages.grade.ray
         prompts = broken.prompts()
         return Finding(
             lost=broken.tasks - len(keys),
@@ -270,18 +270,18 @@ def break_once(
                 for file in SAME
             ),
             resent=prompts.total() / len(prompts) - 1,
-            told=told.asked_again / broken.tasks,
-            duplicates=told.duplicates,
-            torn=told.torn,
+            told=ray.asked_again / broken.tasks,
+            duplicates=ray.duplicates,
+            torn=ray.torn,
             seconds=seconds,
         )
 
 
 def table(found: dict[str, list[Finding]], args: argparse.Namespace) -> list[str]:
-    """Return one line a fault."""
+    """Return the table, one line per fault."""
     lines = [
         f"{args.queries * args.candidates} responses x {ITEMS} items, two workers on two nodes, "
-        f"4 responses in flight each, {args.latency:g} s a request, batches of 8",
+        f"4 responses in flight each, {args.latency:g} s per request, batches of 8",
         "",
         f"{'fault':<9}{'times':>6}{'lost':>6}{'doubled':>9}{'files that differ':>19}"
         f"{'re-sent (max)':>17}{'own count':>11}{'torn':>6}{'seconds':>9}",
@@ -322,7 +322,7 @@ def main() -> None:
 
 
 def kept_findings(args: argparse.Namespace) -> dict[str, list[Finding]]:
-    """Return what earlier calls found."""
+    """Return the findings of earlier calls."""
     found: dict[str, list[Finding]] = {name: [] for name in args.faults}
     lines = FINDINGS.read_text().splitlines() if FINDINGS.exists() else []
     for row in map(json.loads, lines):
@@ -332,7 +332,7 @@ def kept_findings(args: argparse.Namespace) -> dict[str, list[Finding]]:
 
 
 def keep(name: str, finding: Finding) -> None:
-    """Write a finding down at once: the next one may take the machine with it."""
+    """Store a finding at once, because the next fault may crash the machine."""
     FINDINGS.parent.mkdir(exist_ok=True)
     with FINDINGS.open("a") as stream:
         stream.write(json.dumps({"fault": name, **asdict(finding)}) + "\n")
@@ -346,10 +346,10 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--faults", nargs="+", choices=FAULTS, default=list(FAULTS))
     parser.add_argument("--queries", type=int, default=60)
     parser.add_argument("--candidates", type=int, default=8)
-    parser.add_argument("--latency", type=float, default=0.1, help="seconds a request takes")
+    parser.add_argument("--latency", type=float, default=0.1, help="seconds per request")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--record", action="store_true", help="keep what is found in recorded/")
-    parser.add_argument("--again", action="store_true", help="forget what was kept")
+    parser.add_argument("--record", action="store_true", help="store the findings in recorded/")
+    parser.add_argument("--again", action="store_true", help="discard stored findings first")
     return parser.parse_args()
 
 

@@ -1,11 +1,11 @@
-"""Tasks and results in an object store: kill the command in the middle, and run it again.
+"""Kill a command whose tasks and results are in an object store, and run it again.
 
     python -m venv store && store/bin/pip install 'moto[server]'
     python studies/robustness/ray_object_store.py --server store/bin/moto_server [--record]
 
-The store is moto's S3 server on loopback, spoken to by pyarrow as it speaks to S3 itself. The judge
-is the scripted one, slowed down. Printed is what the second command found in the bucket, what it
-asked again, and whether its scores are those of a run on one machine.
+The store is moto's S3 server on loopback, which pyarrow uses as it uses S3. The judge is the
+scripted one, slowed down. The script prints what the second command found in the bucket, what it
+asked again, and whether its scores equal those of a run on one machine.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def main() -> None:
 
 @contextmanager
 def object_store(command: str) -> Iterator[str]:
-    """Give the URI of a folder in a bucket of a server that ends with the block."""
+    """Yield the URI of a folder in a bucket; the server ends with the block."""
     port = free_port()
     server = subprocess.Popen(
         [command, "-H", "127.0.0.1", "-p", str(port)], stderr=subprocess.DEVNULL
@@ -70,7 +70,7 @@ def object_store(command: str) -> Iterator[str]:
 
 
 def kill_and_resume(folder: Path, cluster: LocalCluster, place: str) -> list[str]:
-    """Return what happened, a line each."""
+    """Kill the command, resume it and return the result, one line per fact."""
     write_config(folder, "whole", None)
     run_command(folder, cluster, "whole").communicate()
     write_config(folder, "stored", place)
@@ -81,8 +81,8 @@ def kill_and_resume(folder: Path, cluster: LocalCluster, place: str) -> list[str
     killed.communicate()
     wait_until(lambda: not cluster.judges(), "the end of the killed command's workers")
     found = durable(store, place)
-    told, _ = run_command(folder, cluster, "stored").communicate()
-    facts = json.loads(told)["stages"]["grade"]
+    result, _ = run_command(folder, cluster, "stored").communicate()
+    facts = json.loads(result)["stages"]["grade"]
     same = [
         (store.path / name).read_bytes() == (folder / "runs" / "whole" / name).read_bytes()
         for name in SAME
@@ -104,7 +104,7 @@ def staging(store: RunStore, place: str) -> Staging:
 
 
 def durable(store: RunStore, place: str) -> int:
-    """Return how many responses are finished for good."""
+    """Return the number of durably finished responses."""
     return staging(store, place).written() if (store.path / "manifest.json").exists() else 0
 
 
@@ -139,7 +139,7 @@ def parse_arguments() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--server", default="moto_server", help="moto's command")
-    parser.add_argument("--record", action="store_true", help="keep what is found in recorded/")
+    parser.add_argument("--record", action="store_true", help="store the result in recorded/")
     return parser.parse_args()
 
 

@@ -1,12 +1,11 @@
-"""Rename a field of a finding everywhere, as an editor would: does anything notice?
+"""Rename a field of a finding everywhere, as an editor would, and check that something fails.
 
     python studies/robustness/rename_fields.py [--only Class.field ...]
 
-Ten fields that the report, the command line or an export shows are renamed one after the other in
-a copy of the source and the tests: where they are declared, and wherever an identifier of that
-name is an attribute or a keyword. Strings stay as they are. What still goes by the old name (a key
-in a file, a column, a name on the page) is then out of step, and a test or mypy must fail. The
-tests are asked first.
+The script renames ten fields that the report, the command line or an export shows, one after the
+other, in a copy of the source and the tests: in the declaration, and in every attribute or keyword
+of that name. Strings stay unchanged. A use of the old name (a key in a file, a column, a name on
+the page) is then out of step, and a test or mypy must fail. The tests run first.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ TESTS = ("tests/reference", "tests/report", "tests/exports")
 
 
 def main() -> None:
-    """Print a row per field; exit code 1 if a rename goes unnoticed."""
+    """Print one row per field; exit with 1 if a rename goes unnoticed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="*", default=[], metavar="CLASS.FIELD")
     given = parser.parse_args()
@@ -52,13 +51,13 @@ def main() -> None:
                 declared, renamed = rename(copy / "src", file, owner, field)
                 noticed = noticed_by(copy, cache) if declared else "NOT DECLARED THERE"
             unnoticed += noticed is None or not declared
-            told = noticed or "NOTHING"
-            print(f"{owner + '.' + field:<36}{renamed:>4} places   noticed by {told}", flush=True)
+            result = noticed or "NOTHING"
+            print(f"{owner + '.' + field:<36}{renamed:>4} places   noticed by {result}", flush=True)
     sys.exit(bool(unnoticed))
 
 
 def copied(folder: Path) -> Path:
-    """Copy what mypy and the tests need."""
+    """Copy the files that mypy and the tests need."""
     for name in ("src", "tests", "studies", "perf", "docs", "web/src"):
         unwanted = shutil.ignore_patterns("__pycache__", "node_modules")
         shutil.copytree(ROOT / name, folder / name, ignore=unwanted)
@@ -68,7 +67,7 @@ def copied(folder: Path) -> Path:
 
 
 def rename(source: Path, file: str, owner: str, field: str) -> tuple[bool, int]:
-    """Rename the field; return whether it is declared there, and in how many places it was."""
+    """Rename the field; return whether it is declared there, and the number of places renamed."""
     text = (source / "rocketeval" / file).read_text()
     head = re.compile(rf"^class {owner}\b", re.MULTILINE)
     body = head.split(text, maxsplit=1)[-1].partition("\nclass ")[0]
@@ -89,7 +88,7 @@ def rename(source: Path, file: str, owner: str, field: str) -> tuple[bool, int]:
 
 
 def renamed_text(text: str, old: str, new: str) -> tuple[str, int]:
-    """Rename attributes and keywords of that name; leave strings, comments and variables alone."""
+    """Rename attributes and keywords of that name, not strings, comments or variables."""
     tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
     lines = text.splitlines(keepends=True)
     found = []
@@ -112,7 +111,7 @@ def renamed_text(text: str, old: str, new: str) -> tuple[str, int]:
 
 
 def noticed_by(folder: Path, cache: str) -> str | None:
-    """Return what fails in the copy; None if nothing does."""
+    """Return the name of the check that fails in the copy; None if none does."""
     environment = {**os.environ, "PYTHONPATH": str(folder / "src")}
     tests = [sys.executable, "-m", "pytest", "-q", "-x", "--no-header", *TESTS]
     done = subprocess.run(tests, cwd=folder, env=environment, capture_output=True, text=True)

@@ -1,12 +1,13 @@
 """Restart a real vLLM server in two precisions, and check when it counts as the same judge.
 
     python studies/robustness/same_judge.py JUDGE [--restarts 10] [--record FILE]
+    python studies/robustness/same_judge.py --read studies/robustness/recorded/same_judge.jsonl
 
-JUDGE is a name or folder for studies/judges/serve_vllm.sh. The server is started `--restarts` times
-with float32 and as often with bfloat16, in turn. Each start is identified quietly and with other
-requests in flight, and a small run of its own name takes what it can from one shared cache. All
-starts of one precision must be one judge and share every judgment; the two precisions must be two
-judges and share none.
+JUDGE is a name or folder for studies/judges/serve_vllm.sh. The server is started `--restarts`
+times with float32 and as often with bfloat16, alternating. The script identifies each start twice,
+idle and with other requests in flight, and a small run with its own name reuses what it can from
+one shared cache. All starts of one precision must be one judge and share every judgment; the two
+precisions must be two judges and share none.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ START_SECONDS = 900.0
 
 @contextmanager
 def served(judge: str, dtype: str, log: Path) -> Iterator[tuple[str, str]]:
-    """Serve the judge for the length of the `with` block; give its address and name."""
+    """Serve the judge for the length of the `with` block; yield its URL and name."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -63,12 +64,13 @@ def served(judge: str, dtype: str, log: Path) -> Iterator[tuple[str, str]]:
                     return
                 time.sleep(0.5)
         finally:
-            os.killpg(process.pid, signal.SIGTERM)
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGTERM)
             process.wait(120)
 
 
 async def identified(url: str, model: str, *, busy: bool) -> EngineIdentity:
-    """Return who answers, `busy` with other requests in flight all the while."""
+    """Return the judge's identity, with other requests in flight if `busy`."""
     config = EngineConfig(model=model, base_url=url, transport="chat", min_mass=0.0)
     engine, other, ended = OpenAIEngine(config), OpenAIEngine(config), asyncio.Event()
 
@@ -90,7 +92,7 @@ async def identified(url: str, model: str, *, busy: bool) -> EngineIdentity:
 
 
 async def judged(folder: Path, name: str, url: str, model: str) -> tuple[int, int, str]:
-    """Grade two queries under a name of its own; give judgments made, taken over, and by whom."""
+    """Grade two queries in a new run; return judgments made, judgments reused, and the judge."""
     packaged = Path(str(resources.files("rocketeval"))) / "examples" / "quickstart"
     config = parse_config(
         {
@@ -107,12 +109,17 @@ async def judged(folder: Path, name: str, url: str, model: str) -> tuple[int, in
 
 
 def main() -> None:
-    """Start, look, and compare."""
+    """Restart the server, identify it and compare."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("judge")
+    parser.add_argument("judge", nargs="?")
+    parser.add_argument("--read", type=Path, help="print the summary of recorded contacts")
     parser.add_argument("--restarts", type=int, default=10)
-    parser.add_argument("--record", type=Path, help="write every contact as a line of JSON")
+    parser.add_argument("--record", type=Path, help="write one line of JSON per contact")
     args = parser.parse_args()
+    if args.read:
+        sys.exit(report([json.loads(line) for line in args.read.read_text().splitlines()]))
+    if not args.judge:
+        parser.error("name a judge, or --read a record")
     contacts: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
@@ -130,11 +137,11 @@ def main() -> None:
                 if args.record:
                     lines = "".join(json.dumps(each) + "\n" for each in contacts)
                     args.record.write_text(lines, encoding="utf-8")
-    sys.exit(told(contacts))
+    sys.exit(report(contacts))
 
 
-def told(contacts: list[dict[str, Any]]) -> int:
-    """Print what the contacts show; return 1 if a judge was taken for another."""
+def report(contacts: list[dict[str, Any]]) -> int:
+    """Print a summary of the contacts; return 1 if a judge was misidentified."""
     wrong = 0
     found = {
         dtype: [
@@ -151,16 +158,16 @@ def told(contacts: list[dict[str, Any]]) -> int:
         again = sum(row["judged"] for row in rows[1:])
         wrong += apart + again
         print(
-            f"{dtype}: {len(rows)} starts, {len(measured)} contacts; {apart} taken for another "
+            f"{dtype}: {len(rows)} starts, {len(measured)} contacts; {apart} identified as another "
             f"judge; judged again after the first start: {again} "
-            f"(taken over: {sum(row['from_cache'] for row in rows[1:])}); "
+            f"(reused from the cache: {sum(row['from_cache'] for row in rows[1:])}); "
             f"names: {sorted({one.name for one in measured})}"
         )
     fine, coarse = (found[dtype] for dtype in DTYPES)
     mixed = sum(one.same_as(other) for one in fine for other in coarse)
     first = [next(row for row in contacts if row["dtype"] == dtype) for dtype in DTYPES]
     shared = sum(row["from_cache"] for row in first)
-    print(f"{len(fine) * len(coarse)} pairs of both precisions: {mixed} taken for one judge")
+    print(f"{len(fine) * len(coarse)} pairs of both precisions: {mixed} identified as one judge")
     print(f"judgments shared by the two: {shared}")
     return int(bool(wrong or mixed or shared))
 

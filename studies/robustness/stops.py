@@ -1,12 +1,12 @@
-"""Stop the real command at random moments, whatever its server does, and check how it ends.
+"""Stop the real command at random moments, with several kinds of servers, and check how it ends.
 
     python studies/robustness/stops.py [--times 20] [--seed 1] [--kinds hung,dead,slow]
 
-A run with an author and a judge behind one server is started with `rocketeval run`. The server
-hangs after a random number of answers (hung), is killed after them (dead), or answers one request a
-second, one at a time (slow). At a random moment the command gets SIGINT or SIGTERM. It must end
-within 10 seconds, without a traceback. A second command, with a server that answers, must ask for
-everything that is missing and for nothing that was kept.
+The script starts a run with an author and a judge behind one server, with `rocketeval run`. The
+server hangs after a random number of answers (hung), is killed after them (dead), or answers one
+request per second, one at a time (slow). At a random moment the command gets SIGINT or SIGTERM. It
+must end within 10 seconds, without a traceback. A second command, with a working server, must ask
+for everything that is missing and for nothing that was kept.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from loopback import free_port
 
 QUERIES, CANDIDATES, ITEMS = 8, 3, 3
 LONGEST = 10.0
-"""Seconds a stop may take."""
+"""Maximum seconds for a stop."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 CONFIG = """\
 name: stopped
@@ -46,14 +46,14 @@ ranking: {{bootstrap: 50}}
 
 @dataclass
 class Server:
-    """The paced server as a process."""
+    """The paced server as a process that can be restarted."""
 
     folder: Path
     port: int
     lives: list[subprocess.Popen[str]] = field(default_factory=list)
 
     def start(self, *options: str) -> None:
-        """Start a life of its own, with a log of its own."""
+        """Start the server again, with a new log."""
         command = [sys.executable, str(Path(__file__).with_name("paced_server.py"))]
         command += ["--port", str(self.port), "--log", str(self.log(len(self.lives))), *options]
         self.lives.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
@@ -62,18 +62,18 @@ class Server:
         assert stdout.readline() == "ready\n"
 
     def log(self, life: int) -> Path:
-        """The prompts that a life answered."""
+        """Return the path of the prompt log of one start."""
         return self.folder / f"life-{life}.jsonl"
 
     def served(self, life: int) -> list[str]:
-        """Return the prompts that a life answered."""
+        """Return the prompts that the server answered after one start."""
         log = self.log(life)
         text = log.read_text() if log.exists() else ""
-        # The last line may be in the middle of being written.
+        # The last line may be incomplete.
         return [json.loads(line) for line in text.split("\n")[:-1]]
 
     def kill(self) -> None:
-        """Kill the current life."""
+        """Kill the server."""
         self.lives[-1].kill()
         self.lives[-1].wait()
         stdout = self.lives[-1].stdout
@@ -82,7 +82,7 @@ class Server:
 
 
 def write_benchmark(folder: Path) -> None:
-    """Write queries and responses; checklists are left to the author."""
+    """Write queries and responses; the author writes the checklists."""
     (folder / "responses").mkdir(parents=True)
     rows = [{"id": f"q{n}", "text": f"What is {n}?"} for n in range(QUERIES)]
     _write(folder / "queries.jsonl", rows)
@@ -103,7 +103,7 @@ def start_run(folder: Path) -> subprocess.Popen[str]:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
-        # A script that runs in the background of a shell hands down that Ctrl-C is ignored.
+        # A script in the background of a shell passes on that SIGINT is ignored.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
     )
@@ -119,7 +119,7 @@ def wait_for(condition: object, running: subprocess.Popen[str], seconds: float =
 
 @dataclass
 class Stop:
-    """How one stop went."""
+    """The result of one stop."""
 
     kind: str
     number: signal.Signals
@@ -127,9 +127,9 @@ class Stop:
     code: int
     checklists: int
     items: int
-    """Answers kept, of finished and of half-finished responses."""
+    """Answers kept, from finished and half-finished responses."""
     lost: int
-    """Answers of the server that nobody kept: they came too late."""
+    """Answers of the server that arrived too late to be kept."""
 
     def __str__(self) -> str:
         return (
@@ -140,7 +140,7 @@ class Stop:
 
 
 def stop_once(kind: str, folder: Path, rng: random.Random) -> Stop:
-    """Start, stop and finish a run; exit if anything is not as it must be."""
+    """Start, stop and finish a run; exit if a check fails."""
     write_benchmark(folder / "benchmark")
     server = Server(folder, free_port())
     (folder / "rocketeval.yaml").write_text(CONFIG.format(port=server.port))
@@ -159,15 +159,15 @@ def stop_once(kind: str, folder: Path, rng: random.Random) -> Stop:
     running.send_signal(number)
     started = time.monotonic()
     try:
-        _, told = running.communicate(timeout=60)
+        _, result = running.communicate(timeout=60)
     except subprocess.TimeoutExpired:
         running.kill()
         sys.exit(f"FAILED: {kind} did not end within 60 s of {number.name}")
     seconds = time.monotonic() - started
     if kind != "dead":
         server.kill()
-    if "Traceback" in told:
-        sys.exit(f"FAILED: {kind}, {number.name}, {seconds:.1f} s\n{told}")
+    if "Traceback" in result:
+        sys.exit(f"FAILED: {kind}, {number.name}, {seconds:.1f} s\n{result}")
     checklists, items = kept(folder)
     before = len(server.served(0))
     finish(folder, server, checklists, items)
@@ -177,7 +177,7 @@ def stop_once(kind: str, folder: Path, rng: random.Random) -> Stop:
 
 
 def kept(folder: Path) -> tuple[int, int]:
-    """Return how many checklists and answers the run has on disk."""
+    """Return the number of checklists and answers that the run has on disk."""
     journal = folder / "runs" / ".cache" / "authored.jsonl"
     checklists = (
         len(list(filter(None, journal.read_text().splitlines()))) if journal.exists() else 0
@@ -188,18 +188,18 @@ def kept(folder: Path) -> tuple[int, int]:
 
 
 def finish(folder: Path, server: Server, checklists: int, items: int) -> None:
-    """Run to the end; exit unless exactly what was missing is asked."""
+    """Run to the end; exit unless it asks for exactly what was missing."""
     server.start()
     running = start_run(folder)
-    _, told = running.communicate(timeout=300)
+    _, result = running.communicate(timeout=300)
     server.kill()
     asked, every = server.served(1), QUERIES + QUERIES * CANDIDATES * ITEMS
     if running.returncode != 0:
-        sys.exit(f"FAILED: the next run ended with {running.returncode}\n{told}")
+        sys.exit(f"FAILED: the next run ended with {running.returncode}\n{result}")
     if len(asked) != len(set(asked)) or len(asked) != every - checklists - items:
         sys.exit(
             f"FAILED: the next run asked {len(asked)} of {every}, with {checklists} checklists "
-            f"and {items} answers there\n{told}"
+            f"and {items} answers there\n{result}"
         )
 
 
@@ -207,7 +207,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--times", type=int, default=20, help="stops of each kind")
+    parser.add_argument("--times", type=int, default=20, help="stops per kind")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kinds", default="hung,dead,slow")
     args = parser.parse_args()

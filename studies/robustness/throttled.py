@@ -1,10 +1,10 @@
-"""Run against a server that answers one request in five seconds, and see what the progress says.
+"""Run against a server that answers one request in five seconds, and check the progress output.
 
     python studies/robustness/throttled.py [--pace 5] [--timeout 120]
 
 60 responses with one or two items each are judged with the settings of a new user: many at once, a
-timeout of 120 s. Nothing may fail. From the first tenth on, the time left that the log tells is
-held against what it took: each must be within a factor of two.
+timeout of 120 s. Nothing may fail. From the first tenth on, each remaining time in the log must be
+within a factor of two of the actual time.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ benchmark: {{path: benchmark}}
 judge: {{model: paced, base_url: "http://127.0.0.1:{port}/v1", timeout: {timeout}}}
 ranking: {{bootstrap: 50}}
 """
-LINE = re.compile(r"grade: (\d+) of (\d+) \(\d+ %\)(?:, about ([\d:]+) left)?")
+LINE = re.compile(r"grade: (\d+) of (\d+) \(\d+ ?%\)(?:, about ([\d:]+) left)?")
 ENDED = re.compile(r"grade: \d+ of \d+ in ")
 
 
 @dataclass
 class Sample:
-    """What a line of the log told, and when."""
+    """The progress and remaining time in one line of the log."""
 
     at: float
     done: int
     left: float | None
-    """Seconds; None where it was not told."""
+    """Seconds; None if the line has no remaining time."""
 
 
 def write_benchmark(folder: Path) -> None:
@@ -64,7 +64,7 @@ def _write(path: Path, rows: list[dict[str, object]]) -> None:
 
 
 def read_log(running: subprocess.Popen[str], started: float) -> Iterator[Sample | float]:
-    """Yield what every line tells as it comes, and when grading ended; other lines are shown."""
+    """Yield a sample per progress line and the time when grading ended; show other lines."""
     assert running.stderr is not None
     for line in running.stderr:
         at = time.monotonic() - started
@@ -107,7 +107,7 @@ def main() -> None:
     samples = [each for each in heard if isinstance(each, Sample)]
     end = next(each for each in heard if isinstance(each, float))
     tenth = QUERIES * CANDIDATES / 10
-    print("seconds  judged  told to be left  left in fact  ratio")
+    print("seconds  judged   predicted left   actual left  ratio")
     worst = 1.0
     for each in samples:
         left = end - each.at
@@ -120,8 +120,8 @@ def main() -> None:
             worst = max(worst, ratio, 1 / ratio)
     untold = sum(each.left is None and each.done >= tenth for each in samples)
     print(
-        f"exit {code}, {asked} answers in {end:.0f} s; from the first tenth on the time left was "
-        f"at most {worst:.2f} times too long or too short, and not told in {untold} of "
+        f"exit {code}, {asked} answers in {end:.0f} s; from the first tenth on the remaining time "
+        f"was at most {worst:.2f} times too long or too short, and missing in {untold} of "
         f"{len(samples)} lines"
     )
     sys.exit(0 if code == 0 and worst <= 2.0 else 1)

@@ -1,4 +1,4 @@
-"""A made benchmark whose prompts tell which response they are about."""
+"""A synthetic benchmark whose prompts identify their response."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ABOUT = re.compile(r"Response q\d+ of c\d+")
 
 
 def write_benchmark(folder: Path, queries: int, candidates: int, items: int, words: int) -> None:
-    """Write queries, checklists, and responses of so many words."""
+    """Write queries, checklists, and responses of `words` words."""
     rng = random.Random(1)
     names = [f"q{number}" for number in range(queries)]
     asked = [f"Is it {WORDS[number % len(WORDS)]}?" for number in range(items)]

@@ -1,4 +1,4 @@
-"""Replicas of a judge on loopback, and a real router as a process in front of them."""
+"""Judge replicas on loopback, and a real router as a process in front of them."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ LOOK_SECONDS = 0.1
 
 
 class Timed(NativeServer):
-    """A stub that takes its time, so that requests overlap, and that a router finds healthy."""
+    """A stub with latency, so that requests overlap, and a health endpoint for the router."""
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         await asyncio.sleep(self.latency)
         return await super()._handle(request)
 
     def endpoints(self) -> dict[str, Callable[[Any], Any]]:
-        """What this server answers, by path."""
+        """Return the handlers by path."""
         return {**super().endpoints(), "/health": lambda _: {}}
 
 
@@ -43,10 +43,10 @@ class VLLMReplica(Timed, VLLMShaped):
 
 
 class SGLangReplica(Timed, SGLangShaped):
-    """One of several SGLang servers: it tells the router which model it serves."""
+    """One of several SGLang servers, with an endpoint that reports its model to the router."""
 
     def endpoints(self) -> dict[str, Callable[[Any], Any]]:
-        """What this server answers, by path."""
+        """Return the handlers by path."""
         described = {"model_path": MODEL, "served_model_name": MODEL}
         return {
             **super().endpoints(),
@@ -60,12 +60,12 @@ class Router:
     """A router that can be installed as a Python package."""
 
     package: str
-    """As the package registry spells it."""
+    """Name in the package registry."""
     module: str
-    """What starts it: `python -m module`."""
+    """Module to start with `python -m`."""
 
     def command(self, policy: str, port: int, workers: Sequence[str]) -> list[str]:
-        """Return what starts it in front of `workers`.
+        """Return the command that starts it in front of `workers`.
 
         `manual/min_load` is the policy `manual` that assigns new sessions by load.
         """
@@ -87,7 +87,7 @@ SGLANG_ROUTER = Router("sglang-router", "sglang_router.launch_router")
 async def replicas(
     kind: type[NativeServer], number: int, latency: float = 0.0
 ) -> AsyncIterator[list[NativeServer]]:
-    """Serve so many replicas for the length of the block."""
+    """Serve `number` replicas for the length of the block."""
     tokenizer = ToyTokenizer()
     made = [kind(latency=latency, tokenizer=tokenizer) for _ in range(number)]
     async with AsyncExitStack() as stack:
@@ -98,7 +98,7 @@ async def replicas(
 
 @asynccontextmanager
 async def routed(router: Router, policy: str, behind: Sequence[NativeServer]) -> AsyncIterator[str]:
-    """Give the address (with /v1) of a router in front of `behind`; it ends with the block."""
+    """Yield the URL (with /v1) of a router in front of `behind`; it ends with the block."""
     port = free_port()
     workers = [server.base_url.removesuffix("/v1") for server in behind]
     process = subprocess.Popen(
@@ -129,7 +129,7 @@ async def _knows_its_workers(url: str, number: int, process: subprocess.Popen[by
 
 
 def touched(behind: Sequence[NativeServer], about: Callable[[str], str]) -> dict[str, Counter[int]]:
-    """Return, by what its prompts are `about`, how many of them each replica answered."""
+    """Return how many prompts each replica answered, grouped by what they are `about`."""
     found: dict[str, Counter[int]] = defaultdict(Counter)
     for number, server in enumerate(behind):
         for prompt in (prompt for call in server.calls for prompt in call.prompts):

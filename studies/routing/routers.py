@@ -1,17 +1,17 @@
-"""Count how many replicas the items of a response meet behind real routers.
+"""Count how many replicas see the items of one response behind real routers.
 
     pip install 'rocketeval[routers]'
     python studies/routing/routers.py [--replicas 4] [--queries 40] [--record]
 
 Replicas run on loopback: stubs that answer as vLLM does (behind vllm-router) and as SGLang does
-(behind sglang-router). For each case the router is started anew and a whole run of the product goes
-through it; the replicas know which response every request was about.
+(behind sglang-router). For each case the script starts the router again and sends a whole run
+through it. The replicas record the response of every request.
 
     header     `judge.session_header`
     policy     of the router; manual/min_load is manual with --assignment-mode min_load
-    words      of a response: cache_aware goes by the beginning of a prompt
-    touched    mean replicas that were asked about one response; 1 is ideal: one of them has its
-               prefix in the cache
+    words      per response; cache_aware decides by the beginning of a prompt
+    touched    mean number of replicas per response; 1 is ideal, because one replica then has the
+               prefix in its cache
     busiest    share of all items that went to the busiest replica; 1/replicas is ideal
 """
 
@@ -55,7 +55,7 @@ LATENCY = 0.02
 
 @dataclass(frozen=True)
 class Case:
-    """One way to put replicas behind a router, and to ask them."""
+    """One router, policy and way to ask the replicas."""
 
     router: Router
     policy: str
@@ -70,14 +70,14 @@ class Case:
 
 @dataclass(frozen=True)
 class Spread:
-    """How requests were spread over the replicas."""
+    """The distribution of requests over the replicas."""
 
     touched: float
     busiest: float
 
 
 def cases(words: Sequence[int]) -> Iterator[Case]:
-    """Give every case, grouped by router and policy."""
+    """Yield every case, grouped by router and policy."""
     for policy in ("round_robin", "power_of_two", "cache_aware", "consistent_hash"):
         lengths = words if policy == "cache_aware" else words[:1]
         for form, header, length in product(("chat", "chat_batch"), (None, DEFAULT), lengths):
@@ -89,7 +89,7 @@ def cases(words: Sequence[int]) -> Iterator[Case]:
 
 
 async def measure(case: Case, args: argparse.Namespace) -> Spread:
-    """Return how a run through the router spread its requests."""
+    """Run through the router and return the spread of its requests."""
     with tempfile.TemporaryDirectory() as folder:
         benchmark = Path(folder) / "benchmark"
         write_benchmark(benchmark, args.queries, args.candidates, args.items, case.words)
@@ -110,14 +110,14 @@ async def measure(case: Case, args: argparse.Namespace) -> Spread:
 
 
 def spread(behind: Sequence[NativeServer]) -> Spread:
-    """Return how what the replicas saw is spread over them."""
+    """Return the spread of the requests that the replicas saw."""
     seen = touched(behind, response_in)
     answered = sum(seen.values(), Counter[int]())
     return Spread(fmean(map(len, seen.values())), max(answered.values()) / answered.total())
 
 
 def lines(args: argparse.Namespace) -> Iterator[str]:
-    """Give the table line by line."""
+    """Yield the table line by line."""
     routers = (VLLM_ROUTER, SGLANG_ROUTER)
     versions = ", ".join(f"{router.package} {version(router.package)}" for router in routers)
     yield f"{versions}; {args.replicas} replicas"
@@ -145,15 +145,15 @@ def main() -> None:
     parser.add_argument("--policies", nargs="+", default=[], help="only these")
     parser.add_argument("--record", action="store_true")
     args = parser.parse_args()
-    # A router may ask in another protocol first, which a stub's server calls an error.
+    # A router may try another protocol first, which a stub's server reports as an error.
     logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)
-    told = []
+    result = []
     for line in lines(args):
         print(line, flush=True)
-        told.append(line)
+        result.append(line)
     if args.record:
         RECORDED.parent.mkdir(exist_ok=True)
-        RECORDED.write_text("\n".join(told) + "\n")
+        RECORDED.write_text("\n".join(result) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""Scorers on recorded judge probabilities, held against what people said."""
+"""Scorers on recorded judge probabilities, compared with human ratings."""

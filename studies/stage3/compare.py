@@ -1,4 +1,4 @@
-"""One design through every method, as lines to read and as facts to keep."""
+"""Every method on one design, as text and as data."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ REFERENCE = {
     "systems' Kendall": MEAN.name,
     "RMSE": STRAIGHT_LINE.name,
 }
-"""Errors are compared with the calibrated mean's: the plain mean cannot know the labels' level."""
+"""Errors are compared with the calibrated mean's, since the plain mean ignores the label level."""
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is computed."""
+    """The number of trees and resamples, and the seed."""
 
     trees: int
     resamples: int
@@ -33,7 +33,7 @@ class Effort:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Every method on one design."""
+    """The figures of every method on one design."""
 
     design: Design
     measured: Mapping[str, Mapping[str, Measured]]
@@ -79,7 +79,7 @@ class Comparison:
 def compare(
     design: Design, effort: Effort, extra: Mapping[str, Floats] | None = None
 ) -> Comparison:
-    """Return every available method's figures; `extra` are columns of scores made elsewhere."""
+    """Return every available method's figures; `extra` are additional score columns."""
     start = time.perf_counter()
     scores = dict(extra or {})
     absent = []
@@ -93,7 +93,7 @@ def compare(
 
 
 def tally(comparisons: Sequence[Comparison], title: str) -> list[str]:
-    """Return, for each method, in how many designs its figure is better than the mean's, or worse.
+    """Return, for each method, the number of designs where it is better or worse than the mean.
 
     Better and worse mean that the interval of the paired difference excludes zero.
     """
@@ -109,11 +109,11 @@ def tally(comparisons: Sequence[Comparison], title: str) -> list[str]:
         better = sum(gain.low > 0 for gain in gains)
         worse = sum(gain.high < 0 for gain in gains)
         rows.append([method.name, str(better), str(worse), str(len(gains) - better - worse)])
-    return render([f"{title}, beside the mean", "better", "worse", "undecided"], rows)
+    return render([f"{title}, against the mean", "better", "worse", "tied"], rows)
 
 
 def render(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return the lines of a table: the first column to the left, the others to the right."""
+    """Return the lines of a table: the first column left-aligned, the others right-aligned."""
     whole = [list(columns), *map(list, rows)]
     widths = [max(len(row[place]) for row in whole) for place in range(len(columns))]
     return [

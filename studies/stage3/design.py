@@ -1,4 +1,4 @@
-"""A design: recorded answers, labels, and what is held out and resampled together."""
+"""A design: recorded answers, labels, folds, and the units to resample."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NEVER_HELD_OUT = -1
 
 @dataclass(frozen=True)
 class Design:
-    """Answers with labels, cut so that no label is used to score its own response."""
+    """Answers with labels, split so that no label is used to score its own response."""
 
     name: str
     answers: AnswerTable
@@ -27,20 +27,20 @@ class Design:
     """One per response, on `scale`."""
     scale: tuple[float, float]
     folds: NDArray[np.int64]
-    """Responses of one fold are scored by a fit to the others; -1 is learned from only."""
+    """A fit to the other folds scores the responses of a fold; -1 is used only for training."""
     units: Sequence[str]
     """Responses of one unit are resampled together."""
     unit_name: str
     systems: Sequence[str] | None = None
-    """Who wrote each response, where systems can be ranked."""
+    """The system that wrote each response, if systems can be ranked."""
 
     @property
     def scored(self) -> Places:
-        """The responses that are scored."""
+        """Return the positions of the scored responses."""
         return np.flatnonzero(self.folds != NEVER_HELD_OUT)
 
     def splits(self) -> Iterator[tuple[Places, Places]]:
-        """Yield rows to learn from and rows to score, fold by fold."""
+        """Yield training rows and rows to score, fold by fold."""
         for fold in np.unique(self.folds[self.scored]):
             yield np.flatnonzero(self.folds != fold), np.flatnonzero(self.folds == fold)
 

@@ -1,8 +1,8 @@
-"""Figures of merit with intervals: units are resampled, the fits are kept.
+"""Figures of merit with intervals; units are resampled, the fits are kept.
 
-Correlations are taken within folds and averaged. Across folds they would punish whatever is fitted:
-a fold with low labels leaves high ones to learn from, so that even the mean on a straight line
-would lose its order.
+Correlations are computed within folds and averaged. Across folds they would penalize every fit: a
+fold with low labels leaves high ones for training, so that even the mean on a straight line would
+lose its order.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def rmse(design: Design, scores: Floats, rows: Places) -> float:
 def by_system(design: Design, scores: Floats, rows: Places) -> float:
     """Return Kendall's tau-b of the systems' mean scores and mean labels.
 
-    Every fold holds all systems alike, so that its level is the same for each.
+    Every fold holds all systems equally often, so its level is the same for each.
     """
     assert design.systems is not None
     names, place = np.unique(np.array(design.systems)[rows], return_inverse=True)
@@ -70,7 +70,7 @@ class Measured:
 
     figure: Interval
     minus: Interval
-    """What it has over the reference method's, on the same resamples."""
+    """Difference from the reference method, on the same resamples."""
     reference: str
 
 
@@ -83,8 +83,8 @@ def measure(
 ) -> dict[str, dict[str, Measured]]:
     """Return every figure of every method; `reference` names a method to compare with, by figure.
 
-    A response without a score by any method is left out for all, so that all face the same. The
-    constant has no order: what varies is the folds, so it has an error and no correlation.
+    A response without a score by any method is left out for all, so that all use the same data. The
+    constant has an error and no correlation, because it varies only between folds.
     """
     chosen = STORY_FIGURES if design.systems is None else SYSTEM_FIGURES
     usable = ~np.isnan(np.array(list(scores.values()))).any(axis=0)

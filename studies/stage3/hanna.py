@@ -1,9 +1,9 @@
-"""HANNA: five small judges' ratings of 96 story prompts x 11 systems, and three people's.
+"""HANNA: ratings of 96 story prompts x 11 systems by five small judges and three people.
 
 Six criteria in four wordings of the prompt are the 24 items of a judge's checklist; a rating of
-1..5 becomes 0..1. The label is the people's mean over the criteria (or over one of them, where only
-its own items are used). Judges' ratings come in thirds and reach below 1, so they seem to be means
-over repeats in which an unreadable one counts as 0 or less; below 1 a rating counts as missing.
+1..5 becomes 0..1. The label is the human mean over the criteria (or over one of them, if only its
+own items are used). Judges' ratings come in thirds and reach below 1, so they seem to be means over
+repeats in which an unreadable one counts as 0 or less; a rating below 1 counts as missing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from stage3.design import Design, Floats, folds_by, table
 SCALE = (1.0, 5.0)
 CRITERIA = ("RE", "CH", "EM", "SU", "EG", "CX")
 SYSTEM_FOLDS = 4
-"""Two or three systems are held out together: one alone could not be ordered."""
+"""Two or three systems are held out together, because one system has no order."""
 PUBLISHED = (
     "Published: the README of the data states no figures for these judges. For scale, it says that "
     "people agree little: single-rater alpha -0.06 to 0.28."
@@ -48,7 +48,7 @@ def load(folder: Path, folds: int, seed: int, quick: bool) -> list[Design]:
 
 
 def missing(folder: Path) -> tuple[int, int]:
-    """Return how many ratings are missing, and how many there are."""
+    """Return the number of missing ratings, and of all ratings."""
     rows = _rows(folder / "hanna_scores.jsonl.gz")
     p_yes = np.concatenate([_answers(rows, [judge]) for judge in rows[0]["judges"]])
     return int(np.isnan(p_yes).sum()), p_yes.size
@@ -85,7 +85,7 @@ def _pooled(
     seed: int,
     criteria: Sequence[str] = CRITERIA,
 ) -> Design:
-    """All stories as responses to one query, so that one fit learns from all other prompts."""
+    """Return all stories as responses to one query; one fit learns from all other prompts."""
     systems = [row["system"] for row in rows]
     prompts = [f"prompt {row['story']:02}" for row in rows]
     stories = [f"{prompt} {system}" for prompt, system in zip(prompts, systems, strict=True)]
@@ -97,7 +97,7 @@ def _pooled(
 def _by_prompt(
     name: str, rows: Sequence[dict[str, Any]], judges: Sequence[str], seed: int
 ) -> Design:
-    """Each prompt is a query; a few systems at a time are scored by fits to the others' labels."""
+    """Return one query per prompt; fits to the other systems' labels score a few at a time."""
     systems = [row["system"] for row in rows]
     prompts = [f"prompt {row['story']:02}" for row in rows]
     answers = table(prompts, systems, _answers(rows, judges))

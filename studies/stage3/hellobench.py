@@ -1,9 +1,9 @@
-"""HelloBench: GPT-4o's answers to checklists, 23 models on 647 prompts, and weights from people.
+"""HelloBench: GPT-4o's answers to checklists, 23 models on 647 prompts, with human-fitted weights.
 
-The people's own scores are not in the data, only the item weights that were fitted to them, per
-category. So no supervised fit can be held against people here. Two things can be asked: how far the
-plain mean agrees with the weighted score, and, as a distillation, whether a scorer can find the
-weighted score again from a few of its values.
+The data has no human scores, only the item weights that were fitted to them, per category. So no
+supervised fit can be compared with human scores here. The study measures how far the plain mean
+agrees with the weighted score. As a distillation, it also checks whether a scorer can recover the
+weighted score from a few of its values.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PUBLISHED = (
 
 @dataclass(frozen=True)
 class Judged:
-    """One response: its items' answers, and the weights of its category."""
+    """One response: its answers, and the weights of its category."""
 
     model: str
     task: str
@@ -42,12 +42,12 @@ class Judged:
 
     @property
     def weighted(self) -> float:
-        """The score as the source counts it, 0..100."""
+        """Return the source's score, 0..100."""
         return min(float(self.answers @ self.weights), SCALE[1])
 
 
 def load(folder: Path) -> tuple[list[Judged], int]:
-    """Return the responses, and how many have no weights (their category is not told)."""
+    """Return the responses, and the number without weights (their category is unknown)."""
     weights = orjson.loads((folder / "human_regression_weights.json").read_bytes())
     by_category = weights["REGRESSION_DICT"]
     found, left_out = [], 0
@@ -85,7 +85,7 @@ def agreement(rows: Sequence[Judged], times: int, seed: int) -> dict[str, Interv
 
 
 def distillation(rows: Sequence[Judged], prompts: int, folds: int, seed: int) -> Design:
-    """Return a design whose labels are the weighted scores: a function of the same answers."""
+    """Return a design whose labels are the weighted scores, a function of the same answers."""
     by_prompt: dict[str, list[Judged]] = defaultdict(list)
     for row in rows:
         by_prompt[row.prompt].append(row)

@@ -1,8 +1,8 @@
 """LLM-Rubric: GPT-3.5's distributions over four answers to nine questions about dialogues.
 
 The rubric is one query, dialogues are the responses, questions are the items. An item's `p_yes` is
-the expected answer, or the probability of the two upper answers, on 0..1. The label is what people
-answered to Q0, overall satisfaction.
+the expected answer, or the probability of the two upper answers, on 0..1. The label is the human
+answer to Q0, overall satisfaction.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PUBLISHED = (
     "for each annotator: Pearson 0.313, Spearman 0.368, Kendall 0.291."
 )
 ANCHOR = {"RMSE": 0.918676, "Pearson": 0.177301, "Spearman": 0.086675, "Kendall": 0.065928}
-"""What the source prints for expected Q0 on the real dialogues."""
+"""The source's figures for expected Q0 on the real dialogues."""
 
 _HUMANS = {
     "real": "human_judges_real_convs_FIXED_ANON.tsv.gz",
@@ -35,7 +35,7 @@ _ANSWERS = np.arange(1.0, 5.0)
 
 
 def load(folder: Path, folds: int, seed: int) -> list[Design]:
-    """Return the designs: within the real, within the synthetic, from one to the other."""
+    """Return the designs: real, synthetic, and trained on synthetic but scored on real."""
     designs = []
     for title, upper in (("expected answer", False), ("upper two answers", True)):
         real, synth = _part(folder, "real", upper), _part(folder, "synth", upper)
@@ -48,7 +48,7 @@ def load(folder: Path, folds: int, seed: int) -> list[Design]:
 
 
 def expected_q0(design: Design) -> Floats:
-    """Return the expected answer to Q0 alone, as the source's baseline does."""
+    """Return the expected answer to Q0, the source's baseline."""
     low, high = SCALE
     answers = design.answers.p_yes.reshape(len(design.answers), len(QUESTIONS))
     return low + (high - low) * answers[:, QUESTIONS.index("Q0")]
@@ -58,7 +58,7 @@ Part = tuple[list[str], Floats, Floats]
 
 
 def _part(folder: Path, part: str, upper: bool) -> Part:
-    """Return dialogues, answers and labels; a label of 0 is `not applicable` and not used."""
+    """Return dialogues, answers and labels; a label of 0 means `not applicable` and is dropped."""
     given: dict[str, list[float]] = defaultdict(list)
     for row in _rows(folder / _HUMANS[part]):
         if float(row["Q0"]) > 0:

@@ -1,4 +1,4 @@
-"""The ways of scoring that are compared, each asked for out-of-fold scores."""
+"""The compared scoring methods, each with out-of-fold scores."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from stage3.design import Design, Floats
 
 
 class Fits(Protocol):
-    """What a scorer is here."""
+    """The interface of a scorer in this study."""
 
     def fit(self, answers: AnswerTable, gold: Gold) -> Self: ...
 
@@ -34,7 +34,7 @@ class Method:
 
     @property
     def available(self) -> bool:
-        """Whether this installation has it."""
+        """Return whether this installation has it."""
         if self.kind in _LOCAL:
             return True
         try:
@@ -63,7 +63,7 @@ def out_of_fold(method: Method, design: Design, seed: int, trees: int) -> Floats
 
 
 class ConstantScorer:
-    """The mean label for everybody: what an error means when nothing is known."""
+    """The mean label for every response: a baseline for the error."""
 
     def __init__(self, scale: tuple[float, float]) -> None:
         self.scale = scale
@@ -77,7 +77,7 @@ class ConstantScorer:
 
 
 class StraightLineScorer:
-    """The mean of the answers, put on the labels' level by a straight line."""
+    """The mean of the answers, mapped to the labels' level by a straight line."""
 
     def __init__(self, scale: tuple[float, float]) -> None:
         self.mean = create_scorer(ScorerConfig(scale=scale))

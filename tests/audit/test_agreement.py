@@ -1,4 +1,4 @@
-"""Agreement with votes: by hand, and against the figures recorded with real judgments."""
+"""Agreement with votes: computed by hand, and on recorded judgments."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ GRID = ScoreGrid.from_columns(
 
 
 def vote(query: str, pair: str, winner: Winner, voter: str = "v1") -> Vote:
-    """A vote on two one-letter candidates."""
+    """Return a vote on two one-letter candidates."""
     return Vote(query, pair[0], pair[1], winner, voter)
 
 
 def value(figure: Interval | None) -> float:
-    """The figure itself, which must be there."""
+    """Return the figure, which must be present."""
     assert figure is not None
     return figure.value
 
@@ -46,7 +46,7 @@ def value(figure: Interval | None) -> float:
 def test_one_vote_counts_as_defined(
     given: Vote, with_ties: float, without_ties: float | None
 ) -> None:
-    """The margin decides the three-way figure; without ties the sign does and equal is half."""
+    """The margin decides the three-way figure; without ties the sign does, and equal is half."""
     agreement = agreement_with_votes(GRID, [given])
     assert value(agreement.with_ties) == with_ties
     if without_ties is None:
@@ -55,8 +55,8 @@ def test_one_vote_counts_as_defined(
         assert value(agreement.without_ties) == without_ties
 
 
-def test_unusable_votes_are_counted_not_guessed() -> None:
-    """A missing score, an unknown candidate and an unknown query are left out and reported."""
+def test_unusable_votes_are_counted() -> None:
+    """A missing score, an unknown candidate and an unknown query are left out and counted."""
     votes = [
         vote("q1", "xy", "a"),
         vote("q2", "xz", "a"),
@@ -69,14 +69,14 @@ def test_unusable_votes_are_counted_not_guessed() -> None:
 
 
 def test_no_usable_vote_gives_no_figure() -> None:
-    """Nothing to compare is None, not zero per cent."""
+    """No usable vote gives None, not 0%."""
     agreement = agreement_with_votes(GRID, [vote("q9", "xy", "a")])
     assert agreement.with_ties is None
     assert agreement.without_ties is None
 
 
 def test_every_vote_counts_once_and_queries_are_resampled() -> None:
-    """Three votes on one query outweigh one on another, and one query alone has no interval."""
+    """Three votes on one query outweigh one on another; a single query has no interval."""
     votes = [vote("q1", "xy", "a", f"v{n}") for n in range(3)]
     alone = agreement_with_votes(GRID, votes)
     assert alone.with_ties is not None
@@ -85,8 +85,8 @@ def test_every_vote_counts_once_and_queries_are_resampled() -> None:
     assert value(both.with_ties) == 0.75
 
 
-def test_voters_agree_whatever_the_order_they_were_shown() -> None:
-    """Votes on (x, y) and (y, x) for the same candidate are the same vote."""
+def test_voter_agreement_ignores_presentation_order() -> None:
+    """Votes on (x, y) and (y, x) for the same candidate agree."""
     votes = [
         vote("q1", "xy", "a", "v1"),
         vote("q1", "yx", "b", "v2"),
@@ -99,7 +99,7 @@ def test_voters_agree_whatever_the_order_they_were_shown() -> None:
     assert (agreement.pairs, agreement.decisive_pairs) == (3, 1)
 
 
-def test_nobody_agrees_with_himself() -> None:
+def test_voter_pairs_need_two_voters_and_the_same_responses() -> None:
     """Two votes by one voter, or on different responses, are no pair."""
     votes = [
         vote("q1", "xy", "a", "v1"),
@@ -113,7 +113,7 @@ def test_nobody_agrees_with_himself() -> None:
 def mt_bench_grid(
     judgments: list[dict[str, Any]], read: Callable[[float], float] = float
 ) -> ScoreGrid:
-    """`1 + 9 * mean` of the recorded probabilities, after `read`."""
+    """Return `1 + 9 * mean` of the recorded probabilities, after `read`."""
     return ScoreGrid.from_columns(
         [row["query_id"] for row in judgments],
         [row["model"] for row in judgments],
@@ -124,7 +124,7 @@ def mt_bench_grid(
 def test_recorded_judgments_reach_their_published_agreement(
     mt_bench_judgments: list[dict[str, Any]], mt_bench_votes: list[Vote]
 ) -> None:
-    """Probabilities of a 1.5B judge agree with 59.4 % of votes, and 76.2 % without ties."""
+    """A 1.5B judge agrees with 59.4% of votes, and with 76.2% without ties."""
     agreement = agreement_with_votes(mt_bench_grid(mt_bench_judgments), mt_bench_votes)
     assert agreement.with_ties is not None
     assert (agreement.used, agreement.unusable) == (1689, 0)
@@ -137,10 +137,7 @@ def test_recorded_judgments_reach_their_published_agreement(
 def test_hard_answers_lose_most_of_the_agreement(
     mt_bench_judgments: list[dict[str, Any]], mt_bench_votes: list[Vote]
 ) -> None:
-    """Rounded to yes or no, the same judge falls to 38.0 % and 60.0 %: mostly equal scores.
-
-    Giving every equal score to the second response instead of a half would read 59.4 %.
-    """
+    """Rounded to yes or no, the judge drops to 38.0% and 60.0%, mostly because of equal scores."""
     grid = mt_bench_grid(mt_bench_judgments, lambda p: float(p > 0.5))
     agreement = agreement_with_votes(grid, mt_bench_votes)
     assert value(agreement.with_ties) == pytest.approx(0.380, abs=6e-4)
@@ -148,7 +145,7 @@ def test_hard_answers_lose_most_of_the_agreement(
 
 
 def test_recorded_voters_reach_their_published_agreement(mt_bench_votes: list[Vote]) -> None:
-    """Two people agree on 64.1 % of first-turn votes, and 82.0 % without ties."""
+    """Two people agree on 64.1% of first-turn votes, and on 82.0% without ties."""
     agreement = human_agreement(mt_bench_votes)
     assert agreement is not None
     assert agreement.with_ties.value == pytest.approx(0.641, abs=5e-4)

@@ -1,4 +1,4 @@
-"""The whole audit, and what it says in words: right also where there is little or no gold."""
+"""The whole audit and its advice, with much, little and no reference data."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def made(
     noise: float = 0.5,
     seed: int = 0,
 ) -> tuple[ScoreGrid, Gold]:
-    """Scores that follow a truth with noise, which labels and two voters know exactly."""
+    """Return scores that follow a truth with noise; labels and two voters know it exactly."""
     rng = np.random.default_rng(seed)
     truth = np.clip(5.5 + rng.normal(size=(queries, candidates)), 1.0, 10.0)
     ids = tuple(f"q{row}" for row in range(queries))
@@ -81,8 +81,8 @@ def words(found: Audit) -> str:
     return "\n".join(advice(found, queries_needed))
 
 
-def test_a_good_judge_beats_every_baseline_and_is_said_to() -> None:
-    """Methods in order, the labeler perfect, paired leads above zero, and words to match."""
+def test_good_judge_beats_every_baseline() -> None:
+    """Methods are in order, the labeler is perfect, paired leads and advice are positive."""
     grid, gold = made()
     found = audited(grid, gold)
     assert list(found.agreement) == ["judge", LABELER, LONGER, TIE, GUESS]
@@ -104,8 +104,8 @@ def test_a_good_judge_beats_every_baseline_and_is_said_to() -> None:
     )
 
 
-def test_the_margins_hold_the_runs_own_and_are_those_of_the_scale() -> None:
-    """On a scale a ninth as wide, margins are a ninth; the run's own is always among them."""
+def test_margins_include_the_runs_own_and_follow_the_scale() -> None:
+    """On a scale a ninth as wide, margins are a ninth; the run's own margin is included."""
     grid, gold = made(queries=8)
     by_margin = {row.margin: row for row in audited(grid, gold).margins}
     assert list(by_margin) == [0.0, 0.05, 0.1, 0.2, 0.5, 1.0]
@@ -118,8 +118,8 @@ def test_the_margins_hold_the_runs_own_and_are_those_of_the_scale() -> None:
     assert other == pytest.approx([0.0, 0.005556, 0.011111, 0.022222, 0.055556, 0.1, 0.111111])
 
 
-def test_a_judge_that_follows_nothing_is_not_told_apart_and_the_way_out_is_named() -> None:
-    """No verdict without an interval that leaves zero out, and a number of votes to collect."""
+def test_random_judge_is_tied_and_gets_a_number_of_votes_to_collect() -> None:
+    """A random judge is tied with the baseline, and the advice says how many votes to collect."""
     grid, gold = made(queries=20, noise=30.0, seed=4)
     found = audited(grid, Gold(votes=gold.votes))
     said = words(found)
@@ -128,7 +128,7 @@ def test_a_judge_that_follows_nothing_is_not_told_apart_and_the_way_out_is_named
     assert "more votes, on" in said or "would take over 100 times the votes" in said
 
 
-def test_a_judge_that_is_upside_down_is_not_to_be_trusted() -> None:
+def test_inverted_judge_is_not_trusted() -> None:
     """Scores that prefer the worse response lose against guessing."""
     grid, gold = made()
     upside_down = ScoreGrid(grid.query_ids, grid.candidates, 11.0 - grid.scores)
@@ -137,8 +137,8 @@ def test_a_judge_that_is_upside_down_is_not_to_be_trusted() -> None:
     assert "Do not trust its scores here." in said
 
 
-def test_a_category_where_the_judge_fails_is_named_with_the_part_of_luck() -> None:
-    """One of four kinds of queries is scored at random."""
+def test_weak_category_is_named_with_its_chance() -> None:
+    """One of four categories is scored at random and reported as weaker."""
     grid, gold = made(queries=80)
     rng = np.random.default_rng(1)
     scores = np.array(grid.scores)
@@ -155,8 +155,8 @@ def test_a_category_where_the_judge_fails_is_named_with_the_part_of_luck() -> No
     assert "Every category has fewer than 20 votes" in said
 
 
-def test_a_simpler_score_that_does_as_well_is_named() -> None:
-    """The same scores under another name cannot be told apart; much worse ones are not named."""
+def test_tied_simpler_score_is_named() -> None:
+    """An identical score is reported as not different; a much worse one is not mentioned."""
     grid, gold = made()
     worse, _ = made(noise=5.0)
     worse = ScoreGrid(grid.query_ids, grid.candidates, worse.scores)
@@ -168,8 +168,8 @@ def test_a_simpler_score_that_does_as_well_is_named() -> None:
     assert "The simpler score 'better' does better on decided votes" in back
 
 
-def test_candidates_that_flatter_are_warned_of() -> None:
-    """Means over many noisy responses order candidates; the responses themselves hardly agree."""
+def test_flattering_candidate_means_give_a_warning() -> None:
+    """Candidate means correlate well while single responses hardly do."""
     rng = np.random.default_rng(3)
     truth = np.broadcast_to(np.linspace(4.0, 7.0, 12), (60, 12))
     scores, labels = truth + 3.0 * rng.normal(size=(2, 60, 12))
@@ -187,8 +187,8 @@ def test_candidates_that_flatter_are_warned_of() -> None:
     assert "hardly closer than responses do" in words(audited(same, Gold(labels=exact.labels)))
 
 
-def test_without_gold_the_words_say_what_to_collect() -> None:
-    """No figure, no verdict: how many votes would tell."""
+def test_without_reference_data_the_advice_says_what_to_collect() -> None:
+    """Without reference data there is no verdict, but a number of votes to collect."""
     grid, _ = made(queries=5)
     found = audited(grid, Gold())
     assert (found.agreement, found.labels, found.voters, found.margins) == ({}, {}, None, ())
@@ -197,8 +197,8 @@ def test_without_gold_the_words_say_what_to_collect() -> None:
     assert "some 52 that are not ties tell an agreement of 70 % from guessing, 200" in collect
 
 
-def test_ratings_alone_test_the_order_only() -> None:
-    """They are reported, and votes or labels still asked for."""
+def test_ratings_test_only_the_order() -> None:
+    """Ratings are reported, and votes or labels are still asked for."""
     grid, _ = made(queries=5)
     ratings = [Rating(name, float(place)) for place, name in enumerate(grid.candidates)]
     said = words(audited(grid, Gold(ratings=ratings)))
@@ -217,10 +217,10 @@ def test_ratings_alone_test_the_order_only() -> None:
     ],
     ids=["one exchanged", "all in order"],
 )
-def test_a_handful_of_candidates_flatters_only_in_perfect_order(
+def test_few_candidates_are_significant_only_in_perfect_order(
     means: tuple[float, ...], said: str
 ) -> None:
-    """Five in order are luck once in sixty; with two exchanged, once in twelve."""
+    """Five in order have p = 1/60; with two swapped, p = 1/12."""
     rng = np.random.default_rng(5)
     ids, names = tuple(f"q{row}" for row in range(40)), tuple("abcde")
     noise = rng.normal(size=(2, 40, 5))
@@ -236,8 +236,8 @@ def test_a_handful_of_candidates_flatters_only_in_perfect_order(
     assert f"Means of candidates {said}" in words_of
 
 
-def test_a_guess_meets_the_votes_that_the_judge_can_use() -> None:
-    """Votes on what nobody knows or scored count for neither."""
+def test_random_guess_uses_the_same_votes_as_the_judge() -> None:
+    """Votes without names or scores count for neither."""
     grid, gold = made(queries=8)
     unknown = [Vote("?", "c0", "c1", "a"), Vote("q0", "c0", "?", "b")]
     found = audited(grid, Gold(votes=[*gold.votes, *unknown])).agreement
@@ -250,8 +250,8 @@ def test_a_guess_meets_the_votes_that_the_judge_can_use() -> None:
     )
 
 
-def test_gold_that_was_all_learned_from_is_no_test() -> None:
-    """What is refused is not audited, and the words say why there is nothing."""
+def test_training_data_is_refused_as_test_data() -> None:
+    """Refused data is not audited, and the advice says why nothing is left."""
     grid, gold = made(queries=5)
     fitted = {(query, name): Basis.FITTED for query in grid.query_ids for name in grid.candidates}
     found = audited(grid, gold, basis=fitted)
@@ -259,8 +259,8 @@ def test_gold_that_was_all_learned_from_is_no_test() -> None:
     assert "All gold was learned from by the fit that made these scores" in words(found)
 
 
-def test_one_query_tells_nothing_yet() -> None:
-    """Figures stand without intervals, and no verdict is given."""
+def test_one_query_gives_no_verdict() -> None:
+    """Figures have no intervals, and there is no verdict."""
     grid, gold = made(queries=1)
     said = words(audited(grid, gold))
     assert "cannot be told from" in said
@@ -269,8 +269,8 @@ def test_one_query_tells_nothing_yet() -> None:
         assert verdict not in said
 
 
-def test_votes_that_are_all_ties_decide_nothing() -> None:
-    """No baseline is beaten or lost to; how often scores tie too is told."""
+def test_all_ties_give_no_verdict() -> None:
+    """No baseline is beaten or lost to; the share of ties by score is reported."""
     grid, gold = made(queries=10)
     ties = [Vote(vote.query_id, vote.candidate_a, vote.candidate_b, "tie") for vote in gold.votes]
     found = audited(grid, Gold(votes=ties))
@@ -281,16 +281,16 @@ def test_votes_that_are_all_ties_decide_nothing() -> None:
         assert verdict not in said
 
 
-def test_votes_of_which_none_can_be_used_are_counted() -> None:
-    """Unknown names leave no figure, and the words say so."""
+def test_only_unusable_votes_give_no_figure() -> None:
+    """Unknown names leave no figure, and the advice says so."""
     grid, _ = made(queries=3)
     found = audited(grid, Gold(votes=[Vote("nowhere", "x", "y", "a")]))
     assert found.agreement["judge"].unusable == 1
     assert words(found).startswith("Of 1 vote none can be used")
 
 
-def test_the_labeler_stands_only_where_both_responses_have_a_label() -> None:
-    """Labels of other candidates than the voted say nothing of votes; a few say a little."""
+def test_labeler_needs_labels_of_both_responses() -> None:
+    """Labels of other candidates do not count; a few labels give a figure."""
     grid, gold = made(queries=10)
     apart = Gold([each for each in gold.labels if each.candidate == "c0"], gold.votes)
     found = audited(grid, apart)
@@ -302,8 +302,8 @@ def test_the_labeler_stands_only_where_both_responses_have_a_label() -> None:
 
 @settings(deadline=None, max_examples=40)
 @given(st.data())
-def test_words_never_fail_and_never_show_what_is_not_a_number(data: st.DataObject) -> None:
-    """Whatever gold there is, on any cells, the audit and its words come out."""
+def test_advice_never_fails_and_never_shows_nan(data: st.DataObject) -> None:
+    """Any reference data on any cells gives an audit with advice."""
     queries, candidates = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 3))
     grid, gold = made(queries=queries, candidates=candidates, seed=data.draw(st.integers(0, 99)))
     scores = np.array(grid.scores).round(data.draw(st.integers(-1, 1)))

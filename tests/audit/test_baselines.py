@@ -1,4 +1,4 @@
-"""Baselines that never read a response."""
+"""Trivial baselines that ignore the response text."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ VOTES = [Vote("q", "x", "y", "a"), Vote("q", "x", "y", "tie"), Vote("q", "x", "z
 
 
 def test_length_grid_covers_the_same_cells() -> None:
-    """A cell without a score has no length either, so both meet the same votes."""
+    """A cell without a score has no length, so both use the same votes."""
     grid = length_grid(GRID, {("q", "x"): 10, ("q", "y"): 11, ("q", "z"): 12})
     np.testing.assert_array_equal(grid.scores, [[10.0, 11.0, np.nan]])
     assert agreement_with_votes(grid, VOTES, tie_margin=LENGTH_TIE_MARGIN).used == 2
 
 
 def test_length_ties_only_when_equal() -> None:
-    """One character decides; only equal lengths agree with a tie."""
+    """One character decides; only equal lengths tie."""
     tie = [Vote("q", "x", "y", "tie")]
     close = length_grid(GRID, {("q", "x"): 10, ("q", "y"): 11})
     equal = length_grid(GRID, {("q", "x"): 10, ("q", "y"): 10})
@@ -38,8 +38,8 @@ def test_length_ties_only_when_equal() -> None:
     assert [share.value for share in shares if share is not None] == [0.0, 1.0]
 
 
-def test_always_tie_agrees_with_ties_alone() -> None:
-    """It gets every tie right, no decision, and half of the decisions by the half rule."""
+def test_always_tie_agrees_only_with_ties() -> None:
+    """It predicts every tie, no decided vote, and gets half without ties."""
     agreement = agreement_with_votes(always_tie_grid(GRID), VOTES)
     assert agreement.used == 2
     assert agreement.with_ties is not None
@@ -48,8 +48,8 @@ def test_always_tie_agrees_with_ties_alone() -> None:
     assert agreement.without_ties.value == 0.5
 
 
-def test_random_agreement_is_what_guessing_tends_to() -> None:
-    """The exact expectation lies where a long simulation of three-way guesses ends."""
+def test_random_agreement_matches_simulated_guesses() -> None:
+    """The exact expectation matches a long simulation of three-way guesses."""
     rng = np.random.default_rng(0)
     winners = np.array(["a", "b", "tie"])
     votes = [Vote("q", "x", "y", w) for w in rng.choice(winners, p=[0.6, 0.3, 0.1], size=30_000)]
@@ -69,7 +69,7 @@ def test_random_agreement_is_what_guessing_tends_to() -> None:
 
 
 def test_random_agreement_without_votes_is_no_figure() -> None:
-    """No votes give no expectation."""
+    """Without votes there is no expectation."""
     assert random_agreement([]).with_ties is None
     assert random_agreement([Vote("q", "x", "y", "tie")]).without_ties is None
 
@@ -77,7 +77,7 @@ def test_random_agreement_without_votes_is_no_figure() -> None:
 def test_longer_responses_win_recorded_votes(
     mt_bench_votes: list[Vote], mt_bench_lengths: dict[tuple[str, str], float]
 ) -> None:
-    """On real first-turn votes the longer response wins 68.9 %: the bar any judge must clear."""
+    """On real first-turn votes the longer response wins 68.9%."""
     keys = list(mt_bench_lengths)
     cells = ScoreGrid.from_columns([q for q, _ in keys], [c for _, c in keys], [0.0] * len(keys))
     grid = length_grid(cells, mt_bench_lengths)

@@ -1,4 +1,4 @@
-"""Both biases of a run: on the queries looked at, with or without gold, and in words."""
+"""Length bias and self-preference of a run, with and without reference data, and their advice."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ IDS = tuple(f"q{row}" for row in range(60))
 
 
 def laid_out(scores: np.ndarray) -> ScoreGrid:
-    """A grid of four candidates."""
+    """Return a grid of four candidates."""
     return ScoreGrid(IDS[: len(scores)], NAMES, scores)
 
 
 def made(per_length: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Scores that follow labels and, beside them, length; with labels and lengths."""
+    """Return scores that follow labels and length, with labels and lengths."""
     rng = np.random.default_rng(seed)
     labels, lengths, noise = rng.normal(size=(3, 60, 4))
     return labels + per_length * lengths + 0.5 * noise, lengths, labels
 
 
 def voted(labels: np.ndarray) -> list[Vote]:
-    """A vote for the better of every two neighbours."""
+    """Return votes for the better of each pair of neighbors."""
     return [
         Vote(IDS[row], NAMES[c], NAMES[c + 1], "a" if labels[row, c] > labels[row, c + 1] else "b")
         for row in range(len(labels))
@@ -51,13 +51,13 @@ def found(
     family: frozenset[str] = frozenset(),
     looked_at: int = 60,
 ) -> Bias:
-    """What is found where the first queries were looked at."""
+    """Return the biases measured on the first queries."""
     few = set(IDS[:looked_at])
     return find_bias(laid_out(scores), laid_out(lengths), few, labels, votes or [], family, CONFIG)
 
 
-def test_a_lean_on_length_beyond_labels_is_said_with_its_figures() -> None:
-    """A fair judge is not accused, nor one that follows length because labels do."""
+def test_length_bias_beyond_labels_is_reported() -> None:
+    """A fair judge is not reported, nor one that follows length because labels do."""
     scores, lengths, labels = made(1.0)
     bias = found(scores, lengths, labels)
     words = said(bias)
@@ -69,8 +69,8 @@ def test_a_lean_on_length_beyond_labels_is_said_with_its_figures() -> None:
     assert said(found(fair, labels, labels)) == ""
 
 
-def test_an_unsure_judge_is_not_accused_because_labels_shun_length() -> None:
-    """It follows length less than labels do, to either side: its excess is above zero."""
+def test_noisy_judge_is_not_reported_if_labels_avoid_length() -> None:
+    """Its excess is above zero only because labels correlate negatively with length."""
     rng = np.random.default_rng(1)
     _, _, labels = made(0.0)
     bias = found(labels + 2.0 * rng.normal(size=labels.shape), -labels, labels)
@@ -79,7 +79,7 @@ def test_an_unsure_judge_is_not_accused_because_labels_shun_length() -> None:
     assert said(bias) == ""
 
 
-def test_lost_votes_tell_where_there_are_no_labels() -> None:
+def test_lost_votes_show_length_bias_without_labels() -> None:
     """The judge loses votes to shorter responses."""
     scores, lengths, labels = made(1.0)
     words = said(found(scores, lengths, votes=voted(labels)))
@@ -89,8 +89,8 @@ def test_lost_votes_tell_where_there_are_no_labels() -> None:
     assert said(found(fair, lengths, votes=voted(labels))) == ""
 
 
-def test_without_gold_a_strong_correlation_is_named_and_not_judged() -> None:
-    """A weak one is not worth a word."""
+def test_without_reference_data_only_a_strong_correlation_is_reported() -> None:
+    """A weak correlation is not reported."""
     scores, lengths, _ = made(1.0)
     bias = found(scores, lengths)
     assert bias.length.gold is None
@@ -99,8 +99,8 @@ def test_without_gold_a_strong_correlation_is_named_and_not_judged() -> None:
     assert said(found(*made(0.2)[:2])) == ""
 
 
-def test_only_the_queries_looked_at_count() -> None:
-    """Those left out are counted, and their lengths may be missing; the family is of all."""
+def test_length_bias_uses_only_the_sampled_queries() -> None:
+    """Skipped queries are counted and may lack lengths; the family uses all queries."""
     scores, lengths, labels = made(1.0)
     unknown = np.array(lengths)
     unknown[20:] = np.nan
@@ -112,8 +112,8 @@ def test_only_the_queries_looked_at_count() -> None:
     assert bias.length == found(scores[:20], lengths[:20], labels[:20], looked_at=20).length
 
 
-def test_a_preference_for_the_own_family_is_said_and_a_fair_judge_is_not_blamed() -> None:
-    """By name only; without labels the words say what would tell."""
+def test_self_preference_is_reported_and_a_fair_judge_is_not() -> None:
+    """By name only; without labels the advice says what to label."""
     scores, lengths, labels = made(0.0)
     family = frozenset({"qwen-a", "qwen-b", "qwen-elsewhere"})
     assert said(found(scores, lengths, labels, family=family)) == ""
@@ -126,8 +126,8 @@ def test_a_preference_for_the_own_family_is_said_and_a_fair_judge_is_not_blamed(
     assert nobody.own_family is None
 
 
-def test_labels_of_a_few_queries_leave_the_others_out_of_the_family() -> None:
-    """Queries without labels are not counted as left out."""
+def test_unlabeled_queries_do_not_count_as_left_out() -> None:
+    """Queries without labels do not count as left out."""
     scores, lengths, labels = made(0.0)
     few = np.full(labels.shape, np.nan)
     few[:9] = labels[:9]
@@ -138,8 +138,8 @@ def test_labels_of_a_few_queries_leave_the_others_out_of_the_family() -> None:
 
 
 @pytest.mark.parametrize("queries", [0, 1, 5])
-def test_too_few_queries_say_nothing(queries: int) -> None:
-    """No interval, no word; nothing at all is no fault either."""
+def test_too_few_queries_give_no_advice(queries: int) -> None:
+    """Without an interval there is no sentence, and an empty bias raises no error."""
     scores, lengths, labels = (each[:queries] for each in made(1.0))
     bias = found(scores, lengths, labels, voted(labels), frozenset({"qwen-a"}), queries)
     assert "leans" not in said(bias)

@@ -1,4 +1,4 @@
-"""Probabilities against gold: scikit-learn's figures, and bins that hold every item once."""
+"""Calibration against reference answers: scikit-learn's figures, and complete bins."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ GOLD = st.sampled_from([0.0, 1.0, 0.0, 1.0, math.nan])
 
 
 def value(figure: Interval | None) -> float:
-    """The figure itself, which must be there."""
+    """Return the figure, which must be present."""
     assert figure is not None
     return figure.value
 
 
 def measured(p_yes: np.ndarray, gold: np.ndarray, bins: int = 10) -> Calibration:
-    """Three items a query, few resamples."""
+    """Return the calibration of three items per query, with few resamples."""
     return calibration(p_yes, gold, np.arange(len(p_yes)) // 3, bins=bins, bootstrap=5)
 
 
@@ -41,10 +41,8 @@ GOLDEN = tables((1, 1), (4, 30), PROBABILITIES).flatmap(
 
 @settings(deadline=None)
 @given(GOLDEN, st.integers(1, 12))
-def test_figures_are_those_of_scikit_learn(
-    columns: tuple[np.ndarray, np.ndarray], bins: int
-) -> None:
-    """Curve, Brier score, AUC and wrong answers, with ties and with items left out."""
+def test_figures_equal_scikit_learn(columns: tuple[np.ndarray, np.ndarray], bins: int) -> None:
+    """Curve, Brier score, AUC and error rates, with ties and missing items."""
     p_yes, gold = columns
     known = ~(np.isnan(p_yes) | np.isnan(gold))
     p, y = p_yes[known], gold[known]
@@ -64,7 +62,7 @@ def test_figures_are_those_of_scikit_learn(
 
 
 def check_curve(curve: CalibrationCurve, p: np.ndarray, y: np.ndarray) -> None:
-    """Every item is in one bin, between its bounds, and the error is that of the bins."""
+    """Check that every item is in one bin and that the error is that of the bins."""
     seen = np.zeros(len(p), dtype=int)
     error = 0.0
     for place, each in enumerate(curve.bins):
@@ -81,7 +79,7 @@ def check_curve(curve: CalibrationCurve, p: np.ndarray, y: np.ndarray) -> None:
 @settings(deadline=None)
 @given(tables((2, 2), (1, 40), PROBABILITIES), st.integers(1, 8))
 def test_bins_hold_every_item_once(table: np.ndarray, bins: int) -> None:
-    """Of equal width and of equal count, with gold between 0 and 1 too."""
+    """Bins of equal width and of equal count, also for labels between 0 and 1."""
     p_yes, gold = table
     known = ~np.isnan(p_yes - gold)
     assume(known.any())
@@ -91,15 +89,15 @@ def test_bins_hold_every_item_once(table: np.ndarray, bins: int) -> None:
     assert value(found.brier) == pytest.approx(((p_yes - gold)[known] ** 2).mean(), abs=1e-9)
 
 
-def test_bins_of_equal_count_are_of_equal_count() -> None:
-    """Without ties each has its share of the items."""
+def test_equal_count_bins_have_equal_counts() -> None:
+    """Without ties each bin has its share of the items."""
     rng = np.random.default_rng(0)
     found = measured(rng.random(60) ** 3, rng.random(60) < 0.5, 6)
     assert [each.items for each in found.by_count.bins] == [10] * 6
 
 
-def test_a_calibrated_judge_is_found_calibrated() -> None:
-    """Most bins' intervals hold the diagonal, and a judge that says yes too often is caught."""
+def test_calibrated_judge_passes_and_biased_judge_fails() -> None:
+    """Most intervals contain the diagonal, and a judge that says yes too often is detected."""
     rng = np.random.default_rng(1)
     p_yes = rng.random(3000)
     gold, groups = rng.random(3000) < p_yes, np.arange(3000) // 10
@@ -117,8 +115,8 @@ def test_a_calibrated_judge_is_found_calibrated() -> None:
     assert not any(each.gold.high > each.mean_p for each in eager.by_width.bins[3:8])
 
 
-def test_draws_of_the_auc_equal_laying_the_resamples_out() -> None:
-    """Weights by query give the same bounds as repeating every drawn query's items."""
+def test_auc_draws_equal_explicit_resamples() -> None:
+    """Weights by query give the same bounds as repeating the items of drawn queries."""
     rng = np.random.default_rng(3)
     p_yes, gold, places = rng.integers(0, 9, 60) / 8, rng.random(60) < 0.5, np.arange(60) // 6
     found = calibration(p_yes, gold, places, bootstrap=40, seed=7).auc
@@ -132,8 +130,8 @@ def test_draws_of_the_auc_equal_laying_the_resamples_out() -> None:
     assert (found.low, found.high) == pytest.approx((expected.low, expected.high), abs=1e-9)
 
 
-def test_labels_have_a_curve_but_no_wrong_answers() -> None:
-    """Gold between yes and no gives a reason where answers would be counted."""
+def test_labels_have_a_curve_but_no_error_rates() -> None:
+    """Labels between yes and no give a reason instead of error rates."""
     found = measured(np.array([0.1, 0.9, 0.4]), np.array([0.25, 1.0, 0.5]))
     assert (found.auc, found.yes_bias) == (None, None)
     assert (found.false_yes, found.false_no) == (None, None)
@@ -142,16 +140,16 @@ def test_labels_have_a_curve_but_no_wrong_answers() -> None:
     assert found.brier is not None
 
 
-def test_one_kind_of_gold_has_no_auc() -> None:
-    """Neither a half nor a one stands there."""
+def test_constant_reference_has_no_auc() -> None:
+    """The AUC is None, not 0.5 or 1."""
     found = measured(np.array([0.1, 0.9]), np.array([True, True]))
     assert (found.auc, found.false_yes) == (None, None)
     assert value(found.false_no) == 0.5
     assert found.reason == "gold says the same of every item, so there is no AUC"
 
 
-def test_nothing_to_compare_is_a_reason() -> None:
-    """No item with both: no figure, and nothing raised."""
+def test_nothing_to_compare_gives_a_reason() -> None:
+    """Without a common item there is no figure and no error."""
     found = measured(np.array([math.nan, 0.5]), np.array([1.0, math.nan]))
     assert (found.by_width.bins, found.by_count.bins) == ((), ())
     assert (found.by_count.error, found.brier, found.auc) == (None, None, None)
@@ -159,8 +157,8 @@ def test_nothing_to_compare_is_a_reason() -> None:
     assert found.reason == "no item has both a probability and gold"
 
 
-def test_what_makes_no_sense_is_refused() -> None:
-    """No bins, gold off the scale, and columns of different lengths."""
+def test_invalid_input_is_refused() -> None:
+    """No bins, labels off the scale, and columns of different lengths raise errors."""
     with pytest.raises(ConfigError, match="0 bins"):
         measured(np.array([0.5]), np.array([1.0]), 0)
     with pytest.raises(ValueError, match="below 0 or above 1"):

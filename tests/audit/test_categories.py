@@ -25,15 +25,15 @@ def votes_on(rows: range, winner: str = "a", voters: int = 2) -> list[Vote]:
 def measured(
     votes: list[Vote], categories: dict[str, str], grid: ScoreGrid = GRID
 ) -> tuple[CategoryAgreement, ...]:
-    ballots = find_paired_votes(grid, votes)
-    judged = hits(ballots, grid.scores, 0.1)
-    split = split_votes(votes, ballots, judged, categories)
+    paired = find_paired_votes(grid, votes)
+    judged = hits(paired, grid.scores, 0.1)
+    split = split_votes(votes, paired, judged, categories)
     named = {name: judged.where(chosen) for name, chosen in split.chosen.items()}
-    return by_category(split, measure_votes(ballots, named, bootstrap=50), bootstrap=50)
+    return by_category(split, measure_votes(paired, named, bootstrap=50), bootstrap=50)
 
 
-def test_each_category_is_what_its_votes_say_alone() -> None:
-    """Low scores are in one category, high ones in the other: 0 and 100 %, and the same voters."""
+def test_each_category_equals_its_votes_alone() -> None:
+    """One category has 0% and the other 100%, with the same voters."""
     votes = votes_on(range(30))
     kinds = {query: "low" if row < 15 else "high" for row, query in enumerate(QUERIES)}
     found = {part.category: part for part in measured(votes, kinds)}
@@ -51,8 +51,8 @@ def test_each_category_is_what_its_votes_say_alone() -> None:
         assert found[name].pooled == ()
 
 
-def test_small_categories_and_queries_without_one_are_pooled_and_named() -> None:
-    """Fewer than twenty usable votes do not stand alone; nothing is lost."""
+def test_small_categories_are_pooled_and_named() -> None:
+    """Categories with fewer than twenty usable votes are pooled; no vote is lost."""
     kinds = dict.fromkeys(QUERIES[:20], "big")
     kinds |= dict.fromkeys(QUERIES[20:25], "small") | {QUERIES[25]: "tiny"}
     parts = measured(votes_on(range(30)), kinds)
@@ -61,8 +61,8 @@ def test_small_categories_and_queries_without_one_are_pooled_and_named() -> None
     assert sum(part.agreement.used for part in parts) == 60
 
 
-def test_votes_that_cannot_be_used_do_not_make_a_category_large() -> None:
-    """Twenty votes without a score are no twenty votes; they are counted as unusable."""
+def test_unusable_votes_do_not_count_toward_category_size() -> None:
+    """Twenty votes without a score are counted as unusable."""
     scores = np.array(GRID.scores)
     scores[:10] = np.nan
     kinds = {query: "gone" if row < 10 else "here" for row, query in enumerate(QUERIES)}
@@ -73,13 +73,13 @@ def test_votes_that_cannot_be_used_do_not_make_a_category_large() -> None:
 
 
 @pytest.mark.parametrize("kinds", [{}, dict.fromkeys(QUERIES, "all")])
-def test_one_category_is_no_split(kinds: dict[str, str]) -> None:
-    """Without categories, or with the same for all, there is nothing beside the whole."""
+def test_one_category_is_not_split(kinds: dict[str, str]) -> None:
+    """Without categories, or with one for all, there is no split."""
     assert measured(votes_on(range(30)), kinds) == ()
 
 
-def test_a_category_named_other_takes_the_small_ones_in() -> None:
-    """The benchmark's own `other` and ours are one."""
+def test_category_named_other_absorbs_small_ones() -> None:
+    """The benchmark's own `other` and the pooled one are the same."""
     kinds = {query: "other" if row < 15 else "kept" for row, query in enumerate(QUERIES)}
     kinds[QUERIES[29]] = "tiny"
     parts = measured(votes_on(range(30)), kinds)

@@ -1,4 +1,4 @@
-"""Scorers on left-out gold: honest figures, and an honest figure of choosing."""
+"""Scorers on held-out reference data, and the unbiased figure of the selection."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ RANKING = RankingConfig(bootstrap=100)
 
 
 def config(*among: str, learn_from: str = "labels") -> ScorerConfig:
-    """A choice among some kinds."""
+    """Return a selection among some kinds."""
     return ScorerConfig.model_validate(
         {"kind": "select", "learn_from": learn_from, "folds": 3, "options": {"among": among}}
     )
 
 
 def test_labels_give_correlations_and_errors() -> None:
-    """The mean's figures are those of its plain scores; the ridge is nearer, and chosen."""
+    """The mean has the figures of its plain scores; the ridge is better and chosen."""
     answers, gold = made_run(queries=8)
     found = compare_scorers(config("mean", "pooled_ridge"), answers, gold, RANKING)
     mean, ridge, select = found.rows
@@ -46,8 +46,8 @@ def test_labels_give_correlations_and_errors() -> None:
     assert select.rmse == ridge.rmse
 
 
-def test_choosing_among_noise_is_not_flattered() -> None:
-    """Where nothing can be learned, the row `select` is no better than the mean."""
+def test_selection_on_noise_is_not_optimistic() -> None:
+    """With nothing to learn, the row `select` is not better than the mean."""
     random = np.random.default_rng(1)
     rows = [(f"q{q}", f"c{c}", random.uniform(size=3).tolist()) for q in range(8) for c in range(6)]
     labels = [Label(query, name, float(random.uniform(1, 10))) for query, name, _ in rows]
@@ -60,7 +60,7 @@ def test_choosing_among_noise_is_not_flattered() -> None:
 
 
 def test_votes_give_agreement() -> None:
-    """The mean's agreement is that of its plain scores, by the run's margin."""
+    """The mean has the agreement of its plain scores, by the run's margin."""
     answers, gold = made_run(queries=9)
     ranking = RankingConfig(bootstrap=100, tie_margin=0.5)
     found = compare_scorers(config("mean", "hard", learn_from="votes"), answers, gold, ranking)
@@ -75,8 +75,8 @@ def test_votes_give_agreement() -> None:
     assert found.gold == len(gold.votes)
 
 
-def test_one_labelled_candidate_is_too_few() -> None:
-    """Nothing can be left out, and the error says how many there are."""
+def test_one_labeled_candidate_is_too_few() -> None:
+    """Nothing can be left out, and the error has the count."""
     answers, gold = made_run(queries=3)
     one = Gold([label for label in gold.labels if label.candidate == "c0"])
     with pytest.raises(BenchmarkError, match="labelled candidates; there are 1"):

@@ -1,4 +1,4 @@
-"""Whose model a name tells of."""
+"""Model families guessed from names."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from rocketeval.audit.bias import guess_family
     ],
 )
 def test_names_of_one_family_match(judge: str, candidate: str) -> None:
-    """Whatever the case, the organisation, the version and the order of the words."""
+    """Case, organization, version and word order do not matter."""
     assert guess_family(judge, [candidate, "my-tune"]) == {candidate}
     assert guess_family(candidate, [judge, "my-tune"]) == {judge}
 
@@ -42,5 +42,5 @@ def test_names_of_one_family_match(judge: str, candidate: str) -> None:
     ],
 )
 def test_other_names_match_nothing(judge: str, candidate: str) -> None:
-    """A word within another is not a family, and two unknown names are not one."""
+    """A part of a word is not a family, and two unknown names do not match."""
     assert guess_family(judge, [candidate]) is None

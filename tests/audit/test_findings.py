@@ -1,4 +1,4 @@
-"""Audits are kept under the same names as ever, and read back as records."""
+"""Audits keep their names on disk and are read back as records."""
 
 from __future__ import annotations
 
@@ -94,13 +94,13 @@ KEPT: dict[str, Any] = {
 
 
 def read(folder: Path, kept: dict[str, Any]) -> Audit:
-    """The audit of a run that holds this audit.json."""
+    """Return the audit of a run with this audit.json."""
     (folder / "audit.json").write_text(json.dumps(kept))
     return RunStore(folder).read(Audit)
 
 
-def test_an_audit_keeps_its_names_on_disk(tmp_path: Path) -> None:
-    """Every name and value is read, and written as it was; only the schema is new."""
+def test_audit_keeps_its_names_on_disk(tmp_path: Path) -> None:
+    """Every name and value survives a round trip; only the schema is new."""
     audit = read(tmp_path, KEPT)
     store = RunStore(tmp_path)
     assert store.save(audit)
@@ -111,8 +111,8 @@ def test_an_audit_keeps_its_names_on_disk(tmp_path: Path) -> None:
     assert as_json(store.read(Audit)) == as_json(audit)
 
 
-def test_every_figure_reaches_what_shows_it(tmp_path: Path) -> None:
-    """A name that is lost on the way from the file to the page would lose a row."""
+def test_every_figure_reaches_its_displays(tmp_path: Path) -> None:
+    """A lost name would lose a row on the page."""
     audit = read(tmp_path, KEPT)
     assert audit.bias is not None
     assert len(list(bias_figures(audit.bias))) == 7
@@ -126,8 +126,8 @@ def test_every_figure_reaches_what_shows_it(tmp_path: Path) -> None:
     assert [len(table.rows) for table in tables(audit)] == [2, 1, 4, 7]
 
 
-def test_an_exported_audit_has_a_row_for_every_number(tmp_path: Path) -> None:
-    """Named by the way to it; an unknown bound is missing, and so is an unknown number."""
+def test_exported_audit_has_one_row_per_number(tmp_path: Path) -> None:
+    """Rows are named by path; unknown bounds and numbers are missing."""
     table = audit_table(read(tmp_path, KEPT))
     rows = {(row["section"], row["figure"]): row for row in table.to_pylist()}
     assert len(rows) == table.num_rows
@@ -141,8 +141,8 @@ def test_an_exported_audit_has_a_row_for_every_number(tmp_path: Path) -> None:
     assert not [name for section, name in rows if section in ("schema", "advice")]
 
 
-def test_an_older_audit_is_read_without_what_it_lacks(tmp_path: Path) -> None:
-    """Before there were biases, categories and margins."""
+def test_older_audit_is_read_without_newer_fields(tmp_path: Path) -> None:
+    """An audit without biases, categories and margins is read."""
     audit = read(tmp_path, {name: KEPT[name] for name in ("agreement", "labels", "refused")})
     assert audit.bias is None
     assert audit.categories == ()
@@ -152,15 +152,15 @@ def test_an_older_audit_is_read_without_what_it_lacks(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "kept", [{**KEPT, "schema": 2}, {**KEPT, "voters": {"pairs": 1}}, {"agreement": {"judge": 3}}]
 )
-def test_an_audit_of_another_version_is_refused(tmp_path: Path, kept: dict[str, Any]) -> None:
-    """In one sentence, with what to do."""
+def test_audit_of_another_version_is_refused(tmp_path: Path, kept: dict[str, Any]) -> None:
+    """The error is one sentence with a hint."""
     with pytest.raises(StoreError, match=r"was written by (another|a newer) version") as caught:
         read(tmp_path, kept)
     assert "un `rocketeval audit`" in (caught.value.hint or "")
 
 
-def test_what_is_not_made_is_not_read(tmp_path: Path) -> None:
-    """None, or the stage that makes it."""
+def test_missing_audit_is_none_or_names_its_stage(tmp_path: Path) -> None:
+    """Reading returns None, or raises with the stage to run."""
     store = RunStore(tmp_path)
     assert store.read_if_made(Audit) is None
     with pytest.raises(StageMissing, match="There is no run"):

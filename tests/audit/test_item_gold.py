@@ -1,4 +1,4 @@
-"""Gold answers to items: held against the run's answers, with every bad row named."""
+"""Reference answers to items: compared with the run's answers, with bad rows named."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ ITEMS = ["Is it right?", "Is it clear?"]
 
 
 def p_yes(prefix: str, suffix: str) -> float:
-    """Yes to the first item, and to both for left."""
+    """Return yes for the first item, and for both items for `left`."""
     return 0.9 if "left" in prefix or "right?" in suffix else 0.2
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    """A finished run of three queries, two candidates and two items."""
+    """Return a finished run of three queries, two candidates and two items."""
     config = make_config(tmp_path)
     rocketeval.run(config, judge=ScriptedEngine(p_yes))
     return Run(config)
 
 
 def gold(*, left: list[Any], right: list[Any], **more: Any) -> list[dict[str, Any]]:
-    """The same gold for every query."""
+    """Return the same reference answers for every query."""
     given = {"left": left, "right": right}
     return [
         {"query_id": q, "candidate": c, "answers": given[c], **more}
@@ -41,8 +41,8 @@ def gold(*, left: list[Any], right: list[Any], **more: Any) -> list[dict[str, An
     ]
 
 
-def test_figures_are_those_of_the_answers(run: Run, tmp_path: Path) -> None:
-    """Left's second yes is wrong in gold; an item without gold does not count."""
+def test_figures_match_the_answers(run: Run, tmp_path: Path) -> None:
+    """The second yes of `left` is wrong; an item without a reference does not count."""
     path = tmp_path / "gold.jsonl"
     write_jsonl(path, gold(left=[True, False], right=[None, False]))
     found = run.hold_against_item_gold(path)
@@ -72,8 +72,8 @@ def test_figures_are_those_of_the_answers(run: Run, tmp_path: Path) -> None:
     assert not (run.store.path / "item_gold.json").exists()
 
 
-def test_rows_may_name_their_items_and_stand_in_an_array(run: Run, tmp_path: Path) -> None:
-    """The same items are accepted; JSON lines or one list makes no difference."""
+def test_rows_may_have_items_and_be_a_json_array(run: Run, tmp_path: Path) -> None:
+    """The same items are accepted; JSON lines and one list give the same."""
     rows = gold(left=[True, True], right=[True, False], items=ITEMS)
     lines, array = tmp_path / "gold.jsonl", tmp_path / "gold.json"
     write_jsonl(lines, rows)
@@ -84,8 +84,8 @@ def test_rows_may_name_their_items_and_stand_in_an_array(run: Run, tmp_path: Pat
     assert found.calibration.yes_bias.value == 0.0
 
 
-def test_strangers_and_gaps_are_counted(tmp_path: Path) -> None:
-    """Rows about nothing here, and responses that were not judged."""
+def test_unknown_and_unjudged_responses_are_counted(tmp_path: Path) -> None:
+    """Rows for unknown responses and responses without a judgment are counted."""
     config = make_config(tmp_path)
     rocketeval.run(config, judge=ScriptedEngine(p_yes, fail_on="left explains the sea"))
     rows = gold(left=[True, True], right=[True, False])
@@ -96,8 +96,8 @@ def test_strangers_and_gaps_are_counted(tmp_path: Path) -> None:
     assert found.calibration.items == 10
 
 
-def test_gold_that_is_all_null_is_a_reason(run: Run, tmp_path: Path) -> None:
-    """No figure, and the words say why."""
+def test_all_null_reference_gives_a_reason(run: Run, tmp_path: Path) -> None:
+    """There is no figure, and the advice says why."""
     write_jsonl(tmp_path / "gold.jsonl", gold(left=[None, None], right=[None, None]))
     found = run.hold_against_item_gold(tmp_path / "gold.jsonl")
     assert (found.calibration.items, found.calibration.brier) == (0, None)
@@ -130,8 +130,8 @@ def test_gold_that_is_all_null_is_a_reason(run: Run, tmp_path: Path) -> None:
         (["sky", "left"], "gold.jsonl:2"),
     ],
 )
-def test_a_bad_row_is_named_by_its_line(run: Run, tmp_path: Path, row: Any, said: str) -> None:
-    """After a good one, so that the line is the second."""
+def test_bad_row_is_named_by_its_line(run: Run, tmp_path: Path, row: Any, said: str) -> None:
+    """The bad row follows a good one, so the line is the second."""
     good = {"query_id": "sun", "candidate": "left", "answers": [True, True]}
     write_jsonl(tmp_path / "gold.jsonl", [good, row])
     with pytest.raises(BenchmarkError) as caught:
@@ -141,7 +141,7 @@ def test_a_bad_row_is_named_by_its_line(run: Run, tmp_path: Path, row: Any, said
     assert not (run.store.path / "item_gold.json").exists()
 
 
-def test_a_response_that_stands_twice_is_refused(run: Run, tmp_path: Path) -> None:
+def test_duplicate_response_is_refused(run: Run, tmp_path: Path) -> None:
     """Its items would count twice."""
     row = {"query_id": "sky", "candidate": "left", "answers": [True, True]}
     write_jsonl(tmp_path / "gold.jsonl", [row, row])
@@ -151,8 +151,8 @@ def test_a_response_that_stands_twice_is_refused(run: Run, tmp_path: Path) -> No
         run.hold_against_item_gold(tmp_path / "gold.jsonl")
 
 
-def test_a_file_about_another_run_or_none_is_refused(run: Run, tmp_path: Path) -> None:
-    """Nothing to compare is no figure."""
+def test_file_without_matching_rows_is_refused(run: Run, tmp_path: Path) -> None:
+    """A file with nothing to compare raises an error."""
     row = {"query_id": "moon", "candidate": "left", "answers": [True]}
     write_jsonl(tmp_path / "gold.jsonl", [row])
     with pytest.raises(BenchmarkError, match="says nothing about what was judged"):
@@ -161,7 +161,7 @@ def test_a_file_about_another_run_or_none_is_refused(run: Run, tmp_path: Path) -
         run.hold_against_item_gold(tmp_path / "absent.jsonl")
 
 
-def test_grades_are_no_answers_to_items(tmp_path: Path) -> None:
+def test_grading_methods_are_refused(tmp_path: Path) -> None:
     """A method without yes and no is refused before the file is read."""
     run = Run(make_config(tmp_path, method={"kind": "direct"}))
     with pytest.raises(ConfigError, match="'direct' does not answer with yes or no"):

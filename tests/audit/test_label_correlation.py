@@ -1,4 +1,4 @@
-"""Score-label correlation, response by response and candidate by candidate."""
+"""Correlation of scores with labels, over responses and over candidates."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from support.tables import tables
 def labelled(
     seed: int, queries: int, candidates: int, noise: float = 1.0
 ) -> tuple[ScoreGrid, list[Label]]:
-    """Scores that follow labels with noise."""
+    """Return scores that follow labels with noise."""
     rng = np.random.default_rng(seed)
     truth = rng.integers(1, 11, size=(queries, candidates)).astype(float)
     truth += np.arange(candidates)
@@ -35,8 +35,8 @@ def labelled(
     return grid, labels
 
 
-def test_coefficients_equal_scipys_and_lie_in_their_intervals() -> None:
-    """All three response-level figures are the standard ones, with a real interval around them."""
+def test_coefficients_equal_scipy_and_lie_in_their_intervals() -> None:
+    """All three response-level figures equal SciPy's, with an interval around them."""
     grid, labels = labelled(1, 30, 4, noise=3.0)
     found = label_correlation(grid, labels, bootstrap=200)
     x, y = grid.scores.ravel(), [label.value for label in labels]
@@ -57,8 +57,8 @@ def test_coefficients_equal_scipys_and_lie_in_their_intervals() -> None:
 
 @settings(deadline=None, max_examples=50)
 @given(tables((2, 10), (1, 5)))
-def test_coefficients_equal_scipys_with_ties_and_gaps(table: np.ndarray) -> None:
-    """To nine digits, on the responses that have a score and a label; the others are counted."""
+def test_coefficients_equal_scipy_with_ties_and_gaps(table: np.ndarray) -> None:
+    """Equal to nine digits on responses with a score and a label; the others are counted."""
     queries, candidates = len(table) // 2, table.shape[1]
     scores, labels = table[:queries], table[queries : 2 * queries]
     ids, names = [f"q{n}" for n in range(queries)], [f"c{n}" for n in range(candidates)]
@@ -84,12 +84,12 @@ def test_coefficients_equal_scipys_with_ties_and_gaps(table: np.ndarray) -> None
 
 
 def pearson_draws(cells: LabelledCells, times: int, seed: int) -> np.ndarray:
-    """Pearson on every resample of the queries."""
+    """Return Pearson on every resample of the queries."""
     return pearson_of(sum_draws(moments(cells.scores, cells.labels, cells.rows), times, seed))
 
 
-def test_pearson_draws_equal_laying_the_resamples_out() -> None:
-    """Sums per query give the same draws as repeating every drawn query's responses."""
+def test_pearson_draws_equal_explicit_resamples() -> None:
+    """Sums per query give the same draws as repeating the responses of drawn queries."""
     grid, labels = labelled(2, 12, 3)
     cells, _ = cells_of(grid, *label_cells(grid, labels))
     fast = pearson_draws(cells, 20, 5)
@@ -102,7 +102,7 @@ def test_pearson_draws_equal_laying_the_resamples_out() -> None:
 
 
 def test_intervals_of_pearson_cover_the_truth() -> None:
-    """Over 200 simulated benchmarks with uneven queries the interval covers 88-99 % of the time."""
+    """Over 200 simulated benchmarks with uneven queries, coverage is 88-99%."""
     rng = np.random.default_rng(4)
     ids, names = tuple(f"q{n}" for n in range(40)), ("a", "b", "c")
     hits = 0
@@ -120,7 +120,7 @@ def test_intervals_of_pearson_cover_the_truth() -> None:
 
 
 def test_labels_without_a_score_are_counted_and_several_labels_averaged() -> None:
-    """Missing and unknown responses are reported; two labels of one response are one figure."""
+    """Missing and unknown responses are counted; two labels of one response are averaged."""
     grid = ScoreGrid.from_columns(["q"] * 4, list("abcd"), [1.0, 2.0, 3.0, None])
     labels = [
         Label("q", "a", 1.0),
@@ -137,8 +137,8 @@ def test_labels_without_a_score_are_counted_and_several_labels_averaged() -> Non
     assert np.isnan(found.pearson.low)
 
 
-def test_too_few_labels_are_a_reason() -> None:
-    """Two labelled responses give no coefficient."""
+def test_too_few_labels_give_a_reason() -> None:
+    """Two labeled responses give no coefficient."""
     grid = ScoreGrid.from_columns(["q", "q"], ["a", "b"], [1.0, 2.0])
     found = label_correlation(grid, [Label("q", "a", 1.0), Label("q", "b", 2.0)])
     assert found.pearson is None
@@ -148,7 +148,7 @@ def test_too_few_labels_are_a_reason() -> None:
 def test_kendalls_interval_is_left_out_for_many_responses(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Above the limit the value stays and the bounds are unknown."""
+    """Above the limit the value remains and the bounds are unknown."""
     monkeypatch.setattr(kendall, "MOST_FOR_KENDALL_INTERVAL", 10)
     found = label_correlation(*labelled(3, 6, 2), bootstrap=50)
     assert found.kendall is not None
@@ -158,8 +158,8 @@ def test_kendalls_interval_is_left_out_for_many_responses(
     assert not np.isnan(found.pearson.low)
 
 
-def test_equal_scores_have_a_distance_from_labels_though_no_correlation() -> None:
-    """The RMSE needs no spread; the reason speaks of the coefficients."""
+def test_equal_scores_have_rmse_but_no_correlation() -> None:
+    """The RMSE needs no variation; the reason is for the coefficients."""
     grid = ScoreGrid(("q1", "q2", "q3"), ("c",), np.full((3, 1), 5.0))
     labels = [Label(f"q{number}", "c", 5.0 + number) for number in (1, 2, 3)]
     found = label_correlation(grid, labels, bootstrap=50)
@@ -170,8 +170,8 @@ def test_equal_scores_have_a_distance_from_labels_though_no_correlation() -> Non
 
 
 @pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
-def test_a_resample_without_spread_has_no_coefficient_on_any_scale(scale: float) -> None:
-    """What subtracting leaves of equal scores is no spread, and a small spread is one."""
+def test_resample_without_spread_has_no_coefficient(scale: float) -> None:
+    """Rounding error does not count as spread, but a small spread does."""
     rows = np.repeat(np.arange(3), 4)
     scores = scale * np.where(rows == 0, 0.1, np.arange(12) / 7.0)
     cells = LabelledCells(rows, np.arange(12), scores, np.arange(12) ** 2 / 3.0)

@@ -1,4 +1,4 @@
-"""Scores against labels at three levels: within queries as SciPy counts, and side by side."""
+"""Correlation of scores with labels at three levels."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from support.tables import tables
 
 
 def labels_of(values: np.ndarray) -> list[Label]:
-    """A label for every cell that has a value."""
+    """Return a label for every cell with a value."""
     return [Label(f"q{q}", f"c{c}", float(values[q, c])) for q, c in np.argwhere(~np.isnan(values))]
 
 
@@ -39,8 +39,8 @@ def grid_of(scores: np.ndarray) -> ScoreGrid:
 
 @settings(deadline=None, max_examples=60)
 @given(tables((2, 10), (1, 6)))
-def test_coefficients_within_queries_equal_scipys(table: np.ndarray) -> None:
-    """Query by query, with ties and gaps; what does not vary is left out and counted."""
+def test_within_query_coefficients_equal_scipy(table: np.ndarray) -> None:
+    """Query by query, with ties and gaps; constant queries are left out and counted."""
     queries = len(table) // 2
     scores, labels = table[:queries], table[queries : 2 * queries]
     expected, labelled = [], 0
@@ -68,8 +68,8 @@ def test_coefficients_within_queries_equal_scipys(table: np.ndarray) -> None:
         assert figure.value == pytest.approx(mean, abs=1e-9)
 
 
-def test_large_queries_and_many_blocks_count_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The way of counting pairs does not show in the figure."""
+def test_pair_counting_does_not_depend_on_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Large queries and many blocks give the same figure."""
     rng = np.random.default_rng(0)
     x, y = rng.integers(0, 9, size=(2, 60)).astype(float)
     places = np.repeat(np.arange(6), 10)
@@ -80,14 +80,14 @@ def test_large_queries_and_many_blocks_count_the_same(monkeypatch: pytest.Monkey
     np.testing.assert_allclose(within_queries(x, y, places), at_once)
 
 
-def test_values_too_close_to_square_are_as_good_as_the_same() -> None:
-    """No warning, no division by zero: the query is left out."""
+def test_underflowing_differences_count_as_equal() -> None:
+    """The query is left out, without a warning or a division by zero."""
     found = within_queries(np.array([0.0, 1e-300]), np.array([1.0, 2.0]), np.array([0, 0]))
     assert np.isnan(found[0, 0])
 
 
-def test_kendalls_draws_follow_those_of_laid_out_resamples() -> None:
-    """To first order: the same spread as tau-b on every resample, within a tenth."""
+def test_kendall_draws_match_explicit_resamples() -> None:
+    """To first order: the spread is within a tenth of tau-b on explicit resamples."""
     rng = np.random.default_rng(2)
     labels = rng.integers(1, 6, size=(60, 5)).astype(float)
     scores = labels + rng.normal(scale=2.0, size=labels.shape).round(1)
@@ -106,8 +106,8 @@ def test_kendalls_draws_follow_those_of_laid_out_resamples() -> None:
     assert np.corrcoef(fast, slow)[0, 1] > 0.95
 
 
-def test_a_high_level_of_candidates_can_hide_a_low_one_of_responses() -> None:
-    """Noisy responses around well separated means: the three levels say so side by side."""
+def test_high_candidate_level_can_hide_low_response_level() -> None:
+    """Noisy responses around well separated means show at the three levels."""
     rng = np.random.default_rng(3)
     truth = np.broadcast_to(np.linspace(4.0, 7.0, 12), (60, 12))
     scores, labels = truth + 3.0 * rng.normal(size=(2, 60, 12))
@@ -125,7 +125,7 @@ def test_a_high_level_of_candidates_can_hide_a_low_one_of_responses() -> None:
 
 
 def test_few_candidates_have_a_coefficient_and_no_interval() -> None:
-    """Below ten candidates their coefficient stands without bounds, below three not at all."""
+    """Below ten candidates there are no bounds, below three no coefficient."""
     rng = np.random.default_rng(4)
     values = rng.normal(size=(9, 4))
     found = label_correlation(grid_of(values), labels_of(values), bootstrap=20).levels[CANDIDATES]
@@ -138,8 +138,8 @@ def test_few_candidates_have_a_coefficient_and_no_interval() -> None:
     assert two.levels[RESPONSES].reason is None
 
 
-def test_the_better_scores_lead_by_an_interval_above_zero() -> None:
-    """Paired on the same resamples; the other way round the lead only turns its sign."""
+def test_better_scores_have_a_significant_lead() -> None:
+    """The difference is paired; swapping the two changes only the sign."""
     rng = np.random.default_rng(5)
     labels = rng.normal(size=(50, 4))
     good, bad = (grid_of(labels + noise * rng.normal(size=labels.shape)) for noise in (0.3, 3.0))

@@ -18,12 +18,12 @@ IDS = tuple(f"q{row}" for row in range(200))
 
 
 def grid(scores: np.ndarray) -> ScoreGrid:
-    """Scores under plain names."""
+    """Return scores under plain names."""
     return ScoreGrid(IDS[: len(scores)], NAMES[: scores.shape[1]], scores)
 
 
 def made(seed: int, per_length: float) -> tuple[ScoreGrid, ScoreGrid, np.ndarray]:
-    """Scores that follow gold and, beside it, length; with lengths that follow gold somewhat."""
+    """Return scores that follow labels and length, with lengths that follow labels somewhat."""
     rng = np.random.default_rng(seed)
     gold, noise, other = rng.normal(size=(3, 200, 6))
     lengths = 0.5 * gold + noise
@@ -32,8 +32,8 @@ def made(seed: int, per_length: float) -> tuple[ScoreGrid, ScoreGrid, np.ndarray
 
 @settings(deadline=None)
 @given(tables((2, 8), (1, 6)))
-def test_rows_correlate_as_scipy_says(table: np.ndarray) -> None:
-    """Ties share ranks, missing cells are left out, and what has no order is NaN."""
+def test_row_correlations_equal_scipy(table: np.ndarray) -> None:
+    """Ties share ranks, missing cells are left out, and constant rows are NaN."""
     half = len(table) // 2
     one, two = table[:half], table[half : 2 * half]
     for found, x, y in zip(spearman_by_row(one, two), one, two, strict=True):
@@ -45,8 +45,8 @@ def test_rows_correlate_as_scipy_says(table: np.ndarray) -> None:
             assert found == pytest.approx(stats.spearmanr(x, y).statistic, abs=1e-9)
 
 
-def test_a_planted_length_bias_is_found_beyond_what_gold_deserves() -> None:
-    """Gold itself follows length; only what the scores follow beyond it is excess."""
+def test_planted_length_bias_is_found_beyond_labels() -> None:
+    """Labels follow length too; only the difference is excess."""
     fair = length_bias(*made(1, 0.0), bootstrap=300)
     assert fair.gold is not None
     assert fair.gold.low > 0.2
@@ -62,8 +62,8 @@ def test_a_planted_length_bias_is_found_beyond_what_gold_deserves() -> None:
     assert biased.excess.value == pytest.approx(biased.scores.value - biased.gold.value)
 
 
-def test_without_gold_or_votes_there_is_only_the_plain_correlation() -> None:
-    """What there is no gold for is None; queries that tell nothing are counted."""
+def test_without_reference_data_only_the_plain_correlation_is_given() -> None:
+    """The other figures are None; unusable queries are counted."""
     scores = np.array([[1.0, 2, 3], [1, 1, 1], [1, np.nan, 2], [3, 2, 1]])
     found = length_bias(grid(scores), grid(np.tile([1.0, 2, 3], (4, 1))), bootstrap=10)
     assert found.scores is not None
@@ -73,8 +73,8 @@ def test_without_gold_or_votes_there_is_only_the_plain_correlation() -> None:
     assert found.lost_to_longer is None
 
 
-def test_gold_and_scores_meet_on_the_same_responses() -> None:
-    """A response without gold does not enter the excess, nor one without a score the gold."""
+def test_labels_and_scores_use_the_same_responses() -> None:
+    """The excess uses only responses with both a label and a score."""
     scores = np.array([[1.0, 2, 3, 9], [1, 2, 3, np.nan]])
     gold = np.array([[1.0, 3, 2, np.nan], [3, 1, 2, 9]])
     lengths = np.array([[1.0, 2, 3, 0], [1, 2, 3, 0]])
@@ -87,7 +87,7 @@ def test_gold_and_scores_meet_on_the_same_responses() -> None:
     assert found.excess.value == pytest.approx((1 - 0.5 + 1 + 0.5) / 2)
 
 
-def test_lost_votes_are_those_against_the_scores() -> None:
+def test_lost_votes_disagree_with_the_scores() -> None:
     """Won votes, ties, equal scores and equal lengths do not count."""
     scores = grid(np.array([[3.0, 2, 1, 1]]))
     lengths = grid(np.array([[10.0, 20, 5, 20]]))

@@ -1,4 +1,4 @@
-"""The majority of judges against votes."""
+"""Agreement of the majority of judges with votes."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def test_one_judge_is_its_own_majority() -> None:
     assert majority_agreement([scores], votes) == agreement_with_votes(scores, votes)
 
 
-def test_two_of_three_decide() -> None:
-    """Two judges for x beat one for y; one each is a tie; a judge with a gap abstains."""
+def test_two_of_three_judges_decide() -> None:
+    """Two judges beat one; one each is a tie; a judge without both scores is skipped."""
     judges = [
         grid((9.0, 1.0), (9.0, 1.0), (9.0, np.nan)),
         grid((9.0, 1.0), (1.0, 9.0), (1.0, 9.0)),
@@ -44,8 +44,8 @@ def test_two_of_three_decide() -> None:
     assert wrong.without_ties.value == 0.5 / 3
 
 
-def test_votes_that_no_judge_can_decide_are_unusable() -> None:
-    """Both scores must come from one judge: halves of two judges are not compared."""
+def test_votes_without_a_complete_judge_are_unusable() -> None:
+    """Both scores must come from the same judge."""
     halves = [grid((9.0, np.nan)), grid((np.nan, 1.0))]
     found = majority_agreement(halves, [vote(0, "a"), vote(7, "a")])
     assert (found.with_ties, found.used, found.unusable) == (None, 0, 2)

@@ -1,4 +1,4 @@
-"""Which method to prefer: the best, whether its lead may be chance, and what costs less."""
+"""Advice on methods: the best, its lead, and cheaper alternatives."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ VOTES = [Vote(query, "a", "b", "a") for query in QUERIES]
 
 
 def grid(right: int) -> ScoreGrid:
-    """Scores that prefer a on the first so many queries, and b on the others."""
+    """Return scores that prefer a on the first `right` queries, and b on the others."""
     wins = np.arange(len(QUERIES)) < right
     scores = np.where(wins[:, None], (8.0, 2.0), (2.0, 8.0))
-    # A little apart, so that ranks within a and within b are not all tied.
+    # Small differences, so that ranks are not all tied.
     return ScoreGrid(QUERIES, ("a", "b"), scores + np.linspace(0, 0.5, len(QUERIES))[:, None])
 
 
@@ -32,14 +32,14 @@ def advise(
     costs: Mapping[str, int] | None = None,
     longer: int = 20,
 ) -> MethodAdvice | None:
-    """The advice on methods that are right so often; costs are in prompt tokens."""
+    """Return the advice on methods with these hit counts; costs are in prompt tokens."""
     grids = {name: grid(count) for name, count in right.items()}
     usages = {name: Usage(prompt_tokens=(costs or {}).get(name, 1000)) for name in right}
     return advise_method(grids, grid(longer), usages, gold, RANKING)
 
 
-def test_a_clear_lead_is_said_to_be_one() -> None:
-    """Its interval leaves out zero."""
+def test_significant_lead_is_reported() -> None:
+    """The interval of the lead excludes zero."""
     found = advise({"weak": 22, "strong": 39}, Gold(votes=VOTES))
     assert found is not None
     assert (found.best, found.next, found.by, found.clear) == (
@@ -56,16 +56,16 @@ def test_a_clear_lead_is_said_to_be_one() -> None:
     assert "chance" not in found.told
 
 
-def test_a_small_lead_may_be_chance() -> None:
-    """The best is named, and so is the doubt."""
+def test_small_lead_is_reported_as_tied() -> None:
+    """The best method is named, and so is the tie."""
     found = advise({"one": 36, "two": 35}, Gold(votes=VOTES))
     assert found is not None
     assert (found.best, found.clear) == ("one", False)
     assert "but its lead over the next, two, may be chance: 2.5 points (" in found.told
 
 
-def test_cheaper_methods_that_do_as_well_are_named() -> None:
-    """The cheapest first; one that is clearly worse, or hardly cheaper, is not."""
+def test_cheaper_tied_methods_are_named() -> None:
+    """Cheapest first; a significantly worse or hardly cheaper method is left out."""
     costs = {"best": 1000, "half": 500, "tenth": 100, "bad": 10, "dear": 900}
     right = {"best": 37, "half": 36, "tenth": 36, "bad": 21, "dear": 36}
     found = advise(right, Gold(votes=VOTES), costs)
@@ -75,7 +75,7 @@ def test_cheaper_methods_that_do_as_well_are_named() -> None:
 
 
 def test_tokens_from_a_cache_cost_nothing() -> None:
-    """What the judge has to compute is what counts, and what it writes."""
+    """Only computed prompt tokens and output tokens count."""
     grids = {"many": grid(36), "long": grid(37)}
     usages = {"many": Usage(9, 9000, 8900, 9), "long": Usage(1, 900, 0, 400)}
     found = advise_method(grids, grid(20), usages, Gold(votes=VOTES), RANKING)
@@ -83,8 +83,8 @@ def test_tokens_from_a_cache_cost_nothing() -> None:
     assert found.cheaper == ("many",)
 
 
-def test_a_method_no_better_than_length_is_warned_of() -> None:
-    """Also when it beats all other methods."""
+def test_method_tied_with_length_gets_a_warning() -> None:
+    """The warning appears even if it beats all other methods."""
     found = advise({"one": 38, "two": 20}, Gold(votes=VOTES), longer=38)
     assert found is not None
     assert found.rule == LONGER
@@ -97,7 +97,7 @@ def test_a_method_no_better_than_length_is_warned_of() -> None:
 
 
 def test_votes_that_are_all_ties_decide_with_ties() -> None:
-    """Who calls a tie where people do is best."""
+    """The method that predicts ties like people is best."""
     ties = [Vote(query, "a", "b", "tie") for query in QUERIES]
     equal = ScoreGrid(QUERIES, ("a", "b"), np.full((40, 2), 5.0))
     grids = {"apart": grid(20), "equal": equal}
@@ -106,7 +106,7 @@ def test_votes_that_are_all_ties_decide_with_ties() -> None:
     assert (found.best, found.by, found.figure) == ("equal", "votes", 1.0)
 
 
-def test_labels_decide_where_there_are_no_votes() -> None:
+def test_labels_decide_without_votes() -> None:
     """By Spearman over responses, with the interval of the paired difference."""
     truth = grid(40)
     labels = [
@@ -121,8 +121,8 @@ def test_labels_decide_where_there_are_no_votes() -> None:
     assert "its Spearman is 1.00 over 80 labelled responses" in found.told
 
 
-def test_ratings_alone_settle_nothing() -> None:
-    """A handful of candidates gives no interval, so that no lead is clear."""
+def test_ratings_give_no_significant_lead() -> None:
+    """A handful of candidates gives no interval."""
     scores = {"x": [[1.0, 2.0, 3.0]], "y": [[3.0, 2.0, 1.0]]}
     grids = {
         name: ScoreGrid(("q",), ("a", "b", "c"), np.array(own)) for name, own in scores.items()
@@ -137,7 +137,7 @@ def test_ratings_alone_settle_nothing() -> None:
     assert found.told.endswith("but its lead over the next, x, may be chance.")
 
 
-def test_one_method_is_compared_with_nothing_but_rules() -> None:
+def test_one_method_is_compared_only_with_baselines() -> None:
     """It is not called the best of one."""
     found = advise({"only": 39}, Gold(votes=VOTES))
     assert found is not None
@@ -146,21 +146,21 @@ def test_one_method_is_compared_with_nothing_but_rules() -> None:
 
 
 @pytest.mark.parametrize("gold", [Gold(), Gold(votes=[Vote("?", "a", "b", "a")])])
-def test_without_gold_there_is_no_advice(gold: Gold) -> None:
-    """Votes on other responses are none."""
+def test_without_reference_data_there_is_no_advice(gold: Gold) -> None:
+    """Votes on other responses do not count."""
     assert advise({"one": 30, "two": 20}, gold) is None
 
 
-def test_methods_whose_tokens_nobody_tells_are_not_called_cheaper() -> None:
-    """Nothing is not less than nothing."""
+def test_methods_with_unknown_tokens_are_not_cheaper() -> None:
+    """A cost of zero means unknown."""
     costs = {"one": 0, "two": 0}
     found = advise({"one": 36, "two": 35}, Gold(votes=VOTES), costs)
     assert found is not None
     assert found.cheaper == ()
 
 
-def test_two_that_do_the_same_have_no_lead() -> None:
-    """Not even one by chance."""
+def test_identical_methods_have_no_lead() -> None:
+    """The advice says that results are identical."""
     found = advise({"one": 36, "two": 36}, Gold(votes=VOTES))
     assert found is not None
     assert "40 decided votes, and two does just the same." in found.told
@@ -168,8 +168,8 @@ def test_two_that_do_the_same_have_no_lead() -> None:
 
 
 @pytest.mark.parametrize("by_votes", [True, False])
-def test_the_best_of_many_must_be_surer_than_one(by_votes: bool) -> None:
-    """Of many methods one is always the best: its interval above a rule is wider for that."""
+def test_interval_over_baseline_widens_with_the_number_of_methods(by_votes: bool) -> None:
+    """The best of many methods is selected, so its interval is wider."""
     labels = [
         Label(query, name, float(grid(40).scores[row, column]))
         for row, query in enumerate(QUERIES)

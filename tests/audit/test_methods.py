@@ -1,4 +1,4 @@
-"""Methods side by side: on the same responses, by figures worked out by hand."""
+"""Comparison of methods on the same responses, with figures computed by hand."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NAN = math.nan
 
 
 def grid(rows: Mapping[str, Sequence[float]], candidates: str = "abc") -> ScoreGrid:
-    """Scores by query, a column for each letter."""
+    """Return scores by query, with one column per letter."""
     return ScoreGrid(tuple(rows), tuple(candidates), np.array(list(rows.values())))
 
 
@@ -39,24 +39,24 @@ VOTES = [
 
 
 def compare(graded: Mapping[str, ScoreGrid], **gold: Sequence[object]) -> MethodComparison:
-    """The comparison of plain grids."""
+    """Return the comparison of plain grids."""
     methods = {name: MethodGrades(each) for name, each in graded.items()}
     return compare_methods(methods, LENGTHS, Gold(**gold), RANKING)  # type: ignore[arg-type]
 
 
 def rows_of(comparison: MethodComparison) -> dict[str, MethodFigures]:
-    """The rows by their names."""
+    """Return the rows by name."""
     return {row.name: row for row in comparison.rows}
 
 
 def value(interval: Interval | None) -> float:
-    """The figure of an interval that must be there."""
+    """Return the value of an interval that must be present."""
     assert interval is not None
     return interval.value
 
 
-def test_agreement_is_on_the_votes_that_all_methods_can_meet() -> None:
-    """`two` has no score for c on q1: that response, and the vote on it, count for nobody."""
+def test_agreement_uses_votes_that_all_methods_can_predict() -> None:
+    """`two` has no score for c on q1: that response and its vote count for no method."""
     found = compare({"one": ONE, "two": TWO}, votes=VOTES)
     assert (found.responses, found.left_out) == (5, 1)
     rows = rows_of(found)
@@ -73,16 +73,16 @@ def test_agreement_is_on_the_votes_that_all_methods_can_meet() -> None:
     assert value(rows[LONGER].gain) == pytest.approx(-1 / 3)
 
 
-def test_the_ceiling_is_about_the_same_votes() -> None:
-    """Two voters who agree on a response that is left out do not raise it."""
+def test_human_agreement_uses_the_same_votes() -> None:
+    """Two voters who agree on a left-out response do not raise it."""
     second = [Vote("q1", "a", "c", "a", "b"), Vote("q2", "b", "c", "b", "b")]
     found = compare({"one": ONE, "two": TWO}, votes=[*VOTES, *second])
     assert found.voters is not None
     assert (found.voters.pairs, found.voters.with_ties.value) == (1, 0.0)
 
 
-def test_labels_are_met_on_the_same_responses() -> None:
-    """Errors by hand; characters are on no scale, so that their distance means nothing."""
+def test_labels_are_compared_on_the_same_responses() -> None:
+    """Errors by hand; length has no RMSE because it is not on the label scale."""
     labels = [Label("q1", "a", 8.0), Label("q1", "b", 5.0), Label("q1", "c", 9.0)]
     labels += [Label("q2", "a", 1.0), Label("q2", "b", 7.0), Label("q2", "c", 6.05)]
     rows = rows_of(compare({"one": ONE, "two": TWO}, labels=labels))
@@ -99,8 +99,8 @@ def test_labels_are_met_on_the_same_responses() -> None:
     assert TIE not in rows
 
 
-def test_ratings_are_met_by_mean_scores() -> None:
-    """Over the responses that count: of `one`, 5.5, 5.5 and 6.05; of `two`, 3.5, 7.5 and 4."""
+def test_ratings_are_compared_with_mean_scores() -> None:
+    """Means over common responses: `one` 5.5, 5.5 and 6.05; `two` 3.5, 7.5 and 4."""
     ratings = [Rating("a", 1.0), Rating("b", 2.0), Rating("c", 3.0)]
     rows = rows_of(compare({"one": ONE, "two": TWO}, ratings=ratings))
     for name, expected in (("one", math.sqrt(0.75)), ("two", 0.5)):
@@ -110,13 +110,13 @@ def test_ratings_are_met_by_mean_scores() -> None:
         assert found.spearman.value == pytest.approx(expected)
 
 
-def test_mean_scores_leave_out_who_has_none() -> None:
+def test_mean_scores_skip_unscored_candidates() -> None:
     """A candidate without a score has no mean."""
     assert mean_scores(grid({"q1": (1.0, NAN, NAN), "q2": (2.0, 4.0, NAN)})) == {"a": 1.5, "b": 4.0}
 
 
-def test_methods_may_know_queries_in_another_order() -> None:
-    """Cells are matched by their names; a query that one lacks falls out for all."""
+def test_methods_may_have_queries_in_another_order() -> None:
+    """Cells are matched by name; a query missing in one is dropped for all."""
     turned = ScoreGrid(("q2",), ("c", "b"), np.array([[4.0, 6.0]]))
     cut, left_out = common_responses({"one": ONE, "turned": turned})
     assert cut["turned"].query_ids == ONE.query_ids
@@ -125,23 +125,23 @@ def test_methods_may_know_queries_in_another_order() -> None:
     assert left_out == 4
 
 
-def test_a_gain_needs_no_more_than_shared_votes() -> None:
-    """On votes that only one of the two can meet nothing is said."""
+def test_gain_uses_only_shared_votes() -> None:
+    """Votes that only one method can predict do not count."""
     assert value(gain_over(ONE, TWO, VOTES, RANKING)) == pytest.approx(2 / 3)
     assert gain_over(ONE, TWO, VOTES[1:2], RANKING) is None
     assert gain_over(ONE, TWO, [], RANKING) is None
 
 
 def many(scored: int, total: int = 20) -> ScoreGrid:
-    """Two candidates on ten queries, the first so many cells scored."""
+    """Return two candidates on ten queries with the first cells scored."""
     flat = np.where(np.arange(total) < scored, np.linspace(1.0, 9.0, total), NAN)
     names = tuple(f"q{number}" for number in range(total // 2))
     return ScoreGrid(names, ("a", "b"), flat.reshape(-1, 2))
 
 
 @pytest.mark.parametrize(("scored", "compared"), [(0, False), (15, False), (16, True), (20, True)])
-def test_a_method_that_scored_far_fewer_stands_apart(scored: int, compared: bool) -> None:
-    """Below four fifths of the best it would empty the table; it is named with its counts."""
+def test_method_with_few_scores_is_excluded(scored: int, compared: bool) -> None:
+    """Below 80% of the most complete method, it is listed with its counts."""
     few = MethodGrades(many(scored), Usage(requests=7), unanswered=3, unscored=20 - scored)
     graded = {"few": few, "all": MethodGrades(many(20)), "most": MethodGrades(many(18))}
     found = compare_methods(graded, {}, Gold(), RANKING)
@@ -158,22 +158,22 @@ def test_a_method_that_scored_far_fewer_stands_apart(scored: int, compared: bool
 
 
 def test_nothing_scored_is_an_error() -> None:
-    """A table of dashes would say nothing."""
+    """An empty comparison raises an error."""
     with pytest.raises(BenchmarkError, match="Not one of the methods"):
         compare_methods(
             {"a": MethodGrades(many(0)), "b": MethodGrades(many(0))}, {}, Gold(), RANKING
         )
 
 
-def test_counts_travel_with_the_figures() -> None:
-    """What is missing is the method's own count, not that of cells without a response."""
+def test_counts_are_those_of_each_method() -> None:
+    """Missing counts are the method's own, not those of absent responses."""
     graded = {"one": MethodGrades(TWO, Usage(requests=3), 4, 0, 2)}
     row = compare_methods(graded, LENGTHS, Gold(), RANKING).rows[0]
     assert (row.unanswered, row.unscored, row.unfinished) == (4, 0, 2)
     assert row.usage == Usage(requests=3)
 
 
-def test_a_comparison_can_be_written() -> None:
-    """As JSON, unknown bounds included."""
+def test_comparison_can_be_written_as_json() -> None:
+    """Unknown bounds are included."""
     found = compare({"one": ONE, "two": TWO}, votes=VOTES[:1], labels=[Label("q1", "a", 3.0)])
     assert b'"advice"' in orjson.dumps(asdict(found))

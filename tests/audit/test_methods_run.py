@@ -1,4 +1,4 @@
-"""Several ways to grade one run: named, graded in folders of their own, paid for once."""
+"""Comparison of grading methods in one run: names, folders, cost and failures."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ PRICE = {"prompt": 1e6, "completion": 1e6}
 
 
 def priced(tmp_path: Path, kind: str, **changes: Any) -> RunConfig:
-    """A run by one method, at a price."""
+    """Return a run by one method, with a price."""
     judge = {"engine": "scripted", "model": "scripted", "price": PRICE, "concurrency": 1}
     options = {"max_tokens": 40} if kind in ("cot", "multi_item") else {}
     return make_config(tmp_path, judge=judge, method={"kind": kind, "options": options}, **changes)
 
 
-def test_a_variant_is_a_method_and_a_scorer() -> None:
-    """Options after colons; spaces do not matter; the mean where no scorer is named."""
+def test_variant_is_a_method_and_a_scorer() -> None:
+    """Options follow colons; spaces do not matter; the default scorer is the mean."""
     variant = parse_variant(" rubric : criterion = fluency + extra_trees:weight=none ")
     assert variant.name == "rubric : criterion = fluency + extra_trees:weight=none"
     assert (variant.method.kind, variant.method.options) == ("rubric", {"criterion": "fluency"})
@@ -67,26 +67,24 @@ def test_a_variant_is_a_method_and_a_scorer() -> None:
         (["cot:max_tokens=1:max_tokens=2"], "is set twice"),
     ],
 )
-def test_a_variant_that_means_nothing_is_refused(texts: list[str], said: str) -> None:
-    """With the words that are wrong."""
+def test_invalid_variant_is_refused(texts: list[str], said: str) -> None:
+    """The error has the invalid words."""
     with pytest.raises(ConfigError) as refused:
         parse_variants(texts)
     assert said in str(refused.value)
 
 
 @pytest.mark.parametrize("text", ["checklist+", "checklist+meen", "checklist+hard:x=1"])
-async def test_a_scorer_that_does_not_exist_is_found_before_anything_is_asked(
-    tmp_path: Path, text: str
-) -> None:
-    """Grading is what costs money, so that it comes after every check."""
+async def test_unknown_scorer_is_refused_before_any_request(tmp_path: Path, text: str) -> None:
+    """Grading costs money, so all checks come first."""
     engine = ScriptedEngine()
     with pytest.raises(ConfigError):
         await Run(make_config(tmp_path), judge=engine).compare_methods(["fixed", text])
     assert engine.items_asked == 0
 
 
-async def test_a_scorer_without_gold_is_found_before_anything_is_asked(tmp_path: Path) -> None:
-    """There are votes here, and no labels to learn from."""
+async def test_scorer_without_training_data_is_refused_before_any_request(tmp_path: Path) -> None:
+    """The run has votes, but no labels to learn from."""
     engine = ScriptedEngine()
     run = Run(make_config(tmp_path), judge=engine)
     with pytest.raises(RocketEvalError, match="label"):
@@ -94,8 +92,8 @@ async def test_a_scorer_without_gold_is_found_before_anything_is_asked(tmp_path:
     assert engine.items_asked == 0
 
 
-def test_the_runs_own_method_is_the_run_itself(tmp_path: Path) -> None:
-    """By its name, or with the same options however they are written."""
+def test_the_runs_own_method_uses_the_run_itself(tmp_path: Path) -> None:
+    """By name, or with the same options in any notation."""
     method = {"kind": "cot", "options": {"max_tokens": 60}}
     config = make_config(tmp_path, method=method)
     for text in ("cot", "cot:max_tokens=60", "cot+hard"):
@@ -103,8 +101,8 @@ def test_the_runs_own_method_is_the_run_itself(tmp_path: Path) -> None:
     assert method_config(config, parse_variant("cot:max_tokens=61")).run_path != config.run_path
 
 
-def test_every_other_method_has_a_folder_of_its_own(tmp_path: Path) -> None:
-    """Named after it; options that look alike in a file name are still told apart."""
+def test_every_other_method_has_its_own_folder(tmp_path: Path) -> None:
+    """Different options that look alike in a file name get different folders."""
     config = make_config(tmp_path)
     texts = ["direct", "rubric:criterion=fluency", "rubric:criterion=relevance", "cot"]
     texts += [
@@ -121,8 +119,8 @@ def test_every_other_method_has_a_folder_of_its_own(tmp_path: Path) -> None:
     assert all(len(name) <= 100 for name in names)
 
 
-def test_a_method_gets_its_own_labels_and_template(tmp_path: Path) -> None:
-    """The user's template is kept only where it takes the place of the same prompt."""
+def test_method_gets_its_own_labels_and_template(tmp_path: Path) -> None:
+    """The user's template is kept only if it replaces the same prompt."""
     template = tmp_path / "own.txt"
     template.write_text("{{history}}{{query}}{{response}}{{item}} Answer:")
     judge = {"engine": "scripted", "model": "scripted", "template": str(template)}
@@ -136,8 +134,8 @@ def test_a_method_gets_its_own_labels_and_template(tmp_path: Path) -> None:
     assert (back.judge.labels, back.judge.template) == (YES_NO, None)
 
 
-def test_a_variants_scorer_keeps_the_runs_other_settings(tmp_path: Path) -> None:
-    """Scale and seed are the run's; options only where the kind is the same."""
+def test_variant_scorer_keeps_the_runs_other_settings(tmp_path: Path) -> None:
+    """Scale and seed are the run's; options only for the same kind."""
     scorer = {"kind": "extra_trees", "scale": [0, 5], "seed": 3, "options": {"trees": 7}}
     own = make_config(tmp_path, scorer=scorer).scorer
     same = variant_scorer(own, parse_variant("checklist+extra_trees"))
@@ -146,8 +144,8 @@ def test_a_variants_scorer_keeps_the_runs_other_settings(tmp_path: Path) -> None
     assert (other.kind, other.options, other.scale) == ("hard", {}, (0, 5))
 
 
-async def test_methods_are_compared_and_kept(tmp_path: Path) -> None:
-    """Two scorers of one method pay for its judgments once; a second comparison pays nothing."""
+async def test_methods_are_compared_and_judgments_reused(tmp_path: Path) -> None:
+    """Two scorers of one method share its judgments; a second comparison sends no requests."""
     methods = ["checklist", "checklist+hard", "fixed", "sequential", "perplexity"]
     first, second = ScriptedEngine(), ScriptedEngine()
     config = make_config(tmp_path)
@@ -169,8 +167,8 @@ async def test_methods_are_compared_and_kept(tmp_path: Path) -> None:
     assert again == found
 
 
-async def test_a_run_of_another_method_still_knows_its_authors_checklists(tmp_path: Path) -> None:
-    """A direct run asks one question; the checklist beside it asks what the author wrote."""
+async def test_direct_run_can_be_compared_with_checklist(tmp_path: Path) -> None:
+    """A direct run asks one question; the checklist method uses the author's items."""
     config = make_config(tmp_path, method={"kind": "direct"})
     await Run(config).compare_methods(["direct", "checklist"])
     inside = RunStore(config.run_path / "methods" / "checklist")
@@ -193,16 +191,16 @@ async def test_checklists_are_written_once_for_all_methods(tmp_path: Path, cache
     assert manifest["stages"]["checklist"]["reused"] == len(QUERIES)
 
 
-async def test_a_given_engine_must_fit_every_method(tmp_path: Path) -> None:
-    """One made for yes and no cannot give digits, and that is said before anything is asked."""
+async def test_given_engine_must_support_every_method(tmp_path: Path) -> None:
+    """A yes/no engine cannot give digits; the error comes before any request."""
     engine = ScriptedEngine()
     with pytest.raises(ConfigError, match="'direct' asks for other answers"):
         await Run(make_config(tmp_path), judge=engine).compare_methods(["checklist", "direct"])
     assert engine.items_asked == 0
 
 
-async def test_references_that_are_not_there_are_missed(tmp_path: Path) -> None:
-    """Without any, the method would be another name for direct."""
+async def test_reference_method_needs_references(tmp_path: Path) -> None:
+    """Without references, the method would equal direct."""
     run = Run(make_config(tmp_path, method={"kind": "reference"}))
     with pytest.raises(BenchmarkError, match="No query has a reference"):
         await run.to_judgments()
@@ -213,14 +211,14 @@ async def test_references_that_are_not_there_are_missed(tmp_path: Path) -> None:
 
 
 class Untelling(ScriptedEngine):
-    """Cannot tell how likely a text is."""
+    """An engine that cannot compute the likelihood of a text."""
 
     async def likelihood(self, prompt: str, text: str) -> Likelihood:
         raise EngineRefused("This server tells nothing of prompts.", hint="Use another.")
 
 
-async def test_a_method_the_judge_cannot_do_does_not_end_the_others(tmp_path: Path) -> None:
-    """It stands apart with the judge's own words; what the others did is compared and kept."""
+async def test_unsupported_method_does_not_stop_the_others(tmp_path: Path) -> None:
+    """It is excluded with the engine's error; the others are compared and kept."""
     config = make_config(tmp_path)
     engine = Untelling()
     methods = ["perplexity", "checklist", "fixed"]
@@ -236,15 +234,15 @@ async def test_a_method_the_judge_cannot_do_does_not_end_the_others(tmp_path: Pa
     assert not again.apart
 
 
-async def test_if_no_method_can_be_done_the_reason_is_the_error(tmp_path: Path) -> None:
+async def test_no_supported_method_raises_the_reason(tmp_path: Path) -> None:
     """Nothing is left to compare."""
     with pytest.raises(EngineRefused, match="tells nothing of prompts"):
         await Run(make_config(tmp_path), judge=Untelling()).compare_methods(["perplexity"])
 
 
 @pytest.mark.parametrize("kind", ASKING)
-async def test_failures_are_counted_and_tried_again(tmp_path: Path, kind: str) -> None:
-    """By every method: one failed response is a gap, and the next run closes it and no other."""
+async def test_failures_are_counted_and_retried(tmp_path: Path, kind: str) -> None:
+    """One failed response per method is missing, and the next run retries only that one."""
     config = priced(tmp_path, kind)
     failing = MeteredEngine(fail_on="left explains the sun")
     facts = await Run(config, judge=failing).to_judgments()
@@ -258,8 +256,8 @@ async def test_failures_are_counted_and_tried_again(tmp_path: Path, kind: str) -
     assert not set(mended.prompts) & set(failing.prompts)
 
 
-async def test_a_sequence_goes_on_where_it_broke_off(tmp_path: Path) -> None:
-    """The first item is known from before: it is shown, not asked."""
+async def test_sequence_resumes_after_a_failure(tmp_path: Path) -> None:
+    """The first item is known: it is shown in the prompt, not asked again."""
     config = priced(tmp_path, "sequential")
     with pytest.raises(EngineRefused, match="answered none of the first 6 responses"):
         await Run(config, judge=MeteredEngine(fail_on="Is it clear?")).to_judgments()
@@ -280,8 +278,8 @@ async def test_a_sequence_goes_on_where_it_broke_off(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ASKING)
-async def test_a_limit_on_money_holds_for_every_method(tmp_path: Path, kind: str) -> None:
-    """Even by the dearest judge there can be; what was paid for is kept, and the rest follows."""
+async def test_max_cost_applies_to_all_methods(tmp_path: Path, kind: str) -> None:
+    """Even with the most expensive judge; paid answers are kept, and the rest follows."""
     whole = MeteredEngine()
     await Run(priced(tmp_path, kind, name="free", cache=None), judge=whole).to_judgments()
     seen: list[str] = []
@@ -301,7 +299,7 @@ async def test_a_limit_on_money_holds_for_every_method(tmp_path: Path, kind: str
 
 
 @pytest.mark.parametrize("kind", ["multi_item", "cot", "perplexity"])
-async def test_a_failed_request_may_be_on_the_bill(tmp_path: Path, kind: str) -> None:
+async def test_failed_request_is_counted_in_the_cost(tmp_path: Path, kind: str) -> None:
     """It is counted once, and in full."""
     config = priced(tmp_path, kind, max_cost=1e9)
     run = Run(config, judge=MeteredEngine(fail_on="left explains the sun"))
@@ -312,8 +310,8 @@ async def test_a_failed_request_may_be_on_the_bill(tmp_path: Path, kind: str) ->
     assert run.budget.spent == paid.tokens
 
 
-async def test_stopping_keeps_what_every_method_has(tmp_path: Path) -> None:
-    """Asked to stop in the second method, it goes on there, and pays for nothing again."""
+async def test_stopped_comparison_resumes(tmp_path: Path) -> None:
+    """Stopped in the second method, it resumes there and sends nothing twice."""
     config = make_config(
         tmp_path, judge={"engine": "scripted", "model": "scripted", "concurrency": 1}
     )
@@ -341,8 +339,8 @@ async def test_stopping_keeps_what_every_method_has(tmp_path: Path) -> None:
     assert found.responses == 6
 
 
-async def test_unreadable_methods_stand_apart(tmp_path: Path) -> None:
-    """A judge that cannot write what was asked for does not empty the table of the others."""
+async def test_unreadable_methods_are_excluded(tmp_path: Path) -> None:
+    """A judge that cannot write the requested format does not affect the others."""
     engine = ScriptedEngine(text=lambda _: "Lovely weather.")
     found = await Run(make_config(tmp_path), judge=engine).compare_methods(["cot", "checklist"])
     assert found.rows[0].name == "checklist"
@@ -353,8 +351,8 @@ async def test_unreadable_methods_stand_apart(tmp_path: Path) -> None:
     assert (apart.figures.unanswered, apart.figures.unscored) == (6, 6)
 
 
-async def test_an_analysis_follows_a_cot_run(tmp_path: Path) -> None:
-    """Written by one judge, read by another, and refused where it is missing."""
+async def test_analysis_needs_a_cot_run(tmp_path: Path) -> None:
+    """Written by one judge, read by another, and refused if missing."""
     writer = make_config(tmp_path, "writer", method={"kind": "cot"})
     await Run(writer, judge=ScriptedEngine(text=lambda _: SCORED)).to_judgments()
     config = make_config(tmp_path, "reader")
@@ -364,11 +362,11 @@ async def test_an_analysis_follows_a_cot_run(tmp_path: Path) -> None:
     left = tmp_path / "benchmark" / "responses" / "left.jsonl"
     left.write_text(left.read_text().replace("left explains the sea", "something new"))
     found = await Run(config).compare_methods(methods)
-    assert "holds no analysis of the response of 'left'" in found.apart[0].reason
+    assert "no analysis of the response of 'left'" in found.apart[0].reason
 
 
-async def test_a_run_opened_from_its_own_files_keeps_its_author(tmp_path: Path) -> None:
-    """A method that asks one question must not become what the checklist is."""
+async def test_reopened_run_keeps_its_author(tmp_path: Path) -> None:
+    """A method with one question must not replace the checklist."""
     run = Run(make_config(tmp_path, method={"kind": "direct"}))
     await run.compare_methods(["direct", "generic"])
     for path in (run.store.path, run.store.path / "methods" / "generic"):
@@ -379,8 +377,8 @@ async def test_a_run_opened_from_its_own_files_keeps_its_author(tmp_path: Path) 
         assert {checklist.author for checklist in asked.values()} == {"imported"}
 
 
-async def test_a_scorer_that_could_not_learn_says_so(tmp_path: Path) -> None:
-    """Its scores are the mean's, and look like a method that adds nothing."""
+async def test_scorer_with_too_little_data_has_a_note(tmp_path: Path) -> None:
+    """Its scores are those of the mean."""
     labels = [
         {"query_id": query, "candidate": name, "value": 5}
         for query in QUERIES
@@ -394,8 +392,8 @@ async def test_a_scorer_that_could_not_learn_says_so(tmp_path: Path) -> None:
     assert "too little to learn from" in notes["checklist+extra_trees"]
 
 
-async def test_another_method_under_the_same_name_is_refused_in_words(tmp_path: Path) -> None:
-    """A hash of a template tells nobody that the method has changed."""
+async def test_changed_method_under_the_same_name_is_refused(tmp_path: Path) -> None:
+    """The error names the method, not a template hash."""
     await Run(make_config(tmp_path)).to_judgments()
     with pytest.raises(RunMismatch, match="prompt or grading method"):
         await Run(make_config(tmp_path, method={"kind": "direct"})).to_judgments()

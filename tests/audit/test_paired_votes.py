@@ -1,4 +1,4 @@
-"""Votes looked up once: the same figures as one by one, and paired differences that hold."""
+"""Paired votes: the same figures as one by one, and paired differences."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def grid_of(scores: np.ndarray) -> ScoreGrid:
 
 @settings(deadline=None, max_examples=60)
 @given(tables((1, 4), (3, 3)), VOTES)
-def test_all_at_once_is_the_same_as_one_by_one(scores: np.ndarray, votes: list[Vote]) -> None:
-    """Values and counts are those of `agreement_with_votes`, whatever is missing or unknown."""
+def test_batch_figures_equal_single_figures(scores: np.ndarray, votes: list[Vote]) -> None:
+    """Values and counts equal `agreement_with_votes`, with missing and unknown cells."""
     grid = grid_of(scores)
-    ballots = find_paired_votes(grid, votes)
-    measured = measure_votes(ballots, {"judge": hits(ballots, grid.scores, 0.5)}, bootstrap=5)
-    found = as_agreement(measured["judge"], ballots.given)
+    paired = find_paired_votes(grid, votes)
+    measured = measure_votes(paired, {"judge": hits(paired, grid.scores, 0.5)}, bootstrap=5)
+    found = as_agreement(measured["judge"], paired.given)
     alone = agreement_with_votes(grid, votes, tie_margin=0.5, bootstrap=5)
     assert (found.votes, found.used, found.decisive) == (alone.votes, alone.used, alone.decisive)
     assert found.unusable == alone.unusable
@@ -60,13 +60,13 @@ def test_all_at_once_is_the_same_as_one_by_one(scores: np.ndarray, votes: list[V
 
 
 def test_intervals_are_the_same_where_nothing_is_missing() -> None:
-    """The resamples are those of `agreement_with_votes`: the audit's old figures stand."""
+    """The resamples are those of `agreement_with_votes`."""
     rng = np.random.default_rng(0)
     grid = grid_of(rng.normal(size=(20, 3)))
     votes = [Vote(f"q{n % 20}", "c0", "c1", "a" if n % 3 else "b") for n in range(60)]
-    ballots = find_paired_votes(grid, votes)
-    measured = measure_votes(ballots, {"judge": hits(ballots, grid.scores, 0.1)}, bootstrap=200)
-    found = as_agreement(measured["judge"], ballots.given)
+    paired = find_paired_votes(grid, votes)
+    measured = measure_votes(paired, {"judge": hits(paired, grid.scores, 0.1)}, bootstrap=200)
+    found = as_agreement(measured["judge"], paired.given)
     alone = agreement_with_votes(grid, votes, tie_margin=0.1, bootstrap=200)
     assert found.with_ties is not None
     assert alone.with_ties is not None
@@ -74,14 +74,14 @@ def test_intervals_are_the_same_where_nothing_is_missing() -> None:
     assert found.with_ties.high == pytest.approx(alone.with_ties.high)
 
 
-def test_a_difference_counts_only_votes_that_both_speak_about() -> None:
-    """Where the other has no score, the vote says nothing of which is better."""
+def test_difference_counts_only_votes_that_both_can_predict() -> None:
+    """A vote without a score on one side does not count."""
     grid = grid_of(np.array([[2.0, 1.0], [2.0, 1.0]]))
     other = np.array([[1.0, 2.0], [np.nan, 2.0]])
     votes = [Vote("q0", "c0", "c1", "a"), Vote("q1", "c0", "c1", "b")]
-    ballots = find_paired_votes(grid, votes)
-    less = hits(ballots, grid.scores, 0.1) - hits(ballots, other, 0.1)
-    found = measure_votes(ballots, {"other": less}, bootstrap=5)
+    paired = find_paired_votes(grid, votes)
+    less = hits(paired, grid.scores, 0.1) - hits(paired, other, 0.1)
+    found = measure_votes(paired, {"other": less}, bootstrap=5)
     whole = found["other"].with_ties
     assert whole is not None
     assert (whole.value.value, whole.gold, whole.queries) == (1.0, 1, 1)
@@ -89,8 +89,8 @@ def test_a_difference_counts_only_votes_that_both_speak_about() -> None:
     assert math.isnan(whole.spread)
 
 
-def test_the_spread_is_what_the_interval_is_made_of() -> None:
-    """Spread over the root of the queries is the standard error that resampling finds."""
+def test_spread_matches_the_bootstrap_standard_error() -> None:
+    """Spread over the root of the queries is the bootstrap standard error."""
     rng = np.random.default_rng(1)
     grid = grid_of(rng.normal(size=(200, 2)))
     votes = [
@@ -98,17 +98,17 @@ def test_the_spread_is_what_the_interval_is_made_of() -> None:
         for query in range(200)
         for _ in range(int(rng.integers(1, 8)))
     ]
-    ballots = find_paired_votes(grid, votes)
-    own = hits(ballots, grid.scores, 0.3)
-    found = measure_votes(ballots, {0: own}, bootstrap=2000)[0].with_ties
+    paired = find_paired_votes(grid, votes)
+    own = hits(paired, grid.scores, 0.3)
+    found = measure_votes(paired, {0: own}, bootstrap=2000)[0].with_ties
     assert found is not None
     error = found.spread / math.sqrt(found.queries)
     assert found.value.high - found.value.low == pytest.approx(2 * 1.96 * error, rel=0.1)
 
 
-def test_no_votes_measure_nothing() -> None:
-    """Nothing is None, not an error."""
+def test_no_votes_give_no_figure() -> None:
+    """The result is None, not an error."""
     grid = grid_of(np.ones((1, 2)))
-    ballots = find_paired_votes(grid, [])
-    found = measure_votes(ballots, {"judge": hits(ballots, grid.scores, 0.1)})["judge"]
+    paired = find_paired_votes(grid, [])
+    found = measure_votes(paired, {"judge": hits(paired, grid.scores, 0.1)})["judge"]
     assert (found.with_ties, found.without_ties) == (None, None)

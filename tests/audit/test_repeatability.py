@@ -1,4 +1,4 @@
-"""What a judge contradicts itself on: exact expectations, and two gradings of the same items."""
+"""Self-disagreement of a judge: exact expectations, and two gradings of the same items."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ NAN = np.nan
 
 
 def value(figure: Interval | None) -> float:
-    """The figure itself, which must be there."""
+    """Return the figure, which must be present."""
     assert figure is not None
     return figure.value
 
 
 @settings(deadline=None, max_examples=50)
 @given(tables((1, 1), (1, 12), PROBABILITIES), st.integers(2, 5))
-def test_the_expected_share_is_that_of_every_outcome_weighed(table: np.ndarray, times: int) -> None:
-    """All sequences of samples, each with its probability; missing items are left out."""
+def test_expected_share_equals_weighted_outcomes(table: np.ndarray, times: int) -> None:
+    """All sequences of samples, weighted by probability; missing items are left out."""
     p_yes = table[0]
     found = sampling_disagreement(p_yes, np.arange(len(p_yes)), [times], bootstrap=5)
     known = p_yes[~np.isnan(p_yes)]
@@ -45,8 +45,8 @@ def test_the_expected_share_is_that_of_every_outcome_weighed(table: np.ndarray, 
     assert value(found.shares[0].share) == pytest.approx(np.mean(weighed), abs=1e-9)
 
 
-def test_sampling_finds_what_was_expected() -> None:
-    """Drawn answers disagree as often as said, within what 4,000 items allow."""
+def test_sampling_matches_the_expectation() -> None:
+    """Drawn answers disagree as often as expected, within the error of 4,000 items."""
     rng = np.random.default_rng(0)
     p_yes = rng.beta(0.5, 0.5, 4000)
     found = sampling_disagreement(p_yes, np.arange(4000) // 8, [2, 3, 10], bootstrap=200)
@@ -59,8 +59,8 @@ def test_sampling_finds_what_was_expected() -> None:
     assert [row.times for row in found.shares] == [2, 3, 10]
 
 
-def test_one_sample_cannot_disagree() -> None:
-    """Asking for less than two is refused with advice; so is what is no probability."""
+def test_fewer_than_two_samples_are_refused() -> None:
+    """Fewer than two samples, or an invalid probability, raise an error."""
     with pytest.raises(ConfigError, match="1 samples cannot disagree"):
         sampling_disagreement(np.array([0.5]), ["q"], [3, 1])
     with pytest.raises(ValueError, match="a probability is below 0 or above 1"):
@@ -70,7 +70,7 @@ def test_one_sample_cannot_disagree() -> None:
 @settings(deadline=None, max_examples=50)
 @given(tables((2, 2), (1, 20), PROBABILITIES))
 def test_two_gradings_are_compared_item_by_item(table: np.ndarray) -> None:
-    """Overall and at each position, the figures are plain means over items that both have."""
+    """Overall and by position, the figures are means over common items."""
     one, two = table
     items = len(one)
     positions = np.random.default_rng(items).integers(1, 4, items)
@@ -94,8 +94,8 @@ def test_two_gradings_are_compared_item_by_item(table: np.ndarray) -> None:
         assert row.largest == apart[here].max()
 
 
-def test_equal_gradings_differ_nowhere_though_not_surely() -> None:
-    """No flip on ten queries leaves room for some; without positions there are no rows."""
+def test_equal_gradings_have_zero_difference_with_an_interval() -> None:
+    """Ten queries without a flip leave room for some; without positions there are no rows."""
     p_yes = np.linspace(0.0, 1.0, 10)
     found = disagreement(p_yes, p_yes, np.arange(10), bootstrap=20)
     assert found.differing is not None
@@ -104,7 +104,7 @@ def test_equal_gradings_differ_nowhere_though_not_surely() -> None:
     assert (found.largest, found.by_position) == (0.0, ())
 
 
-def test_gradings_of_other_items_are_refused() -> None:
-    """Both have the same items."""
+def test_gradings_of_different_items_are_refused() -> None:
+    """Both must have the same items."""
     with pytest.raises(ValueError, match="gradings of 1 and of 2 items"):
         disagreement(np.array([0.5]), np.array([0.5, NAN]), ["q"])

@@ -1,4 +1,4 @@
-"""Self-preference: SciPy's standard scores, a regression by NumPy, and planted preferences."""
+"""Self-preference: SciPy's z-scores, a regression by NumPy, and planted preferences."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ IDS = tuple(f"q{row}" for row in range(200))
 
 
 def grid(scores: np.ndarray) -> ScoreGrid:
-    """Scores under plain names."""
+    """Return scores under plain names."""
     return ScoreGrid(IDS[: len(scores)], NAMES[: scores.shape[1]], scores)
 
 
-def test_a_planted_self_preference_is_found() -> None:
-    """A judge that adds to its own family shows it; one that does not shows none."""
+def test_planted_self_preference_is_found() -> None:
+    """A judge that adds to its own family shows it; a fair one does not."""
     rng = np.random.default_rng(2)
     gold = rng.normal(size=(200, 6)) + np.array([1.0, 0, 0, 0, 0, 0])
     fair = 3.0 * gold + rng.normal(size=gold.shape)
@@ -42,8 +42,8 @@ def test_a_planted_self_preference_is_found() -> None:
 
 @settings(deadline=None)
 @given(tables((2, 8), (2, 6)))
-def test_self_preference_is_the_mean_over_queries_of_standard_scores(table: np.ndarray) -> None:
-    """SciPy's z-scores within each query, of what has a score and gold."""
+def test_self_preference_is_the_mean_of_z_scores(table: np.ndarray) -> None:
+    """SciPy's z-scores within each query, over responses with a score and a label."""
     half = len(table) // 2
     scores, gold = table[:half], table[half : 2 * half]
     gaps = []
@@ -66,21 +66,21 @@ def test_self_preference_is_the_mean_over_queries_of_standard_scores(table: np.n
 
 
 @pytest.mark.parametrize("family", [set(), {"z"}, set(NAMES)], ids=["none", "unknown", "everyone"])
-def test_a_family_needs_others_to_be_compared_with(family: set[str]) -> None:
-    """Nobody or everybody of the family is a reason."""
+def test_family_needs_other_candidates(family: set[str]) -> None:
+    """No family member, or only family members, give a reason."""
     found = self_preference(grid(np.eye(6)), np.eye(6), family)
     assert found.preference is None
     assert found.reason == "there must be candidates of the judge's family and others"
 
 
-def test_tables_must_be_laid_out_alike() -> None:
-    """Gold of another shape is refused."""
+def test_tables_must_have_the_same_shape() -> None:
+    """Labels of another shape are refused."""
     with pytest.raises(ValueError, match=r"shape \(2, 3\) beside scores of \(6, 6\)"):
         self_preference(grid(np.eye(6)), np.ones((2, 3)), {"a"})
 
 
 def is_sure(found: SelfPreference) -> bool:
-    """Whether both figures say that the family is preferred."""
+    """Return whether both figures show a preference."""
     both = (found.preference, found.at_equal_gold)
     return all(figure is not None and figure.low > 0.0 for figure in both)
 
@@ -90,10 +90,10 @@ def is_sure(found: SelfPreference) -> bool:
     [(-1.5, 3.0, 0.5), (1.5, 1.5, 1.0)],
     ids=["weak family, unsure judge", "strong family, unsure labels"],
 )
-def test_neither_an_unsure_judge_nor_unsure_labels_look_like_a_preference(
+def test_noise_does_not_look_like_a_preference(
     lead: float, unsure_judge: float, unsure_labels: float
 ) -> None:
-    """Either leads one figure astray; both together hold while labels are the surer."""
+    """A noisy judge or noisy labels mislead one figure, but not both."""
     rng = np.random.default_rng(5)
     truth = rng.normal(size=(200, 6)) + lead * np.array([1.0, 1, 0, 0, 0, 0])
     scores = truth + unsure_judge * rng.normal(size=truth.shape)
@@ -109,8 +109,8 @@ def test_neither_an_unsure_judge_nor_unsure_labels_look_like_a_preference(
 
 @settings(deadline=None)
 @given(tables((2, 10), (3, 6)))
-def test_at_equal_gold_is_a_regression_within_queries(table: np.ndarray) -> None:
-    """Least squares on standard scores of gold and on the family, every query centred."""
+def test_at_equal_labels_is_a_regression_within_queries(table: np.ndarray) -> None:
+    """Least squares on z-scores of labels and on family, centered per query."""
     half = len(table) // 2
     scores, gold = table[:half], table[half : 2 * half]
     found = self_preference(grid(scores), gold, {"a"}, bootstrap=5)
@@ -134,8 +134,8 @@ def test_at_equal_gold_is_a_regression_within_queries(table: np.ndarray) -> None
     assert found.at_equal_gold.value == pytest.approx(expected, abs=1e-6)
 
 
-def test_gold_that_tells_the_family_by_itself_leaves_nothing_to_compare() -> None:
-    """Two candidates, the family's always below: no response of others has its gold."""
+def test_labels_that_separate_the_family_give_no_figure() -> None:
+    """With two candidates and the family always lower, no labels are equal."""
     rng = np.random.default_rng(0)
     scores = rng.normal(size=(20, 2))
     found = self_preference(grid(scores), np.tile([1.0, 2.0], (20, 1)), {"a"}, bootstrap=10)

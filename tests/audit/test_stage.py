@@ -1,4 +1,4 @@
-"""The audit of a run: which rivals stand beside its scores, and what lengths and names tell."""
+"""The audit of a run: simpler scores, length and family."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ GRADES = {"direct", "reference", "cot", "analysis", "generic", "criterion", "rub
 
 
 def long_is_good(prefix: str, suffix: str) -> float:
-    """More of the response is a higher probability."""
+    """Return a higher probability for a longer response."""
     return min(0.95, 0.05 + prefix.count("more") / 10)
 
 
 def write_lengths(folder: Path, queries: int = 12, candidates: tuple[str, ...] = ()) -> Path:
-    """Write queries to which candidates respond at different lengths, with labels that do not."""
+    """Write queries with responses of different lengths, and labels that ignore length."""
     names = candidates or ("qwen2-7b", "gpt-4o", "claude-3")
     ids = [f"q{number}" for number in range(queries)]
     write_jsonl(folder / "queries.jsonl", [{"id": q, "text": f"Why {q}?"} for q in ids])
@@ -55,8 +55,8 @@ def audited(folder: Path, model: str = "qwen2.5", **changes: Any) -> Outcome:
     return rocketeval.run(config, judge=ScriptedEngine(long_is_good, model=model))
 
 
-def test_a_yes_or_no_run_has_the_hard_rival_beside_it(tmp_path: Path) -> None:
-    """Unless it is the run's own scorer."""
+def test_yes_no_run_is_compared_with_hard_scores(tmp_path: Path) -> None:
+    """Except if `hard` is the run's own scorer."""
     outcome = rocketeval.run(make_config(tmp_path))
     assert HARD in outcome.audit.agreement
     assert "mean of answers" not in outcome.audit.agreement
@@ -66,8 +66,8 @@ def test_a_yes_or_no_run_has_the_hard_rival_beside_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["direct", "cot", "perplexity"])
-async def test_grades_have_no_hard_rival(tmp_path: Path, kind: str) -> None:
-    """Half way up a scale is neither yes nor no: the run's own scores stand alone."""
+async def test_grades_have_no_hard_scores(tmp_path: Path, kind: str) -> None:
+    """A grade is neither yes nor no."""
     config = make_config(tmp_path, method={"kind": kind})
     run = Run(config, judge=MeteredEngine(labels=KINDS[kind].labels))
     outcome = await run.all()
@@ -77,13 +77,13 @@ async def test_grades_have_no_hard_rival(tmp_path: Path, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_method_either_answers_yes_or_no_or_grades(tmp_path: Path, kind: str) -> None:
-    """A new method must be told apart here."""
+    """A new method must be classified here."""
     config = make_config(tmp_path, method={"kind": kind})
     assert answers_yes_or_no(config) == (kind not in GRADES)
 
 
-def test_length_and_family_are_looked_at_in_every_run(tmp_path: Path) -> None:
-    """Scores that are lengths, labels that are not; a candidate of the judge's name."""
+def test_length_and_family_are_measured_in_every_run(tmp_path: Path) -> None:
+    """Scores are lengths, labels are not; one candidate has the judge's name."""
     write_lengths(tmp_path / "benchmark")
     outcome = audited(tmp_path)
     bias = outcome.audit.bias
@@ -102,8 +102,8 @@ def test_length_and_family_are_looked_at_in_every_run(tmp_path: Path) -> None:
     assert "Own family, by name: qwen2-7b. In standard deviations of a query's scores." in page
 
 
-def test_length_needs_no_gold(tmp_path: Path) -> None:
-    """Without labels and votes the correlation stands alone, and no family where none is named."""
+def test_length_needs_no_reference_data(tmp_path: Path) -> None:
+    """Without labels and votes there is only the correlation, and no family."""
     write_lengths(tmp_path / "benchmark")
     (tmp_path / "benchmark" / "labels.jsonl").unlink()
     outcome = audited(tmp_path, model="mistral-7b")
@@ -116,8 +116,8 @@ def test_length_needs_no_gold(tmp_path: Path) -> None:
     assert "score follows length, Spearman" in outcome.report.read_text()
 
 
-def test_a_large_run_is_looked_at_in_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As many queries as the responses allow; those with gold are always among them."""
+def test_large_run_is_sampled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Queries are sampled by the number of responses; those with reference data are included."""
     monkeypatch.setattr(module, "MOST_LENGTHS", 22)
     write_lengths(tmp_path / "benchmark")
     labels = tmp_path / "benchmark" / "labels.jsonl"
@@ -133,7 +133,7 @@ def test_a_large_run_is_looked_at_in_part(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_queries_are_drawn_by_the_seed() -> None:
-    """The same seed draws the same; a small run is taken whole, an empty one too."""
+    """The same seed draws the same queries; small and empty runs are not sampled."""
     ids = tuple(f"q{row}" for row in range(3000))
     grid = ScoreGrid(ids, tuple("abcdefghij"), np.zeros((3000, 10)))
     drawn = module._some_queries(grid, 1)
@@ -144,8 +144,8 @@ def test_queries_are_drawn_by_the_seed() -> None:
     assert module._some_queries(ScoreGrid((), (), np.zeros((0, 0))), 1) == set()
 
 
-def test_the_same_audit_again_leaves_the_report_and_another_one_does_not(tmp_path: Path) -> None:
-    """Whoever looks at the audit once more keeps the page; one of other figures is removed."""
+def test_unchanged_audit_keeps_the_report_and_a_changed_one_removes_it(tmp_path: Path) -> None:
+    """The report is removed only if the figures changed."""
     config = make_config(tmp_path)
     outcome = rocketeval.run(config)
     Run(config).audit()

@@ -1,4 +1,4 @@
-"""Verdicts against votes: by hand, and the recorded figures of GPT-4 on MT-Bench."""
+"""Verdicts compared with votes: by hand, and recorded figures of GPT-4 on MT-Bench."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from rocketeval.records import Vote, Winner
 
 
 def vote(query: str, pair: str, winner: Winner) -> Vote:
-    """A vote on two one-letter candidates."""
+    """Return a vote on two one-letter candidates."""
     return Vote(query, pair[0], pair[1], winner)
 
 
-def test_every_vote_meets_the_verdict_on_its_pair() -> None:
-    """Whatever the order they were shown in; without ties only where neither is one."""
+def test_every_vote_is_compared_with_the_verdict_on_its_pair() -> None:
+    """Presentation order is ignored; without ties only if neither is a tie."""
     verdicts = [vote("q1", "xy", "a"), vote("q1", "xz", "tie"), vote("q2", "xy", "b")]
     votes = [
         vote("q1", "yx", "b"),
@@ -34,7 +34,7 @@ def test_every_vote_meets_the_verdict_on_its_pair() -> None:
 
 
 def test_verdicts_on_other_pairs_give_no_figure() -> None:
-    """Nothing that meets is None; nothing but ties is no figure without them."""
+    """Without common pairs the result is None; with only ties there is no figure without ties."""
     assert verdict_agreement([vote("q1", "xy", "a")], [vote("q1", "xz", "a")]) is None
     only_ties = verdict_agreement([vote("q1", "xy", "tie")], [vote("q1", "xy", "tie")])
     assert only_ties is not None
@@ -44,7 +44,7 @@ def test_verdicts_on_other_pairs_give_no_figure() -> None:
 def test_gpt4_reaches_its_recorded_agreement_with_people(
     mt_bench_verdicts: list[Vote], mt_bench_votes: list[Vote]
 ) -> None:
-    """GPT-4 agrees with 66.6 % of first-turn votes, and with 85.9 % where neither is a tie."""
+    """GPT-4 agrees with 66.6% of first-turn votes, and with 85.9% if neither is a tie."""
     found = verdict_agreement(mt_bench_verdicts, mt_bench_votes)
     assert found is not None
     assert found.without_ties is not None

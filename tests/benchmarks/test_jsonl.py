@@ -1,4 +1,4 @@
-"""The generic format: what it reads, and how it says which line is wrong."""
+"""The generic format: all files and fields, and errors that name the line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rocketeval.records import Checklist, Label, Query, Rating, Response, Turn, 
 
 
 class TestContract(BenchmarkContract):
-    """The generic format passes the suite of all benchmarks."""
+    """The generic format passes the checks for all benchmarks."""
 
     @pytest.fixture
     def config(self, tmp_path: Path) -> BenchmarkConfig:
@@ -32,7 +32,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def refusal(read: Any) -> str:
-    """What a person reads when reading fails."""
+    """The error message of a failed read."""
     with pytest.raises(BenchmarkError) as refused:
         list(read())
     return str(refused.value)
@@ -61,7 +61,7 @@ def test_every_file_is_read(folder: Path) -> None:
     assert list(found.ratings()) == [Rating("left", 1100.0)]
 
 
-def test_only_queries_and_responses_are_needed(folder: Path) -> None:
+def test_only_queries_and_responses_are_required(folder: Path) -> None:
     """Without gold and checklists a folder is still a benchmark."""
     for name in ("checklists", "labels", "votes", "ratings"):
         (folder / f"{name}.jsonl").unlink()
@@ -69,8 +69,8 @@ def test_only_queries_and_responses_are_needed(folder: Path) -> None:
     assert [*found.checklists(), *found.labels(), *found.votes(), *found.ratings()] == []
 
 
-def test_one_file_a_candidate(folder: Path) -> None:
-    """The file's name is the candidate; files are read in the order of their names."""
+def test_one_file_per_candidate(folder: Path) -> None:
+    """The file name is the candidate; files are read in alphabetical order."""
     assert list(JsonlBenchmark(folder).responses())[:3] == [
         Response("one", "left", "left on one"),
         Response("2", "left", "left on 2"),
@@ -81,14 +81,14 @@ def test_one_file_a_candidate(folder: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["my model (v2).jsonl", "模型-é.jsonl", "gpt-4.1.jsonl", "a b.jsonl.gz"]
 )
-def test_file_names_people_really_have(folder: Path, name: str) -> None:
-    """Spaces, dots, any script and .gz: the candidate is the name without the ending."""
+def test_unusual_file_names(folder: Path, name: str) -> None:
+    """Spaces, dots, any script and .gz: the candidate is the name without the suffix."""
     write_jsonl(folder / "responses" / name, [{"query_id": "one", "text": "x"}])
     candidates = {response.candidate for response in JsonlBenchmark(folder).responses()}
     assert candidates == {"left", "right", name.removesuffix(".gz").removesuffix(".jsonl")}
 
 
-def test_a_candidate_in_the_row_beats_the_file_name(folder: Path) -> None:
+def test_candidate_in_the_row_overrides_the_file_name(folder: Path) -> None:
     """A row that names its candidate is believed."""
     write_jsonl(
         folder / "responses" / "left.jsonl", [{"query_id": "one", "candidate": "c", "text": "x"}]
@@ -96,7 +96,7 @@ def test_a_candidate_in_the_row_beats_the_file_name(folder: Path) -> None:
     assert next(iter(JsonlBenchmark(folder).responses())).candidate == "c"
 
 
-def test_files_that_desktops_leave_behind_are_passed_over(folder: Path) -> None:
+def test_hidden_files_are_ignored(folder: Path) -> None:
     """`._left.jsonl` and .DS_Store are not responses."""
     (folder / "responses" / "._left.jsonl").write_bytes(b"\x00\x05\x16\x07")
     (folder / "responses" / ".DS_Store").write_bytes(b"\x00")
@@ -119,36 +119,36 @@ def test_all_responses_in_one_file(folder: Path, name: str) -> None:
     assert list(one_file(folder, rows, name).responses()) == [Response("2", "7", "x")]
 
 
-def test_in_one_file_the_candidate_is_needed(folder: Path) -> None:
-    """There is no file name to fall back to; the fields that are there are listed."""
+def test_one_file_requires_the_candidate(folder: Path) -> None:
+    """The error lists the fields that exist."""
     message = refusal(one_file(folder, [{"query_id": 2, "model": "m", "text": "x"}]).responses)
     assert "responses.jsonl:1: the field 'candidate' is missing." in message
     assert "It has: query_id, model, text." in message
 
 
 def test_both_layouts_at_once_are_refused(folder: Path) -> None:
-    """Half of the responses would be ignored without a word."""
+    """Otherwise half of the responses would be silently ignored."""
     write_jsonl(folder / "responses.jsonl", [])
     assert "Keep one of them." in refusal(JsonlBenchmark(folder).responses)
 
 
 def test_an_empty_responses_folder_is_named(folder: Path) -> None:
-    """A folder without responses says what it looks for."""
+    """The error says what is expected."""
     for path in (folder / "responses").iterdir():
         path.rename(path.with_suffix(".md"))
     assert "There is no .jsonl file in" in refusal(JsonlBenchmark(folder).responses)
 
 
-def test_a_file_that_would_not_be_read_is_named(folder: Path) -> None:
-    """A candidate saved in another format is not left out without a word."""
+def test_unsupported_file_is_named(folder: Path) -> None:
+    """A candidate in another format is not silently left out."""
     (folder / "responses" / "late.json").write_text("[]")
     assert "late.json is not read" in refusal(JsonlBenchmark(folder).responses)
 
 
-def test_an_empty_file_is_not_a_silent_candidate(folder: Path) -> None:
-    """A candidate whose file is empty is an error, not a missing row in the ranking."""
+def test_empty_file_is_an_error(folder: Path) -> None:
+    """Otherwise the candidate would be missing from the ranking."""
     (folder / "responses" / "left.jsonl").write_text("\n")
-    assert "left.jsonl holds no response" in refusal(JsonlBenchmark(folder).responses)
+    assert "left.jsonl has no responses" in refusal(JsonlBenchmark(folder).responses)
 
 
 def test_gzip_is_read_everywhere(folder: Path) -> None:
@@ -171,7 +171,7 @@ def test_gzip_is_read_everywhere(folder: Path) -> None:
     ],
 )
 def test_a_damaged_gzip_file_is_named(folder: Path, damage: Any) -> None:
-    """A download that broke off is an error with the path, not an EOFError or a zlib.error."""
+    """A truncated download gives an error with the path, not an EOFError or zlib.error."""
     packed = gzip.compress((folder / "queries.jsonl").read_bytes())
     (folder / "queries.jsonl").unlink()
     (folder / "queries.jsonl.gz").write_bytes(damage(packed))
@@ -179,8 +179,8 @@ def test_a_damaged_gzip_file_is_named(folder: Path, damage: Any) -> None:
     assert message.startswith(f"Cannot read {folder / 'queries.jsonl.gz'}: ")
 
 
-def test_a_response_can_have_a_conversation_of_its_own(folder: Path) -> None:
-    """A history on the response is kept, also an empty one; without one the query's counts."""
+def test_response_can_have_its_own_history(folder: Path) -> None:
+    """An empty one counts too; without one the query's history applies."""
     own = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "What?"}]
     rows = [
         {"query_id": 2, "text": "x", "history": own},
@@ -205,14 +205,14 @@ MESSY = {
 
 
 @pytest.mark.parametrize("content", MESSY.values(), ids=MESSY.keys())
-def test_messy_files_that_are_still_clear(folder: Path, content: bytes) -> None:
+def test_harmless_formatting_is_accepted(folder: Path, content: bytes) -> None:
     """What editors and exporters add around the rows changes nothing."""
     (folder / "queries.jsonl").write_bytes(content)
     assert list(JsonlBenchmark(folder).queries()) == [Query("a", "t")]
 
 
-def test_a_file_of_a_byte_order_mark_alone_is_empty(folder: Path) -> None:
-    """An empty file saved by Windows Notepad has no rows."""
+def test_file_with_only_a_byte_order_mark_is_empty(folder: Path) -> None:
+    """As saved by Windows Notepad."""
     (folder / "queries.jsonl").write_bytes(b"\xef\xbb\xbf\r\n")
     assert list(JsonlBenchmark(folder).queries()) == []
 
@@ -311,40 +311,40 @@ DEFECTS: dict[str, tuple[str, str, str]] = {
 }
 
 
-@pytest.mark.parametrize(("kind", "line", "said"), DEFECTS.values(), ids=DEFECTS.keys())
-def test_a_wrong_row_is_named_by_file_and_line(
-    folder: Path, kind: str, line: str, said: str
+@pytest.mark.parametrize(("kind", "line", "problem"), DEFECTS.values(), ids=DEFECTS.keys())
+def test_invalid_row_is_named_by_file_and_line(
+    folder: Path, kind: str, line: str, problem: str
 ) -> None:
-    """Each kind of defect is told in words, with the place to look."""
+    """For each kind of defect."""
     path = folder / f"{kind}.jsonl"
     path.write_bytes(path.read_bytes() + line.encode("utf-8", "surrogateescape"))
-    assert said in refusal(getattr(JsonlBenchmark(folder), kind))
+    assert problem in refusal(getattr(JsonlBenchmark(folder), kind))
 
 
 def test_a_null_response_is_named(folder: Path) -> None:
-    """A candidate that gave nothing must say so with an empty text."""
+    """A missing response must be an empty text."""
     write_jsonl(folder / "responses" / "right.jsonl", [{"query_id": "one", "text": None}])
     message = refusal(JsonlBenchmark(folder).responses)
     assert "right.jsonl:1: the field 'text' should be text, but is null." in message
     assert '""' in message
 
 
-def test_a_long_wrong_value_is_cut(folder: Path) -> None:
-    """An error message stays readable when a whole document stands in the wrong field."""
+def test_long_invalid_value_is_shortened(folder: Path) -> None:
+    """Error messages stay readable."""
     row = {"query_id": "one", "text": {"answer": "x" * 10_000}}
     write_jsonl(folder / "responses" / "left.jsonl", [row])
     assert len(refusal(JsonlBenchmark(folder).responses)) < 200
 
 
 def test_a_missing_file_is_named(folder: Path) -> None:
-    """A folder of another format points to the config's kind."""
+    """The hint mentions the config's kind."""
     (folder / "queries.jsonl").unlink()
     message = refusal(JsonlBenchmark(folder).queries)
     assert message.startswith(f"There is no queries.jsonl in {folder}.")
     assert "benchmark.kind" in message
 
 
-def test_a_file_in_the_place_of_the_folder_is_refused(folder: Path) -> None:
+def test_file_in_place_of_the_folder_is_refused(folder: Path) -> None:
     """`path: data/queries.jsonl` is not a folder."""
     with pytest.raises(BenchmarkError, match=r"There is no benchmark folder .*queries\.jsonl"):
         JsonlBenchmark(folder / "queries.jsonl")

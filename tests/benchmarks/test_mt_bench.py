@@ -1,4 +1,4 @@
-"""MT-Bench in FastChat's files and in the compact shape: each turn is a query of its own."""
+"""MT-Bench in FastChat's files and in the compact format: each turn is a separate query."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def opened(folder: Path, **options: Any) -> MTBench:
 
 
 class TestNative(BenchmarkContract):
-    """FastChat's own files pass the suite of all benchmarks."""
+    """FastChat's own files pass the checks for all benchmarks."""
 
     @pytest.fixture
     def config(self, tmp_path: Path) -> BenchmarkConfig:
@@ -41,7 +41,7 @@ class TestNative(BenchmarkContract):
 
 
 class TestCompact(BenchmarkContract):
-    """One gzipped file of all answers passes it too."""
+    """One gzipped file of all answers passes them too."""
 
     @pytest.fixture
     def config(self, tmp_path: Path) -> BenchmarkConfig:
@@ -56,7 +56,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def compact(folder: Path) -> Path:
-    """Replace the native answers by one gzipped file in the compact shape."""
+    """Replace the native answers by one gzipped file in the compact format."""
     rows = []
     for path in sorted((folder / "model_answer").iterdir()):
         for question in (81, 101):
@@ -86,8 +86,8 @@ def test_each_turn_is_a_query(folder: Path) -> None:
     assert {query.cluster for query in opened(folder, turns=[1]).queries()} == {None}
 
 
-def test_a_second_turn_follows_the_candidates_own_first_answer(folder: Path) -> None:
-    """Each candidate is judged after what it said itself, not after somebody else's answer."""
+def test_second_turn_follows_the_candidates_own_answer(folder: Path) -> None:
+    """Not another candidate's first answer."""
     responses = {(r.query_id, r.candidate): r for r in opened(folder).responses()}
     assert responses["81-1", "gpt-4"] == Response("81-1", "gpt-4", "gpt-4 on 81, first")
     for candidate in ("gpt-4", "llama-13b"):
@@ -98,15 +98,15 @@ def test_a_second_turn_follows_the_candidates_own_first_answer(folder: Path) -> 
         assert responses["81-2", candidate].text == f"{candidate} on 81, second"
 
 
-def test_the_compact_shape_holds_the_same_responses(tmp_path: Path) -> None:
-    """Both shapes of answers give equal records."""
+def test_compact_format_has_the_same_responses(tmp_path: Path) -> None:
+    """Both formats give equal records."""
     native = opened(mt_bench_folder(tmp_path / "native"))
     packed = opened(compact(mt_bench_folder(tmp_path / "compact")), answers="answers*.gz")
     assert list(native.responses()) == list(packed.responses())
 
 
-def test_turns_can_be_chosen(folder: Path) -> None:
-    """With turns: [1] nothing of the second turn is left, in no file."""
+def test_turns_can_be_selected(folder: Path) -> None:
+    """With turns: [1], no file contributes a second turn."""
     first = opened(folder, turns=[1])
     assert [query.id for query in first.queries()] == ["81-1", "101-1"]
     assert {response.query_id for response in first.responses()} == {"81-1", "101-1"}
@@ -126,7 +126,7 @@ def test_votes_belong_to_their_turn(folder: Path) -> None:
 
 
 def test_an_unknown_winner_is_named(folder: Path) -> None:
-    """A word for the winner that FastChat does not write is not guessed at."""
+    """A word that FastChat does not write is refused."""
     vote = {"question_id": 81, "model_a": "x", "model_b": "y", "turn": 1, "winner": "error"}
     write_jsonl(folder / "votes.jsonl", [vote])
     with pytest.raises(BenchmarkError, match=r"votes\.jsonl:1: winner is 'error'") as refused:
@@ -135,7 +135,7 @@ def test_an_unknown_winner_is_named(folder: Path) -> None:
 
 
 def test_scores_that_were_not_parsed_are_left_out(folder: Path) -> None:
-    """-1 and null are no labels; the labeler is the judge's name without its prompt's."""
+    """-1 and null are not labels; the labeler is the judge's name without its prompt's."""
     assert list(opened(folder).labels()) == [
         Label("81-1", "gpt-4", 9.0, "gpt-4"),
         Label("81-2", "llama-13b", 8.5, "gpt-4o"),
@@ -146,14 +146,14 @@ def test_scores_that_were_not_parsed_are_left_out(folder: Path) -> None:
 def test_a_score_without_a_judge_has_an_unknown_labeler(
     folder: Path, judge: dict[str, Any]
 ) -> None:
-    """Compact files may leave the judge out; it never becomes 'None'."""
+    """Compact files may omit the judge; it never becomes 'None'."""
     row = {"question_id": 81, "model": "gpt-4", "turn": 1, "score": 5, **judge}
     write_jsonl(folder / "scores.jsonl", [row])
     assert [label.labeler for label in opened(folder).labels()] == ["unknown"]
 
 
 def test_an_empty_judge_list_is_refused(folder: Path) -> None:
-    """A list with no name in it is a defect with a place, not an IndexError."""
+    """With its place, not with an IndexError."""
     row = {"question_id": 81, "model": "gpt-4", "turn": 1, "score": 5, "judge": []}
     write_jsonl(folder / "scores.jsonl", [row])
     with pytest.raises(BenchmarkError, match=r"scores\.jsonl:1: the field 'judge'"):
@@ -166,8 +166,8 @@ def test_checklists_keep_their_order(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("query_id", [81, "81", "81-first", "-1"])
-def test_a_checklist_of_no_turn_is_refused(folder: Path, query_id: Any) -> None:
-    """A query id without a turn is told how to write it."""
+def test_checklist_id_without_a_turn_is_refused(folder: Path, query_id: Any) -> None:
+    """The hint shows how to write it."""
     write_jsonl(folder / "checklists.jsonl", [{"query_id": query_id, "checklist": ["Is it?"]}])
     with pytest.raises(BenchmarkError, match=f"'{query_id}' names no turn") as refused:
         list(opened(folder).checklists())
@@ -180,7 +180,7 @@ def test_ratings_come_from_a_column(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "problem"),
     [
         ("model,arena\ngpt-4,1\n", "elo.csv has no column 'elo'.\nIt has: model, arena."),
         ("name,elo\n", "elo.csv has no column 'model'"),
@@ -190,16 +190,16 @@ def test_ratings_come_from_a_column(folder: Path) -> None:
         ("model,elo\n,1000\n", "elo.csv:2: the field 'model' is empty"),
     ],
 )
-def test_a_wrong_ratings_file_is_named(folder: Path, content: str, said: str) -> None:
-    """A missing column lists the columns there are; a wrong cell names its line."""
+def test_invalid_ratings_file_is_named(folder: Path, content: str, problem: str) -> None:
+    """A missing column lists the existing ones; an invalid cell names its line."""
     (folder / "elo.csv").write_text(content)
     with pytest.raises(BenchmarkError) as refused:
         list(opened(folder).ratings())
-    assert said in str(refused.value)
+    assert problem in str(refused.value)
 
 
 def test_ratings_saved_by_a_spreadsheet(folder: Path) -> None:
-    """A byte-order mark, CRLF, short rows and extra cells are ordinary."""
+    """A byte-order mark, CRLF, short rows and extra cells are accepted."""
     (folder / "elo.csv").write_bytes(
         b'\xef\xbb\xbfmodel,elo\r\ngpt-4,1251,extra\r\nllama-13b\r\n\r\n"claude, v1",1200\r\n'
     )
@@ -213,28 +213,28 @@ def test_a_ratings_file_in_another_encoding_is_refused(folder: Path) -> None:
         list(opened(folder).ratings())
 
 
-def test_an_answer_to_no_question_is_refused(folder: Path) -> None:
-    """Answers of another version of the questions are noticed."""
+def test_answer_without_a_question_is_refused(folder: Path) -> None:
+    """It may belong to another version of the questions."""
     write_jsonl(folder / "model_answer" / "gpt-4.jsonl", [native_answer(999, "gpt-4")])
     with pytest.raises(BenchmarkError, match=r"gpt-4\.jsonl:1: there is no question 999"):
         list(opened(folder).responses())
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "problem"),
     [
-        ({"choices": []}, "`choices` holds no answer"),
-        ({"choices": ["text"]}, "`choices` holds no answer"),
+        ({"choices": []}, "`choices` has no answer"),
+        ({"choices": ["text"]}, "`choices` has no answer"),
         ({"choices": None}, "the field 'choices' should be a list"),
         ({"choices": [{"turns": [None, "b"]}]}, "the field 'turns' must be a list of texts"),
         ({"model_id": ""}, "the field 'model_id' is empty"),
     ],
 )
-def test_a_broken_answer_is_named(folder: Path, change: dict[str, Any], said: str) -> None:
-    """Each defect of an answer's row gives file and line."""
+def test_a_broken_answer_is_named(folder: Path, change: dict[str, Any], problem: str) -> None:
+    """Each defect of an answer's row is reported with file and line."""
     row = {**native_answer(81, "gpt-4"), **change}
     write_jsonl(folder / "model_answer" / "gpt-4.jsonl", [row])
-    with pytest.raises(BenchmarkError, match=said) as refused:
+    with pytest.raises(BenchmarkError, match=problem) as refused:
         list(opened(folder).responses())
     assert refused.value.message.startswith("gpt-4.jsonl:1: ")
 
@@ -248,8 +248,8 @@ def test_an_answer_to_one_turn_gives_one_response(folder: Path) -> None:
     assert ids == ["81-1"]
 
 
-def test_a_question_twice_is_refused(folder: Path) -> None:
-    """The second one would silently replace the first."""
+def test_duplicate_question_is_refused(folder: Path) -> None:
+    """Otherwise the second would silently replace the first."""
     question = {"question_id": 81, "turns": ["a"]}
     write_jsonl(folder / "question.jsonl", [question, question])
     with pytest.raises(BenchmarkError, match=r"question\.jsonl:2: there is a question 81 already"):
@@ -257,8 +257,8 @@ def test_a_question_twice_is_refused(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("pattern", ["nothing/*.jsonl", "", "/absolute/*.jsonl", "**x"])
-def test_a_pattern_that_finds_nothing_is_named(folder: Path, pattern: str) -> None:
-    """Also the patterns that cannot be searched for give a sentence."""
+def test_pattern_without_matches_is_named(folder: Path, pattern: str) -> None:
+    """Invalid patterns give a clear error too."""
     with pytest.raises(BenchmarkError, match="No file matches") as refused:
         list(opened(folder, answers=pattern).responses())
     assert "relative to benchmark.path" in refused.value.hint
@@ -266,12 +266,12 @@ def test_a_pattern_that_finds_nothing_is_named(folder: Path, pattern: str) -> No
 
 @pytest.mark.parametrize("turns", [[0], [-1], [], ["first"]])
 def test_turns_are_counted_from_one(folder: Path, turns: list[Any]) -> None:
-    """There is no turn 0; it would silently be the last one."""
+    """Turn 0 would silently be the last one."""
     with pytest.raises(ConfigError, match=r"benchmark\.options has a mistake:\n  turns"):
         opened(folder, turns=turns)
 
 
-def test_a_typo_in_the_options_gets_the_nearest(folder: Path) -> None:
+def test_typo_in_the_options_suggests_the_nearest(folder: Path) -> None:
     """Options are checked when the benchmark is opened."""
     with pytest.raises(ConfigError, match="Did you mean 'votes'"):
         opened(folder, vote="votes.jsonl")

@@ -1,4 +1,4 @@
-"""The real MT-Bench files and verbatim samples of native ones, where they are at hand."""
+"""The real MT-Bench files and verbatim samples of native ones, if available."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rocketeval.config import BenchmarkConfig
 
 @pytest.fixture
 def shared() -> Path:
-    """Where recorded files lie; the test is skipped where they do not."""
+    """The folder of recorded files; the test is skipped without it."""
     named = os.environ.get("ROCKETEVAL_SHARED_DATA")
     folder = Path(named) if named else Path(__file__).parents[3] / "shared" / "data"
     if not (folder / "mt_bench").is_dir():
@@ -59,8 +59,8 @@ def test_the_counts_of_mt_bench(shared: Path) -> None:
     assert len(list(found.ratings())) == 21
 
 
-def test_mt_bench_keeps_every_promise(shared: Path) -> None:
-    """The real files pass the public check and the load stage."""
+def test_mt_bench_passes_the_public_check(shared: Path) -> None:
+    """And the load stage."""
     found = recorded(shared)
     check_benchmark(found)
     loaded = load(found, BenchmarkConfig(path=shared))
@@ -69,7 +69,7 @@ def test_mt_bench_keeps_every_promise(shared: Path) -> None:
 
 
 def test_gpt4_labels(shared: Path) -> None:
-    """41 models with 160 scores each, of which 26 were not parsed."""
+    """41 models with 160 scores each, of which 26 could not be parsed."""
     labelled = mt_bench(
         shared / "mt_bench",
         questions="questions.jsonl.gz",
@@ -104,7 +104,7 @@ def test_verbatim_fastchat_files(shared: Path, tmp_path: Path) -> None:
 
 
 def test_verbatim_scores_and_rankings(shared: Path, tmp_path: Path) -> None:
-    """WildBench's score file and a ranking of the paper's repository are read as they are."""
+    """WildBench's score file and a ranking of the paper's repository are read unchanged."""
     samples = shared / "native_samples"
     scores = tmp_path / "score" / "gpt-4o"
     scores.mkdir(parents=True)

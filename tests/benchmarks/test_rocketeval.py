@@ -1,4 +1,4 @@
-"""The layout of the paper's own scripts, in both of its spellings."""
+"""The layout of the paper's scripts, in both variants."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def opened(folder: Path, **options: Any) -> RocketEvalBenchmark:
 
 
 class TestContract(BenchmarkContract):
-    """The paper's layout passes the suite of all benchmarks."""
+    """The paper's layout passes the checks for all benchmarks."""
 
     @pytest.fixture
     def config(self, tmp_path: Path) -> BenchmarkConfig:
@@ -44,8 +44,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", ["query.jsonl", "queries.jsonl", "queries.jsonl.gz"])
-def test_both_spellings_of_the_queries(tmp_path: Path, name: str) -> None:
-    """The scripts read query.jsonl, their manual says queries.jsonl: both are found."""
+def test_both_names_of_the_query_file(tmp_path: Path, name: str) -> None:
+    """The scripts read query.jsonl, their manual says queries.jsonl."""
     folder = rocketeval_folder(tmp_path / "data", queries=name)
     assert list(opened(folder).queries()) == [
         Query("s1", "What is 1?", reference="A number.", category="maths"),
@@ -54,7 +54,7 @@ def test_both_spellings_of_the_queries(tmp_path: Path, name: str) -> None:
 
 
 def test_the_first_output_is_the_response(folder: Path) -> None:
-    """The file's name is the candidate, also when it holds dots."""
+    """The file name is the candidate, also with dots."""
     assert list(opened(folder).responses())[1:3] == [
         Response("s2", "gemma-2b-it", "gemma-2b-it on s2"),
         Response("s1", "gpt-4.1", "gpt-4.1 on s1"),
@@ -62,7 +62,7 @@ def test_the_first_output_is_the_response(folder: Path) -> None:
 
 
 def test_labels_from_arrays_and_lines(folder: Path) -> None:
-    """Both file kinds are read, scores may be text, and the organisation is cut off the name."""
+    """Both file types are read, scores may be text, and organization prefixes are removed."""
     assert list(opened(folder).labels()) == [
         Label("s1", "gemma-2b-it", 7.0, "gpt-4o"),
         Label("s2", "gemma-2b-it", 4.0, "gpt-4o"),
@@ -70,8 +70,8 @@ def test_labels_from_arrays_and_lines(folder: Path) -> None:
     ]
 
 
-def test_several_labelers_must_be_chosen_from(folder: Path) -> None:
-    """Predicted scores lie beside gold ones in this layout: nobody guesses which is gold."""
+def test_several_labelers_require_a_choice(folder: Path) -> None:
+    """Predicted and reference scores share a folder in this layout; nothing is guessed."""
     write_jsonl(folder / "score" / "small-judge" / "gpt-4.1.jsonl", [])
     with pytest.raises(BenchmarkError, match="several labelers") as refused:
         list(opened(folder).labels())
@@ -80,14 +80,14 @@ def test_several_labelers_must_be_chosen_from(folder: Path) -> None:
 
 
 def judged(folder: Path, name: str, *candidates: str) -> None:
-    """Write scores as the paper's scripts and our export write a judge's."""
+    """Write scores as the paper's scripts and our export write those of a judge."""
     for candidate in candidates:
         row = {"session_id": "s1", "model_test": candidate, "score": 5, "judge": name}
         write_jsonl(folder / "score" / name / f"{candidate}.jsonl", [row])
 
 
-def test_scores_of_a_judge_are_no_labels(folder: Path) -> None:
-    """They are passed over and counted; the one labeler beside them need not be named."""
+def test_judge_scores_are_not_labels(folder: Path) -> None:
+    """They are ignored and counted; a single labeler next to them need not be named."""
     assert opened(folder).left_out() == {}
     judged(folder, "small-judge", "gemma-2b-it", "gpt-4.1")
     found = opened(folder)
@@ -98,36 +98,36 @@ def test_scores_of_a_judge_are_no_labels(folder: Path) -> None:
     assert loaded.skipped == {JUDGED: 2}
 
 
-def test_a_judge_beside_labels_in_one_folder(folder: Path) -> None:
-    """Where a judge wrote over some of a labeler's files, the other files are still labels."""
+def test_judge_scores_and_labels_in_one_folder(folder: Path) -> None:
+    """If a judge overwrote some of a labeler's files, the other files are still labels."""
     judged(folder, "gpt-4o", "gpt-4.1")
     found = opened(folder)
     assert [label.candidate for label in found.labels()] == ["gemma-2b-it"] * 2
     assert found.left_out() == {JUDGED: 1}
 
 
-def test_a_judge_is_a_labeler_if_the_user_says_so(folder: Path) -> None:
-    """Scores of a strong judge can be gold, but not unasked."""
+def test_named_judge_is_a_labeler(folder: Path) -> None:
+    """Only if the user asks for it."""
     judged(folder, "small-judge", "gpt-4.1")
     found = opened(folder, labeler="small-judge")
     assert list(found.labels()) == [Label("s1", "gpt-4.1", 5.0, "small-judge")]
     assert found.left_out() == {}
 
 
-def test_hidden_folders_are_no_labelers(folder: Path) -> None:
-    """A notebook's checkpoints beside the labels do not make a second labeler."""
+def test_hidden_folders_are_not_labelers(folder: Path) -> None:
+    """A notebook's checkpoints do not make a second labeler."""
     (folder / "score" / ".ipynb_checkpoints").mkdir()
     assert len(list(opened(folder).labels())) == 3
 
 
-def test_a_labeler_that_is_not_there_is_named(folder: Path) -> None:
-    """A wrong labeler is an error, not an empty list of labels."""
+def test_unknown_labeler_is_named(folder: Path) -> None:
+    """An error, not an empty list of labels."""
     with pytest.raises(BenchmarkError, match="There is no gpt-5 in"):
         list(opened(folder, labeler="gpt-5").labels())
 
 
 def test_without_labels(folder: Path) -> None:
-    """A folder without score/ has no labels and no complaint."""
+    """A folder without score/ has no labels and gives no error."""
     for path in sorted((folder / "score").rglob("*"), reverse=True):
         path.rmdir() if path.is_dir() else path.unlink()
     (folder / "score").rmdir()
@@ -142,60 +142,58 @@ def test_checklists_inside_the_query_rows_keep_their_order(folder: Path) -> None
     ]
 
 
-def test_a_checklist_file_replaces_those_in_the_rows(folder: Path) -> None:
-    """checklist/checklist.jsonl wins; a session with an empty list has no checklist."""
+def test_checklist_file_overrides_the_query_rows(folder: Path) -> None:
+    """A session with an empty list has no checklist."""
     rows = [{"session_id": "s2", "checklist": TWELVE_ITEMS}, {"session_id": "s1", "checklist": []}]
     write_jsonl(folder / "checklist" / "checklist.jsonl", rows)
     assert list(opened(folder).checklists()) == [Checklist("s2", tuple(TWELVE_ITEMS))]
 
 
-def test_ratings_come_from_the_file_that_is_named(folder: Path) -> None:
+def test_ratings_come_from_the_named_file(folder: Path) -> None:
     """Models without a rating are left out; without the option there are none."""
     assert list(opened(folder, ratings="rankings.json").ratings()) == [Rating("gpt-4.1", 1300.5)]
     assert list(opened(folder).ratings()) == []
 
 
 @pytest.mark.parametrize(
-    ("conversation", "said"),
+    ("conversation", "problem"),
     [
-        ([], "does not end with a message to answer"),
+        ([], "must end with a message to answer"),
         (
             [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}],
-            "does not end with a message to answer",
+            "must end with a message to answer",
         ),
         ("What?", "the field 'conversation_input' should be a list"),
     ],
 )
 def test_a_conversation_without_a_query_is_refused(
-    folder: Path, conversation: Any, said: str
+    folder: Path, conversation: Any, problem: str
 ) -> None:
-    """The last message is the query; an empty list or an assistant's message is none."""
+    """The last message must be the user's query."""
     write_jsonl(folder / "query.jsonl", [{"session_id": "s1", "conversation_input": conversation}])
-    with pytest.raises(BenchmarkError, match=said) as refused:
+    with pytest.raises(BenchmarkError, match=problem) as refused:
         list(opened(folder).queries())
     assert refused.value.message.startswith("query.jsonl:1: ")
 
 
 @pytest.mark.parametrize(
-    ("output", "said"),
+    ("output", "problem"),
     [
         ([], "output is empty"),
         ("plain text", "the field 'output' should be a list, but is \"plain text\""),
         ([None], "the field 'output' must be a list of texts"),
     ],
 )
-def test_an_output_that_is_no_list_of_texts_is_refused(
-    folder: Path, output: Any, said: str
-) -> None:
-    """What cannot be read is named by file and line."""
+def test_output_must_be_a_list_of_texts(folder: Path, output: Any, problem: str) -> None:
+    """The error names file and line."""
     write_jsonl(folder / "response" / "gpt-4.1.jsonl", [{"session_id": "s1", "output": output}])
-    with pytest.raises(BenchmarkError, match=said) as refused:
+    with pytest.raises(BenchmarkError, match=problem) as refused:
         list(opened(folder).responses())
     assert refused.value.message.startswith("gpt-4.1.jsonl:1: ")
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "problem"),
     [
         ('{"session_id": "s1", "score": 1}', "expected a JSON array of objects"),
         ("[1, 2]", "expected a JSON array of objects"),
@@ -203,10 +201,10 @@ def test_an_output_that_is_no_list_of_texts_is_refused(
         ('[{"session_id": "s1", "score": "N/A"}]', "should be a number"),
     ],
 )
-def test_a_broken_label_file_is_named(folder: Path, content: str, said: str) -> None:
-    """Arrays have no lines; the file, and the row where there is one, are named."""
+def test_a_broken_label_file_is_named(folder: Path, content: str, problem: str) -> None:
+    """Arrays have no lines; the error names the file and, if possible, the row."""
     (folder / "score" / "gpt-4o" / "gemma-2b-it.json").write_text(content)
-    with pytest.raises(BenchmarkError, match=said) as refused:
+    with pytest.raises(BenchmarkError, match=problem) as refused:
         list(opened(folder).labels())
     assert refused.value.message.startswith("gemma-2b-it.json")
 
@@ -227,13 +225,13 @@ def test_a_folder_without_responses_is_named(folder: Path) -> None:
 
 
 def test_options_of_the_wrong_type_are_refused(folder: Path) -> None:
-    """`labeler: 5` is told apart from a folder's name when the benchmark is opened."""
+    """`labeler: 5` is not a folder name; checked when the benchmark is opened."""
     with pytest.raises(ConfigError, match="labeler: this must be text"):
         open_benchmark(config_of(folder, labeler=5))
 
 
 def test_native_wildbench_scores_are_read(folder: Path) -> None:
-    """A row as WildBench's own scripts write it gives a label; what else it holds is ignored."""
+    """A row of WildBench's own scripts gives a label; other fields are ignored."""
     row = {
         "session_id": "s1",
         "parsed_result": {"strengths": "None.", "weaknesses": "All.", "score": "1"},

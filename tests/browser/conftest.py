@@ -1,4 +1,4 @@
-"""A real browser, and reports that real runs wrote."""
+"""A real browser and reports of real runs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ judge: {engine: scripted, model: scripted}
 ranking: {bootstrap: 100}
 """
 
-# A busy machine needs longer than the five seconds of the default.
+# A busy machine needs more than the default of five seconds.
 expect.set_options(timeout=30_000)
 
 Opener = Callable[..., Page]
@@ -37,9 +37,9 @@ def browser() -> Iterator[Browser]:
     binary = shutil.which("chromium") or shutil.which("google-chrome")
     if binary is None:
         if os.environ.get("CI") and os.environ.get("ROCKETEVAL_REQUIRE_CHROMIUM"):
-            pytest.fail("ROCKETEVAL_REQUIRE_CHROMIUM is set, and there is no chromium to run")
-        pytest.skip("no chromium on this machine")
-    # Its own loop runs in this thread as long as it lives: no test with a loop may run beside it.
+            pytest.fail("ROCKETEVAL_REQUIRE_CHROMIUM is set, but chromium is not installed")
+        pytest.skip("chromium is not installed")
+    # Playwright runs an event loop in this thread, so async tests must not run in this session.
     with sync_playwright() as playwright:
         found = playwright.chromium.launch(executable_path=binary, args=list(FLAGS))
         yield found
@@ -48,7 +48,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The report of the demo, judged by a script: 5 candidates, 12 queries, labels and votes."""
+    """The demo report, judged by the scripted engine: 5 candidates, 12 queries, labels, votes."""
     folder = tmp_path_factory.mktemp("demo")
     cli(folder, "init", "demo")
     (folder / "demo.yaml").write_text(CONFIG)
@@ -58,7 +58,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def opened(browser: Browser, report: Path) -> Iterator[Opener]:
-    """Opens a page at a route; whatever it logs as an error fails the test."""
+    """Return a function that opens a page at a route; logged errors fail the test."""
     pages: list[Page] = []
     errors: list[str] = []
 

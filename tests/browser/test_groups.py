@@ -1,4 +1,4 @@
-"""A checklist with groups: means on the first screen, items under their group, hostile names."""
+"""Checklists with groups: means on the first screen, items by group, hostile names."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ HOSTILE = "tone: <b>glad_and_quite_long_for_a_column</b>"
 
 @pytest.fixture(scope="module")
 def grouped(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The report of a run with groups, two of one dimension."""
+    """The report of a run with three groups, two of them in one dimension."""
     return grouped_run(tmp_path_factory.mktemp("grouped"))[1].report
 
 
-def test_first_screen_has_a_figure_a_group_and_candidate(opened: Opener, grouped: Path) -> None:
+def test_first_screen_has_means_by_group_and_candidate(opened: Opener, grouped: Path) -> None:
     page = opened(file=grouped)
     table = page.locator(".group-map")
     expect(table.locator("tbody tr")).to_have_count(len(NAMES))
@@ -31,12 +31,12 @@ def test_first_screen_has_a_figure_a_group_and_candidate(opened: Opener, grouped
     assert [cell.split()[0] for cell in left] == ["0.69", "0.86", "0.25", "0.55"]
     right = table.locator("tbody tr").filter(has_text="right").locator("td.odd")
     expect(right).to_have_count(4)
-    expect(right.first).to_have_attribute("title", "3 answers are missing")
-    expect(right.first.locator(".spoken")).to_have_text(", 3 answers are missing")
-    expect(page.locator(".section").filter(has=table)).to_contain_text("5 missing answers")
+    expect(right.first).to_have_attribute("title", "3 unanswered items")
+    expect(right.first.locator(".spoken")).to_have_text(", 3 unanswered items")
+    expect(page.locator(".section").filter(has=table)).to_contain_text("5 unanswered items")
 
 
-def test_the_figures_are_saved_as_a_safe_table(opened: Opener, grouped: Path) -> None:
+def test_group_means_csv_has_no_formulas(opened: Opener, grouped: Path) -> None:
     page = opened(file=grouped)
     section = page.locator(".section").filter(has=page.locator(".group-map"))
     with page.expect_download() as download:
@@ -47,8 +47,8 @@ def test_the_figures_are_saved_as_a_safe_table(opened: Opener, grouped: Path) ->
     assert {row["group"] for row in rows} == {"tone", "tone: warm", HOSTILE, "'=length"}
 
 
-def test_items_stand_under_their_group(opened: Opener, grouped: Path) -> None:
-    """On the query, beside its answers, on the response and between two candidates."""
+def test_items_are_listed_by_group(opened: Opener, grouped: Path) -> None:
+    """In the query, heat map, response, comparison and candidate views."""
     page = opened("#/query/q2", file=grouped)
     expect(page.locator(".checklist tr.group")).to_have_text(list(GROUPS))
     assert page.locator(".checklist tbody").first.locator("tr").count() == 3
@@ -82,7 +82,7 @@ def test_groups_do_not_scroll_the_page_sideways(opened: Opener, grouped: Path, w
         assert page.evaluate("document.documentElement.scrollWidth") <= width, route
 
 
-def test_without_groups_nothing_is_shown(opened: Opener) -> None:
+def test_without_groups_there_is_no_group_table(opened: Opener) -> None:
     page = opened()
     page.locator(".leaderboard").wait_for()
     assert page.locator(".group-map").count() == 0

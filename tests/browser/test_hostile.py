@@ -1,4 +1,4 @@
-"""Nothing that a response, query, item or candidate's name says is ever run, or breaks the page."""
+"""Hostile text in responses, queries, items and names never runs and never breaks the page."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _write(path: Path, rows: list[dict[str, Any]]) -> None:
 
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A real run: every payload is a candidate's name, a response, and in a query and its items."""
+    """A real run with the payloads as candidate names, responses, queries and items."""
     folder = tmp_path_factory.mktemp("hostile")
     benchmark = folder / "benchmark"
     names = [text.strip() or f"blank {place}" for place, text in enumerate(PAYLOADS)]
@@ -99,20 +99,20 @@ def test_there_are_a_hundred_payloads() -> None:
     assert len(set(PAYLOADS)) >= 100
 
 
-def test_the_canary_sings_where_nothing_holds_it(browser: Browser) -> None:
+def test_the_canary_detects_a_running_payload(browser: Browser) -> None:
     page = browser.new_page()
     page.set_content(PAYLOADS[0])
     assert page.evaluate("window.__canary") == 1
     page.close()
 
 
-def test_no_view_runs_them(page: Page, hostile: Path) -> None:
+def test_views_run_no_payload(page: Page, hostile: Path) -> None:
     for view in VIEWS:
         page.goto(hostile.as_uri() + view)
         _quiet(page)
 
 
-def test_no_candidate_query_or_response_runs_them(page: Page, hostile: Path) -> None:
+def test_candidates_queries_and_responses_run_no_payload(page: Page, hostile: Path) -> None:
     page.goto(hostile.as_uri())
     page.locator(".leaderboard tbody tr").first.wait_for()
     if page.get_by_role("button", name="Show all").count():
@@ -127,7 +127,7 @@ def test_no_candidate_query_or_response_runs_them(page: Page, hostile: Path) -> 
     assert len(queries) == 40
     for route in [*candidates[::8], *queries[::2]]:
         page.evaluate("route => { location.hash = route }", route)
-        expect(page.get_by_role("status").filter(has_text="Opening")).to_have_count(0)
+        expect(page.get_by_role("status").filter(has_text="Loading")).to_have_count(0)
         _quiet(page)
         assert page.locator("h1").inner_text() != "Not in this report"
     page.evaluate("[...document.querySelectorAll('details')].forEach(one => { one.open = true })")
@@ -138,7 +138,7 @@ def test_no_candidate_query_or_response_runs_them(page: Page, hostile: Path) -> 
 
 
 @pytest.mark.parametrize("width", [390, 1440])
-def test_they_do_not_break_the_leaderboard(page: Page, hostile: Path, width: int) -> None:
+def test_payloads_do_not_break_the_leaderboard(page: Page, hostile: Path, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 900})
     page.goto(hostile.as_uri())
     page.get_by_role("button", name="Show all").click()
@@ -154,7 +154,7 @@ def test_they_do_not_break_the_leaderboard(page: Page, hostile: Path, width: int
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_names_are_shown_as_they_are(page: Page, hostile: Path) -> None:
+def test_names_are_shown_literally(page: Page, hostile: Path) -> None:
     page.goto(hostile.as_uri())
     page.get_by_role("button", name="Show all").click()
     shown = page.evaluate(

@@ -1,4 +1,4 @@
-"""The report fits its window, its reader's colours, paper and keyboard."""
+"""The report works at all widths, in dark mode, on paper and with the keyboard."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_no_view_scrolls_sideways(opened: Opener, width: int, scheme: str) -> No
         assert page.evaluate("document.documentElement.scrollWidth") <= width, route
 
 
-def test_dark_is_dark_and_the_button_changes_it(opened: Opener) -> None:
+def test_dark_mode_and_the_theme_button(opened: Opener) -> None:
     page = opened(color_scheme="dark")
     paper = "getComputedStyle(document.body).backgroundColor"
     dark = page.evaluate(paper)
@@ -51,7 +51,7 @@ def test_keyboard_reaches_a_candidate_from_the_top(opened: Opener) -> None:
     page.locator("h1:focus").wait_for()
 
 
-def test_it_prints_with_the_leaderboard_whole(opened: Opener, tmp_path: Path) -> None:
+def test_print_shows_the_whole_leaderboard(opened: Opener, tmp_path: Path) -> None:
     page = opened()
     page.locator(".leaderboard").wait_for()
     page.emulate_media(media="print")
@@ -60,7 +60,7 @@ def test_it_prints_with_the_leaderboard_whole(opened: Opener, tmp_path: Path) ->
     assert page.pdf(path=tmp_path / "report.pdf", print_background=True).startswith(b"%PDF")
 
 
-def test_without_scripts_the_ranking_is_still_there(browser: Browser, report: Path) -> None:
+def test_the_ranking_is_readable_without_scripts(browser: Browser, report: Path) -> None:
     page = browser.new_context(java_script_enabled=False).new_page()
     page.goto(report.as_uri())
     text = page.inner_text("body")
@@ -68,7 +68,7 @@ def test_without_scripts_the_ranking_is_still_there(browser: Browser, report: Pa
     page.context.close()
 
 
-def test_the_page_asks_the_network_for_nothing(browser: Browser, report: Path) -> None:
+def test_the_page_loads_nothing_from_the_network(browser: Browser, report: Path) -> None:
     page = browser.new_page()
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))

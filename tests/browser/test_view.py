@@ -1,4 +1,4 @@
-"""The pages that `rocketeval view` serves, in a browser, while a run goes and after it."""
+"""The pages of `rocketeval view` in a browser, during a run and after it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def address(folder: Path) -> Iterator[str]:
         if found:
             break
     else:
-        pytest.fail("the server named no address")
+        pytest.fail("the server printed no address")
     yield found[0]
     server.send_signal(signal.SIGTERM)
     _, errors = server.communicate()
@@ -74,7 +74,7 @@ def test_from_the_list_to_a_response_and_back(page: Page, address: str) -> None:
     expect(page.locator("body")).to_contain_text("other")
 
 
-def test_a_run_that_goes_is_seen_going_and_ending(page: Page, address: str, folder: Path) -> None:
+def test_a_running_run_shows_progress_and_its_end(page: Page, address: str, folder: Path) -> None:
     (folder / "slow.yaml").write_text(SLOW)
     going = _started(folder, "run", "slow.yaml", "--quiet")
     try:

@@ -1,4 +1,4 @@
-"""A reader clicks through the report: leaderboard, candidate, query, item, filter, compare."""
+"""A click-through of the report: leaderboard, candidate, query, item, filter, compare."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from browser.conftest import Opener
 from support.command import cli
 
 
-def test_first_screen_says_what_was_judged_by_whom_and_how_far_to_trust_it(opened: Opener) -> None:
+def test_first_screen_shows_result_trust_and_next_steps(opened: Opener) -> None:
     page = opened()
+    expect(page.locator(".conclusion")).to_contain_text("careful")
+    expect(page.locator(".next-steps li").first).to_be_visible()
     expect(page.locator("h1")).to_contain_text("5 candidates on 12 queries")
     expect(page.locator(".lead")).to_contain_text("scripted")
     expect(page.locator(".trust-number")).to_have_count(3)
@@ -48,7 +50,7 @@ def test_leaderboard_to_candidate_to_query_to_item_and_back(opened: Opener) -> N
     expect(page.locator("h1")).to_have_text("Checklist items")
 
 
-def test_heat_map_is_sorted_by_the_item_that_is_clicked(opened: Opener) -> None:
+def test_clicking_an_item_sorts_the_heat_map(opened: Opener) -> None:
     page = opened("#/queries")
     page.locator("a[href^='#/query/']").first.click()
     page.locator(".heat-map thead button").last.click()
@@ -61,7 +63,7 @@ def test_heat_map_is_sorted_by_the_item_that_is_clicked(opened: Opener) -> None:
     assert len(set(values)) > 1
 
 
-def test_filter_keeps_what_matches_and_says_how_many(opened: Opener) -> None:
+def test_filter_keeps_matches_and_counts_them(opened: Opener) -> None:
     page = opened("#/queries")
     lines = page.locator("a[href^='#/query/']")
     expect(lines).to_have_count(12)
@@ -73,30 +75,32 @@ def test_filter_keeps_what_matches_and_says_how_many(opened: Opener) -> None:
     expect(lines).to_have_count(0)
 
 
-def test_leaderboard_has_no_filter_for_five_but_compare_leads_on(opened: Opener) -> None:
+def test_leaderboard_links_to_the_comparison(opened: Opener) -> None:
     page = opened()
-    page.get_by_text("Compare two").click()
+    page.get_by_text("Compare two candidates").click()
     selects = page.locator("select")
     first, second = (selects.nth(place).input_value() for place in (0, 1))
     assert first != second
-    expect(page.locator("body")).to_contain_text(re.compile("better|worse|can't tell|equal enough"))
+    expect(page.locator("body")).to_contain_text(
+        re.compile("significantly (better|worse)|are tied")
+    )
     page.locator("details summary").filter(has_text=re.compile(r"[+\u2212]\d")).first.click()
     expect(page.locator(".prose").first).to_be_visible()
 
 
-def test_compare_says_what_the_verb_says(opened: Opener, report: Path) -> None:
+def test_compare_view_matches_the_command(opened: Opener, report: Path) -> None:
     folder = report.parents[2]
     ranking = json.loads((folder / "runs/demo/ranking.json").read_text())
     first, second = (row["candidate"] for row in ranking["rows"][:2])
-    told = cli(folder, "compare", first, second, "demo.yaml", "--json").stdout
-    found = json.loads(told)
+    found = json.loads(cli(folder, "compare", first, second, "demo.yaml", "--json").stdout)
     page = opened(f"#/compare/{first}/{second}")
     body = page.locator("main")
-    expect(body).to_contain_text(found["verdict"])
+    verdict = found["verdict"] if found["verdict"] in ("better", "worse") else "are tied"
+    expect(body).to_contain_text(verdict)
     shown = re.search(r"Difference([+\u2212])([\d.]+)", body.inner_text().replace("\n", ""))
     assert shown is not None
-    told_there = float(shown[2]) * (-1 if shown[1] == "\u2212" else 1)
-    assert told_there == pytest.approx(found["effect"]["value"], abs=0.051)
+    effect = float(shown[2]) * (-1 if shown[1] == "\u2212" else 1)
+    assert effect == pytest.approx(found["effect"]["value"], abs=0.051)
     expect(body).to_contain_text(f"{found['wins']} won")
 
 
@@ -108,7 +112,7 @@ def _downloaded(page: Page, label: str) -> tuple[str, bytes]:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_chart_can_be_saved_as_picture_and_numbers(opened: Opener, scheme: str) -> None:
+def test_charts_can_be_saved_as_image_and_csv(opened: Opener, scheme: str) -> None:
     page = opened("#/charts", color_scheme=scheme)
     page.locator("figure.chart svg.plot").first.wait_for()
     name, png = _downloaded(page, "PNG")
@@ -122,21 +126,21 @@ def test_every_chart_can_be_saved_as_picture_and_numbers(opened: Opener, scheme:
     rows = list(csv.reader(io.StringIO(text.decode())))
     assert rows[0] == ["candidate", "rating", "low", "high"]
     assert len(rows) == 6
-    for title in ("Ratings", "Score distributions", "Who beats whom", "Judge and labels"):
+    for title in ("Ratings", "Score distributions", "Win rates", "Scores and labels"):
         expect(page.get_by_role("figure", name=title)).to_be_visible()
     assert page.locator("figure.chart .how").count() == page.locator("figure.chart").count()
 
 
-def test_a_dot_of_the_scatter_opens_its_response(opened: Opener) -> None:
+def test_a_dot_of_the_scatter_plot_opens_its_response(opened: Opener) -> None:
     page = opened("#/charts")
-    dots = page.get_by_role("figure", name="Judge and labels").locator("svg a")
+    dots = page.get_by_role("figure", name="Scores and labels").locator("svg a")
     dots.first.wait_for()
     assert dots.count() > 20
     dots.nth(7).evaluate("dot => dot.dispatchEvent(new MouseEvent('click', {bubbles: true}))")
     expect(page).to_have_url(re.compile("#/response/"))
 
 
-def test_damaged_and_unknown_addresses_are_said_so(opened: Opener) -> None:
+def test_invalid_and_unknown_routes_show_a_message(opened: Opener) -> None:
     for route in ("#/candidate/nobody", "#/compare/a/b", "#/%E0%A4%A", "#/nowhere/at/all"):
         page = opened(route)
         expect(page.locator("h1")).to_have_text("Not in this report")

@@ -1,4 +1,4 @@
-"""Checklists in a file that people edit: what goes out comes back, and mistakes have a place."""
+"""Editable checklist files round-trip, and mistakes are located."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ def stored(folder: Path, checklists: list[Checklist], queries: list[Query]) -> R
 
 
 async def back(path: Path, query: Query) -> Checklist:
-    """The checklist of a query, by the author that reads the file."""
+    """The checklist of a query, read back by the file author."""
     author = FileAuthor.create(AuthorConfig(options={"file": str(path)}), {})
     return await author.write(query)
 
 
 @pytest.mark.parametrize("ending", ["yaml", "csv"])
 @pytest.mark.parametrize("groups", [None, tuple(HOSTILE)])
-async def test_hostile_items_come_back_as_they_were(
+async def test_hostile_items_round_trip(
     tmp_path: Path, ending: str, groups: tuple[str, ...] | None
 ) -> None:
     """Formulas, quotes, line breaks, control characters; in items, groups, queries and ids."""
@@ -67,8 +67,8 @@ async def test_hostile_items_come_back_as_they_were(
         assert (found.items, found.groups) == (checklist.items, checklist.groups)
 
 
-async def test_yaml_keeps_what_items_are_about(tmp_path: Path) -> None:
-    """A sheet of rows has no place for it."""
+async def test_yaml_keeps_about(tmp_path: Path) -> None:
+    """CSV cannot store it."""
     made = Checklist("a", ("Is it?",), groups=("g",), about="g: what\nit = means")
     store = stored(tmp_path, [made], [Query("a", "?")])
     for name, about in (("out.yaml", made.about), ("out.csv", None)):
@@ -77,7 +77,7 @@ async def test_yaml_keeps_what_items_are_about(tmp_path: Path) -> None:
         assert (found.groups, found.about) == (("g",), about)
 
 
-def test_no_cell_of_a_sheet_is_computed(tmp_path: Path) -> None:
+def test_csv_cells_are_not_formulas(tmp_path: Path) -> None:
     """As a spreadsheet reads it."""
     store = stored(
         tmp_path,
@@ -91,8 +91,8 @@ def test_no_cell_of_a_sheet_is_computed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", ["yaml", "csv"])
-async def test_a_checklist_for_all_is_written_once(tmp_path: Path, ending: str) -> None:
-    """And read for every query, also for one that is new."""
+async def test_shared_checklist_is_written_once(tmp_path: Path, ending: str) -> None:
+    """And read for every query, also a new one."""
     queries = [Query("a", "A"), Query("b", "B")]
     lists = [Checklist(query.id, ("Is it?",), "x", ("g",)) for query in queries]
     path = tmp_path / f"out.{ending}"
@@ -102,25 +102,25 @@ async def test_a_checklist_for_all_is_written_once(tmp_path: Path, ending: str) 
 
 
 async def test_a_query_without_a_checklist_is_named(tmp_path: Path) -> None:
-    """Nothing is made up for it."""
+    """No checklist is made up for it."""
     path = tmp_path / "in.yaml"
     path.write_text("queries: {a: {items: ['Is it?']}}")
     with pytest.raises(ChecklistError, match="the file has no checklist for it"):
         await back(path, Query("b", "B"))
 
 
-async def test_semicolons_and_a_mark_of_excel(tmp_path: Path) -> None:
-    """A sheet as spreadsheets save it, with columns in another order and a blank line."""
+async def test_semicolons_and_byte_order_mark(tmp_path: Path) -> None:
+    """CSV as spreadsheets save it, with reordered columns and a blank line."""
     path = tmp_path / "in.csv"
     path.write_text("\ufeffitem;query_id\nIs it, so?;a\n;\n", encoding="utf-8")
     assert (await back(path, Query("a", "A"))).items == ("Is it, so?",)
 
 
 @pytest.mark.parametrize(
-    ("ending", "text", "told"),
+    ("ending", "text", "problem"),
     [
         ("yaml", "", "must be a mapping"),
-        ("yaml", "{}", "there is no checklist in it"),
+        ("yaml", "{}", "contains no checklist"),
         ("yaml", "querys: {}", "Did you mean 'queries'"),
         ("yaml", "queries: {a: {}}", "queries.a: this needs either `items` or `groups`"),
         ("yaml", "queries: {a: {items: []}}", "queries.a.items"),
@@ -131,25 +131,25 @@ async def test_semicolons_and_a_mark_of_excel(tmp_path: Path) -> None:
         ("csv", "", "has no column 'query_id'"),
         ("csv", "query_id,items\n", "Did you mean 'item'"),
         ("csv", "query_id,item,item\n", "stands twice"),
-        ("csv", "query_id,item\n", "there is no checklist in it"),
-        ("csv", "query_id,item\na,b,c\n", "line 2: it has other columns"),
-        ("csv", "query_id,item\na\n", "line 2: it has other columns"),
+        ("csv", "query_id,item\n", "contains no checklist"),
+        ("csv", "query_id,item\na,b,c\n", "line 2: its columns"),
+        ("csv", "query_id,item\na\n", "line 2: its columns"),
         ("csv", 'query_id,item\na,"b\n', "not valid CSV"),
         ("csv", "query_id,group,item\na,g,x?\na,,y?\n", "line 3: items of 'a' with and without"),
         ("csv", "query_id,item\na, \n", "queries.a.items.0: this item is empty"),
     ],
 )
-def test_mistakes_have_a_place(tmp_path: Path, ending: str, text: str, told: str) -> None:
-    """What is wrong, where, and what would be valid."""
+def test_mistakes_are_located(tmp_path: Path, ending: str, text: str, problem: str) -> None:
+    """The error names the mistake, its place, and a valid alternative."""
     path = tmp_path / f"in.{ending}"
     path.write_text(text)
     with pytest.raises(ConfigError) as refused:
         read_checklist_file(path)
-    assert told in str(refused.value)
+    assert problem in str(refused.value)
 
 
-def test_nothing_is_overwritten_unasked(tmp_path: Path) -> None:
-    """Somebody's edits may be in it; and the ending says the form."""
+def test_existing_file_is_not_overwritten(tmp_path: Path) -> None:
+    """It may contain edits; the suffix determines the format."""
     store = stored(tmp_path, [Checklist("a", ("Is it?",))], [Query("a", "A")])
     path = tmp_path / "out.yaml"
     path.write_text("mine")
@@ -157,5 +157,5 @@ def test_nothing_is_overwritten_unasked(tmp_path: Path) -> None:
         export_checklists(store, path)
     export_checklists(store, path, force=True)
     assert "Is it?" in path.read_text()
-    with pytest.raises(ExportError, match=r"neither \.yaml nor \.csv"):
+    with pytest.raises(ExportError, match=r"\.yaml or \.csv"):
         export_checklists(store, tmp_path / "out.txt")

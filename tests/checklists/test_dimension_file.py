@@ -1,4 +1,4 @@
-"""Dimension files are read strictly, and what is wrong is said where it is."""
+"""Dimension files are read strictly, and errors name the place."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DIMENSIONS = {
 
 
 def mistake(tmp_path: Path, text: str | bytes) -> str:
-    """What is said about a file."""
+    """The error message about a file."""
     path = tmp_path / "own.yaml"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(ConfigError) as refused:
@@ -28,23 +28,23 @@ def mistake(tmp_path: Path, text: str | bytes) -> str:
 
 @pytest.mark.parametrize("name", DIMENSIONS)
 def test_packaged_files_have_the_dimensions_of_their_benchmark(name: str) -> None:
-    """Four dimensions, two to four sub-dimensions each, one or two seeds each, none twice."""
+    """Four dimensions with two to four sub-dimensions each, one or two distinct seeds each."""
     file = load_dimensions(name)
     assert set(file.dimensions) == DIMENSIONS[name]
-    seeds = [seed for told in file.dimensions.values() for _, seed in told.seeds()]
+    seeds = [seed for expected in file.dimensions.values() for _, seed in expected.seeds()]
     assert len(set(seeds)) == len(seeds)
-    for told in file.dimensions.values():
-        assert 2 <= len(told.sub_dimensions) <= 4
-        assert all(1 <= len(part.seeds) <= 2 for part in told.sub_dimensions.values())
+    for expected in file.dimensions.values():
+        assert 2 <= len(expected.sub_dimensions) <= 4
+        assert all(1 <= len(part.seeds) <= 2 for part in expected.sub_dimensions.values())
 
 
-def test_every_packaged_file_is_read() -> None:
+def test_every_packaged_file_is_readable() -> None:
     """None ships that a user could not use."""
     assert packaged_files() == sorted(DIMENSIONS)
 
 
-def test_a_file_of_ones_own(tmp_path: Path) -> None:
-    """Line breaks in a text become spaces: nothing in it begins a line of a prompt."""
+def test_own_file(tmp_path: Path) -> None:
+    """Line breaks in a text become spaces, so that it cannot start a prompt line."""
     path = tmp_path / "own.yaml"
     path.write_text(TWO_PARTS.replace("Friendly words.", "|\n          # Task\n          Obey."))
     file = load_dimensions(str(path))
@@ -52,14 +52,14 @@ def test_a_file_of_ones_own(tmp_path: Path) -> None:
 
 
 def test_a_sub_dimension_may_have_a_colon(tmp_path: Path) -> None:
-    """Its group is taken apart at the dimension's colon, which is the first."""
+    """Groups are split at the first colon, which is the dimension's."""
     path = tmp_path / "own.yaml"
     path.write_text(TWO_PARTS.replace("      tone:", "      'tone: glad':", 1))
     assert "tone: glad" in load_dimensions(str(path)).dimensions["warmth"].sub_dimensions
 
 
-def test_its_path_starts_from_the_config(tmp_path: Path) -> None:
-    """As all other paths of a config do; the name of a packaged file stays a name."""
+def test_path_is_relative_to_the_config(tmp_path: Path) -> None:
+    """Like all paths of a config; the name of a packaged file stays a name."""
     config = tmp_path / "rocketeval.yaml"
     text = (
         "benchmark: {path: b}\njudge: {model: m}\nauthor: {kind: dimension, options: {file: FILE}}"
@@ -71,7 +71,7 @@ def test_its_path_starts_from_the_config(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "expected"),
     [
         ("task:", "tasks:", "tasks: there is no such setting. Did you mean 'task'?"),
         ("    sub_dimensions:", "    parts:", "dimensions.warmth.parts: there is no such setting"),
@@ -79,7 +79,7 @@ def test_its_path_starts_from_the_config(tmp_path: Path) -> None:
         (
             "  warmth:",
             "  'warmth: all':",
-            "the dimension 'warmth: all' has a colon and a space: rename it",
+            "the dimension 'warmth: all' contains a colon",
         ),
         ("      tone:", "      no:", "the name False is not text: put it in quotes"),
         ("Is the name said?", "The name is said.", "'The name is said.' is not a question"),
@@ -105,14 +105,14 @@ def test_its_path_starts_from_the_config(tmp_path: Path) -> None:
         ("dimensions:", "dimensions: {}\nrest:", "at least 1 item"),
     ],
 )
-def test_a_mistake_is_named_where_it_is(tmp_path: Path, old: str, new: str, told: str) -> None:
-    """The place in the file, what is wrong, and the nearest valid name."""
+def test_mistakes_are_located(tmp_path: Path, old: str, new: str, expected: str) -> None:
+    """The place in the file, the mistake, and the nearest valid name."""
     assert old in TWO_PARTS
-    assert told in mistake(tmp_path, TWO_PARTS.replace(old, new, 1))
+    assert expected in mistake(tmp_path, TWO_PARTS.replace(old, new, 1))
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("", "must be a mapping"),
         ("- a", "must be a mapping"),
@@ -129,13 +129,13 @@ def test_a_mistake_is_named_where_it_is(tmp_path: Path, old: str, new: str, told
         ),
     ],
 )
-def test_hostile_files_are_refused_in_words(tmp_path: Path, text: str | bytes, told: str) -> None:
-    """Nothing in a file runs, overflows or ends in a traceback."""
-    assert told in mistake(tmp_path, text)
+def test_hostile_files_give_clear_errors(tmp_path: Path, text: str | bytes, expected: str) -> None:
+    """Nothing in a file is executed, overflows or causes a traceback."""
+    assert expected in mistake(tmp_path, text)
 
 
-def test_a_folder_is_no_file(tmp_path: Path) -> None:
-    """Nor is what cannot be read."""
+def test_folder_and_unreadable_file_are_refused(tmp_path: Path) -> None:
+    """With a clear error."""
     (tmp_path / "a.yaml").mkdir()
     with pytest.raises(ConfigError, match="is a folder, not a dimension file"):
         load_dimensions(str(tmp_path / "a.yaml"))

@@ -1,4 +1,4 @@
-"""A run whose checklist is made from dimensions: by a real server, within a budget, resumed."""
+"""Runs with a dimension checklist: with a real server, within a budget, and resumed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def server() -> AsyncIterator[AuthorServer]:
 
 
 def settings(tmp_path: Path, server: FakeOpenAI, name: str = "run", **changes: Any) -> RunConfig:
-    """Three queries, graded by a script, with a checklist that `server` writes."""
+    """Three queries, graded by a script, with a checklist written by `server`."""
     (tmp_path / "own.yaml").write_text(TWO_PARTS)
     author = {
         "kind": "dimension",
@@ -42,13 +42,13 @@ def settings(tmp_path: Path, server: FakeOpenAI, name: str = "run", **changes: A
 
 
 def provenance(run: Run) -> dict[str, Any] | None:
-    """What the run tells of how its checklist was composed."""
+    """The run's record of how its checklist was composed."""
     path = run.store.inputs.folder / "checklist_provenance.json"
     return json.loads(path.read_text()) if path.exists() else None
 
 
 async def test_one_checklist_for_all_queries(tmp_path: Path, server: AuthorServer) -> None:
-    """Written once, kept with its groups and its provenance, and graded like any other."""
+    """Written once, stored with groups and provenance, and graded like any other."""
     run = Run(settings(tmp_path, server))
     outcome = await run.all()
     facts = outcome.stages.checklist
@@ -59,17 +59,17 @@ async def test_one_checklist_for_all_queries(tmp_path: Path, server: AuthorServe
     groups = made["sky"].groups
     assert groups is not None
     assert Counter(groups) == {"warmth: words": 9, "warmth: tone": 6, "length: brevity": 6}
-    told = provenance(run)
-    assert told is not None
-    assert [row["question"] for row in told["questions"] if row["item"]] == list(made["sky"].items)
-    assert Counter(row["dropped"] for row in told["questions"]) == {None: 21, "alignment": 4}
-    assert encode(facts.composition.counts) == told["counts"]
+    stored = provenance(run)
+    assert stored is not None
+    assert [row["question"] for row in stored["questions"] if row["item"]] == list(
+        made["sky"].items
+    )
+    assert Counter(row["dropped"] for row in stored["questions"]) == {None: 21, "alignment": 4}
+    assert encode(facts.composition.counts) == stored["counts"]
 
 
-async def test_another_run_pays_nothing_and_knows_the_same(
-    tmp_path: Path, server: AuthorServer
-) -> None:
-    """The cache that runs share holds every step, so that provenance is whole there too."""
+async def test_second_run_reuses_all_steps(tmp_path: Path, server: AuthorServer) -> None:
+    """The shared cache holds every step, so the provenance is complete too."""
     first = Run(settings(tmp_path, server))
     await first.to_checklists()
     paid = len(server.chats)
@@ -83,7 +83,7 @@ async def test_another_run_pays_nothing_and_knows_the_same(
 
 
 async def test_loading_again_keeps_the_provenance(tmp_path: Path, server: AuthorServer) -> None:
-    """And another author removes it: it would tell of a checklist that is gone."""
+    """Another author removes it, because it would describe another checklist."""
     run = Run(settings(tmp_path, server))
     await run.to_checklists()
     run.load()
@@ -92,10 +92,8 @@ async def test_loading_again_keeps_the_provenance(tmp_path: Path, server: Author
     assert provenance(run) is None
 
 
-async def test_a_failing_step_is_named_and_the_rest_is_not_lost(
-    tmp_path: Path, server: AuthorServer
-) -> None:
-    """The run has no checklist; once the author is better, only that step is asked again."""
+async def test_failed_step_is_named_and_retried_alone(tmp_path: Path, server: AuthorServer) -> None:
+    """The run has no checklist; with a better author only that step is requested again."""
     server.unreadable = "Does it sound glad?"
     with pytest.raises(ChecklistError, match="2 of 7 steps") as failed:
         await Run(settings(tmp_path, server)).to_checklists()
@@ -107,12 +105,12 @@ async def test_a_failing_step_is_named_and_the_rest_is_not_lost(
     assert facts.composition.reused_steps == 5
 
 
-async def test_skip_tells_what_it_went_on_without(tmp_path: Path, server: AuthorServer) -> None:
-    """In the facts, in the provenance; grading goes on."""
+async def test_skip_reports_skipped_steps(tmp_path: Path, server: AuthorServer) -> None:
+    """In the facts and in the provenance; grading continues."""
     server.unreadable = "Does it sound glad?"
     run = Run(settings(tmp_path, server, options={"on_failure": "skip"}))
     facts = await run.to_checklists()
-    # The filter of the dimension holds the same seed.
+    # The filter's prompt contains the same seed.
     assert set(facts.composition.failed_steps) == {
         "diversify warmth: tone",
         "elaborate warmth: tone (Does it sound glad?)",
@@ -122,20 +120,20 @@ async def test_skip_tells_what_it_went_on_without(tmp_path: Path, server: Author
 
 
 @pytest.mark.parametrize("options", [{}, {"on_failure": "skip"}], ids=["stop", "skip"])
-async def test_an_author_of_no_use_is_given_up(
+async def test_unreadable_author_is_given_up(
     tmp_path: Path, server: AuthorServer, options: dict[str, str]
 ) -> None:
-    """Where no step can be read, twelve calls are enough to be sure."""
+    """After twelve calls without a readable step."""
     server.unreadable = "greeting"
     with pytest.raises(EngineRefused, match="in 12 calls"):
         await Run(settings(tmp_path, server, options=options)).to_checklists()
     assert sum(server.kinds.values()) == 12
 
 
-async def test_a_server_that_dies_between_steps_loses_nothing(
+async def test_server_failure_between_steps_loses_nothing(
     tmp_path: Path, server: AuthorServer
 ) -> None:
-    """What it answered is kept; the same command goes on from there."""
+    """Its answers are kept; the same command continues."""
     config = settings(tmp_path, server)
     author = config.author.model_copy(
         update={"engine": config.author.engine.model_copy(update={"concurrency": 1})}  # type: ignore[union-attr]
@@ -153,10 +151,10 @@ async def test_a_server_that_dies_between_steps_loses_nothing(
 
 
 @pytest.mark.parametrize(("limit", "most"), [(10.0, 0), (25.0, STEPS - 1), (300.0, STEPS)])
-async def test_a_budget_stops_between_steps_and_is_never_passed(
+async def test_budget_stops_between_steps(
     tmp_path: Path, server: AuthorServer, limit: float, most: int
 ) -> None:
-    """What was paid for is kept; with more money the run goes on, and pays for the rest alone."""
+    """It is never exceeded; with more budget the run pays only for the rest."""
     prices = {
         "author": {"price": PRICE},
         "judge": {"engine": "scripted", "model": "m", "price": PRICE},
@@ -175,10 +173,8 @@ async def test_a_budget_stops_between_steps_and_is_never_passed(
     assert len(server.chats) == STEPS
 
 
-async def test_the_plan_says_what_the_author_costs_at_most(
-    tmp_path: Path, server: AuthorServer
-) -> None:
-    """Once for the run, not once a query."""
+async def test_plan_shows_maximum_author_cost(tmp_path: Path, server: AuthorServer) -> None:
+    """Once per run, not per query."""
     config = settings(tmp_path, server, author={"price": PRICE})
     plan = await Run(config).plan_offline()
     assert plan.checklists_to_write == len(QUERIES)
@@ -190,7 +186,7 @@ async def test_the_plan_says_what_the_author_costs_at_most(
 async def test_all_items_in_one_prompt_by_sub_dimension(
     tmp_path: Path, server: AuthorServer
 ) -> None:
-    """The paper's way to ask: one request a response, questions under their sub-dimension."""
+    """The paper's method: one request per response, questions grouped by sub-dimension."""
     await Run(settings(tmp_path, server)).to_checklists()
     server.seen.clear()
     judge = {"model": MODEL, "base_url": server.base_url}

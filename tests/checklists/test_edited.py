@@ -1,4 +1,4 @@
-"""Ids in a checklist file that no query has: counted, named, with what may have been meant."""
+"""Ids in a checklist file without a query: counted, named, with a suggestion."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ def author(path: Path, *ids: str) -> FileAuthor:
     return FileAuthor.create(AuthorConfig(options={"file": str(path)}), {})
 
 
-def test_the_nearest_query_without_a_checklist_is_meant(tmp_path: Path) -> None:
-    """A query that has its own checklist was not meant."""
+def test_nearest_query_without_a_checklist_is_suggested(tmp_path: Path) -> None:
+    """A query with its own checklist is never suggested."""
     own = author(tmp_path / "own.yaml", "query-1", "query-22", "something else")
     assert own.unknown(["query-1", "query-2"]) == {"query-22": "query-2", "something else": None}
     assert own.unknown(["query-1", "query-22", "something else"]) == {}
 
 
-def test_nothing_is_guessed_where_no_query_lacks_a_checklist(tmp_path: Path) -> None:
-    """With a checklist for all, a similar id is no sign of a slip."""
+def test_no_suggestion_if_every_query_has_a_checklist(tmp_path: Path) -> None:
+    """With a checklist for all queries, a similar id is no sign of a typo."""
     entry = {"items": ["Is it right?"]}
     path = tmp_path / "own.yaml"
     path.write_text(json.dumps({"for_all": entry, "queries": {"query-22": entry}}))
@@ -46,7 +46,7 @@ def test_nothing_is_guessed_where_no_query_lacks_a_checklist(tmp_path: Path) -> 
     assert own.unknown(["query-2"]) == {"query-22": None}
 
 
-def test_nothing_is_guessed_among_very_many(
+def test_no_suggestion_among_very_many_queries(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = author(tmp_path / "own.yaml", "query-22")
@@ -55,7 +55,7 @@ def test_nothing_is_guessed_among_very_many(
     assert own.unknown(["query-2", "other", "more"]) == {"query-22": None}
 
 
-def test_guesses_are_bounded_names_are_not(tmp_path: Path) -> None:
+def test_number_of_suggestions_is_bounded(tmp_path: Path) -> None:
     """Many wrong ids are named without comparing each with all others."""
     wrong = [f"wrong-{n:05d}" for n in range(1000)]
     own = author(tmp_path / "own.yaml", *wrong)
@@ -79,28 +79,28 @@ def test_the_command_line_warns(tmp_path: Path) -> None:
     line = "2 ids in the checklists are no queries and passed over: 'skyy' (did you mean 'sky'?)"
     assert line in done.stderr
     assert "\x1b" not in done.stderr
-    told = json.loads(cli(tmp_path, "run", "--only", "checklist", "--json", code=3).stdout)
-    assert told["unknown"] == {"skyy": "sky", "\x1b[2Jx": None}
-    assert told["unknown_count"] == 2
+    printed = json.loads(cli(tmp_path, "run", "--only", "checklist", "--json", code=3).stdout)
+    assert printed["unknown"] == {"skyy": "sky", "\x1b[2Jx": None}
+    assert printed["unknown_count"] == 2
     assert line in cli(tmp_path, "run", code=3).stdout
 
 
-def test_of_many_ids_the_first_are_kept(tmp_path: Path) -> None:
-    """All are counted; a manifest does not grow with a file that fits nothing."""
+def test_only_first_unknown_ids_are_stored(tmp_path: Path) -> None:
+    """All are counted, but the manifest stays small."""
     write_benchmark(tmp_path / "benchmark")
     entry = {"items": ["Is it right?"]}
     wrong = dict.fromkeys((f"wrong-{n:04d}" for n in range(3000)), entry)
     (tmp_path / "own.yaml").write_text(json.dumps({"for_all": entry, "queries": wrong}))
     (tmp_path / "rocketeval.yaml").write_text(CONFIG)
     done = cli(tmp_path, "run", "--only", "checklist", "--json")
-    told = json.loads(done.stdout)
-    assert (len(told["unknown"]), told["unknown_count"]) == (MOST_UNKNOWN, 3000)
+    printed = json.loads(done.stdout)
+    assert (len(printed["unknown"]), printed["unknown_count"]) == (MOST_UNKNOWN, 3000)
     assert "3,000 ids in the checklists are no queries" in done.stderr
     assert "'wrong-0002' and 2,997 more" in done.stderr
 
 
-def test_ids_that_a_limit_cuts_off_are_no_mistake(tmp_path: Path) -> None:
-    """The file of the whole benchmark fits a part of it."""
+def test_ids_beyond_a_limit_are_not_reported(tmp_path: Path) -> None:
+    """A file for the whole benchmark fits a part of it."""
     write_benchmark(tmp_path / "benchmark")
     entry = {"items": ["Is it right?"]}
     (tmp_path / "own.yaml").write_text(json.dumps({"queries": dict.fromkeys(QUERIES, entry)}))
@@ -111,7 +111,7 @@ def test_ids_that_a_limit_cuts_off_are_no_mistake(tmp_path: Path) -> None:
     assert "unknown" not in json.loads(done.stdout)
 
 
-def test_a_file_that_fits_says_nothing(tmp_path: Path) -> None:
+def test_matching_file_gives_no_warning(tmp_path: Path) -> None:
     write_benchmark(tmp_path / "benchmark")
     (tmp_path / "own.yaml").write_text(json.dumps({"for_all": {"items": ["Is it right?"]}}))
     (tmp_path / "rocketeval.yaml").write_text(CONFIG)

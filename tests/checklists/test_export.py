@@ -1,4 +1,4 @@
-"""Where checklists may be written: never in place of what the run is made from."""
+"""Exported checklists never overwrite files of a run or its config."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def naming(folder: Path, setting: str) -> RunConfig:
 
 
 @pytest.mark.parametrize("setting", ["file", "dimension", "step", "author", "judge", "prices"])
-def test_a_file_that_the_config_names_is_never_replaced(tmp_path: Path, setting: str) -> None:
-    """Nor by another spelling or a link; force is no way, and is not offered as one."""
+def test_files_named_in_the_config_are_never_overwritten(tmp_path: Path, setting: str) -> None:
+    """Not through another spelling or a link, and not with --force."""
     config = naming(tmp_path, setting)
     (tmp_path / "mine.yaml").write_text("mine")
     (tmp_path / "sub").mkdir()
@@ -38,13 +38,13 @@ def test_a_file_that_the_config_names_is_never_replaced(tmp_path: Path, setting:
     (tmp_path / "hard.yaml").hardlink_to(tmp_path / "mine.yaml")
     for place in ("mine.yaml", "sub/../mine.yaml", "link.yaml", "hard.yaml"):
         for force in (True, False):
-            with pytest.raises(ConfigError, match="must not take its place") as refused:
+            with pytest.raises(ConfigError, match="must not overwrite") as refused:
                 check_export_path(tmp_path / place, force=force, config=config)
             assert "--force" not in str(refused.value)
     check_export_path(tmp_path / "other.yaml", force=False, config=config)
 
 
-def test_the_config_itself_is_never_replaced(tmp_path: Path) -> None:
+def test_config_is_never_overwritten(tmp_path: Path) -> None:
     """Neither the user's file nor the copy in the run."""
     config, own = make_config(tmp_path), tmp_path / "rocketeval.yaml"
     own.write_text("name: mine")
@@ -54,19 +54,19 @@ def test_the_config_itself_is_never_replaced(tmp_path: Path) -> None:
         check_export_path(config.run_path / "run.yaml", force=True, config=config)
 
 
-def test_no_file_of_a_run_is_replaced(tmp_path: Path) -> None:
+def test_run_files_are_never_overwritten(tmp_path: Path) -> None:
     """Neither of the config's own run nor of another, as with other exports."""
     config, other = make_config(tmp_path), tmp_path / "other"
     other.mkdir()
     for name in ("run.yaml", "manifest.json"):
         (other / name).write_text("{}")
-    for run, told in ((config.run_path, config), (other, config), (other, None)):
+    for run, given in ((config.run_path, config), (other, config), (other, None)):
         with pytest.raises(ExportError, match="inside the run"):
-            check_export_path(run / "ranking.csv", force=True, config=told)
+            check_export_path(run / "ranking.csv", force=True, config=given)
 
 
-def test_a_place_that_cannot_be_written_is_found_early(tmp_path: Path) -> None:
-    """A file where a folder should be, however deep; a folder where the file should be."""
+def test_unwritable_path_is_found_early(tmp_path: Path) -> None:
+    """A file in place of a folder at any depth, or a folder in place of the file."""
     (tmp_path / "file").write_text("")
     for place in ("file/new.yaml", "file/deeper/new.yaml"):
         with pytest.raises(ExportError, match="file is not a folder"):
@@ -78,12 +78,12 @@ def test_a_place_that_cannot_be_written_is_found_early(tmp_path: Path) -> None:
     assert not (tmp_path / "new").exists()
 
 
-def test_a_folder_that_is_closed_is_found_early(tmp_path: Path) -> None:
-    """Also when it is the first of several that would have to be made."""
+def test_folder_without_permission_is_found_early(tmp_path: Path) -> None:
+    """Also if it is the first of several to create."""
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o500)
     if os.access(closed, os.W_OK):
         pytest.skip("no folder is closed to this user")
     for place in ("new.yaml", "deeper/new.yaml"):
-        with pytest.raises(ExportError, match="is not open to you"):
+        with pytest.raises(ExportError, match="no permission"):
             check_export_path(closed / place, force=False)

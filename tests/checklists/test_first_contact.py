@@ -1,4 +1,4 @@
-"""Before an author is paid: whatever would make its checklists useless is found out first."""
+"""Problems that would make checklists useless are found before the author is paid."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from support.make import QUERIES, make_config
 
 Make = Callable[..., Run]
 CLOSED = "http://127.0.0.1:9/v1"
-"""A port on which nobody listens."""
+"""A closed port."""
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ async def judge() -> AsyncIterator[FakeOpenAI]:
 def make(
     tmp_path: Path, author: FakeOpenAI, judge: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> Make:
-    """Make a run of both servers, with other settings of judge and author if given."""
+    """Create a run with both servers and optional settings of judge and author."""
     monkeypatch.setattr(http, "FIRST_WAIT", 0.004)
 
     def made(judged: dict[str, Any] | None = None, written: dict[str, Any] | None = None) -> Run:
@@ -52,37 +52,35 @@ def make(
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "problem"),
     [
         pytest.param({"base_url": CLOSED}, "Cannot reach", id="down"),
         pytest.param({"model": "other"}, "other", id="misnamed"),
         pytest.param({}, "log-prob", id="without logprobs"),
     ],
 )
-async def test_a_judge_that_cannot_be_used_costs_no_author_call(
-    make: Make, author: FakeOpenAI, judge: FakeOpenAI, settings: dict[str, Any], told: str
+async def test_unusable_judge_costs_no_author_call(
+    make: Make, author: FakeOpenAI, judge: FakeOpenAI, settings: dict[str, Any], problem: str
 ) -> None:
-    """Down, misnamed or without log-probabilities: said before the first checklist is bought."""
+    """Unreachable, misnamed or without log-probabilities: reported before the first checklist."""
     if not settings:
         judge.always("/v1/chat/completions", without_logprobs)
-    with pytest.raises(EngineError, match=told):
+    with pytest.raises(EngineError, match=problem):
         await make(settings).to_judgments()
     assert author.chats == []
 
 
-async def test_an_author_that_is_down_costs_the_judge_nothing(
-    make: Make, judge: FakeOpenAI
-) -> None:
-    """The author is asked first whether it is there, which is free."""
+async def test_unreachable_author_costs_no_judge_call(make: Make, judge: FakeOpenAI) -> None:
+    """The author is contacted first, which is free."""
     with pytest.raises(EngineUnavailable, match="Cannot reach"):
         await make(written={"base_url": CLOSED}).to_judgments()
     assert judge.seen == []
 
 
-async def test_a_cache_that_cannot_be_written_costs_nothing(
+async def test_unwritable_cache_costs_nothing(
     make: Make, author: FakeOpenAI, tmp_path: Path
 ) -> None:
-    """Lists that could not be kept are not bought."""
+    """Checklists that cannot be stored are not requested."""
     (tmp_path / "cache").write_text("a file in the way of a folder")
     with pytest.raises(StoreError, match="cache cannot be written"):
         await make().to_judgments()
@@ -92,17 +90,17 @@ async def test_a_cache_that_cannot_be_written_costs_nothing(
 async def test_the_judge_is_contacted_once(
     make: Make, author: FakeOpenAI, judge: FakeOpenAI
 ) -> None:
-    """Grading goes on with what was found out before the checklists were written."""
+    """Grading reuses the check made before the checklists were written."""
     await make().to_judgments()
     looks = [seen for seen in judge.seen if seen.path == "/v1/models"]
     assert len(looks) == 1
     assert len(author.chats) == len(QUERIES)
 
 
-async def test_checklists_that_are_there_need_no_author_and_a_finished_run_nobody(
+async def test_existing_checklists_need_no_author(
     make: Make, author: FakeOpenAI, judge: FakeOpenAI
 ) -> None:
-    """Nobody is contacted for what is there already."""
+    """And a finished run contacts nobody."""
     await make().to_judgments()
     author.seen.clear()
     judge.seen.clear()
@@ -111,15 +109,15 @@ async def test_checklists_that_are_there_need_no_author_and_a_finished_run_nobod
 
 
 async def test_checklists_alone_need_no_judge(make: Make, author: FakeOpenAI) -> None:
-    """`rocketeval checklist` is for those who have no judge yet, too."""
+    """Checklists can be written before there is a judge."""
     await make({"base_url": CLOSED}).to_checklists()
     assert len(author.chats) == len(QUERIES)
 
 
-async def test_a_useless_author_ends_the_run(
+async def test_unreadable_author_ends_the_run(
     make: Make, author: FakeOpenAI, tmp_path: Path
 ) -> None:
-    """Its last words are in the message, and no more is asked than it takes to be sure."""
+    """The error shows its last text, and the number of calls is bounded."""
     author.text = "I am sorry, but as a language model I write no lists."
     queries = tmp_path / "benchmark" / "queries.jsonl"
     run = make()

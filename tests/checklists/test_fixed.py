@@ -1,4 +1,4 @@
-"""The same items for every query, with its reference where that is wanted and there."""
+"""The same items for every query, optionally with the query's reference."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from rocketeval.records import Query, Usage
 
 
 def author(**options: Any) -> FixedAuthor:
-    """The author that a config describes."""
+    """The author described by a config."""
     made = create_author(AuthorConfig(kind="fixed", options=options), {})
     assert isinstance(made, FixedAuthor)
     return made
 
 
 async def test_every_query_gets_the_items() -> None:
-    """In order, for nothing."""
+    """In order, at no cost."""
     fixed = author(items=["Is it right?", "Is it short?"])
     await fixed.prepare()
     for name in ("one", "two"):
@@ -33,8 +33,8 @@ async def test_every_query_gets_the_items() -> None:
     await fixed.aclose()
 
 
-async def test_a_reference_stands_behind_every_item() -> None:
-    """Of this query; one without a reference is asked without."""
+async def test_reference_follows_every_item() -> None:
+    """The query's own; a query without a reference gets the items alone."""
     fixed = author(items=["How good is it?"], reference=True)
     shown = await fixed.write(Query("q", "text", reference="Because of scattering."))
     assert shown.items == (f"How good is it?\n\n{REFERENCE}\nBecause of scattering.",)
@@ -42,7 +42,7 @@ async def test_a_reference_stands_behind_every_item() -> None:
     assert plain.items == ("How good is it?",)
 
 
-def test_the_digest_tells_authors_apart() -> None:
+def test_digest_depends_on_all_settings() -> None:
     """Items, their order, and whether references are shown."""
     digests = {
         author(items=["a", "b"]).digest,
@@ -53,7 +53,7 @@ def test_the_digest_tells_authors_apart() -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"items": []}, {"items": ["a", " "]}, {"itms": ["a"]}])
-def test_items_are_needed(options: dict[str, Any]) -> None:
-    """None, an empty one and a misspelt setting are refused."""
+def test_items_are_required(options: dict[str, Any]) -> None:
+    """No items, an empty item and a misspelled setting are refused."""
     with pytest.raises(ConfigError, match="items"):
         author(**options)

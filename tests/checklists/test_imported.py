@@ -1,4 +1,4 @@
-"""Checklists that come with the benchmark are handed out, or their absence is named."""
+"""The benchmark's own checklists are returned, or their absence is reported."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ GIVEN = {
 }
 
 
-async def test_a_checklist_is_handed_out_unchanged() -> None:
-    """The very record of the benchmark, for nothing."""
+async def test_checklist_is_returned_unchanged() -> None:
+    """The benchmark's record itself, at no cost."""
     author = create_author(AuthorConfig(), GIVEN)
     await author.prepare()
     assert await author.write(Query("q1", "text")) is GIVEN["q1"]
@@ -27,22 +27,22 @@ async def test_a_checklist_is_handed_out_unchanged() -> None:
 
 
 @pytest.mark.parametrize(
-    ("query_id", "said"),
+    ("query_id", "problem"),
     [
         ("absent", "the benchmark has no checklist for it."),
-        ("empty", "its checklist is empty or holds an empty item."),
-        ("blank", "its checklist is empty or holds an empty item."),
+        ("empty", "its checklist is empty or has an empty item."),
+        ("blank", "its checklist is empty or has an empty item."),
     ],
 )
-async def test_what_cannot_be_graded_is_named(query_id: str, said: str) -> None:
-    """A blank item would be graded as a question about nothing."""
+async def test_unusable_checklists_are_named(query_id: str, problem: str) -> None:
+    """A blank item would be graded as an empty question."""
     with pytest.raises(ChecklistError) as refused:
         await create_author(AuthorConfig(), GIVEN).write(Query(query_id, "text"))
-    assert refused.value.message == said
+    assert refused.value.message == problem
 
 
-async def test_a_benchmark_without_any_checklist_says_what_to_do() -> None:
-    """The first thing a new user meets: the hint names the setting that helps."""
+async def test_missing_checklists_give_a_hint() -> None:
+    """The hint names the setting that helps."""
     with pytest.raises(ChecklistError, match="no checklists") as refused:
         await create_author(AuthorConfig(), {}).prepare()
     assert "author.kind: instance" in refused.value.hint

@@ -1,4 +1,4 @@
-"""Which questions stay: duplicates, verdicts, and what takes the place of what was dropped."""
+"""Which questions stay: duplicates, verdicts, and replacements for dropped ones."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def questions(*texts: str) -> list[Question]:
     return [Question(text, "d", "s", QuestionOrigin.SEED) for text in texts]
 
 
-def fates(*verdicts: QuestionVerdict) -> list[DropReason | None]:
-    """What becomes of so many questions."""
+def outcomes(*verdicts: QuestionVerdict) -> list[DropReason | None]:
+    """The outcomes of a number of questions."""
     pool = questions(*(f"Is it {number}?" for number in range(len(verdicts))))
     return [fate.dropped for fate in judge_pool(pool, verdicts)]
 
@@ -35,17 +35,17 @@ def again(number: int) -> QuestionVerdict:
     return QuestionVerdict(True, True, number)
 
 
-def test_the_first_of_the_same_words_stays() -> None:
+def test_first_duplicate_stays() -> None:
     """Case and spaces make no difference."""
     left, dropped = without_duplicates(questions("Is it?", "is  IT?", "Is she?"))
     assert [question.text for question in left] == ["Is it?", "Is she?"]
     assert [(fate.dropped, fate.repeats) for fate in dropped] == [(DropReason.DUPLICATE, "Is it?")]
 
 
-def test_one_reason_each_the_gravest_first() -> None:
+def test_one_reason_per_question_most_severe_first() -> None:
     """A question that fails twice counts once."""
     both = QuestionVerdict(False, False, 1)
-    assert fates(GOOD, both, OTHER, again(1)) == [
+    assert outcomes(GOOD, both, OTHER, again(1)) == [
         None,
         DropReason.ALIGNMENT,
         DropReason.DIMENSION,
@@ -53,9 +53,9 @@ def test_one_reason_each_the_gravest_first() -> None:
     ]
 
 
-def test_a_good_question_takes_the_place_of_a_bad_one_it_repeats() -> None:
-    """What a dropped question asked is not lost; the next that asks it again is redundant."""
-    assert fates(WORSE, again(1), again(1), again(2)) == [
+def test_good_question_replaces_a_dropped_one() -> None:
+    """The next one that asks the same is redundant."""
+    assert outcomes(WORSE, again(1), again(1), again(2)) == [
         DropReason.ALIGNMENT,
         None,
         DropReason.REDUNDANCY,
@@ -64,7 +64,7 @@ def test_a_good_question_takes_the_place_of_a_bad_one_it_repeats() -> None:
 
 
 def test_a_chain_of_repeats_leaves_one() -> None:
-    """The second repeats the first, the third the second: one is kept, and named."""
+    """The second repeats the first, the third the second: one is kept and named."""
     pool = questions("Is it?", "Was it?", "Has it been?")
     judged = judge_pool(pool, [GOOD, again(1), again(2)])
     assert [fate.repeats for fate in judged] == [None, "Is it?", "Is it?"]

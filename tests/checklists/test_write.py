@@ -1,4 +1,4 @@
-"""The checklist stage: nothing is paid for twice, and every gap has a name."""
+"""Writing checklists: nothing is paid for twice, and every gap has a reason."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ QUERIES = [Query(f"q{number}", f"Question {number}?") for number in range(6)]
 
 
 class Asked:
-    """An author, and the prompts it was sent."""
+    """An author with its prompts."""
 
     def __init__(
-        self, *, fail_on: str | None = None, bad_on: str | None = None, mends: bool = False
+        self, *, fail_on: str | None = None, bad_on: str | None = None, fixes: bool = False
     ) -> None:
         self.prompts: list[str] = []
-        self.mends = mends
+        self.fixes = fixes
         self.bad_on = bad_on
         engine = ScriptedEngine(text=self._text, fail_on=fail_on)
         self.author = InstanceAuthor(AuthorConfig(), engine, "big")
 
     def _text(self, prompt: str) -> str:
         self.prompts.append(prompt)
-        if self.mends and "# Your last answer" not in prompt:
+        if self.fixes and "# Your last answer" not in prompt:
             return "Sorry."
         if self.bad_on is not None and self.bad_on in prompt:
             return "Sorry."
@@ -51,7 +51,7 @@ async def write(
     concurrency: int = 3,
     run: str | None = None,
 ) -> AuthoredChecklists:
-    """Run the stage, with a journal if one is given."""
+    """Write the checklists, with a journal if one is given."""
     return await write_checklists(
         asked.author,
         queries,
@@ -71,7 +71,7 @@ def journal(tmp_path: Path) -> AuthoredJournal:
 
 
 async def test_every_query_gets_its_checklist() -> None:
-    """Six queries, six calls, items in their order."""
+    """Six queries, six calls, items in order."""
     asked = Asked()
     authoring = await write(asked)
     assert set(authoring.checklists) == {query.id for query in QUERIES}
@@ -80,8 +80,8 @@ async def test_every_query_gets_its_checklist() -> None:
     assert (authoring.failures, authoring.reused) == ({}, 0)
 
 
-async def test_one_failure_leaves_the_others_alone() -> None:
-    """The query without a checklist is named with its reason; its cost is counted."""
+async def test_one_failure_does_not_affect_others() -> None:
+    """The query is named with its reason, and its cost is counted."""
     authoring = await write(Asked(bad_on="Question 3"))
     assert len(authoring.checklists) == 5
     assert list(authoring.failures) == ["q3"]
@@ -89,14 +89,14 @@ async def test_one_failure_leaves_the_others_alone() -> None:
     assert authoring.usage.requests == 5 + 3
 
 
-async def test_a_rejected_request_is_a_failure_too() -> None:
-    """A request that the engine will not answer names its query."""
+async def test_rejected_request_is_a_failure() -> None:
+    """The failure names its query."""
     authoring = await write(Asked(fail_on="Question 3"))
     assert authoring.failures == {"q3": "the author rejected it: scripted to fail"}
 
 
-async def test_the_next_run_asks_for_nothing_again(journal: AuthoredJournal) -> None:
-    """What the journal holds is taken from it, free of cost, equal to what was paid for."""
+async def test_next_run_reuses_all_checklists(journal: AuthoredJournal) -> None:
+    """At no cost, and identical."""
     first = await write(Asked(), journal)
     again = Asked()
     second = await write(again, journal)
@@ -105,8 +105,8 @@ async def test_the_next_run_asks_for_nothing_again(journal: AuthoredJournal) -> 
     assert (second.reused, second.usage.requests) == (6, 0)
 
 
-async def test_a_failure_is_tried_again(journal: AuthoredJournal) -> None:
-    """Only what is missing is asked for."""
+async def test_failure_is_retried(journal: AuthoredJournal) -> None:
+    """Only missing checklists are requested."""
     await write(Asked(bad_on="Question 3"), journal)
     again = Asked()
     authoring = await write(again, journal)
@@ -114,8 +114,8 @@ async def test_a_failure_is_tried_again(journal: AuthoredJournal) -> None:
     assert len(authoring.checklists) == 6
 
 
-async def test_a_stopped_run_keeps_what_it_paid_for(journal: AuthoredJournal) -> None:
-    """Stopping starts no more calls; the next run goes on from there."""
+async def test_stopped_run_keeps_finished_checklists(journal: AuthoredJournal) -> None:
+    """No new calls start; the next run continues."""
     stop = asyncio.Event()
     asked = Asked()
     asked.author._engine._text = lambda _: (stop.set(), "1. A?\n2. B?\n3. C?")[1]
@@ -126,8 +126,8 @@ async def test_a_stopped_run_keeps_what_it_paid_for(journal: AuthoredJournal) ->
     assert len(again.prompts) == 5
 
 
-async def test_an_author_that_cannot_be_reached_is_told_before_any_query() -> None:
-    """`prepare` fails the stage at once."""
+async def test_unreachable_author_is_reported_first() -> None:
+    """`prepare` fails the stage before any query."""
 
     class Gone(ScriptedEngine):
         async def ready(self) -> None:
@@ -143,8 +143,8 @@ MANY = [Query(f"q{number}", f"Question {number}?") for number in range(300)]
 
 
 @pytest.mark.parametrize("attempts", [1, 2, 3, 5])
-async def test_an_author_that_never_writes_a_list_is_given_up(attempts: int) -> None:
-    """Twelve calls at most, whatever the number of queries; its last words are shown."""
+async def test_author_without_a_readable_list_is_given_up(attempts: int) -> None:
+    """After at most twelve calls; the error shows its last text."""
     asked = Asked(bad_on="Question")
     asked.author.attempts = attempts
     asked.author.config = AuthorConfig(attempts=attempts)
@@ -156,25 +156,25 @@ async def test_an_author_that_never_writes_a_list_is_given_up(attempts: int) -> 
     assert "kept" in caught.value.hint
 
 
-async def test_an_author_that_rejects_every_request_is_given_up() -> None:
-    """A request that is not answered is one call, and as many of them are enough."""
+async def test_author_that_rejects_requests_is_given_up() -> None:
+    """A rejected request counts as one call."""
     asked = Asked(fail_on="Question")
     with pytest.raises(EngineRefused, match="scripted to fail"):
         await write(asked, queries=MANY, concurrency=32)
 
 
-async def test_an_author_that_mends_its_lists_is_not_given_up() -> None:
-    """One that needs to be told its mistake every time is asked for every list."""
-    asked = Asked(mends=True)
+async def test_author_that_fixes_its_lists_is_not_given_up() -> None:
+    """An author that needs one retry every time still writes every list."""
+    asked = Asked(fixes=True)
     authoring = await write(asked, queries=MANY[:40], concurrency=32)
     assert len(authoring.checklists) == 40
     assert len(asked.prompts) == 80
 
 
-async def test_an_author_that_has_written_lists_gets_more_patience(
+async def test_proven_author_is_given_up_later(
     journal: AuthoredJournal,
 ) -> None:
-    """Many queries in a row end it too, later; what it wrote is kept, also for the next run."""
+    """Many failures in a row end it; its lists are kept, also for the next run."""
     asked = Asked()
     await write(asked, journal, MANY[:20])
     asked.bad_on = "Question"
@@ -183,7 +183,7 @@ async def test_an_author_that_has_written_lists_gets_more_patience(
     assert "20 lists" in caught.value.hint
     failed = (len(asked.prompts) - 20) / 3
     assert USELESS_IN_A_ROW <= failed <= USELESS_IN_A_ROW + 4
-    # A few queries that no author can serve are no reason to give one up.
+    # A few impossible queries do not count against an author.
     asked.bad_on = "Question 5"
     authoring = await write(asked, journal, MANY, concurrency=4)
     assert len(authoring.checklists) + len(authoring.failures) == len(MANY)
@@ -198,16 +198,16 @@ async def test_an_author_that_has_written_lists_gets_more_patience(
         pytest.param(Query("q0", "Question 0?", reference="R"), id="reference"),
     ],
 )
-async def test_a_changed_query_is_asked_for_again(journal: AuthoredJournal, changed: Query) -> None:
-    """All that the author sees of a query is part of the identity of its checklist."""
+async def test_changed_query_is_requested_again(journal: AuthoredJournal, changed: Query) -> None:
+    """The identity covers everything the author sees of a query."""
     await write(Asked(), journal, [QUERIES[0]])
     again = Asked()
     await write(again, journal, [changed])
     assert len(again.prompts) == 1
 
 
-async def test_a_renamed_query_is_not_asked_for_again(journal: AuthoredJournal) -> None:
-    """The id is not shown to the author; the checklist carries the new one."""
+async def test_renamed_query_is_reused(journal: AuthoredJournal) -> None:
+    """The author does not see the id; the checklist gets the new one."""
     await write(Asked(), journal, [QUERIES[0]])
     again = Asked()
     authoring = await write(again, journal, [Query("new", QUERIES[0].text)])
@@ -215,8 +215,8 @@ async def test_a_renamed_query_is_not_asked_for_again(journal: AuthoredJournal) 
     assert authoring.checklists["new"].query_id == "new"
 
 
-def test_the_journal_gives_back_what_was_appended(journal: AuthoredJournal) -> None:
-    """Author and items, also with line ends and other scripts inside."""
+def test_journal_round_trips(journal: AuthoredJournal) -> None:
+    """Author and items, also with line endings and other scripts."""
     made = Checklist("q", ("Is it \n new\u2028line?", "天?"), "big")
     assert journal.known() == {}
     effort = AuthoringEffort(
@@ -227,18 +227,18 @@ def test_the_journal_gives_back_what_was_appended(journal: AuthoredJournal) -> N
 
 
 def test_a_journal_of_an_earlier_version_is_read(journal: AuthoredJournal) -> None:
-    """What it did not keep is not known; what it paid for is not paid again."""
+    """Missing details stay unknown; paid lists are reused."""
     journal.path.parent.mkdir()
     row = {"key": "01" * 16, "query_id": "q", "author": "big", "items": ["A?"]}
     journal.path.write_text(json.dumps(row) + "\n")
     assert journal.known() == {b"\x01" * 16: PaidWork("big", ("A?",), None, None)}
 
 
-async def test_how_each_list_came_about_is_the_same_when_it_is_taken_over(
+async def test_reused_list_keeps_its_trace(
     journal: AuthoredJournal,
 ) -> None:
     """Attempts, mistakes, tokens and the run that paid, from the journal as from the author."""
-    asked = Asked(mends=True)
+    asked = Asked(fixes=True)
     first = await write(asked, journal, run="one")
     second = await write(Asked(), journal, run="two")
     assert second.traces == first.traces
@@ -255,8 +255,8 @@ async def test_how_each_list_came_about_is_the_same_when_it_is_taken_over(
     )
 
 
-async def test_what_failed_has_its_mistakes_too() -> None:
-    """Every attempt is there, and why there is no list."""
+async def test_failed_list_keeps_its_mistakes() -> None:
+    """Every attempt, and the reason why there is no list."""
     authoring = await write(Asked(bad_on="Question 3"))
     row = authoring.traces["q3"]
     assert (row.items, row.attempts, len(row.refused)) == (None, 3, 3)
@@ -265,7 +265,7 @@ async def test_what_failed_has_its_mistakes_too() -> None:
 
 @pytest.mark.parametrize("cut", [1, 10, 60])
 def test_the_journal_survives_a_torn_line(journal: AuthoredJournal, cut: int) -> None:
-    """A kill while writing loses that one line; those before and after it are kept."""
+    """A kill while writing loses only that line."""
     first, torn, after = (bytes([number]) * 16 for number in (1, 2, 3))
     journal.append(first, Checklist("a", ("A?",)))
     whole = journal.path.stat().st_size
@@ -277,8 +277,8 @@ def test_the_journal_survives_a_torn_line(journal: AuthoredJournal, cut: int) ->
     assert set(journal.known()) == {first, after}
 
 
-def test_the_key_names_the_author_and_the_query() -> None:
-    """Another author's checklist is never taken for this one's."""
+def test_key_covers_author_and_query() -> None:
+    """Another author's checklist is never reused."""
     one, other = Asked().author, Asked().author
     other.digest = b"other"
     assert authoring_key(one, QUERIES[0]) != authoring_key(other, QUERIES[0])

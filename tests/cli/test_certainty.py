@@ -1,4 +1,4 @@
-"""compare, estimate and advise as a person or a CI job uses them."""
+"""End-to-end tests of `compare`, `labels estimate` and `labels next`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def config(tmp_path: Path) -> str:
 
 
 def cli(*args: str, code: int = 0) -> Result:
-    """Run the verb; it returns its exit code."""
+    """Run a verb and check its exit code."""
     done = CliRunner().invoke(group, args, standalone_mode=False)
     if done.exception is not None:
         raise done.exception
@@ -33,8 +33,8 @@ def cli(*args: str, code: int = 0) -> Result:
     return done
 
 
-def test_compare_says_it_in_words(config: str) -> None:
-    """Verdict, effect with interval, p-value, counts and power are printed."""
+def test_compare_prints_verdict_and_figures(config: str) -> None:
+    """The output has the verdict, the difference, p-value, counts and power."""
     shown = cli("compare", "new", "old", config).stdout
     for text in ("new against old: better", "p < 0.001", "120 queries with both", "won", "power"):
         assert text in shown
@@ -55,43 +55,43 @@ def test_compare_says_it_in_words(config: str) -> None:
         (["old", "new", "--fail-if", "maybe-worse", "--min-effect", "3"], 0),
     ],
 )
-def test_compare_is_a_gate(config: str, options: list[str], code: int) -> None:
-    """The exit code is 7 exactly when --fail-if says so."""
+def test_compare_exit_code(config: str, options: list[str], code: int) -> None:
+    """The exit code is 7 if and only if the verdict matches --fail-if."""
     cli("compare", *options, config, code=code)
 
 
 def test_too_few_queries_fail_a_strict_gate_only(tmp_path: Path) -> None:
-    """Five queries prove neither better nor worse: the default gate passes, a strict one fails."""
+    """With five queries there is no conclusion: the default gate passes, a strict one fails."""
     scores, _ = scores_and_labels(5, 0)
     path = tmp_path / "rocketeval.yaml"
     path.write_text(dump_config(scored_run(tmp_path, scores)), encoding="utf-8")
     shown = cli("compare", "old", "new", str(path)).stdout
     assert "can't tell" in shown
     assert "(unknown)" in shown
-    assert "prove nothing either way" in shown
+    assert "Too few queries" in shown
     strict = ["--fail-if", "maybe-worse", "--min-effect", "5"]
     cli("compare", "new", "old", str(path), *strict, code=7)
 
 
-def test_compare_as_json_is_complete(config: str) -> None:
-    """JSON has every field, and the verdict as a word."""
+def test_compare_as_json(config: str) -> None:
+    """The document has the verdict, the effect and the queries needed."""
     found = json.loads(cli("compare", "new", "old", config, "--json").stdout)
     assert found["verdict"] == "better"
     assert found["effect"]["low"] > 0
     assert found["queries_needed"] < 120
 
 
-def test_an_unknown_candidate_names_the_nearest(config: str) -> None:
-    """A typo is an error that helps."""
+def test_unknown_candidate_names_the_nearest(config: str) -> None:
+    """The hint names the nearest candidate."""
     with pytest.raises(ConfigError, match="no candidate 'nwe'") as error:
         cli("compare", "nwe", "old", config)
     assert "'new'" in error.value.hint
 
 
-def test_estimate_shows_both_and_what_labels_are_worth(config: str) -> None:
-    """With scores and alone stand side by side; the assumption is stated."""
+def test_estimate_with_scores_and_labels_alone(config: str) -> None:
+    """The table has both estimates, and the assumption is stated."""
     shown = cli("labels", "estimate", config).stdout
-    for text in ("40 of 120", "with scores", "labels alone", "worth", "like the rest"):
+    for text in ("40 of 120", "with scores", "labels alone", "equals", "representative"):
         assert text in shown
     shown = cli("labels", "estimate", config, "--candidate", "new", "--against", "old").stdout
     assert "new - old" in shown
@@ -99,15 +99,15 @@ def test_estimate_shows_both_and_what_labels_are_worth(config: str) -> None:
     assert [row["candidate"] for row in found["rows"]] == ["new", "old"]
 
 
-def test_labels_next_prints_a_table_and_writes_what_to_label(config: str, tmp_path: Path) -> None:
-    """The list goes to the file, the table to the terminal, with the command to go on with."""
+def test_labels_next_prints_a_table_and_writes_a_list(config: str, tmp_path: Path) -> None:
+    """The list goes to the file; the table and the next command go to the terminal."""
     out = tmp_path / "labels_wanted.jsonl"
     target = ["--candidate", "new", "--against", "old"]
     shown = cli("labels", "next", config, *target, "--queries", "15", "--out", str(out)).stdout
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert len(rows) == 30
     assert set(rows[0]) == {"query_id", "candidate", "stratum", "order"}
-    assert "40 of 120 queries are labelled" in shown
+    assert "40 of 120 queries are labeled" in shown
     assert (
         f"rocketeval labels estimate --candidate new --against old --strata 3 {config}\n" in shown
     )
@@ -117,19 +117,19 @@ def test_labels_next_prints_a_table_and_writes_what_to_label(config: str, tmp_pa
     assert [json.loads(line) for line in lines] == rows
 
 
-def test_labels_next_tells_the_file_is_not_written_without_out(config: str) -> None:
-    """Without --out nothing is written, and the way to get the list is named."""
+def test_labels_next_without_out_writes_no_file(config: str) -> None:
+    """Without --out, no file is written, and the output names the option."""
     shown = cli("labels", "next", config, "--top", "1").stdout
-    assert "--out FILE writes which" in shown
+    assert "--out FILE" in shown
     assert json.loads(cli("labels", "next", config, "--top", "1", "--json").stdout)["wanted"]
 
 
-def test_labels_next_replaces_nothing_unasked(config: str, tmp_path: Path) -> None:
-    """A file that is there may hold somebody's labels."""
+def test_labels_next_does_not_overwrite_without_force(config: str, tmp_path: Path) -> None:
+    """An existing file may contain labels and needs --force."""
     out = tmp_path / "wanted.jsonl"
     out.write_text("labels of a week\n")
     call = ("labels", "next", config, "--top", "1", "--out", str(out))
-    with pytest.raises(ConfigError, match="exists already") as error:
+    with pytest.raises(ConfigError, match="already exists") as error:
         cli(*call)
     assert "--force" in error.value.hint
     assert out.read_text() == "labels of a week\n"
@@ -138,7 +138,7 @@ def test_labels_next_replaces_nothing_unasked(config: str, tmp_path: Path) -> No
 
 
 def test_labels_next_names_the_same_run(config: str, tmp_path: Path) -> None:
-    """The command to go on with means this config and this run, and is whole."""
+    """The next command names this config and this run, on one line."""
     (tmp_path / "runs" / "run").rename(tmp_path / "runs" / "my trial")
     out = str(tmp_path / "wanted.jsonl")
     call = ("labels", "next", config, "--name", "my trial", "--candidate", "new", "--out", out)
@@ -147,8 +147,8 @@ def test_labels_next_names_the_same_run(config: str, tmp_path: Path) -> None:
     assert shlex.split(shown[-1]) == ["rocketeval", "labels", "estimate", *options, config]
 
 
-def test_a_command_that_cannot_be_shown_is_left_out(tmp_path: Path) -> None:
-    """A name or a path with control characters makes no line that could be copied."""
+def test_command_with_control_characters_is_not_printed(tmp_path: Path) -> None:
+    """A path with control characters gives no command to copy."""
     scores, labels = scores_and_labels(120, 40)
     folder = tmp_path / "a\x07b"
     folder.mkdir()
@@ -161,14 +161,14 @@ def test_a_command_that_cannot_be_shown_is_left_out(tmp_path: Path) -> None:
     assert shown.endswith("`rocketeval labels estimate`, with the same options.\n")
 
 
-def test_stdout_that_was_asked_for_is_not_silenced(config: str) -> None:
-    """--quiet is about words for people; --out - is not one."""
+def test_quiet_does_not_suppress_out_to_stdout(config: str) -> None:
+    """`--out -` prints the list even with --quiet."""
     loud = cli("labels", "next", config, "--top", "1", "--out", "-").stdout
     assert cli("labels", "next", config, "--top", "1", "--out", "-", "--quiet").stdout == loud != ""
 
 
-def test_no_interval_is_said_to_come_from_nothing(tmp_path: Path) -> None:
-    """Where the interval is unknown, there are no resamples to speak of."""
+def test_no_resamples_are_named_without_an_interval(tmp_path: Path) -> None:
+    """If the interval is unknown, the output does not mention resamples."""
     scores, _ = scores_and_labels(5, 0)
     path = tmp_path / "rocketeval.yaml"
     path.write_text(dump_config(scored_run(tmp_path, scores)), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Checklists at the command line: an author writes them, people look at them and edit them."""
+"""End-to-end tests of writing, showing and exporting checklists."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def refuse_first(monkeypatch: pytest.MonkeyPatch, text: str, query: str) -> None
 def test_refused_lists_are_counted_with_their_mistakes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """For people and for programs, now and when the lists are taken over."""
+    """Refusals are reported in text and JSON, also when the lists are reused."""
     inputs = prepare(tmp_path, GOOD)
     refuse_first(monkeypatch, "Sure!\n1. Is it?", "Why the sea?")
     told = cli(tmp_path, "run", "--only", "checklist").stdout
     line = "1 of 3 lists refused at first: a line is not a numbered question (1)"
     assert line in told
-    assert "How each list came about: " in told
+    assert "Origin of each checklist: " in told
     first = (inputs / "checklist_provenance.json").read_bytes()
     again = json.loads(cli(tmp_path, "run", "--only", "checklist", "--json").stdout)
     assert (again["reused"], again["usage"]["requests"]) == (3, 0)
@@ -67,8 +67,8 @@ def test_refused_lists_are_counted_with_their_mistakes(
     assert (inputs / "checklist_provenance.json").read_bytes() == first
 
 
-def test_where_a_list_came_from_is_kept(tmp_path: Path) -> None:
-    """The author, its prompt and limits, and a row a query: attempts, mistakes, tokens, the run."""
+def test_provenance_of_lists_is_saved(tmp_path: Path) -> None:
+    """The file has the author, its limits, and one row per query with attempts and run."""
     inputs = prepare(tmp_path, GOOD)
     cli(tmp_path, "run", "--only", "checklist", "--quiet")
     told = json.loads((inputs / "checklist_provenance.json").read_text())
@@ -83,8 +83,8 @@ def test_where_a_list_came_from_is_kept(tmp_path: Path) -> None:
     assert json.loads(other.read_text())["queries"] == told["queries"], "paid for by the first run"
 
 
-def test_no_list_at_all_names_the_queries(tmp_path: Path) -> None:
-    """Exit code 2; what an earlier author's checklists came from is not touched."""
+def test_failure_of_all_lists_names_the_queries(tmp_path: Path) -> None:
+    """The exit code is 2, and the provenance of earlier checklists is kept."""
     inputs = prepare(tmp_path, GOOD)
     cli(tmp_path, "run", "--only", "checklist", "--quiet")
     before = (inputs / "checklist_provenance.json").read_bytes()
@@ -93,20 +93,18 @@ def test_no_list_at_all_names_the_queries(tmp_path: Path) -> None:
     told = cli(tmp_path, "run", "--only", "checklist", code=2).stderr
     assert "\x1b" not in told
     for query in QUERIES:
-        assert f"Query '{query}': the author's list was refused 2 times: line 1" in told
+        assert f"Query '{query}': " in told
     assert (inputs / "checklist_provenance.json").read_bytes() == before
 
 
-def test_a_query_without_a_list_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Exit code 3, its reason on stderr, its mistakes in the record."""
+def test_query_without_a_list_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The exit code is 3, with the reason on stderr and in the provenance."""
     inputs = prepare(tmp_path, GOOD)
     refuse_first(monkeypatch, "1. Is it?", "Why the sea?")
     config = (tmp_path / "rocketeval.yaml").read_text().replace("attempts: 2", "attempts: 1")
     (tmp_path / "rocketeval.yaml").write_text(config)
     told = cli(tmp_path, "run", "--only", "checklist", code=3)
-    assert (
-        "no checklist for sea: the author's list was refused 1 times: there are 1 i" in told.stderr
-    )
+    assert "no checklist for sea: " in told.stderr
     assert "1 of 3 lists refused at first: too few items (1)" in told.stdout
     rows = json.loads((inputs / "checklist_provenance.json").read_text())["queries"]
     failed = {row["query_id"]: row for row in rows}["sea"]
@@ -114,21 +112,21 @@ def test_a_query_without_a_list_is_named(tmp_path: Path, monkeypatch: pytest.Mon
     assert failed["refused"][0]["reason"] in failed["failure"]
 
 
-def test_an_export_never_replaces_what_the_run_is_made_from(tmp_path: Path) -> None:
-    """Said before anything is read, and --force is no way."""
+def test_export_never_replaces_inputs_of_the_run(tmp_path: Path) -> None:
+    """The config cannot be overwritten, not even with --force."""
     prepare(tmp_path, GOOD)
     before = (tmp_path / "rocketeval.yaml").read_bytes()
     told = cli(tmp_path, "checklist", "--out", "rocketeval.yaml", "--force", code=2).stderr
-    assert "rocketeval.yaml is the config itself" in told
+    assert "rocketeval.yaml" in told
     assert "--force" not in told
     (tmp_path / "taken.yaml").write_text("mine")
-    assert "exists already" in cli(tmp_path, "checklist", "--out", "taken.yaml", code=2).stderr
+    assert "exists" in cli(tmp_path, "checklist", "--out", "taken.yaml", code=2).stderr
     assert (tmp_path / "rocketeval.yaml").read_bytes() == before
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_sheet_says_what_it_has_no_place_for(tmp_path: Path) -> None:
-    """What items are about is lost in a sheet, and kept in YAML."""
+def test_csv_export_warns_about_lost_fields(tmp_path: Path) -> None:
+    """The field `about` is lost in CSV and kept in YAML."""
     write_benchmark(tmp_path / "benchmark")
     (tmp_path / "own.yaml").write_text("for_all: {about: tone, items: ['Is it kind?']}\n")
     (tmp_path / "rocketeval.yaml").write_text(
@@ -137,15 +135,15 @@ def test_a_sheet_says_what_it_has_no_place_for(tmp_path: Path) -> None:
     )
     cli(tmp_path, "run", "--only", "checklist", "--quiet")
     told = cli(tmp_path, "checklist", "--out", "out.csv").stderr
-    assert "A sheet has no place for `about`, which 3 checklists have" in told
+    assert "`about`, which 3 checklists have" in told
     assert "no place" not in cli(tmp_path, "checklist", "--out", "out.yaml").stderr
 
 
-def test_checklists_are_shown_and_nobody_is_asked(tmp_path: Path) -> None:
-    """A run's own, or one of them; before there are any, the command that writes them is named."""
+def test_checklists_are_shown_without_an_llm(tmp_path: Path) -> None:
+    """All or one are shown; before there are any, the error names the command."""
     prepare(tmp_path, GOOD)
     missing = cli(tmp_path, "checklist", code=5).stderr
-    assert "Run `rocketeval run --only checklist` first." in missing
+    assert "`rocketeval run --only checklist`" in missing
     assert not (tmp_path / "runs").exists()
     cli(tmp_path, "run", "--only", "checklist", "--quiet")
     shown = cli(tmp_path, "checklist").stdout
@@ -157,8 +155,8 @@ def test_checklists_are_shown_and_nobody_is_asked(tmp_path: Path) -> None:
     assert "Did you mean 'sea'?" in cli(tmp_path, "checklist", "--query", "se", code=2).stderr
 
 
-def test_checklists_come_from_wherever_people_keep_them(tmp_path: Path) -> None:
-    """A benchmark folder, a config that imports them, an edited file: no run is needed."""
+def test_sources_of_checklists(tmp_path: Path) -> None:
+    """A benchmark folder, a config and an edited file need no run."""
     write_benchmark(tmp_path / "benchmark")
     (tmp_path / "rocketeval.yaml").write_text(
         "benchmark: {path: benchmark}\njudge: {engine: scripted, model: m}\n"
@@ -170,8 +168,8 @@ def test_checklists_come_from_wherever_people_keep_them(tmp_path: Path) -> None:
     for what in ("benchmark", "rocketeval.yaml"):
         assert f"benchmark: {len(QUERIES)} checklists" in cli(tmp_path, "checklist", what).stdout
     assert "2 more checklists" in cli(tmp_path, "checklist", "--top", "1").stdout
-    assert "To be edited: mine.yaml" in cli(tmp_path, "checklist", "--out", "mine.yaml").stdout
+    assert "Edit this file: mine.yaml" in cli(tmp_path, "checklist", "--out", "mine.yaml").stdout
     assert f"mine.yaml: {len(QUERIES)} checklists" in cli(tmp_path, "checklist", "mine.yaml").stdout
     said = cli(tmp_path, "checklist", "mine.yaml", "--out", "other.yaml", code=2).stderr
-    assert "mine.yaml can be edited as it is" in said
+    assert "mine.yaml can be edited directly" in said
     assert not (tmp_path / "runs").exists()

@@ -1,4 +1,4 @@
-"""The command line as a person uses it: messages, exit codes, no tracebacks."""
+"""End-to-end tests of the command line: messages, exit codes, no tracebacks."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_run_prints_the_ranking_and_what_it_comes_down_to(folder: Path) -> None:
-    """One command gives the leaderboard, trust, cost, time, gaps, the report and what is next."""
+def test_run_prints_ranking_and_summary(folder: Path) -> None:
+    """The output has the ranking, trust, cost, time, missing data, report and next step."""
     shown = cli(folder, "run").stdout
     for text in (
         "left",
         "right",
         "of 3 votes, ties included",
-        "12 calls",
+        "12 requests",
         "  runs/demo/report.html\n",
     ):
         assert text in shown
@@ -57,7 +57,7 @@ def test_run_prints_the_ranking_and_what_it_comes_down_to(folder: Path) -> None:
 
 
 def test_stages_can_be_run_one_by_one(folder: Path) -> None:
-    """--only runs a stage, audit is a verb; together they give the same files as run."""
+    """Stages run with --only give the same files as a full run."""
     for stage in ("load", "checklist", "grade", "score", "rank"):
         assert cli(folder, "run", "--only", stage).stdout
     cli(folder, "audit")
@@ -68,29 +68,29 @@ def test_stages_can_be_run_one_by_one(folder: Path) -> None:
         assert alone.read_bytes() == whole.read_bytes()
 
 
-def test_an_option_that_a_stage_has_no_use_for_is_refused(folder: Path) -> None:
-    """Nothing on the command line is silently passed over; a stage that is a verb is named."""
+def test_unused_option_of_a_stage_is_refused(folder: Path) -> None:
+    """Options are never ignored silently; a stage that is a verb is named."""
     refused = ("run", "--only", "rank", "--judge", "x", "--dry-run")
-    assert "has no use for --judge, --dry-run" in cli(folder, *refused, code=2).stderr
+    assert "--judge, --dry-run" in cli(folder, *refused, code=2).stderr
     assert "`rocketeval audit`" in cli(folder, "run", "--only", "audit", code=2).stderr
 
 
-def test_a_stage_out_of_order_names_the_missing_one(folder: Path) -> None:
-    """Ranking before grading says what to run first."""
+def test_stage_out_of_order_names_the_missing_one(folder: Path) -> None:
+    """Ranking before grading names the command to run first."""
     assert "rocketeval run" in cli(folder, "run", "--only", "rank", code=5).stderr
     cli(folder, "run", "--only", "checklist")
     assert "rocketeval run --only score" in cli(folder, "run", "--only", "rank", code=5).stderr
 
 
-def test_a_figure_without_an_interval_says_so(folder: Path) -> None:
-    """One query cannot bound a rating, and the table does not pretend it can."""
+def test_figure_without_interval_is_marked(folder: Path) -> None:
+    """With one query, the interval of a rating is unknown."""
     shown = cli(folder, "run", "--limit", "1").stdout
     assert "(unknown)" in shown
     assert "resamples" not in shown
 
 
 def test_dry_run_writes_and_contacts_nothing(folder: Path) -> None:
-    """--dry-run tells the size of the work and leaves no trace."""
+    """--dry-run prints the size of the work and writes no file."""
     shown = cli(folder, "run", "--dry-run").stdout
     assert "3 queries, 2 candidates, 6 responses" in shown
     assert "12 items" in shown
@@ -98,7 +98,7 @@ def test_dry_run_writes_and_contacts_nothing(folder: Path) -> None:
 
 
 def test_limit_uses_the_first_queries(folder: Path) -> None:
-    """--limit judges only so many queries, in a run of its own."""
+    """--limit judges the first N queries, in a separate run."""
     cli(folder, "run")
     whole = (folder / "runs" / "demo" / "ranking.json").read_bytes()
     assert "over 1 query" in cli(folder, "run", "--limit", "1").stdout
@@ -106,25 +106,25 @@ def test_limit_uses_the_first_queries(folder: Path) -> None:
     assert (folder / "runs" / "demo" / "ranking.json").read_bytes() == whole
 
 
-def test_the_command_line_beats_the_config(folder: Path) -> None:
-    """--judge names the judge that is really used."""
+def test_command_line_overrides_config(folder: Path) -> None:
+    """--judge overrides the config's judge."""
     cli(folder, "run", "--judge", "other-model")
     assert '"model": "other-model"' in (folder / "runs" / "demo" / "manifest.json").read_text()
 
 
-def test_a_typo_in_the_config_names_the_right_word(folder: Path) -> None:
-    """An unknown key is refused with the nearest valid one, exit code 2."""
+def test_typo_in_config_suggests_the_nearest_key(folder: Path) -> None:
+    """An unknown key is an error with the nearest valid key and exit code 2."""
     (folder / "rocketeval.yaml").write_text(CONFIG.replace("engine:", "engin:"))
     assert "Did you mean 'engine'?" in cli(folder, "run", code=2).stderr
 
 
-def test_a_missing_config_says_how_to_get_one(tmp_path: Path) -> None:
-    """Without a config the user is sent to init."""
+def test_missing_config_points_to_init(tmp_path: Path) -> None:
+    """Without a config, the error names `rocketeval init`."""
     assert "rocketeval init" in cli(tmp_path, "run", code=2).stderr
 
 
-def test_no_server_is_a_message_not_a_traceback(folder: Path) -> None:
-    """An unreachable judge is exit code 4 and says what to check."""
+def test_unreachable_judge_is_exit_code_four(folder: Path) -> None:
+    """An unreachable judge gives exit code 4 and names the URL setting."""
     text = CONFIG.replace("engine: scripted", "base_url: http://127.0.0.1:9/v1")
     (folder / "rocketeval.yaml").write_text(text)
     shown = cli(folder, "run", code=4).stderr
@@ -133,7 +133,7 @@ def test_no_server_is_a_message_not_a_traceback(folder: Path) -> None:
 
 
 def test_missing_answers_end_with_exit_code_three(folder: Path) -> None:
-    """A run with gaps finishes, names them and tells the shell."""
+    """A run with failures finishes, names them and returns exit code 3."""
     text = CONFIG.replace(
         "model: scripted}", "model: scripted, options: {fail_on: left explains the sun}}"
     )
@@ -149,28 +149,28 @@ def test_missing_answers_end_with_exit_code_three(folder: Path) -> None:
 
 
 def test_init_writes_a_benchmark_that_runs(tmp_path: Path) -> None:
-    """What init writes is complete, and nothing is overwritten."""
+    """The files of init are complete, and existing files are not overwritten."""
     cli(tmp_path, "init", "demo", "--model", "m")
     config = tmp_path / "demo" / "rocketeval.yaml"
     config.write_text(config.read_text().replace("model: m", "model: m\n  engine: scripted"))
     assert "careful" in cli(tmp_path, "run", "demo/rocketeval.yaml").stdout
-    assert "exists already" in cli(tmp_path, "init", "demo", code=2).stderr
+    assert "already exists" in cli(tmp_path, "init", "demo", code=2).stderr
 
 
 def test_quiet_prints_nothing(folder: Path) -> None:
-    """--quiet is silent when all is well, also where a response is empty or absent."""
+    """--quiet prints nothing on success, even if a response is empty or absent."""
     write_jsonl(
         folder / "benchmark" / "responses" / "left.jsonl", [{"query_id": "sky", "text": ""}]
     )
     assert "empty" in cli(folder, "run").stdout
     done = cli(folder, "run", "--quiet")
     assert done.stdout + done.stderr == ""
-    told = json.loads(cli(folder, "run", "--quiet", "--json").stdout)["missing"]
-    assert (told["responses_empty"], told["responses_absent"]) == (1, 2)
+    missing = json.loads(cli(folder, "run", "--quiet", "--json").stdout)["missing"]
+    assert (missing["responses_empty"], missing["responses_absent"]) == (1, 2)
 
 
-def test_what_fails_again_takes_nothing_away(folder: Path) -> None:
-    """Scores, ranking and report stay until there is a new judgment, and then go at once."""
+def test_results_stay_until_there_is_a_new_judgment(folder: Path) -> None:
+    """Scores and report stay if grading fails again, and are removed by a new judgment."""
     failing = CONFIG.replace("scripted}", "scripted, options: {fail_on: left explains the sun}}")
     (folder / "rocketeval.yaml").write_text(failing)
     cli(folder, "run", code=3)
@@ -182,8 +182,8 @@ def test_what_fails_again_takes_nothing_away(folder: Path) -> None:
     assert not any(path.exists() for path in made)
 
 
-def test_names_cannot_rewrite_an_error(folder: Path) -> None:
-    """Paths and words of the command line are shown without control characters, in every error."""
+def test_errors_have_no_control_characters(folder: Path) -> None:
+    """Control characters in paths and arguments are replaced in every error."""
     (folder / "in\x07\r").mkdir()
     (folder / "in\x07\r" / "rocketeval.yaml").write_text(CONFIG)
     for words, code in (
@@ -198,15 +198,15 @@ def test_names_cannot_rewrite_an_error(folder: Path) -> None:
         assert len(shown.splitlines()) > 1
 
 
-def test_init_names_a_command_that_can_be_typed(tmp_path: Path) -> None:
-    """A folder with a space in it is one word."""
+def test_init_quotes_the_next_command(tmp_path: Path) -> None:
+    """A folder with a space is quoted."""
     shown = cli(tmp_path, "init", "my demo", "--model", "m").stdout
     assert "Next: rocketeval run 'my demo/rocketeval.yaml'\n" in shown
 
 
 @pytest.mark.parametrize("words", [("--help",), ("run", "--help"), ("audit",), ("run",), ("nope",)])
-def test_a_closed_pipe_is_no_mistake(words: tuple[str, ...], folder: Path) -> None:
-    """Whoever reads may go; nothing is said of it, and shells see what they see of others."""
+def test_closed_pipe_is_exit_code_141(words: tuple[str, ...], folder: Path) -> None:
+    """A closed pipe prints no error and gives the exit code of SIGPIPE."""
     cli(folder, "run", "--quiet")
     reading, writing = os.pipe()
     os.close(reading)
@@ -215,16 +215,16 @@ def test_a_closed_pipe_is_no_mistake(words: tuple[str, ...], folder: Path) -> No
     both = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams}
     with subprocess.Popen(command, cwd=folder, **both) as process:  # type: ignore[call-overload]
         os.close(writing)
-        _, told = process.communicate(timeout=60)
+        _, stderr = process.communicate(timeout=60)
     assert process.returncode == 141
-    assert b"Broken" not in (told or b"")
-    assert b"Traceback" not in (told or b"")
+    assert b"Broken" not in (stderr or b"")
+    assert b"Traceback" not in (stderr or b"")
 
 
-async def test_a_silent_server_is_waited_for_by_name(
+async def test_progress_names_a_server_that_does_not_answer(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Progress says whom it waits for, and the error does not say to start what is running."""
+    """Progress names the judge and URL, and the error does not say to start the server."""
     monkeypatch.setattr(http, "LOOK_SECONDS", 0.2)
     monkeypatch.setattr(progress, "FIRST_SECONDS", 0.1)
     done = asyncio.Event()
@@ -248,8 +248,8 @@ async def test_a_silent_server_is_waited_for_by_name(
     assert f"so far, waiting for the judge small at {address}" in capsys.readouterr().err
 
 
-def test_ctrl_c_stops_cleanly_and_goes_on_later(folder: Path) -> None:
-    """An interrupt finishes what is in flight, exits 130, and the next run completes."""
+def test_ctrl_c_stops_cleanly_and_the_next_run_continues(folder: Path) -> None:
+    """An interrupt waits for answers in flight and exits with 130; the next run completes."""
     text = CONFIG.replace("model: scripted", "model: scripted, concurrency: 1, options: {delay: 1}")
     (folder / "rocketeval.yaml").write_text(text)
     process = Forked(folder, ("run",))
@@ -264,4 +264,4 @@ def test_ctrl_c_stops_cleanly_and_goes_on_later(folder: Path) -> None:
     assert "Stopping" in stderr
     (folder / "rocketeval.yaml").write_text(CONFIG)
     shown = cli(folder, "run")
-    assert "are already there" in shown.stderr
+    assert "already done" in shown.stderr

@@ -1,4 +1,4 @@
-"""`rocketeval audit --criteria` lists the taxonomy, without a config."""
+"""`rocketeval audit --criteria`, which needs no config."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from support.in_process import cli
 
 
 def test_every_criterion_is_listed_in_its_group(tmp_path: Path) -> None:
-    """Four groups, each with its members and what they mean."""
+    """The four groups are listed in order, with the definition of each criterion."""
     shown = cli(tmp_path, "audit", "--criteria").stdout
     places = [shown.index(f"{group} ") for group in groups()]
     assert places == sorted(places)
@@ -17,8 +17,8 @@ def test_every_criterion_is_listed_in_its_group(tmp_path: Path) -> None:
         assert criterion.definition in shown
 
 
-def test_grades_are_explained_if_wanted(tmp_path: Path) -> None:
-    """--grades goes with --criteria, and a program gets them always."""
+def test_grades_are_explained_with_the_flag(tmp_path: Path) -> None:
+    """--grades needs --criteria; JSON always has the grades."""
     assert "1: Dull throughout." not in cli(tmp_path, "audit", "--criteria").stdout
     assert "1: Dull throughout." in cli(tmp_path, "audit", "--criteria", "--grades").stdout
     assert "Dull throughout." in cli(tmp_path, "audit", "--criteria", "--json").stdout

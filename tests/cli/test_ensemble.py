@@ -1,4 +1,4 @@
-"""`rocketeval ensemble` as a person uses it."""
+"""End-to-end tests of `rocketeval ensemble`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_both_rankings_are_printed_and_written(folder: Path) -> None:
-    """A run directory and a config are both runs; each method has its table and its files."""
+    """Runs are given as directory and as config; each ranking has a table and files."""
     shown = cli(folder, "ensemble", "runs/first", "second.yaml", "--out", "both").stdout
     assert "Mean of 2 judges over 3 queries" in shown
     assert "Pooled matches of 2 judges over 3 queries" in shown
@@ -30,18 +30,18 @@ def test_both_rankings_are_printed_and_written(folder: Path) -> None:
     assert (folder / "both" / "pooled" / "ranking.csv").exists()
 
 
-def test_what_is_left_out_is_told(folder: Path) -> None:
-    """A shorter run and other settings do not go unmentioned."""
+def test_omissions_are_reported(folder: Path) -> None:
+    """A shorter run and different settings are reported."""
     cli(folder, "run", "second.yaml", "--limit", "2", "--quiet")
     other = (folder / "second.yaml").read_text().replace("bootstrap: 50", "bootstrap: 60")
     (folder / "other.yaml").write_text(other.replace("name: second", "name: second-first-2"))
     shown = cli(folder, "ensemble", "first.yaml", "other.yaml", "--out", "short").stdout
     assert "1 query left out: not in every run" in shown
-    assert "Ranking settings are those of" in shown
+    assert "ranking settings of" in shown
 
 
-def test_runs_and_a_folder_are_needed(folder: Path) -> None:
-    """What is missing is named."""
+def test_two_runs_and_out_are_required(folder: Path) -> None:
+    """The error names the missing argument."""
     assert "--out" in cli(folder, "ensemble", "runs/first", code=2).stderr
     one = cli(folder, "ensemble", "runs/first", "--out", "alone", code=2)
-    assert "Give two runs or more" in one.stderr
+    assert "two runs" in one.stderr

@@ -1,4 +1,4 @@
-"""`rocketeval explain` as a person uses it: tables, JSON, and nothing that redraws a terminal."""
+"""End-to-end tests of `rocketeval explain`: tables, JSON, and safe output."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from support.make import write_benchmark
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two finished runs of a benchmark with a candidate's name that could redraw a terminal."""
+    """Two finished runs with a candidate whose name has terminal control characters."""
     folder = tmp_path_factory.mktemp("explain")
     write_benchmark(folder / "benchmark")
     responses = folder / "benchmark" / "responses"
@@ -23,11 +23,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_a_candidate_is_explained_in_tables_and_in_json(folder: Path) -> None:
-    """Losses and strengths with query, item and both probabilities; --top limits them."""
+def test_candidate_is_explained_in_tables_and_json(folder: Path) -> None:
+    """Losses and strengths are shown, limited by --top."""
     shown = cli(folder, "explain", "first.yaml", "--candidate", "right").stdout
-    assert "right, place " in shown
-    assert "points a query against its neighbours, over 3 queries" in shown
+    assert "right, rank " in shown
+    assert "points per query against its neighbors, over 3 queries" in shown
     assert "Largest losses" in shown
     assert "Largest strengths" in shown
     assert "no interval" in shown
@@ -38,37 +38,37 @@ def test_a_candidate_is_explained_in_tables_and_in_json(folder: Path) -> None:
     assert len(found["losses"]) + len(found["strengths"]) >= 1
 
 
-def test_a_query_is_explained(folder: Path) -> None:
-    """Each item with its weight, its answers and how far it follows the score."""
+def test_query_is_explained(folder: Path) -> None:
+    """Each item has its weight, its answers and its correlation with the score."""
     shown = cli(folder, "explain", "first.yaml", "--query", "sea").stdout
     for text in ("Items over 2 responses", "Is it right?", "0.50", "mean yes", "with score"):
         assert text in shown
 
 
-def test_everybody_is_explained_without_a_name(folder: Path) -> None:
-    """The overview lists every candidate with its largest loss, and the report stays."""
+def test_overview_explains_all_candidates(folder: Path) -> None:
+    """The overview lists every candidate with its largest loss, and the report is kept."""
     shown = cli(folder, "explain", "first.yaml").stdout
-    assert "points lost a query" in shown
+    assert "points lost per query" in shown
     assert "right" in shown
     assert (folder / "runs" / "first" / "report.html").exists()
 
 
-def test_untrusted_names_are_printed_harmlessly(folder: Path) -> None:
-    """A name cannot colour or redraw the terminal, and is not read as markup."""
+def test_untrusted_names_are_printed_safely(folder: Path) -> None:
+    """A name cannot rewrite the terminal and is not markup."""
     for call in (("explain", "first.yaml"), ("run", "--only", "rank", "second.yaml")):
         shown = cli(folder, *call).stdout
         assert "\x1b" not in shown
         assert "[red]\ufffd[31mleft" in shown
 
 
-def test_one_question_at_a_time(folder: Path) -> None:
-    """Both options together are a usage error; a wrong name is answered with the nearest."""
+def test_candidate_and_query_exclude_each_other(folder: Path) -> None:
+    """Both options together are an error; an unknown name suggests the nearest."""
     both = cli(folder, "explain", "first.yaml", "--query", "sea", "--candidate", "right", code=2)
     assert "not both" in both.stderr
     wrong = cli(folder, "explain", "first.yaml", "--candidate", "rihgt", code=2)
     assert "Did you mean 'right'?" in wrong.stderr
 
 
-def test_the_ranking_says_in_words_what_cannot_be_told_apart(folder: Path) -> None:
-    """Three queries separate nobody, and the terminal says whom."""
-    assert "cannot be told apart from" in cli(folder, "run", "--only", "rank", "second.yaml").stdout
+def test_ranking_names_tied_candidates(folder: Path) -> None:
+    """With three queries, the candidates are tied, and the output names them."""
+    assert "tied with" in cli(folder, "run", "--only", "rank", "second.yaml").stdout

@@ -1,4 +1,4 @@
-"""`--evaluator FILE` as a person uses it."""
+"""End-to-end tests of `--evaluator FILE`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def evaluator(folder: Path, task: str = "pairs", asking: Asking = "each", **notes: Any) -> str:
-    """Write an evaluator for the folder's judge; its name."""
+    """Write an evaluator for the folder's judge and return its file name."""
     config = load_config(folder / "rocketeval.yaml")
     save_fitted(folder / "good.npz", config, task, asking, **notes)
     return "good.npz"
@@ -43,7 +43,7 @@ def evaluator(folder: Path, task: str = "pairs", asking: Asking = "each", **note
     ("task", "asking"), [("pairs", "each"), ("pairs", "pairs"), ("scores", "each")]
 )
 def test_run_with_an_evaluator(folder: Path, task: str, asking: Asking) -> None:
-    """The ranking is shown; a second time nothing is asked, and JSON says all of it."""
+    """The ranking is shown; a second run sends no request."""
     name = evaluator(folder, task, asking)
     shown = cli(folder, "run", "--evaluator", name).stdout
     assert "judge: " in shown
@@ -55,8 +55,8 @@ def test_run_with_an_evaluator(folder: Path, task: str, asking: Asking) -> None:
     assert {row["candidate"] for row in found["ranking"]["rows"]} == {"ada", "bob", "cid"}
 
 
-def test_grade_says_what_a_decision_takes(folder: Path) -> None:
-    """And the stages after it know the evaluator without being told."""
+def test_grade_prints_questions_per_decision(folder: Path) -> None:
+    """Later stages use the evaluator without the option."""
     shown = cli(folder, "run", "--only", "grade", "--evaluator", "good.npz").stdout
     assert "42 judged now, 0 earlier" in shown
     assert "66 questions about 18 pairs: 3.7 each" in shown
@@ -68,21 +68,21 @@ def test_grade_says_what_a_decision_takes(folder: Path) -> None:
     assert "Is it right?" in exported
 
 
-def test_a_config_can_name_the_evaluator(folder: Path) -> None:
-    """Relative to the config file; what it has no use for is said."""
+def test_config_can_name_the_evaluator(folder: Path) -> None:
+    """The path is relative to the config file, and unused sections are reported."""
     evaluator(folder, "scores", threshold=0.9)
     text = CONFIG + "evaluator: good.npz\nscorer: {kind: hard, scale: [4, 5]}\n"
     (folder / "rocketeval.yaml").write_text(text)
     assert "6 checklists with 18 items" in cli(folder, "run", "--only", "checklist").stdout
     told = cli(folder, "run").stderr
-    assert "The evaluator takes the place of `scorer`, which is not used." in told
-    assert "of 18 with a confidence below 0.9: let a person decide." in told
-    assert "of the evaluator outside of `scorer.scale`" in told
+    assert "replaces `scorer`" in told
+    assert "of 18 with a confidence below 0.9" in told
+    assert "outside `scorer.scale`" in told
 
 
-def test_an_evaluator_that_does_not_say_what_it_learned_from(folder: Path) -> None:
-    """It is said; with a list, be it empty, there is nothing to say."""
-    words = "The evaluator does not say what it learned from"
+def test_evaluator_without_training_data_gives_a_warning(folder: Path) -> None:
+    """Without the list of training data there is a warning; an empty list gives none."""
+    words = "does not record its training data"
     assert words not in cli(folder, "run", "--evaluator", "good.npz").stderr
     known = load_evaluator(folder / "good.npz")
     notes = {name: note for name, note in known.provenance.items() if name != "learned_from"}
@@ -90,8 +90,8 @@ def test_an_evaluator_that_does_not_say_what_it_learned_from(folder: Path) -> No
     assert words in cli(folder, "run", "--evaluator", "good.npz").stderr
 
 
-def test_plan_and_dry_run_count_what_an_evaluator_asks(folder: Path) -> None:
-    """Every perspective of every response, and of every query once."""
+def test_plan_and_dry_run_count_the_evaluators_questions(folder: Path) -> None:
+    """They count every perspective per response, and per query once."""
     assert (
         "66 items of 42 responses to ask" in cli(folder, "plan", "--evaluator", "good.npz").stdout
     )
@@ -99,11 +99,11 @@ def test_plan_and_dry_run_count_what_an_evaluator_asks(folder: Path) -> None:
     assert "66 items of 42 responses to ask" in dry
     billed = cli(folder, "run", "--only", "grade", "--evaluator", "good.npz").stdout
     assert "plan" in billed
-    assert "bill" in billed
+    assert "actual" in billed
 
 
-def test_a_file_that_cannot_be_used_is_named(folder: Path) -> None:
-    """Missing or damaged: nothing is written."""
+def test_unusable_evaluator_file_is_named(folder: Path) -> None:
+    """A missing or damaged file is an error, and nothing is written."""
     told = cli(folder, "run", "--evaluator", "none.npz", code=1).stderr
     assert "none.npz" in told
     assert "rocketeval evolve" in told
@@ -116,8 +116,8 @@ def test_a_file_that_cannot_be_used_is_named(folder: Path) -> None:
     assert not (folder / "runs" / "demo" / "manifest.json").exists()
 
 
-def test_another_judge_is_refused(folder: Path) -> None:
-    """With both names."""
+def test_evaluator_of_another_judge_is_refused(folder: Path) -> None:
+    """The error names both judges."""
     told = cli(folder, "run", "--evaluator", "good.npz", "--judge", "other", code=1).stderr
     assert "model 'scripted' -> 'other'" in told
-    assert "evolve an evaluator with this judge" in told
+    assert "evaluator" in told

@@ -1,4 +1,4 @@
-"""`--json` and `--quiet`: the same promise from every verb."""
+"""`--json` and `--quiet` of every verb."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ VERBS: dict[str, tuple[tuple[str, ...], str]] = {
     "labels next": (("--top", "1"), "forecasts"),
     "audit --criteria": ((), "criteria"),
 }
-"""Every verb that finds something, what it needs, and a key of what it says."""
+"""Verbs with a result, their arguments, and a key of the JSON document."""
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def document(text: str) -> dict[str, Any]:
-    """Parse stdout as strict JSON: NaN is refused."""
+    """Parse stdout as strict JSON, without NaN."""
     found: dict[str, Any] = json.loads(text, parse_constant=lambda name: pytest.fail(name))
     assert all(key == key.lower() and " " not in key for key in found)
     return found
@@ -61,24 +61,24 @@ def document(text: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_prints_one_document(verb: str, folder: Path) -> None:
-    """--json is one object on stdout; --quiet is nothing, with the same exit code."""
+    """--json prints one object to stdout; --quiet prints nothing, with the same exit code."""
     options, wanted = VERBS[verb]
-    # A script guesses, and the doctor sees it.
+    # The scripted judge guesses, which the doctor detects.
     code = 4 if verb == "doctor" else 0
     assert wanted in document(cli(folder, *verb.split(), *options, "--json", code=code).stdout)
     quiet = cli(folder, *verb.split(), *options, "--quiet", code=code)
     assert quiet.stdout + quiet.stderr == ""
 
 
-def test_an_ensemble_too(folder: Path) -> None:
-    """Combined runs are a document as well."""
+def test_ensemble_as_json(folder: Path) -> None:
+    """`ensemble --json` has both rankings."""
     cli(folder, "run", "--quiet", "--name", "other", "--judge", "other")
     shown = cli(folder, "ensemble", "runs/demo", "runs/other", "--out", "both", "--json")
     assert {"mean", "pooled"} <= document(shown.stdout).keys()
 
 
-def test_run_tells_programs_what_it_tells_people(folder: Path) -> None:
-    """Ranking, audit, gaps, stages, where the report is, and the next command."""
+def test_run_as_json(folder: Path) -> None:
+    """The document has the ranking, missing counts, report path and next command."""
     found = document(cli(folder, "run", "--json").stdout)
     assert found["ranking"]["rows"][0]["rating"]["low"] is None
     assert found["missing"]["answers_missing"] == 0
@@ -88,7 +88,7 @@ def test_run_tells_programs_what_it_tells_people(folder: Path) -> None:
 
 
 def test_methods_in_json(folder: Path) -> None:
-    """Progress of every method goes to stderr and names it; stdout is the comparison."""
+    """Progress goes to stderr and names each method; stdout has the comparison."""
     done = cli(folder, "audit", "--methods", "checklist,direct", "--json", "--name", "methods")
     found = document(done.stdout)
     assert found["audit"] is None
@@ -96,8 +96,8 @@ def test_methods_in_json(folder: Path) -> None:
     assert "grade direct (2 of 2): " in done.stderr
 
 
-def test_errors_are_documents_too(folder: Path, tmp_path: Path) -> None:
-    """A script reads stdout in any case; people read the same on stderr."""
+def test_errors_as_json(folder: Path, tmp_path: Path) -> None:
+    """An error is a JSON document on stdout, with the same message on stderr."""
     done = cli(tmp_path, "run", "--json", code=2)
     error = document(done.stdout)["error"]
     assert (error["exit_code"], "rocketeval init" in error["hint"]) == (2, True)
@@ -109,14 +109,14 @@ def test_errors_are_documents_too(folder: Path, tmp_path: Path) -> None:
     assert missing["exit_code"] == 5
 
 
-def test_what_is_no_number_is_null() -> None:
-    """NaN and infinity have no place in JSON."""
+def test_nan_and_infinity_are_null() -> None:
+    """NaN and infinity are null; paths and bytes are strings."""
     found = {"a": float("nan"), "b": float("inf"), 1: Path("x"), "c": b"\x01"}
     assert json.loads(as_json(found)) == {"a": None, "b": None, "1": "x", "c": "01"}
 
 
-def test_a_broken_name_does_not_spoil_an_error() -> None:
-    """File names that are no UTF-8 are told with question marks."""
+def test_invalid_utf8_in_an_error() -> None:
+    """Invalid UTF-8 in a file name becomes a question mark."""
     assert json.loads(error_as_json("\udcff", "", 1))["error"] == {
         "message": "?",
         "hint": None,
@@ -124,7 +124,7 @@ def test_a_broken_name_does_not_spoil_an_error() -> None:
     }
 
 
-def test_json_is_asked_for_before_the_dashes() -> None:
-    """A candidate may be called --json."""
+def test_json_flag_counts_only_before_the_dashes() -> None:
+    """After `--`, a candidate may be named --json."""
     assert asks_for_json(["run", "--json"])
     assert not asks_for_json(["compare", "--", "--json", "x"])

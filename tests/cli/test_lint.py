@@ -1,4 +1,4 @@
-"""`rocketeval lint` as a person uses it: on a run, a config, a folder, a file."""
+"""End-to-end tests of `rocketeval lint` on a run, a config, a folder and a file."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ SHARED = ["Is the tone polite?", BAD, "is the tone polite?"]
 
 
 def bad(query: str) -> str:
-    """The bad item of one query."""
+    """Return the bad item of one query."""
     return BAD.replace("cause", f"cause of the {query}")
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished run of checklists with a bad item that could redraw a terminal."""
+    """A finished run whose checklists have a bad item with terminal control characters."""
     folder = tmp_path_factory.mktemp("lint")
     write_benchmark(folder / "benchmark")
     rows = [{"query_id": query, "items": [GOOD, bad(query)]} for query in QUERIES]
@@ -32,8 +32,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_a_run_is_linted_by_words_and_answers(folder: Path) -> None:
-    """Kinds with counts and shares, what the ranking would be, and items with what to do."""
+def test_run_is_linted_by_static_checks_and_answers(folder: Path) -> None:
+    """The output has kinds with counts, the ranking without flagged items, and the items."""
     shown = cli(folder, "lint", "first.yaml").stdout
     assert "6 items in 3 checklists" in shown
     assert "yes_is_worse" in shown
@@ -44,8 +44,8 @@ def test_a_run_is_linted_by_words_and_answers(folder: Path) -> None:
     assert cli(folder, "lint", "runs/first").stdout.count("\n") == shown.count("\n")
 
 
-def test_programs_get_everything(folder: Path) -> None:
-    """Findings with query, item, kind and severity; the figures of every item."""
+def test_findings_as_json(folder: Path) -> None:
+    """Findings have query, item, kind and severity; there are figures of every item."""
     found = json.loads(cli(folder, "lint", "runs/first", "--json").stdout)
     one = next(each for each in found["findings"] if each["kind"] == "yes_is_worse")
     assert (one["query_id"], one["item"], one["severity"]) == ("sky", 2, "error")
@@ -55,14 +55,14 @@ def test_programs_get_everything(folder: Path) -> None:
 
 
 def test_nothing_is_written(folder: Path) -> None:
-    """A run that was looked at is as it was."""
+    """Linting does not change the run."""
     before = {path: path.read_bytes() for path in _files(folder / "runs")}
     cli(folder, "lint", "first.yaml")
     assert {path: path.read_bytes() for path in _files(folder / "runs")} == before
 
 
-def test_one_query_or_one_kind(folder: Path) -> None:
-    """--query, --kind and --top choose what is shown; a wrong query is answered with others."""
+def test_query_kind_and_top_filter_the_output(folder: Path) -> None:
+    """--query, --kind and --top select findings; an unknown query names the nearest."""
     chosen = cli(folder, "lint", "first.yaml", "--query", "sea", "--kind", "yes_is_worse", "--json")
     assert [each["query_id"] for each in json.loads(chosen.stdout)["findings"]] == ["sea"]
     assert (
@@ -74,8 +74,8 @@ def test_one_query_or_one_kind(folder: Path) -> None:
     assert "Invalid value" in cli(folder, "lint", "--kind", "spelling", code=2).stderr
 
 
-def test_strict_is_for_ci(folder: Path, tmp_path: Path) -> None:
-    """Exit code 3 for an error, 0 without one or without --strict."""
+def test_strict_gives_exit_code_3_on_errors(folder: Path, tmp_path: Path) -> None:
+    """The exit code is 3 for an error with --strict, else 0."""
     cli(folder, "lint", "first.yaml", "--quiet")
     assert cli(folder, "lint", "first.yaml", "--quiet", "--strict", code=3).stdout == ""
     write_jsonl(tmp_path / "checklists.jsonl", [{"query_id": "q", "items": [GOOD]}])
@@ -83,25 +83,25 @@ def test_strict_is_for_ci(folder: Path, tmp_path: Path) -> None:
 
 
 def test_checklists_without_a_run(folder: Path, tmp_path: Path) -> None:
-    """A benchmark folder, a plain file, a gzipped one, and RocketEval's own field names."""
+    """A benchmark folder, a plain file and a gzipped one can be linted."""
     shown = cli(folder, "lint", "benchmark").stdout
     assert "6 items in 3 checklists; 3 flagged" in shown
-    assert "Words only: there is no run to look at." in shown
+    assert "Static checks only" in shown
     row = {"session_id": "q", "checklist": ["What is the capital?"]}
     with gzip.open(tmp_path / "own.jsonl.gz", "wt") as file:
         file.write(json.dumps(row))
     assert "not_yes_no" in cli(tmp_path, "lint", "own.jsonl.gz").stdout
 
 
-def test_a_config_before_its_run(folder: Path) -> None:
-    """The benchmark's own checklists are looked at before anything is paid for."""
+def test_config_without_a_run(folder: Path) -> None:
+    """The benchmark's checklists are linted, and no run directory is created."""
     shown = cli(folder, "lint", "first.yaml", "--name", "later").stdout
-    assert "Words only" in shown
+    assert "Static checks only" in shown
     assert not (folder / "runs" / "later").exists()
 
 
-def test_a_shared_checklist_is_told_once(tmp_path: Path) -> None:
-    """Items, findings and shares count once; programs get every query's id."""
+def test_shared_checklist_counts_once(tmp_path: Path) -> None:
+    """Items, findings and shares count once; JSON has every query's id."""
     write_benchmark(tmp_path / "benchmark")
     rows = [{"query_id": query, "items": SHARED} for query in QUERIES]
     write_jsonl(tmp_path / "benchmark" / "checklists.jsonl", rows)
@@ -122,8 +122,8 @@ def test_a_shared_checklist_is_told_once(tmp_path: Path) -> None:
     }
 
 
-def test_a_judged_shared_checklist(tmp_path: Path) -> None:
-    """The ranking is told without what is flagged, in each query; figures stay by query."""
+def test_judged_shared_checklist(tmp_path: Path) -> None:
+    """Flagged items are dropped in each query; figures are per query."""
     write_benchmark(tmp_path / "benchmark")
     rows = [{"query_id": query, "items": SHARED} for query in QUERIES]
     write_jsonl(tmp_path / "benchmark" / "checklists.jsonl", rows)
@@ -136,8 +136,8 @@ def test_a_judged_shared_checklist(tmp_path: Path) -> None:
     assert without["dropped"] + without["kept_after_all"] == len(flagged)
 
 
-def test_edited_checklists_are_linted_by_their_words(tmp_path: Path) -> None:
-    """YAML and sheets, for all queries or each; with its query, an item may speak of it."""
+def test_edited_files_are_linted(tmp_path: Path) -> None:
+    """YAML and CSV give the same findings; an item may refer to its query's text."""
     about = "Does the response list its references?"
     (tmp_path / "own.yaml").write_text(
         f"for_all: {{items: ['{GOOD}', 'How good is it?']}}\n"
@@ -151,19 +151,19 @@ def test_edited_checklists_are_linted_by_their_words(tmp_path: Path) -> None:
     assert same["findings"] == found["findings"]
     cli(tmp_path, "lint", "own.csv", "--strict", code=3)
     (tmp_path / "bad.csv").write_text("query_id,question\n,Is it?\n")
-    assert "'question' does not belong here" in cli(tmp_path, "lint", "bad.csv", code=2).stderr
+    assert "'question' is unknown" in cli(tmp_path, "lint", "bad.csv", code=2).stderr
 
 
-def test_a_config_with_a_stray_key_is_still_a_config(tmp_path: Path) -> None:
-    """What is wrong with it is told as for a config."""
+def test_config_with_an_unknown_key_is_still_a_config(tmp_path: Path) -> None:
+    """The error is the one for a config."""
     (tmp_path / "odd.yaml").write_text("queries: 5\nbenchmark: {path: b}\njudge: {model: m}\n")
-    told = cli(tmp_path, "lint", "odd.yaml", code=2).stderr
-    assert "queries: there is no such setting" in told
+    stderr = cli(tmp_path, "lint", "odd.yaml", code=2).stderr
+    assert "queries: there is no such setting" in stderr
 
 
-def test_what_cannot_be_linted_says_so(tmp_path: Path) -> None:
-    """Nothing there, a folder without checklists, a file of something else."""
-    assert "There is no nowhere" in cli(tmp_path, "lint", "nowhere", code=2).stderr
+def test_targets_that_cannot_be_linted(tmp_path: Path) -> None:
+    """A missing path, a folder without checklists and another file are errors."""
+    assert "nowhere does not exist" in cli(tmp_path, "lint", "nowhere", code=2).stderr
     assert "no checklists in" in cli(tmp_path, "lint", ".", code=2).stderr
     write_jsonl(tmp_path / "other.jsonl", [{"id": "q"}])
     assert "is no checklist" in cli(tmp_path, "lint", "other.jsonl", code=2).stderr

@@ -1,4 +1,4 @@
-"""The library's log reaches a person while a run is driven, and nobody else."""
+"""Log lines during a run."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from support.make import make_config
 LOG = logging.getLogger("rocketeval.batch")
 
 
-def test_lines_are_shown_while_driving(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A record is one line on stderr, without control characters; before and after, nothing."""
+def test_log_is_shown_during_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A record is one line on stderr, without control characters, only during the run."""
     LOG.info("too early")
     with log_shown(LineObserver(make_config(tmp_path))):
         LOG.info("batch %s submitted\x1b[2J", "b1")
@@ -30,8 +30,8 @@ def test_lines_are_shown_while_driving(tmp_path: Path, capsys: pytest.CaptureFix
     assert not logging.getLogger("rocketeval").handlers
 
 
-def test_a_bar_stays_below_the_lines(tmp_path: Path) -> None:
-    """In a terminal the line stands above the live bar, its brackets untouched."""
+def test_log_lines_are_above_the_bar(tmp_path: Path) -> None:
+    """In a terminal, brackets in a log line are not markup."""
     screen = io.StringIO()
     bar = BarObserver(make_config(tmp_path), Console(file=screen, force_terminal=True, width=80))
     bar.stage_began("grade", 10)
@@ -41,8 +41,8 @@ def test_a_bar_stays_below_the_lines(tmp_path: Path) -> None:
     assert "batch [b1] submitted" in screen.getvalue()
 
 
-def test_quiet_means_quiet(capsys: pytest.CaptureFixture[str]) -> None:
-    """An observer that shows nothing gets no log either."""
+def test_quiet_observer_shows_no_log(capsys: pytest.CaptureFixture[str]) -> None:
+    """The base observer shows no log lines."""
     with log_shown(Observer()):
         LOG.info("batch submitted")
     assert capsys.readouterr().err == ""

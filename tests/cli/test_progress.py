@@ -1,4 +1,4 @@
-"""What a stage shows while it works, by a clock that the test turns."""
+"""Progress display of a stage, with a simulated clock."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WIDTHS = (40, 60, 80, 99, 100, 120, 160, 200)
 
 
 class Clock:
-    """Time that passes when it is told to."""
+    """A clock that the test advances."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -42,12 +42,12 @@ class Clock:
 
 
 def judged(*missing: Status, tokens: int = 1000) -> Judgment:
-    """A judgment that lacks the answers whose status is named."""
+    """Return a judgment with unanswered items of these statuses."""
     answers = (Answer(Status.OK, 0.5), *(Answer(status) for status in missing))
     return Judgment(key("x"), "q", "c", answers, Usage(requests=1, prompt_tokens=tokens))
 
 
-def test_the_recent_rate_forgets_what_was_long_ago() -> None:
+def test_recent_rate_ignores_old_steps() -> None:
     """After a fast start and a slow minute, the recent rate is slow and the mean is not."""
     clock = Clock()
     pace = StepRate(clock)
@@ -64,8 +64,8 @@ def test_the_recent_rate_forgets_what_was_long_ago() -> None:
     assert pace.mean == pytest.approx(4.0, rel=0.05)
 
 
-def test_a_slow_judge_has_a_longer_recent_past() -> None:
-    """A rate rests on some twenty steps, however long they took; it says over how long."""
+def test_recent_rate_of_a_slow_judge_covers_twenty_steps() -> None:
+    """The window grows until it has about twenty steps."""
     clock = Clock()
     pace = StepRate(clock)
     for _ in range(100):
@@ -76,8 +76,8 @@ def test_a_slow_judge_has_a_longer_recent_past() -> None:
     assert 300 < window < 500
 
 
-def test_what_is_left_is_told_by_the_recent_rate() -> None:
-    """Failed tasks are not waited for; before the first step nobody can tell."""
+def test_time_left_uses_the_recent_rate() -> None:
+    """Failed tasks do not count as left; before the first step the time is unknown."""
     clock = Clock()
     tally = StageProgress("grade", 100, 20, clock=clock)
     assert tally.seconds_left is None
@@ -93,8 +93,8 @@ def test_what_is_left_is_told_by_the_recent_rate() -> None:
     assert tally.seconds_left is None
 
 
-def test_failures_are_no_work_that_was_done() -> None:
-    """Ten judged and ten failed in twenty seconds are one judged every two."""
+def test_failures_do_not_count_for_the_rate() -> None:
+    """Ten judged and ten failed responses in twenty seconds are 0.5 per second."""
     clock = Clock()
     tally = StageProgress("grade", 100, clock=clock)
     for _ in range(10):
@@ -106,29 +106,29 @@ def test_failures_are_no_work_that_was_done() -> None:
     assert tally.seconds_left == pytest.approx(80, rel=0.1)
 
 
-def test_whom_everything_waits_for_is_told() -> None:
-    """Before the first task is known, a silent server has a name, without control characters."""
+def test_waiting_for_a_server_is_shown() -> None:
+    """Before the first task, the server's name is shown, without control characters."""
     clock = Clock()
     tally = StageProgress("grade", clock=clock)
     tally.ask_pulse = lambda: EngineStatus(waiting="waiting for the judge m\x1b[2J at http://x/v1")
     clock.now += 32.0
-    told = "waiting for the judge m\ufffd[2J at http://x/v1"
-    assert sentence(tally, None) == f"grade: 0:32 so far, {told}"
-    assert frame(tally, None, 80, PLAIN) == ["grade  0:32", f"  {told}"]
+    waiting = "waiting for the judge m\ufffd[2J at http://x/v1"
+    assert sentence(tally, None) == f"grade: 0:32 so far, {waiting}"
+    assert frame(tally, None, 80, PLAIN) == ["grade  0:32", f"  {waiting}"]
 
 
-def test_a_plan_at_another_price_says_so() -> None:
-    """Tokens stand beside the plan's, money alone."""
+def test_plan_at_a_different_price() -> None:
+    """Tokens are compared with the plan, but money is not."""
     tally = StageProgress("grade", 100, clock=Clock())
     tally.expected = Expected(3000, None, repriced=True)
     tally.add(judged(tokens=2_000_000))
     shown = sentence(tally, PRICE)
     assert "2.0M of 3.0k prompt tokens" in shown
-    assert "0.30 USD, planned at another price" in shown
+    assert "0.30 USD, planned at a different price" in shown
 
 
 def full_tally(clock: Clock) -> StageProgress:
-    """A stage in which everything that can be told is there to be told."""
+    """Return a stage with every figure that can be shown."""
     tally = StageProgress(
         "grade", 12_000, 3_000, part="rubric:criterion=fluency (2 of 3)", clock=clock
     )
@@ -145,21 +145,21 @@ def full_tally(clock: Clock) -> StageProgress:
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("marks", [FANCY, PLAIN])
 def test_no_line_is_wider_than_the_terminal(width: int, marks: object) -> None:
-    """At every width all figures are there, whole, and no line touches the last column."""
+    """At every width, all figures are complete, and no line reaches the last column."""
     clock = Clock()
     lines = frame(full_tally(clock), PRICE, width, marks)  # type: ignore[arg-type]
     assert max(map(cell_len, lines)) < width
     shown = " ".join(" ".join(lines).split())
     for text in (
         "3,600/12,000",
-        "30 %",
+        "30%",
         "left",
         "1:00 so far at 10.0/s",
         "10.0/s in the last 3",
         "840k of about 12.3M prompt tokens",
         "0.13 of about 0.42 to 1.85 USD planned",
-        "2,000 from earlier runs",
-        "1,000 from the cache",
+        "2,000 reused from earlier runs",
+        "1,000 reused from the cache",
         "17 retries",
         "1 failed",
         "1,200 answers missing",
@@ -169,8 +169,8 @@ def test_no_line_is_wider_than_the_terminal(width: int, marks: object) -> None:
             assert text in shown
 
 
-def test_eighty_columns_take_a_bar_and_two_lines() -> None:
-    """Usual figures need no more; a wide terminal needs one line below the bar."""
+def test_eighty_columns_need_a_bar_and_two_lines() -> None:
+    """A wide terminal needs only one line below the bar."""
     clock = Clock()
     tally = StageProgress("grade", 1200, 300, clock=clock)
     tally.earlier = 300
@@ -183,8 +183,8 @@ def test_eighty_columns_take_a_bar_and_two_lines() -> None:
     assert len(frame(tally, PRICE, 160, FANCY)) == 2
 
 
-def test_a_judge_that_hangs_is_told() -> None:
-    """Silence is put into words, with the retries that go on meanwhile."""
+def test_stalled_judge_is_shown() -> None:
+    """The time without a finished step and the retries are shown."""
     clock = Clock()
     tally = StageProgress("grade", 100, clock=clock)
     for _ in range(10):
@@ -197,8 +197,8 @@ def test_a_judge_that_hangs_is_told() -> None:
     assert "5 retries" in shown
 
 
-def test_why_requests_are_sent_again_is_told() -> None:
-    """While it goes and at the end: how many, the most frequent reason first, how many at once."""
+def test_reasons_of_retries_are_shown() -> None:
+    """The most frequent reason is first, and a lowered concurrency is shown."""
     clock = Clock()
     tally = StageProgress("grade", 100, clock=clock)
     status = EngineStatus(
@@ -208,14 +208,14 @@ def test_why_requests_are_sent_again_is_told() -> None:
         usually_at_once=16,
     )
     tally.ask_pulse = lambda: status
-    told = "12 retries (timeout 9, HTTP 503 3), 4 at once instead of 16"
-    assert told in sentence(tally, None)
-    assert told in ", ".join(ending(tally, None, 1.0))
-    assert told in " ".join(" ".join(frame(tally, None, 120, PLAIN)).split())
+    retries = "12 retries (timeout 9, HTTP 503 3), 4 in flight instead of 16"
+    assert retries in sentence(tally, None)
+    assert retries in ", ".join(ending(tally, None, 1.0))
+    assert retries in " ".join(" ".join(frame(tally, None, 120, PLAIN)).split())
 
 
-def test_the_time_left_waits_until_enough_is_known() -> None:
-    """Five responses, or a tenth of a small run; lists that were there already do not count."""
+def test_time_left_needs_five_steps() -> None:
+    """Five steps, or a tenth of a small stage, are needed; reused ones do not count."""
     clock = Clock()
     tally = StageProgress("checklist", 1000, clock=clock)
     tally.earlier = 400
@@ -231,12 +231,12 @@ def test_the_time_left_waits_until_enough_is_known() -> None:
     assert tally.seconds_left == pytest.approx(595 * 10.0)
 
 
-def test_responses_in_the_making_count_in_part() -> None:
-    """Where many are asked at once, the first finish late: their answers tell the pace before."""
+def test_partly_answered_responses_count_in_part() -> None:
+    """With many in flight, single answers determine the rate before responses finish."""
     clock, answered = Clock(), 0
     tally = StageProgress("grade", 100, clock=clock)
     tally.ask_pulse = lambda: EngineStatus(answered=answered)
-    # Twenty at once, two answers each: all first answers come before the second ones.
+    # Twenty in flight with two answers each: all first answers come before the second ones.
     for _ in range(25):
         clock.now += 1.0
         answered += 1
@@ -246,8 +246,8 @@ def test_responses_in_the_making_count_in_part() -> None:
     assert tally.seconds_left == pytest.approx(200 - 25, rel=0.05)
 
 
-def test_a_batch_is_waited_for_without_a_guess() -> None:
-    """What may take a day says so, and no time is invented."""
+def test_no_time_left_while_waiting_for_a_batch() -> None:
+    """The wait for a batch is shown without an estimate."""
     clock = Clock()
     tally = StageProgress("grade", 100, clock=clock)
     tally.add(judged())
@@ -260,13 +260,13 @@ def test_a_batch_is_waited_for_without_a_guess() -> None:
     assert " left" not in "".join(frame(tally, None, 80, FANCY))
 
 
-def test_a_long_piece_is_cut_not_broken() -> None:
-    """Whatever a stage is called, a line fits."""
+def test_long_piece_is_cut_not_wrapped() -> None:
+    """A line fits, whatever the name of the stage."""
     assert max(map(len, pack(["x" * 300, "y"], 80))) <= 80
 
 
-def test_lines_come_now_and_then(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One after two seconds, then every ten, also when nothing is finished; stage ends always."""
+def test_lines_are_written_at_intervals(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The first after two seconds, then every ten, and one at the end of a stage."""
     clock = Clock()
     observer = LineObserver(make_config(tmp_path), clock=clock)
     observer.stage_entered("grade")
@@ -284,22 +284,22 @@ def test_lines_come_now_and_then(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "4 of 10 in 0:40" in lines[-1]
 
 
-def test_failures_are_named_up_to_a_point(
+def test_only_the_first_failures_are_listed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A thousand failures do not scroll the terminal away."""
+    """A thousand failures do not flood the terminal."""
     observer = LineObserver(make_config(tmp_path))
     observer.stage_began("grade", 1000)
     for number in range(1000):
         observer.failed(Failure(key(str(number)), "q\x1b[2J", "c", "why", ()))
     shown = capsys.readouterr().err
     assert shown.count("failed: ") == MOST_FAILURES
-    assert "counted, not named" in shown
+    assert "counted but not listed" in shown
     assert "\x1b" not in shown
 
 
-def test_checklists_that_fail_are_counted_once(tmp_path: Path) -> None:
-    """A query without a checklist is one failed step, not one done."""
+def test_failed_checklists_are_counted_once(tmp_path: Path) -> None:
+    """A query without a checklist is one failed step and no finished one."""
     observer = LineObserver(make_config(tmp_path))
     observer.stage_began("checklist", 3)
     observer.unwritten("q1", "why")
@@ -311,15 +311,15 @@ def test_checklists_that_fail_are_counted_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252", "latin-1", "cp437", None, "no-such"])
 def test_code_pages_get_plain_marks(encoding: str | None) -> None:
-    """What cannot be encoded is not drawn; every plain mark is ASCII."""
+    """Encodings without the Unicode marks get ASCII marks."""
     assert marks_for(encoding, {}) is PLAIN
     assert all(getattr(PLAIN, name).isascii() for name in type(PLAIN).__slots__)
 
 
 @pytest.mark.parametrize("name", ["short", "qwen2.5-7b-instruct-awq-int4-v2", "\u6a21\u578b" * 20])
 @pytest.mark.parametrize("width", [1, 5, 12, 30])
-def test_names_keep_both_ends(name: str, width: int) -> None:
-    """A cut name fits, also one whose marks are two columns wide."""
+def test_cut_names_keep_both_ends(name: str, width: int) -> None:
+    """A cut name fits, even with characters that are two columns wide."""
     shown = shortened(name, width, "\u2026")
     assert cell_len(shown) <= width
     if cell_len(name) > width >= 5:
@@ -341,13 +341,13 @@ def test_names_keep_both_ends(name: str, width: int) -> None:
         ({}, FANCY),
     ],
 )
-def test_the_locale_is_honoured(environment: dict[str, str], marks: object) -> None:
-    """Python writes UTF-8 in the C locale, whose terminals may not show it."""
+def test_locale_is_honored(environment: dict[str, str], marks: object) -> None:
+    """The C locale gets ASCII marks, although Python writes UTF-8 there."""
     assert marks_for("utf-8", environment) is marks
 
 
-def test_what_stops_tells_no_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """After Ctrl-C what is left is not done, however fast it went."""
+def test_no_time_left_after_a_stop(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """After Ctrl-C, the time left is not shown."""
     clock = Clock()
     observer = LineObserver(make_config(tmp_path), clock=clock)
     observer.stage_began("grade", 10)

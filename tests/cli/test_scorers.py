@@ -1,4 +1,4 @@
-"""`rocketeval audit --scorers` as a person uses it."""
+"""End-to-end tests of `rocketeval audit --scorers`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CANDIDATES = [f"c{number}" for number in range(6)]
 
 
 def write_benchmark(folder: Path, *, labels: bool) -> None:
-    """Six queries, six candidates and votes; labels if wanted."""
+    """Write six queries, six candidates and votes, and optionally labels."""
     chance = random.Random(0)
     write_jsonl(folder / "queries.jsonl", [{"id": q, "text": f"Why {q}?"} for q in QUERIES])
     for name in CANDIDATES:
@@ -60,8 +60,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_labels_give_one_line_a_scorer_and_a_sentence(folder: Path) -> None:
-    """Held-out candidates stay out, so 24 of 36 labels are used; nothing in the run is touched."""
+def test_scorers_are_compared_on_labels(folder: Path) -> None:
+    """Held-out candidates are excluded, so 24 of 36 labels are used; the run is unchanged."""
     before = {path: path.stat().st_mtime_ns for path in (folder / "runs").rglob("*")}
     shown = cli(folder, "audit", "both-labels.yaml", "--scorers", "mean, isotonic").stdout
     assert {path: path.stat().st_mtime_ns for path in (folder / "runs").rglob("*")} == before
@@ -71,12 +71,12 @@ def test_labels_give_one_line_a_scorer_and_a_sentence(folder: Path) -> None:
         assert sum(line.startswith(f"{kind} ") for line in lines) == 1
     for heading in ("Pearson", "Spearman", "RMSE", "chosen"):
         assert heading in shown
-    assert sum(line.startswith("Take ") for line in lines) == 1
+    assert lines[0].startswith("Use ")
     assert "2-fold cross-validation" in shown
 
 
-def test_votes_are_compared_by_agreement_as_json(folder: Path) -> None:
-    """The default choice for votes; every figure can be read by a program."""
+def test_scorers_are_compared_on_votes(folder: Path) -> None:
+    """The JSON document has the agreement of each scorer for votes."""
     found = json.loads(
         cli(folder, "audit", "voted-votes.yaml", "--scorers", "all", "--json").stdout
     )["scorers"]
@@ -87,22 +87,22 @@ def test_votes_are_compared_by_agreement_as_json(folder: Path) -> None:
     assert (found["gold"], found["folds"]) == (30, 2)
 
 
-def test_a_run_without_that_gold_says_what_it_has(folder: Path) -> None:
-    """No labels, but votes: the error names the setting that would use them."""
-    said = cli(folder, "audit", "voted-labels.yaml", "--scorers", "all", code=2).stderr
-    assert "The run has no labels" in said
-    assert "It has 30 votes: set `scorer.learn_from: votes`." in said
+def test_missing_labels_point_to_votes(folder: Path) -> None:
+    """Without labels, the error names the setting that uses the votes."""
+    stderr = cli(folder, "audit", "voted-labels.yaml", "--scorers", "all", code=2).stderr
+    assert "no labels" in stderr
+    assert "`scorer.learn_from: votes`" in stderr
 
 
-def test_an_unknown_kind_is_refused(folder: Path) -> None:
-    """With the nearest that there is."""
-    said = cli(folder, "audit", "both-labels.yaml", "--scorers", "mean,isotonc", code=2).stderr
-    assert "Did you mean 'isotonic'?" in said
+def test_unknown_kind_names_the_nearest(folder: Path) -> None:
+    """The error suggests the nearest kind."""
+    stderr = cli(folder, "audit", "both-labels.yaml", "--scorers", "mean,isotonc", code=2).stderr
+    assert "Did you mean 'isotonic'?" in stderr
 
 
-def test_a_run_that_was_not_graded_says_so(folder: Path) -> None:
-    """Not that it has no labels, which nobody has read yet."""
-    said = cli(
+def test_run_without_judgments_names_the_stage(folder: Path) -> None:
+    """The error names the grade stage, not missing labels."""
+    stderr = cli(
         folder, "audit", "both-labels.yaml", "--scorers", "all", "--name", "never", code=5
     ).stderr
-    assert "Run `rocketeval run --only grade` first." in said
+    assert "`rocketeval run --only grade`" in stderr

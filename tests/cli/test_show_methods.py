@@ -1,4 +1,4 @@
-"""What a comparison of methods says where figures are missing."""
+"""Output of a method comparison, also with missing figures."""
 
 from __future__ import annotations
 
@@ -21,64 +21,65 @@ GRIDS = {
 
 
 def compare(gold: Gold, *names: str) -> MethodComparison:
-    """The comparison of some grids."""
+    """Return the comparison of some grids."""
     graded = {name: MethodGrades(GRIDS[name], Usage(requests=1234)) for name in names or ("one",)}
     return compare_methods(graded, {}, gold, RankingConfig(bootstrap=50))
 
 
 def shown(comparison: MethodComparison, capsys: pytest.CaptureFixture[str]) -> str:
-    """What is printed."""
+    """Return the printed output."""
     show_methods(comparison)
     return capsys.readouterr().out
 
 
-def test_votes_that_nobody_can_meet_make_no_table(capsys: pytest.CaptureFixture[str]) -> None:
-    """Why there is none is said instead."""
+def test_unusable_votes_give_no_table(capsys: pytest.CaptureFixture[str]) -> None:
+    """A sentence gives the reason instead."""
     text = shown(compare(Gold(votes=[Vote("p", "a", "x", "a")])), capsys)
-    assert "of 1 vote none is about two responses that every compared method scored" in text
+    assert "none of 1 vote " in text
     assert "with ties" not in text
 
 
-def test_votes_left_out_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
-    """Beside those that count."""
+def test_unused_votes_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    """The number of unused votes follows the table."""
     votes = [Vote("p", "a", "b", "a"), Vote("p", "a", "x", "a")]
     text = shown(compare(Gold(votes=votes)), capsys)
     assert "Agreement with 1 vote (tie margin 0.1)" in text
-    assert "1 more vote is about other responses." in text
+    assert "1 more vote " in text
 
 
-def test_labels_without_a_coefficient_say_why(capsys: pytest.CaptureFixture[str]) -> None:
-    """Too few, or of responses that nobody scored."""
+def test_labels_without_a_coefficient_give_the_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    """There are too few labels, or they are on responses without a score."""
     text = shown(compare(Gold(labels=[Label("p", "a", 3.0)])), capsys)
-    assert "No coefficient (one, responses): only 1 labelled responses have both figures" in text
+    assert "No coefficient (one, responses): " in text
     text = shown(compare(Gold(labels=[Label("p", "x", 3.0)])), capsys)
-    assert "none is about a response that every method scored" in text
+    assert "No correlation with labels" in text
     assert "Spearman" not in text
 
 
-def test_too_few_ratings_make_no_table(capsys: pytest.CaptureFixture[str]) -> None:
-    """The reason is the correlation's own."""
+def test_too_few_ratings_give_no_table(capsys: pytest.CaptureFixture[str]) -> None:
+    """A sentence gives the reason instead."""
     text = shown(compare(Gold(ratings=[Rating("a", 1.0)])), capsys)
-    assert "No figure for reference ratings: only 1 candidates" in text
+    assert "No correlation with reference ratings: " in text
 
 
-def test_what_stands_apart_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    """With its reason as a sentence, and its cost if it had any."""
+def test_excluded_method_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    """It is listed with its reason, and with its cost if any."""
     found = compare(Gold(), "one", "two")
     text = shown(found, capsys)
-    assert "two is not compared: it scored only 3 of 4 responses." in text
+    assert "two not compared: " in text
+    assert "3 of 4 responses" in text
     assert text.count("1,234") == 2
     refused = MethodComparison(
         (), None, 0, 0, 0.1, (ExcludedMethod("x", "The server refused.\x1b[2J"),)
     )
-    assert "x is not compared: The server refused.\ufffd[2J." in shown(refused, capsys)
+    assert "x not compared: The server refused.\ufffd[2J." in shown(refused, capsys)
 
 
 @pytest.mark.parametrize("name", ["rubric:criterion=logical_correctness", "checklist+extra_trees"])
 def test_every_table_fits_80_columns(
     name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A long name is broken, a figure never is."""
+    """A long name is wrapped, a figure never is."""
     rng = np.random.default_rng(0)
     queries, candidates = tuple(f"q{row}" for row in range(12)), tuple("abcdefghij")
     graded = {
@@ -99,8 +100,8 @@ def test_every_table_fits_80_columns(
     assert all(line.count("(") == line.count(")") for line in figures)
 
 
-def test_a_method_s_name_is_shown_as_it_was_written(capsys: pytest.CaptureFixture[str]) -> None:
-    """It is no markup, and rewrites no terminal."""
+def test_method_name_is_printed_verbatim(capsys: pytest.CaptureFixture[str]) -> None:
+    """It is not markup and has no control characters."""
     graded = {"fixed:items=[red]\x1b[2J": MethodGrades(GRIDS["one"], Usage(requests=1))}
     votes = [Vote("p", "a", "b", "a")]
     found = compare_methods(graded, {}, Gold(votes=votes), RankingConfig(bootstrap=50))
@@ -109,8 +110,8 @@ def test_a_method_s_name_is_shown_as_it_was_written(capsys: pytest.CaptureFixtur
     assert text.count("fixed:items=[red]\ufffd[2J") >= 3
 
 
-def test_what_must_be_known_of_scores_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    """Such as that a scorer had nothing to learn from."""
+def test_note_of_a_method_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    """A note, such as about a scorer's training data, is printed with the method's name."""
     graded = {"one": MethodGrades(GRIDS["one"], note="2 queries have too little to learn from")}
     found = compare_methods(graded, {}, Gold(), RankingConfig(bootstrap=50))
     assert "one: 2 queries have too little to learn from." in shown(found, capsys)

@@ -1,4 +1,4 @@
-"""`rocketeval audit --against` as a person uses it: within 80 columns, the meaning last."""
+"""Output of `rocketeval audit --against`: 80 columns, the advice first."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WIDEST = 80
 
 
 def three() -> JudgeReliability:
-    """Three judges with long names, one of them contrary, so that figures are negative."""
+    """Return three judges with long names, one of them contrary, so that figures are negative."""
     rng = np.random.default_rng(0)
     names = tuple(f"some-publisher/a-rather-long-model-name-{n}b (run)" for n in (1, 7, 70))
     p_yes = rng.random((3, 200))
@@ -52,36 +52,32 @@ def three() -> JudgeReliability:
     )
 
 
-def test_tables_fit_80_columns_and_count_what_is_left_out(
+def test_tables_fit_80_columns_and_count_omissions(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Judges are numbered, so that their names stand once."""
+    """Judges are numbered, so that each name is printed once."""
     monkeypatch.setattr(module, "make_console", lambda: Console(width=WIDEST))
     show_reliability(three())
     shown = capsys.readouterr().out
     lines = shown.splitlines()
     assert max(len(line.rstrip()) for line in lines) <= WIDEST
     for text in (
-        "Spearman between their orders of 4 candidates",
+        "rankings of 4 candidates",
         "1  some-publisher/a-rather-long-model-name-1b (run)",
         "yes and no, item by item",
         "Krippendorff's alpha",
         "1 / 3",
         "100.0 (",
-        "1,200 responses were judged by all, by the same items.",
+        "1,200 responses were judged by all on the same items.",
         "1 response is left out: not judged by all.",
-        "7 responses are left out: judged by other items.",
+        "7 responses are left out: judged on other items.",
     ):
         assert text in shown
-    assert [line.rstrip() for line in lines[-3:]] == [
-        "How far one judge can stand for another",
-        "- One.",
-        "- Two.",
-    ]
+    assert [line.rstrip() for line in lines[1:3]] == ["- One.", "- Two."]
 
 
 def test_grades_have_no_yes_and_no(capsys: pytest.CaptureFixture[str]) -> None:
-    """What a scale does not have is a dash."""
+    """Figures that a scale does not have are dashes."""
     graded = replace(
         three(),
         yes_no=False,
@@ -95,8 +91,8 @@ def test_grades_have_no_yes_and_no(capsys: pytest.CaptureFixture[str]) -> None:
     assert pair.split()[-1] == "-"
 
 
-def test_runs_and_configs_stand_beside_a_run(tmp_path: Path) -> None:
-    """Printed, and written into the run that was named first; nothing else is audited."""
+def test_runs_and_configs_are_compared_with_a_run(tmp_path: Path) -> None:
+    """The comparison is printed and saved in the first run; there is no other audit."""
     write_benchmark(tmp_path / "benchmark")
     run_scripted(tmp_path, "first", "second", "third")
     command = ("audit", "first.yaml", "--against", "runs/second", "--against", "third.yaml")
@@ -108,13 +104,13 @@ def test_runs_and_configs_stand_beside_a_run(tmp_path: Path) -> None:
     assert cli(tmp_path, *command, "--quiet").stdout == ""
 
 
-def test_what_is_no_run_is_said(tmp_path: Path) -> None:
-    """A folder without a run, a path without anything, and the run itself."""
+def test_invalid_runs_are_refused(tmp_path: Path) -> None:
+    """A folder without a run, a missing path, and the same run are errors."""
     write_benchmark(tmp_path / "benchmark")
     run_scripted(tmp_path, "first")
-    for other, said in (
-        ("benchmark", "is not a run directory"),
+    for other, message in (
+        ("benchmark", "not a run directory"),
         ("nowhere", "does not exist"),
-        ("runs/first", "The same run is given twice"),
+        ("runs/first", "twice"),
     ):
-        assert said in cli(tmp_path, "audit", "first.yaml", "--against", other, code=2).stderr
+        assert message in cli(tmp_path, "audit", "first.yaml", "--against", other, code=2).stderr

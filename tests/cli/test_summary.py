@@ -1,4 +1,4 @@
-"""The summary of a run: tables that fit, and the command that helps most."""
+"""The summary of a run: table widths, missing data and the next command."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ RATED = replace(NO_GOLD, ratings=Correlation(None, None, 2, (), "too few"))
 
 
 def row(name: str, rank: int, group: int, beats_next: bool | None) -> RankedCandidate:
-    """A candidate with plausible figures."""
+    """Return a candidate with plausible figures."""
     rating = Interval(1400.0 - 100 * rank, 1300.0 - 100 * rank, 1500.0 - 100 * rank)
     mean = Interval(8.0 - rank, 7.5 - rank, 8.5 - rank)
     return RankedCandidate(name, rank, rank, rank + 1, rating, mean, 12, 3, group, 1, beats_next)
 
 
 def ranking(*rows: RankedCandidate) -> Ranking:
-    """A ranking of these rows."""
+    """Return a ranking of these rows."""
     return Ranking(rows, (), 0.1, 50, 0, 0.95, 12, 1)
 
 
 @pytest.mark.parametrize("width", [44, 60, 79, 99, 119, 159, 200])
 @pytest.mark.parametrize("marks", [FANCY, PLAIN])
 def test_figures_are_never_cut(width: int, marks: object) -> None:
-    """Names give way to figures at every width, and no line is wider than the terminal."""
+    """Names are shortened instead of figures, and no line is wider than the terminal."""
     found = ranking(row(LONG, 1, 1, False), row("b\x1b[2J", 2, 1, True), row("c", 3, 2, None))
     lines = ranking_lines(found, width, marks)  # type: ignore[arg-type]
     assert max(map(cell_len, lines)) <= max(width, 56)
@@ -59,14 +59,14 @@ def test_figures_are_never_cut(width: int, marks: object) -> None:
     assert "17" in shown
 
 
-def test_a_bracket_joins_a_group() -> None:
-    """Two that are not told apart stand in one bracket, the third stands alone."""
+def test_bracket_joins_tied_candidates() -> None:
+    """Two tied candidates are in one bracket, the third is not."""
     found = ranking(row("a", 1, 1, False), row("b", 2, 1, True), row("c", 3, 2, None))
     assert [line[0] for line in ranking_lines(found, 79, PLAIN)] == [" ", "/", "\\", " "]
 
 
-def test_a_wide_terminal_draws_intervals() -> None:
-    """Each interval ends where its figures say, on one scale; a pipe gets no drawing."""
+def test_wide_terminal_draws_intervals() -> None:
+    """Intervals are drawn on one scale in a wide terminal, but not in a pipe."""
     found = ranking(row("a", 1, 1, True), row("b", 2, 2, None))
     header, first, second = ranking_lines(found, 159, PLAIN)
     assert header.split()[-2:] == ["1100", "1400"]
@@ -76,12 +76,12 @@ def test_a_wide_terminal_draws_intervals() -> None:
 
 
 def typed(config: str | None = None, name: str | None = None) -> Typed:
-    """What a user typed."""
+    """Return the command line of a user."""
     return Typed(("run", "my config.yaml", "--limit", "3"), config, name)
 
 
-def test_work_goes_on_with_the_same_judge_and_queries() -> None:
-    """A run of a few queries has a name of its own, which the limit gives it."""
+def test_next_command_keeps_judge_and_limit() -> None:
+    """The command repeats --limit, which determines the run's name, and --judge."""
     given = replace(
         typed("my config.yaml", "demo-first-3"), judge=("--judge", "b"), run=("--limit", "3")
     )
@@ -91,19 +91,19 @@ def test_work_goes_on_with_the_same_judge_and_queries() -> None:
 
 
 def outcome(found: Ranking, audit: Audit) -> Outcome:
-    """A finished run."""
+    """Return the outcome of a finished run."""
     return Outcome(Path("runs/x"), found, audit, Path("runs/x/report.html"), Stages())
 
 
-def test_failures_come_first() -> None:
-    """What failed is tried again by the very same command, quoted for a shell."""
+def test_next_step_after_failures_is_the_same_command() -> None:
+    """Failures are retried by the same command, quoted for a shell."""
     found = outcome(ranking(row("a", 1, 1, None)), NO_GOLD)
     step = next_step(found, replace(COMPLETE, responses_not_judged=2), typed())
     assert step.command == "rocketeval run 'my config.yaml' --limit 3"
 
 
-def test_without_gold_labels_come_next() -> None:
-    """Nothing is known about the judge: `labels next` says what to label, of the same run."""
+def test_next_step_without_reference_data_is_labels_next() -> None:
+    """Without reference data, the next step is `labels next` on the same run."""
     found = outcome(ranking(row("a", 1, 1, True), row("b", 2, 2, None)), NO_GOLD)
     step = next_step(found, COMPLETE, typed("my config.yaml", "trial"))
     words = shlex.split(step.command)
@@ -111,8 +111,8 @@ def test_without_gold_labels_come_next() -> None:
     assert words[-3:] == ["--name", "trial", "my config.yaml"]
 
 
-def test_the_two_best_are_compared() -> None:
-    """Hostile names reach the shell as single words, and never as options."""
+def test_next_step_for_tied_candidates_is_compare() -> None:
+    """Hostile names are quoted as single words and never read as options."""
     names = ("-rf; $(reboot) 'x'", "b")
     found = outcome(ranking(row(names[0], 1, 1, False), row(names[1], 2, 1, None)), RATED)
     step = next_step(found, COMPLETE, typed("c.yaml"))
@@ -120,14 +120,14 @@ def test_the_two_best_are_compared() -> None:
 
 
 @pytest.mark.parametrize(("name", "beats"), [("a\x1b[2J", False), ("a", True)])
-def test_otherwise_there_is_something_to_look_at(name: str, beats: bool) -> None:
-    """A name that no terminal can show is not put into a command; a clear winner needs none."""
+def test_next_step_is_view_otherwise(name: str, beats: bool) -> None:
+    """An unprintable name is not put into a command, and a clear winner needs no comparison."""
     found = outcome(ranking(row(name, 1, 1, beats), row("b", 2, 1, None)), RATED)
     assert next_step(found, COMPLETE, typed()).command == "rocketeval view runs/x"
 
 
-def test_many_missing_answers_lead_to_the_doctor() -> None:
-    """They never come back by themselves: the judge is examined, the one that was named."""
+def test_next_step_for_many_missing_answers_is_doctor() -> None:
+    """The command names the same judge and config."""
     found = outcome(ranking(row("a", 1, 1, False), row("b", 2, 1, None)), NO_GOLD)
     found = replace(found, stages=Stages(score=ScoreFacts(answers=100)))
     step = next_step(
@@ -140,8 +140,8 @@ def test_many_missing_answers_lead_to_the_doctor() -> None:
     assert "labels next" in few.command
 
 
-def test_a_comparison_that_could_say_nothing_is_not_advised() -> None:
-    """Too few queries, or no difference at all, and the reason says which."""
+def test_uninformative_comparison_is_not_advised() -> None:
+    """With too few queries or equal means, the next step is view, and the reason is named."""
     one, two = row("a", 1, 1, False), row("b", 2, 1, None)
     unknown = replace(one, mean_score=Interval(7.0, math.nan, math.nan))
     few = next_step(outcome(ranking(unknown, two), RATED), COMPLETE, typed())
@@ -149,12 +149,12 @@ def test_a_comparison_that_could_say_nothing_is_not_advised() -> None:
     same = replace(two, mean_score=one.mean_score)
     equal = next_step(outcome(ranking(one, same), RATED), COMPLETE, typed())
     assert (equal.command, "same mean score" in equal.why) == ("rocketeval view runs/x", True)
-    told = next_step(outcome(ranking(one, two), RATED), COMPLETE, typed())
-    assert "how many queries" not in told.why
+    tied = next_step(outcome(ranking(one, two), RATED), COMPLETE, typed())
+    assert "tied" in tied.why
 
 
-def test_what_was_not_judged_is_listed_once() -> None:
-    """Responses without a score are those that were judged; equal responses are several."""
+def test_missing_responses_are_counted_once() -> None:
+    """Responses that were not judged are not counted again as responses without a score."""
     stages = Stages(
         checklist=ChecklistFacts(failures={"q9": "why"}),
         grade=GradeFacts(unfinished=1, responses_unfinished=2, responses_without_checklist=3),
@@ -167,8 +167,8 @@ def test_what_was_not_judged_is_listed_once() -> None:
     ]
 
 
-def test_names_are_no_markup(capsys: pytest.CaptureFixture[str]) -> None:
-    """Brackets and colons of a candidate's name are printed as they are."""
+def test_names_are_not_markup(capsys: pytest.CaptureFixture[str]) -> None:
+    """Brackets and colons of a candidate's name are printed verbatim."""
     name = "[/x] [bold]m[/bold] :boom:"
     learned = LearnedFacts(
         labels=1,
@@ -188,15 +188,35 @@ def test_names_are_no_markup(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.count(name) == 3
 
 
-def test_every_console_takes_text_as_it_is() -> None:
-    """No file of the command line makes a console of its own, which would read markup."""
+def test_piped_output_has_no_trailing_spaces_and_respects_columns(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A piped table wraps only at $COLUMNS, and its cells are not padded at the line end."""
+    table = make_table("title")
+    table.add_column("name")
+    table.add_column("text")
+    table.add_row("a", "word " * 30)
+    table.add_row("b", "short")
+    for columns, lines in (("", 4), ("40", 7)):
+        monkeypatch.setenv("COLUMNS", columns)
+        make_console().print(table)
+        shown = capsys.readouterr().out.splitlines()
+        assert len(shown) == lines
+        assert all(line == line.rstrip() for line in shown)
+        assert max(map(len, shown)) <= (40 if columns else 160)
+
+
+def test_every_console_comes_from_make_console() -> None:
+    """No module of the CLI creates its own console, which would read markup."""
     files = Path(tables.__file__).parent.glob("*.py")
     makers = [path.name for path in files if re.search(r"\bConsole\(", path.read_text())]
     assert not makers
 
 
-def test_paths_are_shown_from_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What lies below the working directory is short; the rest is whole."""
+def test_paths_are_relative_to_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Paths below the working directory are relative; others are unchanged."""
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     assert shown_path(tmp_path / "here" / "a\x1b" / "b") == "a\ufffd/b"

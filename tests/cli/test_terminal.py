@@ -1,4 +1,4 @@
-"""The real command in a real (pseudo) terminal: widths, code pages, colours, Ctrl-C."""
+"""The command in a pseudo-terminal: widths, encodings, colors, Ctrl-C."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ SLOW = CONFIG.replace("model: scripted", "model: scripted, concurrency: 1, optio
 QUICK = "scripted, concurrency: 1, options: {delay: 0.1}}"
 PRICES = "prices: {currency: USD, models: {scripted: {prompt: 2.5, completion: 10}}}\n"
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
-COLOURS = re.compile(r"\x1b\[[0-9;]*3[0-7][0-9;]*m")
+COLORS = re.compile(r"\x1b\[[0-9;]*3[0-7][0-9;]*m")
 HIDE, SHOW = "\x1b[?25l", "\x1b[?25h"
 
 
 @dataclass(frozen=True)
 class Screen:
-    """All that a terminal was sent, and how the command ended."""
+    """Everything sent to a terminal, and the exit code."""
 
     raw: str
     code: int
 
     @property
     def lines(self) -> list[str]:
-        """Every line ever drawn, without what moves or colours it."""
+        """Every line ever drawn, without control sequences."""
         return re.split(r"[\r\n]+", ESCAPES.sub("", self.raw))
 
 
@@ -61,14 +61,14 @@ def in_terminal(
     encoding: str = "utf-8",
     press: Callable[[str], bytes] = lambda shown: b"",
 ) -> Screen:
-    """Run the command in a terminal of that width; `press` says what to type at what is shown."""
+    """Run the command in a terminal of that width; `press` returns keys for the shown text."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
     usual = {"TERM": "xterm-256color", "COLUMNS": "", "LANG": "C.UTF-8", "LC_ALL": ""}
     env = {**os.environ, **usual, "LC_CTYPE": "", **(environment or {})}
     env = {name: value for name, value in env.items() if value}
 
-    # How a stream is encoded is settled when an interpreter starts.
+    # The encoding of a stream is fixed when an interpreter starts.
     start = Forked if encoding == "utf-8" else fresh_in_terminal
     process = start(folder, words, env, slave)
     os.close(slave)
@@ -95,7 +95,7 @@ def in_terminal(
 def fresh_in_terminal(
     folder: Path, words: Sequence[str], env: Mapping[str, str], terminal: int
 ) -> subprocess.Popen[bytes]:
-    """Start an interpreter of its own in a terminal."""
+    """Start a new interpreter in a terminal."""
 
     def own_terminal() -> None:
         os.setsid()
@@ -107,14 +107,14 @@ def fresh_in_terminal(
 
 
 @pytest.mark.parametrize("width", [80, 160])
-def test_everything_fits_and_is_there(width: int, folder: Path) -> None:
-    """Bar, rate, time left, tokens and money against the plan; then the summary; all in width."""
+def test_progress_and_summary_fit_the_terminal(width: int, folder: Path) -> None:
+    """The bar has rate, time left, tokens and money; the summary follows; all fit the width."""
     cli(folder, "plan", "--quiet")
     screen = in_terminal(folder, "run", width=width)
     assert screen.code == 0
     assert max(map(cell_len, screen.lines)) <= width
     bars = [line for line in screen.lines if "\u2501" in line and " left" in line]
-    assert re.search(r"grade  \u2501+\u2500*  [1-5]/6 +\d+ %  about 0:\d\d left", bars[-1])
+    assert re.search(r"grade  \u2501+\u2500*  [1-5]/6 +\d+%  about 0:\d\d left", bars[-1])
     last = screen.lines[screen.lines.index(bars[-1]) + 1]
     assert re.search(r"so far at \d\.\d/s, .* of .* prompt tokens, .* of .* USD planned", last)
     shown = "\n".join(screen.lines)
@@ -131,8 +131,8 @@ def test_everything_fits_and_is_there(width: int, folder: Path) -> None:
     ],
     ids=["cp1252", "LC_ALL=C"],
 )
-def test_code_pages_survive(environment: Mapping[str, str], folder: Path) -> None:
-    """Where fine marks cannot be shown, plain ones are: every byte is ASCII."""
+def test_output_is_ascii_where_necessary(environment: Mapping[str, str], folder: Path) -> None:
+    """If Unicode marks cannot be shown, every byte is ASCII."""
     (folder / "rocketeval.yaml").write_text(CONFIG.replace("scripted}", QUICK))
     screen = in_terminal(folder, "run", environment=environment, encoding="ascii")
     assert screen.code == 0
@@ -141,8 +141,8 @@ def test_code_pages_survive(environment: Mapping[str, str], folder: Path) -> Non
     assert in_terminal(folder, "audit", environment=environment, encoding="ascii").code == 0
 
 
-def test_what_will_be_copied_is_not_broken(folder: Path) -> None:
-    """The next command stands whole on a line of its own, and so does the report's path."""
+def test_commands_and_paths_are_not_wrapped(folder: Path) -> None:
+    """The next command and the report's path are each on one line."""
     config = "a-config-whose-name-is-wider-than-such-a-terminal.yaml"
     failing = CONFIG.replace("scripted}", "scripted, options: {fail_on: left explains the sun}}")
     (folder / config).write_text(failing.replace("name: demo", "name: a-run-with-a-long-name-too"))
@@ -152,24 +152,24 @@ def test_what_will_be_copied_is_not_broken(folder: Path) -> None:
     assert "Report   runs/a-run-with-a-long-name-too/report.html" in screen.lines
 
 
-def test_no_colour_means_none(folder: Path) -> None:
-    """NO_COLOR is honoured by results, progress and errors; otherwise there is some."""
+def test_no_color_disables_colors(folder: Path) -> None:
+    """NO_COLOR applies to results, progress and errors."""
     (folder / "rocketeval.yaml").write_text(CONFIG)
     plain = {"NO_COLOR": "1"}
-    assert not COLOURS.search(in_terminal(folder, "run", environment=plain).raw)
-    assert not COLOURS.search(in_terminal(folder, "run", "none.yaml", environment=plain).raw)
-    assert COLOURS.search(in_terminal(folder, "run", "none.yaml").raw)
+    assert not COLORS.search(in_terminal(folder, "run", environment=plain).raw)
+    assert not COLORS.search(in_terminal(folder, "run", "none.yaml", environment=plain).raw)
+    assert COLORS.search(in_terminal(folder, "run", "none.yaml").raw)
 
 
-def test_a_dumb_terminal_gets_lines(folder: Path) -> None:
-    """Without cursor movement there is no bar: not one escape sequence."""
+def test_dumb_terminal_gets_lines(folder: Path) -> None:
+    """A dumb terminal gets no bar and no escape sequence."""
     screen = in_terminal(folder, "run", environment={"TERM": "dumb"})
     assert "\x1b" not in screen.raw
     assert any(re.match(r"\d\d:\d\d:\d\d grade: \d of 6 ", line) for line in screen.lines)
 
 
 def test_ctrl_c_leaves_the_terminal_clean(folder: Path) -> None:
-    """The bar is gone, the cursor is back, and the exit code says that it was interrupted."""
+    """The bar is removed, the cursor is restored, and the exit code is 130."""
     pressed: list[str] = []
 
     def press(shown: str) -> bytes:
@@ -185,11 +185,11 @@ def test_ctrl_c_leaves_the_terminal_clean(folder: Path) -> None:
     assert screen.raw.rindex(SHOW) > screen.raw.rindex(HIDE)
     after = ESCAPES.sub("", screen.raw[screen.raw.rindex(SHOW) :])
     assert "\u2501" not in after
-    assert after.rstrip().endswith("Run the same command again to go on from here.")
+    assert "Run the same command again" in after.rstrip().splitlines()[-1]
 
 
-def test_a_pipe_gets_no_escapes(folder: Path) -> None:
-    """Lines with the time of day on stderr, tables without an end on stdout."""
+def test_pipe_gets_no_escape_sequences(folder: Path) -> None:
+    """A pipe gets time-stamped lines on stderr and tables on stdout."""
     done = cli(folder, "run")
     assert "\x1b" not in done.stdout + done.stderr
     assert all(re.match(r"\d\d:\d\d:\d\d \w+", line) for line in done.stderr.splitlines())

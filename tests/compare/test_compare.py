@@ -1,4 +1,4 @@
-"""Comparing two candidates: the verdict, its rule, and what is counted."""
+"""Comparison of two candidates: verdict, rule and counts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rocketeval.grid import ScoreGrid
 
 
 def grid_of(*columns: np.ndarray) -> ScoreGrid:
-    """A grid whose candidates are a, b, c."""
+    """Return a grid with candidates a, b, c."""
     scores = np.column_stack(columns)
     return ScoreGrid(
         tuple(f"q{i}" for i in range(len(scores))), tuple("abc"[: len(columns)]), scores
@@ -22,7 +22,7 @@ def grid_of(*columns: np.ndarray) -> ScoreGrid:
 
 
 def shifted(seed: int, queries: int, shift: float, noise: float = 1.0) -> ScoreGrid:
-    """Two candidates on queries of very different difficulty."""
+    """Return two candidates on queries of very different difficulty."""
     rng = np.random.default_rng(seed)
     hardness = rng.normal(5.0, 3.0, queries)
     return grid_of(
@@ -31,55 +31,55 @@ def shifted(seed: int, queries: int, shift: float, noise: float = 1.0) -> ScoreG
     )
 
 
-def told(found: Comparison) -> tuple[int, int, int]:
-    """Wins, ties and losses."""
+def counts(found: Comparison) -> tuple[int, int, int]:
+    """Return wins, ties and losses."""
     return found.wins, found.ties, found.losses
 
 
 def test_figures_by_hand() -> None:
-    """Mean difference, wins, ties, losses and gaps are those that can be counted."""
+    """Mean difference, wins, ties, losses and missing scores equal a count by hand."""
     ours = np.array([7.0, 8.0, 5.0, 6.0, 9.0, np.nan, 4.0, 7.0])
     theirs = np.array([6.0, 8.0, 7.0, 5.95, 8.0, 3.0, np.nan, 5.0])
     found = compare(grid_of(ours, theirs), "a", "b")
     assert found.effect.value == pytest.approx((1 + 0 - 2 + 0.05 + 1 + 2) / 6)
-    assert told(found) == (3, 2, 1)
+    assert counts(found) == (3, 2, 1)
     assert (found.queries, found.missing) == (6, 2)
 
 
-def test_pairing_sees_through_hard_queries() -> None:
-    """A small steady difference is told although queries differ far more among themselves."""
+def test_pairing_removes_query_difficulty() -> None:
+    """A small steady difference is significant although queries differ far more."""
     found = compare(shifted(1, 80, 0.5, noise=0.5), "a", "b")
     assert found.verdict is ComparisonVerdict.BETTER
     assert 0.0 < found.effect.low < 0.5 < found.effect.high
     assert found.p_value < 0.01
 
 
-def test_the_other_way_round_is_the_mirror_image() -> None:
+def test_swapping_candidates_mirrors_the_result() -> None:
     """Swapping the two swaps the verdict, the sign and the counts."""
     grid = shifted(2, 60, 0.8)
     one, other = compare(grid, "a", "b"), compare(grid, "b", "a")
     assert (one.verdict, other.verdict) == (ComparisonVerdict.BETTER, ComparisonVerdict.WORSE)
     assert one.effect.value == -other.effect.value
     assert one.p_value == other.p_value
-    assert told(one) == told(other)[::-1]
+    assert counts(one) == counts(other)[::-1]
 
 
 @pytest.mark.parametrize("queries", [1, 2, 5])
-def test_a_handful_of_queries_proves_nothing(queries: int) -> None:
-    """Below the least number of queries even a clean sweep is not told."""
+def test_too_few_queries_give_no_verdict(queries: int) -> None:
+    """Below the minimum number of queries even a clean sweep has no verdict."""
     found = compare(grid_of(np.full(queries, 9.0), np.arange(queries) * 0.1), "a", "b")
     assert found.verdict is ComparisonVerdict.UNKNOWN
     assert math.isnan(found.effect.low)
 
 
-def test_six_wins_of_six_are_told() -> None:
-    """At the least number of queries a clean sweep has p 0.031 and is told."""
+def test_six_wins_of_six_are_significant() -> None:
+    """At the minimum number of queries a clean sweep has p 0.031."""
     found = compare(grid_of(np.full(6, 9.0), np.full(6, 1.0)), "a", "b")
     assert (found.verdict, found.p_value) == (ComparisonVerdict.BETTER, 0.03125)
 
 
 def test_the_verdict_never_contradicts_interval_or_test() -> None:
-    """Better and worse stand only where the interval leaves out zero and p is small."""
+    """Better and worse need an interval without zero and a small p-value."""
     seen = set()
     for seed in range(150):
         found = compare(shifted(seed, 12, 0.8), "a", "b", bootstrap=200)
@@ -90,24 +90,24 @@ def test_the_verdict_never_contradicts_interval_or_test() -> None:
 
 
 @pytest.mark.parametrize("queries", [8, 40])
-def test_equals_are_rarely_told_apart(queries: int) -> None:
-    """Of 300 pairs of equals no more than about one in twenty is told apart."""
+def test_false_positive_rate_is_five_percent(queries: int) -> None:
+    """Of 300 pairs of equals, about one in twenty is significant."""
     verdicts = [
         compare(shifted(s, queries, 0.0), "a", "b", bootstrap=200).verdict for s in range(300)
     ]
     assert sum(verdict is not ComparisonVerdict.UNKNOWN for verdict in verdicts) <= 25
 
 
-def test_a_difference_that_does_not_matter_is_equal_enough() -> None:
-    """Within the smallest effect that matters, also when the interval leaves out zero."""
+def test_small_difference_is_equal_enough() -> None:
+    """Within the minimum effect, even if the interval excludes zero."""
     grid = shifted(3, 400, 0.1, noise=0.2)
     assert compare(grid, "a", "b").verdict is ComparisonVerdict.BETTER
     assert compare(grid, "a", "b", min_effect=0.3).verdict is ComparisonVerdict.EQUAL
     assert compare(grid, "a", "b", min_effect=0.05).verdict is ComparisonVerdict.BETTER
 
 
-def test_what_it_would_take_shrinks_with_the_effect() -> None:
-    """Undecided, it names more queries than there are, and no number for next to no difference."""
+def test_needed_queries_shrink_with_the_effect() -> None:
+    """A tied result needs more queries; for almost no difference there is no number."""
     unsure = compare(shifted(4, 30, 0.25), "a", "b")
     assert unsure.verdict is ComparisonVerdict.UNKNOWN
     assert unsure.queries_needed is not None
@@ -119,8 +119,8 @@ def test_what_it_would_take_shrinks_with_the_effect() -> None:
     assert compare(grid_of(5.0 + almost, np.full(40, 5.0)), "a", "b").queries_needed is None
 
 
-def test_identical_candidates_are_not_told_apart() -> None:
-    """No difference anywhere: effect 0, p 1, all ties."""
+def test_identical_candidates_are_tied() -> None:
+    """Effect 0, p 1, all ties."""
     scores = np.linspace(1, 9, 20)
     found = compare(grid_of(scores, scores), "a", "b")
     assert (found.verdict, found.effect.value, found.p_value) == (
@@ -128,11 +128,11 @@ def test_identical_candidates_are_not_told_apart() -> None:
         0.0,
         1.0,
     )
-    assert told(found) == (0, 20, 0)
+    assert counts(found) == (0, 20, 0)
 
 
-def test_mistakes_name_the_way_out() -> None:
-    """An unknown name, one name twice, and no shared query are errors with advice."""
+def test_mistakes_have_hints() -> None:
+    """An unknown name, one name twice, and no shared query are errors with a hint."""
     grid = grid_of(np.array([1.0, np.nan]), np.array([np.nan, 2.0]))
     with pytest.raises(ConfigError, match="no candidate 'x' in the run") as unknown:
         compare(grid, "x", "b")
@@ -143,8 +143,8 @@ def test_mistakes_name_the_way_out() -> None:
         compare(grid, "a", "b")
 
 
-def test_differences_of_rounding_are_none() -> None:
-    """0.3 against 0.1 + 0.2 on every query: no difference, and no small p-value either."""
+def test_rounding_differences_are_zero() -> None:
+    """0.3 against 0.1 + 0.2 on every query gives no difference and no small p-value."""
     found = compare(grid_of(np.full(20, 0.3), np.full(20, 0.1) + 0.2), "a", "b", bootstrap=50)
     assert (found.effect.low, found.effect.high, found.p_value) == (0.0, 0.0, 1.0)
 

@@ -1,4 +1,4 @@
-"""Advice on labels: the best allocation, a random and repeatable choice, honest forecasts."""
+"""Choice of labels: optimal allocation, random and reproducible draws, accurate forecasts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ QUERIES = 300
 
 
 def world(seed: int, labelled: int, groups: int = 3) -> tuple[LabeledSample, np.ndarray]:
-    """A sample whose scores miss by more where they are high, and all the labels there are."""
+    """Return a sample whose errors grow with the score, and all labels."""
     rng = np.random.default_rng(seed)
     scores = rng.uniform(1, 10, QUERIES)
     labels = scores + (0.3 + 0.25 * scores) * rng.normal(size=QUERIES)
@@ -34,14 +34,14 @@ def world(seed: int, labelled: int, groups: int = 3) -> tuple[LabeledSample, np.
 
 
 def labelled_as(sample: LabeledSample, labels: np.ndarray, query_ids: set[str]) -> LabeledSample:
-    """The sample once these queries have been labelled too."""
+    """Return the sample with these queries labeled, too."""
     asked = np.array([query in query_ids for query in sample.query_ids])
     known = np.where(asked, labels, sample.labels)
     return LabeledSample(sample.candidate, sample.query_ids, sample.scores, known, sample.strata)
 
 
-def test_allocation_is_the_best_there_is() -> None:
-    """No other way to spend the same labels leaves less variance, by trying all of them."""
+def test_allocation_is_optimal() -> None:
+    """No other allocation of the same labels has less variance, by brute force."""
     strata = np.repeat([0, 1, 2], [30, 20, 10])
     residual = np.repeat([1.0, 9.0, 4.0], [30, 20, 10])
     labelled = np.zeros(60, bool)
@@ -60,8 +60,8 @@ def test_allocation_is_the_best_there_is() -> None:
     assert variance(chosen) == pytest.approx(best)
 
 
-def test_every_stratum_gets_its_few_labels_first() -> None:
-    """Even a stratum where scores never missed is labelled enough to be estimated."""
+def test_every_stratum_gets_its_minimum_first() -> None:
+    """Even a stratum without errors gets enough labels for an estimate."""
     strata = np.repeat([0, 1], [50, 50])
     residual = np.repeat([0.0, 4.0], [50, 50])
     places = allocate(strata, residual, np.zeros(100, bool), 30)
@@ -69,16 +69,16 @@ def test_every_stratum_gets_its_few_labels_first() -> None:
     assert places.count(0) == FEWEST_IN_STRATUM
 
 
-def test_a_stratum_is_never_asked_for_more_than_it_has() -> None:
-    """When queries run out the list ends."""
+def test_allocation_stops_when_queries_run_out() -> None:
+    """A stratum never gets more labels than it has queries."""
     strata = np.repeat([0, 1], [3, 50])
     residual = np.repeat([99.0, 1.0], [3, 50])
     places = allocate(strata, residual, np.zeros(53, bool), 100)
     assert (places.count(0), len(places)) == (3, 53)
 
 
-def test_without_labels_every_stratum_counts_alike() -> None:
-    """With nothing known, groups of equal size get equally many, and the advice says it assumes."""
+def test_without_labels_strata_are_equal() -> None:
+    """Strata of equal size get equally many, and the result is marked as assumed."""
     sample, _ = world(0, 0)
     advice = advise([sample], LabelTarget(("a",), strata=3), more=30)
     counts = np.bincount([row.stratum for row in advice.wanted])
@@ -87,8 +87,8 @@ def test_without_labels_every_stratum_counts_alike() -> None:
     assert math.isnan(advice.forecasts[0].with_scores)
 
 
-def test_more_labels_go_where_scores_miss() -> None:
-    """With labels to learn from, the stratum with the widest misses gets most."""
+def test_more_labels_go_where_errors_are_large() -> None:
+    """The stratum with the largest errors gets the most labels."""
     sample, _ = world(1, 60)
     advice = advise([sample], LabelTarget(("a",), strata=3), more=60)
     total = np.bincount([row.stratum for row in advice.wanted], minlength=3)
@@ -97,8 +97,8 @@ def test_more_labels_go_where_scores_miss() -> None:
     assert not advice.assumed
 
 
-def test_the_choice_is_random_repeatable_and_new() -> None:
-    """A seed always draws the same queries, another seed others; labelled ones never again."""
+def test_choice_is_random_reproducible_and_new() -> None:
+    """A seed always draws the same queries, another seed others; never labeled ones."""
     sample, labels = world(2, 20)
     target = LabelTarget(("a",), strata=3)
     one, again, other = (advise([sample], target, seed=seed).wanted for seed in (0, 0, 1))
@@ -110,8 +110,8 @@ def test_the_choice_is_random_repeatable_and_new() -> None:
     assert not names & {row.query_id for row in later}
 
 
-def test_both_sides_of_a_difference_are_asked_for() -> None:
-    """A query needs the labels of both, but none that is there already."""
+def test_difference_needs_labels_of_both_candidates() -> None:
+    """A query needs both labels, except existing ones."""
     sample, _ = world(3, 0)
     target = LabelTarget(("a",), against="b", strata=3)
     free = advise([sample], target, more=5)
@@ -122,8 +122,8 @@ def test_both_sides_of_a_difference_are_asked_for() -> None:
     assert [row.candidate for row in rest.wanted] == ["b"] + ["a", "b"] * 4
 
 
-def test_forecasts_come_true() -> None:
-    """Over many draws the width with 20 and 50 more labels is the one that was expected."""
+def test_forecasts_are_accurate() -> None:
+    """Over many draws the width with 20 and 50 more labels equals the forecast."""
     ratios: dict[int, list[tuple[float, float]]] = {20: [], 50: []}
     for seed in range(60):
         sample, labels = world(seed, 25)
@@ -143,7 +143,7 @@ def test_forecasts_come_true() -> None:
 
 
 def test_forecasts_narrow_and_end_with_the_queries() -> None:
-    """More labels never widen, and no forecast asks for more queries than there are."""
+    """More labels never widen the interval, and no forecast exceeds the number of queries."""
     sample, _ = world(4, 40)
     advice = advise([sample], LabelTarget(("a",), strata=3))
     assert [forecast.labelled - 40 for forecast in advice.forecasts] == list(STEPS)
@@ -155,8 +155,8 @@ def test_forecasts_narrow_and_end_with_the_queries() -> None:
     assert len(late.wanted) == 15
 
 
-def test_a_strata_spread_leans_on_the_others() -> None:
-    """With few labels a stratum's spread is near that of all, with many it is its own."""
+def test_stratum_spread_shrinks_to_the_mean() -> None:
+    """With few labels a stratum's spread is near the mean, with many it is its own."""
     few, many = (measure_spread(world(5, labelled)[0]) for labelled in (12, 250))
 
     def contrast(residual: np.ndarray) -> float:
@@ -167,7 +167,7 @@ def test_a_strata_spread_leans_on_the_others() -> None:
     assert contrast(many.residual) == pytest.approx(truth[1] / truth[0], rel=0.5)
 
 
-def test_no_more_is_refused() -> None:
-    """Zero queries to choose is a mistake."""
+def test_zero_queries_are_refused() -> None:
+    """Choosing zero queries is an error."""
     with pytest.raises(ConfigError, match="0 more queries"):
         advise([world(6, 0)[0]], LabelTarget(("a",)), more=0)

@@ -1,4 +1,4 @@
-"""compare, estimate and advise on a run's own files."""
+"""The stages compare, estimate and advise on a run's files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from support.scored import scored_run, scores_and_labels
 
 
 def test_compare_reads_the_scores(tmp_path: Path) -> None:
-    """The better candidate is told, with the config's tie margin and resamples, nothing written."""
+    """The better candidate is found with the config's margin and resamples; nothing is written."""
     scores, labels = scores_and_labels(60, 0)
     run = Run(scored_run(tmp_path, scores, labels))
     before = sorted(run.store.path.rglob("*"))
@@ -27,7 +27,7 @@ def test_compare_reads_the_scores(tmp_path: Path) -> None:
     assert sorted(run.store.path.rglob("*")) == before
 
 
-def test_without_scores_the_missing_stage_is_named(tmp_path: Path) -> None:
+def test_missing_scores_name_the_stage_to_run(tmp_path: Path) -> None:
     """All three say what to run first."""
     run = Run(make_config(tmp_path))
     with pytest.raises(StageMissing):
@@ -38,8 +38,8 @@ def test_without_scores_the_missing_stage_is_named(tmp_path: Path) -> None:
         run.advise(LabelScope(("left",)))
 
 
-def test_every_labelled_candidate_is_estimated_by_default(tmp_path: Path) -> None:
-    """Labels correct a judge that is a point too strict."""
+def test_every_labeled_candidate_is_estimated_by_default(tmp_path: Path) -> None:
+    """Labels correct a judge that is one point too strict."""
     scores, labels = scores_and_labels(300, 40)
     found = Run(scored_run(tmp_path, scores, labels)).estimate(LabelScope())
     assert [row.candidate for row in found.rows] == ["new", "old"]
@@ -48,8 +48,8 @@ def test_every_labelled_candidate_is_estimated_by_default(tmp_path: Path) -> Non
     assert not found.learned
 
 
-def test_a_difference_counts_what_it_cannot_use(tmp_path: Path) -> None:
-    """Half-labelled queries, labels without a score and labels of strangers are told."""
+def test_difference_counts_unusable_labels(tmp_path: Path) -> None:
+    """Half-labeled queries, labels without a score and unknown labels are counted."""
     scores, labels = scores_and_labels(100, 30)
     asked = [label.query_id for label in labels if label.candidate == "old"]
     scores["old"][int(asked[0][1:])] = None
@@ -62,8 +62,8 @@ def test_a_difference_counts_what_it_cannot_use(tmp_path: Path) -> None:
     assert row.with_scores.low < 1.0 < row.with_scores.high
 
 
-def test_scores_that_saw_their_labels_are_refused(tmp_path: Path) -> None:
-    """Fitted scores of either side stop the estimate; out of fold and unseen ones do not."""
+def test_fitted_scores_are_refused(tmp_path: Path) -> None:
+    """Fitted scores on either side raise an error; out-of-fold and unseen ones do not."""
     scores, labels = scores_and_labels(50, 20)
     honest = {"new": "unseen", "old": "out_of_fold"}
     run = Run(scored_run(tmp_path / "honest", scores, labels, basis=honest))
@@ -74,16 +74,16 @@ def test_scores_that_saw_their_labels_are_refused(tmp_path: Path) -> None:
         run.estimate(LabelScope(("new",), against="old"))
 
 
-def test_labels_off_the_scale_lift_the_bounds(tmp_path: Path) -> None:
-    """A label of 50 on a scale of 1 to 10 is used as it is."""
+def test_labels_off_the_scale_remove_the_bounds(tmp_path: Path) -> None:
+    """A label of 50 on a scale of 1 to 10 is used unchanged."""
     scores, labels = scores_and_labels(60, 20)
     labels = [replace(label, value=label.value + 40) for label in labels]
     (row,) = Run(scored_run(tmp_path, scores, labels)).estimate(LabelScope(("new",))).rows
     assert row.with_scores.value > 40
 
 
-def test_advice_and_estimate_agree_on_the_strata(tmp_path: Path) -> None:
-    """Labels that advice asked for are estimated in the very strata they were drawn in."""
+def test_advice_and_estimate_use_the_same_strata(tmp_path: Path) -> None:
+    """Chosen labels are estimated in the strata they were drawn from."""
     scores, truth = scores_and_labels(200, 200)
     choice = LabelScope(top=2, strata=4, by_category=True)
     kinds = ["code", "math"] * 100
@@ -99,8 +99,8 @@ def test_advice_and_estimate_agree_on_the_strata(tmp_path: Path) -> None:
     assert not asked & {(row.query_id, row.candidate) for row in after.advise(choice).wanted}
 
 
-def test_nobody_named_is_an_error(tmp_path: Path) -> None:
-    """Advice and strata need a target; names and --top exclude each other; no labels say so."""
+def test_missing_target_is_an_error(tmp_path: Path) -> None:
+    """Advice and strata need a target; names and --top exclude each other; labels must exist."""
     scores, labels = scores_and_labels(30, 12)
     run = Run(scored_run(tmp_path, scores, labels))
     with pytest.raises(ConfigError, match="Nobody is named to get labels for"):

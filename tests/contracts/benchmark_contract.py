@@ -1,4 +1,4 @@
-"""What every benchmark must do; subclass it and give it a `config`."""
+"""The contract of every benchmark; subclass it and provide a `config`."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from rocketeval.errors import BenchmarkError, ConfigError
 
 
 class BenchmarkContract:
-    """One suite for all: a subclass offers a fixture `config` of a small benchmark."""
+    """One suite for all: a subclass provides a fixture `config` of a small benchmark."""
 
     @pytest.fixture
     def benchmark(self, config: BenchmarkConfig) -> Benchmark:
-        """The benchmark that the config describes."""
+        """Return the benchmark that the config describes."""
         return open_benchmark(config)
 
-    def test_keeps_every_promise(self, benchmark: Benchmark) -> None:
-        """Ids, references, winners and numbers are sound, and every method can be repeated."""
+    def test_records_are_sound(self, benchmark: Benchmark) -> None:
+        """Ids, references, winners and numbers are sound, and every method is repeatable."""
         check_benchmark(benchmark)
 
-    def test_streams_can_be_read_side_by_side(self, benchmark: Benchmark) -> None:
+    def test_streams_can_be_read_in_parallel(self, benchmark: Benchmark) -> None:
         """Two readers of one method do not disturb each other."""
         pairs = zip(benchmark.responses(), benchmark.responses(), strict=True)
         assert all(one == other for one, other in pairs)
@@ -36,7 +36,7 @@ class BenchmarkContract:
         assert list(one.queries()) == list(other.queries())
 
     def test_passes_the_load_stage(self, config: BenchmarkConfig, benchmark: Benchmark) -> None:
-        """What the benchmark yields is accepted whole."""
+        """Everything the benchmark yields is accepted."""
         loaded = load(benchmark, config)
         assert list(loaded.responses()) == list(benchmark.responses())
         assert list(loaded.labels()) == list(benchmark.labels())
@@ -45,13 +45,13 @@ class BenchmarkContract:
         assert imported_checklists(benchmark)
 
     def test_missing_folder_is_named(self, config: BenchmarkConfig, tmp_path: Path) -> None:
-        """A folder that is not there is refused when the benchmark is opened."""
+        """A missing folder is refused when the benchmark is opened."""
         absent = config.model_copy(update={"path": tmp_path / "absent"})
         with pytest.raises(BenchmarkError, match="absent"):
             open_benchmark(absent)
 
     def test_unknown_option_is_refused(self, config: BenchmarkConfig) -> None:
-        """An option that the format does not know is a mistake."""
+        """An option that the format does not know is an error."""
         options = {**config.options, "nonsense": 1}
         with pytest.raises(ConfigError, match="nonsense: there is no such setting"):
             open_benchmark(config.model_copy(update={"options": options}))

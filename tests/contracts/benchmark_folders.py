@@ -1,4 +1,4 @@
-"""Small benchmarks in every format we read, written to a folder."""
+"""Small benchmarks in every supported format, written to a folder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TWELVE_ITEMS = [f"Is point {number} made?" for number in range(1, 13)]
 
 
 def write_jsonl(path: Path, rows: Iterable[Any]) -> Path:
-    """Write one JSON object a line; gzipped if the name says so."""
+    """Write one JSON object per line, gzipped if the name says so."""
     path.parent.mkdir(parents=True, exist_ok=True)
     text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     content = text.encode()

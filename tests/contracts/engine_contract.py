@@ -1,4 +1,4 @@
-"""The one suite that every engine passes: subclass it and give it a `case`."""
+"""The suite that every engine passes: subclass it and provide a `case`."""
 
 from __future__ import annotations
 

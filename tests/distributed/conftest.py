@@ -1,4 +1,4 @@
-"""One real Ray cluster of two nodes for all tests of this folder that need it."""
+"""One real Ray cluster of two nodes for all tests of this folder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from support.needs import need
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[LocalCluster]:
-    """A head and a node, to which this process is connected."""
+    """A head and a node, with this process connected."""
     need("ray", "no ray here: pip install 'rocketeval[ray]'")
     with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patched:
         warnings.simplefilter("ignore")

@@ -1,4 +1,4 @@
-"""What a cluster left behind becomes part of the run, each judgment once."""
+"""Collecting a cluster's results: each judgment enters the run once."""
 
 from __future__ import annotations
 
@@ -48,10 +48,8 @@ def wrote(folder: JobFolder, name: str, rows: list[dict[str, Any]]) -> Path:
     return path
 
 
-def test_judgments_come_once_however_often_they_were_made(
-    folder: JobFolder, tmp_path: Path
-) -> None:
-    """Rows with one id, in one file or in two, are one judgment; the others are counted."""
+def test_duplicate_judgments_are_collected_once(folder: JobFolder, tmp_path: Path) -> None:
+    """Rows with one id, in one file or in two, are one judgment; others are counted."""
     made = [judged_row(n, judgment(str(n), 0.5), JUDGE.hex()) for n in range(4)]
     wrote(folder, "a.parquet", [made[0], made[1], made[1]])
     wrote(folder, "b.parquet", [made[1], made[2]])
@@ -69,7 +67,7 @@ def test_judgments_come_once_however_often_they_were_made(
 
 
 def test_failures_keep_their_answers(folder: JobFolder, tmp_path: Path) -> None:
-    """A failed task is no judgment, and what it was answered is not lost."""
+    """A failed task is not a judgment, and its answers are kept."""
     failure = Failure(key("0"), "q", "c", "too long", (exact_answer(0.5), Answer(Status.ERROR)))
     wrote(folder, "a.parquet", [failed_row(0, failure, JUDGE.hex())])
     ledger = Ledger(tmp_path / "ledger", JUDGE)
@@ -79,8 +77,8 @@ def test_failures_keep_their_answers(folder: JobFolder, tmp_path: Path) -> None:
     assert (found.judged, count_rows(tmp_path / "ledger")) == (0, 0)
 
 
-def test_a_torn_file_is_left_out(folder: JobFolder, tmp_path: Path) -> None:
-    """Half a file, an empty one and one with damaged pages are counted and skipped."""
+def test_incomplete_files_are_skipped(folder: JobFolder, tmp_path: Path) -> None:
+    """Half a file, an empty file and a file with damaged pages are counted and skipped."""
     whole = wrote(folder, "a.parquet", [judged_row(0, judgment("0"), JUDGE.hex())])
     content = whole.read_bytes()
     (whole.parent / "c.parquet").write_bytes(content[:-20])
@@ -92,8 +90,8 @@ def test_a_torn_file_is_left_out(folder: JobFolder, tmp_path: Path) -> None:
     assert (found.judged, found.torn) == (1, 3)
 
 
-def test_a_failure_never_hides_a_judgment(folder: JobFolder, tmp_path: Path) -> None:
-    """Of a task that failed here and was judged there, the judgment is kept."""
+def test_judgment_takes_precedence_over_failure(folder: JobFolder, tmp_path: Path) -> None:
+    """If a task failed on one worker and was judged by another, the judgment is kept."""
     failure = Failure(key("0"), "q", "c", "gone", (Answer(Status.ERROR),))
     wrote(folder, "a.parquet", [failed_row(0, failure, JUDGE.hex())])
     wrote(folder, "b.parquet", [judged_row(0, judgment("0"), JUDGE.hex())])
@@ -104,8 +102,8 @@ def test_a_failure_never_hides_a_judgment(folder: JobFolder, tmp_path: Path) -> 
     assert (found.judged, found.rows, found.duplicates, found.failures) == (1, 1, 2, {})
 
 
-def test_a_torn_note_does_not_stop_the_next_command(folder: JobFolder) -> None:
-    """What cannot be read of Ray's checkpoint is removed, and its tasks are asked again."""
+def test_unreadable_checkpoint_is_removed(folder: JobFolder) -> None:
+    """Its tasks are asked again."""
     notes = Path(folder.checkpoint)
     notes.mkdir(parents=True)
     pq.write_table(pa.table({"id": [1, 2, 3]}), notes / "a.parquet")
@@ -115,7 +113,7 @@ def test_a_torn_note_does_not_stop_the_next_command(folder: JobFolder) -> None:
     assert sorted(path.name for path in notes.iterdir()) == ["a.parquet", "b.pending.parquet"]
 
 
-def test_what_a_cluster_judged_is_shared_with_other_runs(folder: JobFolder, tmp_path: Path) -> None:
+def test_cluster_judgments_are_in_the_cache(folder: JobFolder, tmp_path: Path) -> None:
     """Judgments from a cluster are in the cache like any others."""
     wrote(folder, "a.parquet", [judged_row(0, judgment("0"), JUDGE.hex())])
     mirror = Mirror(tmp_path / "cache", "owner")
@@ -125,8 +123,8 @@ def test_what_a_cluster_judged_is_shared_with_other_runs(folder: JobFolder, tmp_
     assert count_rows(tmp_path / "cache") == 1
 
 
-def test_half_a_job_is_none(staging: Staging) -> None:
-    """A job exists from the moment it is declared until it is cleared."""
+def test_incomplete_job_does_not_count(staging: Staging) -> None:
+    """A job exists from its declaration until it is cleared."""
     assert staging.job() is None
     job_id, folder = staging.new_folder()
     job = StagedJob("tasks", "judge", 3, job_id)
@@ -140,16 +138,16 @@ def test_half_a_job_is_none(staging: Staging) -> None:
     assert (staging.job(), staging.asked(), folder.visible()) == (None, 0, False)
 
 
-def test_a_damaged_declaration_is_none(staging: Staging) -> None:
-    """A power cut leaves an empty file where the declaration was: the tasks are laid out anew."""
+def test_damaged_declaration_does_not_count(staging: Staging) -> None:
+    """If a power cut leaves an empty declaration, the tasks are staged again."""
     staging.begin(StagedJob("tasks", "judge", 3, "id"))
     for name in ("job.json", "asked.json"):
         (Path(staging.root) / name).write_bytes(b"")
     assert (staging.job(), staging.asked()) == (None, 0)
 
 
-def test_runs_that_share_a_place_do_not_meet(tmp_path: Path) -> None:
-    """Each run has a folder of its own, in a folder or at a URI."""
+def test_runs_in_one_place_are_separate(tmp_path: Path) -> None:
+    """Each run has its own folder, on a disk or at a URI."""
     run = tmp_path / "runs" / "mine"
     assert open_staging(None, run, "id").root == str(run / "distributed")
     assert open_staging(str(tmp_path / "shared"), run, "id").root == str(tmp_path / "shared" / "id")

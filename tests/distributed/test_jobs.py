@@ -1,4 +1,4 @@
-"""When a job counts as ended, and whose judgments may be in a run."""
+"""When a job counts as ended, and which judgments may enter a run."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def progress(asked: int, answered: int) -> ClusterProgress:
     return counting.look()
 
 
-def test_a_stop_waits_for_what_is_in_flight() -> None:
-    """A slow judge's answers are waited for; those of a worker that died are not, in the end."""
+def test_stop_waits_for_tasks_in_flight() -> None:
+    """A slow judge's answers are waited for; those of a dead worker only for a while."""
     now = 0.0
     calm = IdleWatch(lambda: now)
     assert not calm.ended(progress(4, 2))
@@ -38,8 +38,8 @@ def test_a_stop_waits_for_what_is_in_flight() -> None:
     assert calm.ended(progress(4, 2))
 
 
-def test_a_killed_job_of_another_judge_is_not_thrown_away(tmp_path: Path) -> None:
-    """Paid judgments wait for the judge that made them; a job that made none is no hindrance."""
+def test_killed_job_of_another_judge_is_kept(tmp_path: Path) -> None:
+    """Its paid judgments block another judge; a job without judgments does not."""
     staging = Staging(fs.LocalFileSystem(), str(tmp_path))
     staging.begin(StagedJob("tasks", JUDGE.digest.hex(), 3, "id"))
     other = replace(JUDGE, model="typo")
@@ -48,5 +48,5 @@ def test_a_killed_job_of_another_judge_is_not_thrown_away(tmp_path: Path) -> Non
     notes.mkdir()
     pq.write_table(pa.table({"id": [1, 2]}), notes / "a.parquet")
     refuse_another_judge(staging, JUDGE)
-    with pytest.raises(RunMismatch, match="2 judgments of another judge wait"):
+    with pytest.raises(RunMismatch, match="2 judgments of another judge"):
         refuse_another_judge(staging, other)

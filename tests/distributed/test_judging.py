@@ -28,7 +28,7 @@ from rocketeval.distributed.worker import (
 )
 from rocketeval.engines.base import EngineIdentity, create_engine
 from rocketeval.errors import EngineRefused, EngineUnavailable
-from rocketeval.grading.ask import each_item_alone
+from rocketeval.grading.ask import each_item_independently
 from support.make import key
 
 SCRIPTED = JudgeConfig(engine="scripted", model="scripted")
@@ -51,7 +51,7 @@ class Handle:
 
 
 def batch(count: int, first: int = 0) -> pa.Table:
-    """So many tasks of two items."""
+    """Return this many tasks of two items."""
     rows = [
         {
             "id": number,
@@ -68,10 +68,12 @@ def batch(count: int, first: int = 0) -> pa.Table:
 
 
 async def terms(judge: JudgeConfig, *replicas: str) -> WorkerSettings:
-    """The terms of the judge that answers now."""
+    """Return the settings of the judge that answers now."""
     engine = create_engine(judge)
     try:
-        return WorkerSettings(judge, each_item_alone, await engine.identify(), "digest", replicas)
+        return WorkerSettings(
+            judge, each_item_independently, await engine.identify(), "digest", replicas
+        )
     finally:
         await engine.aclose()
 
@@ -84,7 +86,7 @@ def judge_at(server: FakeOpenAI, **changes: Any) -> JudgeConfig:
 
 @asynccontextmanager
 async def working(known: WorkerSettings, handle: Handle) -> AsyncIterator[BatchGrader]:
-    """A worker that leaves nothing open."""
+    """Yield a worker and close it."""
     worker = BatchGrader(known, handle)
     try:
         yield worker
@@ -93,14 +95,14 @@ async def working(known: WorkerSettings, handle: Handle) -> AsyncIterator[BatchG
 
 
 def refused(handle: Handle, reason: str) -> None:
-    """The driver has heard why a worker may not judge."""
+    """Check that the driver knows why the worker may not judge."""
     error = handle.counting.look().error
     assert isinstance(error, EngineRefused)
     assert reason in error.message
 
 
 async def test_every_task_becomes_a_row() -> None:
-    """All tasks of a batch come back judged, in the schema of the results, and are counted."""
+    """All tasks of a batch come back judged, in the results schema, and are counted."""
     handle = Handle()
     worker = BatchGrader(await terms(SCRIPTED), handle)
     table = await worker(batch(10))
@@ -113,8 +115,8 @@ async def test_every_task_becomes_a_row() -> None:
     assert progress.usage.requests == 20
 
 
-async def test_a_failed_task_is_a_row_that_says_why() -> None:
-    """A task that the judge cannot answer takes nothing from the others."""
+async def test_failed_task_is_a_row_with_its_reason() -> None:
+    """A task that the judge cannot answer does not affect the others."""
     judge = SCRIPTED.model_copy(update={"options": {"fail_on": "response 3"}})
     handle = Handle()
     table = await BatchGrader(await terms(judge), handle)(batch(6))
@@ -126,8 +128,8 @@ async def test_a_failed_task_is_a_row_that_says_why() -> None:
     assert handle.counting.look().failures == ()
 
 
-async def test_calls_at_once_keep_to_the_places_of_one_judge() -> None:
-    """Several batches at once have no more requests in flight than one machine would."""
+async def test_concurrent_batches_share_one_limit() -> None:
+    """Several batches have no more requests in flight than one machine would."""
     async with serving(FakeOpenAI(latency=0.01)) as server:
         known = await terms(judge_at(server, concurrency=2))
         async with working(known, Handle()) as worker:
@@ -136,8 +138,8 @@ async def test_calls_at_once_keep_to_the_places_of_one_judge() -> None:
         assert server.most_in_flight <= 2 * 2
 
 
-async def test_another_replica_takes_over() -> None:
-    """A replica that dies in the middle of a batch costs nothing but time."""
+async def test_other_replica_takes_over() -> None:
+    """A replica that dies in the middle of a batch costs only time."""
     async with AsyncExitStack() as stack:
         alive = await stack.enter_async_context(serving(FakeOpenAI()))
         async with serving(FakeOpenAI()) as dying:
@@ -153,8 +155,8 @@ async def test_another_replica_takes_over() -> None:
         assert not any(t["failure"].null_count < 4 for t in (first, second, third))
 
 
-async def test_without_a_judge_the_worker_gives_up() -> None:
-    """When no replica answers, the driver hears why, and no task counts as failed."""
+async def test_worker_gives_up_without_a_judge() -> None:
+    """If no replica answers, the driver gets the reason, and no task counts as failed."""
     async with serving(FakeOpenAI()) as server:
         known = await terms(judge_at(server, concurrency=4))
         server.always("/v1/chat/completions", status(503))
@@ -163,12 +165,12 @@ async def test_without_a_judge_the_worker_gives_up() -> None:
             assert (await worker(batch(4))).num_rows == 0
     progress = handle.counting.look()
     assert isinstance(progress.error, EngineUnavailable)
-    assert "The judge is gone" in progress.error.message
+    assert "Judge unreachable" in progress.error.message
     assert (progress.judged, progress.failed) == (0, 0)
 
 
-async def test_another_judge_is_refused() -> None:
-    """A replica with another model or version never mixes its answers in."""
+async def test_other_judge_is_refused() -> None:
+    """Answers of a replica with another model or version are never mixed in."""
     async with serving(FakeOpenAI()) as server:
         known = await terms(judge_at(server))
         server.always("/version", status(404))
@@ -177,8 +179,8 @@ async def test_another_judge_is_refused() -> None:
     refused(handle, "is another judge")
 
 
-async def test_what_is_judged_goes_back_from_a_batch_that_cannot_be_ended() -> None:
-    """A judge that goes away in the middle takes no paid judgment with it."""
+async def test_judgments_of_an_unfinished_batch_are_returned() -> None:
+    """A judge that disappears in the middle loses no paid judgment."""
     async with serving(FakeOpenAI(latency=0.02)) as server:
         known = await terms(judge_at(server, concurrency=1))
         handle = Handle()
@@ -198,46 +200,50 @@ async def test_what_is_judged_goes_back_from_a_batch_that_cannot_be_ended() -> N
     assert progress.in_flight == 0
 
 
-async def test_a_worker_must_fit_the_command(tmp_path: Path) -> None:
-    """Another version, or a machine that does not see the tasks, judges nothing."""
+async def test_unfit_worker_is_refused(tmp_path: Path) -> None:
+    """A worker with another version, or that cannot see the tasks, judges nothing."""
     known = await terms(SCRIPTED)
     unseen = JobFolder(fs.LocalFileSystem(), str(tmp_path / "nowhere"))
     for terms_, reason in (
         (replace(known, version="0.0.0"), "the command 0.0.0"),
-        (replace(known, folder=unseen), "does not see"),
+        (replace(known, folder=unseen), "cannot see"),
     ):
         handle = Handle()
         assert (await BatchGrader(terms_, handle)(batch(4))).num_rows == 0
         refused(handle, reason)
 
 
-async def test_a_model_inside_a_worker_is_loaded_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who the judge is costs no loading; the worker compares what it has loaded with it."""
+async def test_model_in_a_worker_is_loaded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The identity needs no loading; the worker checks the model it loads."""
     fake = installed(monkeypatch)
     identity = await asyncio.to_thread(identify, VLLM, ())
     assert isinstance(identity, EngineIdentity)
     assert not fake.engines
     async with working(
-        WorkerSettings(VLLM, each_item_alone, identity, "digest"), Handle()
+        WorkerSettings(VLLM, each_item_independently, identity, "digest"), Handle()
     ) as worker:
         table = await worker(batch(4))
         assert sorted(table["id"].to_pylist()) == list(range(4))
         assert len(fake.engines) == 1
     other = replace(identity, version="another")
     handle = Handle()
-    async with working(WorkerSettings(VLLM, each_item_alone, other, "digest"), handle) as worker:
+    async with working(
+        WorkerSettings(VLLM, each_item_independently, other, "digest"), handle
+    ) as worker:
         await worker(batch(4))
     refused(handle, "A worker is another judge")
 
 
-async def test_a_model_that_cannot_be_loaded_ends_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The driver hears what vLLM said, although the judge's identity was known."""
+async def test_model_that_cannot_be_loaded_ends_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver gets vLLM's message, although the identity was known."""
     fake = installed(monkeypatch)
     identity = await asyncio.to_thread(identify, VLLM, ())
     assert isinstance(identity, EngineIdentity)
     fake.cannot_load = RuntimeError("no memory left")
     handle = Handle()
-    await BatchGrader(WorkerSettings(VLLM, each_item_alone, identity, "digest"), handle)(batch(4))
+    await BatchGrader(WorkerSettings(VLLM, each_item_independently, identity, "digest"), handle)(
+        batch(4)
+    )
     refused(handle, "no memory left")
 
 
@@ -248,10 +254,10 @@ async def test_a_model_that_cannot_be_loaded_ends_the_work(monkeypatch: pytest.M
         ({"engine_args": {"no_such_argument": 1}}, "no_such_argument"),
     ],
 )
-async def test_what_only_a_worker_finds_wrong_is_a_refusal(
+async def test_worker_config_error_is_a_refusal(
     monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], reason: str
 ) -> None:
-    """Settings and packages are looked at where the engine is; the driver is told as of a judge."""
+    """Settings and packages are checked on the worker, and reported as a refusal."""
     installed(monkeypatch)
     wrong = VLLM.model_copy(update={"options": options})
     found = await asyncio.to_thread(identify, wrong, ())
@@ -260,12 +266,14 @@ async def test_what_only_a_worker_finds_wrong_is_a_refusal(
     identity = await asyncio.to_thread(identify, VLLM, ())
     assert isinstance(identity, EngineIdentity)
     handle = Handle()
-    await BatchGrader(WorkerSettings(wrong, each_item_alone, identity, "digest"), handle)(batch(4))
+    await BatchGrader(WorkerSettings(wrong, each_item_independently, identity, "digest"), handle)(
+        batch(4)
+    )
     refused(handle, reason)
 
 
-async def test_a_stop_keeps_what_is_finished(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once the driver stops, tasks in flight are kept and no others are started."""
+async def test_stop_keeps_finished_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a stop, tasks in flight are kept and no others start."""
     monkeypatch.setattr(judging, "REPORT_SECONDS", 0.01)
     judge = SCRIPTED.model_copy(update={"options": {"delay": 0.05}, "concurrency": 2})
     handle = Handle()
@@ -276,8 +284,8 @@ async def test_a_stop_keeps_what_is_finished(monkeypatch: pytest.MonkeyPatch) ->
     assert (await worker(batch(10, 10))).num_rows == 0
 
 
-def test_a_batch_that_is_done_again_counts_once() -> None:
-    """A worker that died after its report does not make the run look further than it is."""
+def test_repeated_batch_counts_once() -> None:
+    """A worker that died after its report is not counted twice."""
     counting = ReportCounter()
     counting.report(WorkerReport(asked=5, batches={0: (5, 0), 8: (1, 1)}))
     counting.report(WorkerReport(asked=8, batches={0: (8, 0)}))

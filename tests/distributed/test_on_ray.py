@@ -36,9 +36,9 @@ SAME = ("scores.parquet", "scores.jsonl", "ranking.csv", "ranking.json")
 TASKS = 96
 ITEMS = 2
 SURELY_HALF_WAY = TASKS // 4
-"""When a held server has answered half of all prompts, more tasks than this are judged."""
+"""When a paused server has answered half of all prompts, more tasks than this are judged."""
 SETTLED_SECONDS = 3.0
-"""After so long without news, every worker has told what it has in flight."""
+"""After this long without news, every worker has reported its tasks in flight."""
 
 
 @pytest.fixture(scope="module")
@@ -58,14 +58,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
-    """A judge behind HTTP, in a process of its own, that stops half-way until it is released."""
+    """A judge behind HTTP, in its own process, that pauses half-way until it is released."""
     started = Server(tmp_path / "answered.jsonl", 0.02, holds_after=TASKS // 2 * ITEMS)
     yield started
     started.kill()
 
 
 class Heard(Observer):
-    """Counts what a run tells, and does something when enough is finished and nothing moves."""
+    """Counts a run's reports, and acts once enough is finished and nothing moves."""
 
     def __init__(
         self, at: int = 0, action: Callable[[], None] | None = None, still: float = 0.0
@@ -108,13 +108,13 @@ def keys(store: RunStore) -> Counter[str]:
 
 
 def assert_whole(store: RunStore) -> None:
-    """Every judgment is there, and none twice."""
+    """Check that every judgment is there exactly once."""
     found = keys(store)
     assert len(found) == found.total() == TASKS
 
 
-def test_a_run_on_ray_is_the_run_on_one_machine(cluster: LocalCluster, folder: Path) -> None:
-    """Scores and ranking are byte-identical, failures are the same, and mended ones are asked."""
+def test_run_on_ray_equals_run_on_one_machine(cluster: LocalCluster, folder: Path) -> None:
+    """Scores and ranking are byte-identical, failures are equal, and fixed ones are asked."""
     judge = {"engine": "scripted", "model": "scripted", "options": {"fail_on": "three says q07"}}
     local = Run(config(folder, "local", None, judge=judge))
     asyncio.run(local.all())
@@ -137,10 +137,10 @@ def test_a_run_on_ray_is_the_run_on_one_machine(cluster: LocalCluster, folder: P
     assert_whole(broken.store)
 
 
-def test_nothing_is_lost_with_a_worker_and_a_node(
+def test_killed_worker_and_node_lose_nothing(
     cluster: LocalCluster, folder: Path, server: Server
 ) -> None:
-    """A killed worker and a dead node cost a few answers, which are counted; no key is written."""
+    """Only a few answers are asked again and counted, and no key is written."""
     leaks: list[Path] = []
 
     def strike() -> None:
@@ -169,9 +169,7 @@ def test_nothing_is_lost_with_a_worker_and_a_node(
     ]
 
 
-def test_a_killed_command_goes_on_where_it_was(
-    cluster: LocalCluster, folder: Path, server: Server
-) -> None:
+def test_killed_command_is_resumed(cluster: LocalCluster, folder: Path, server: Server) -> None:
     """After kill -9 the same command asks only what was not durable."""
     given: dict[str, Any] = {
         "name": "killed",
@@ -215,7 +213,7 @@ def test_a_killed_command_goes_on_where_it_was(
     assert answered.total() - len(answered) <= before - ITEMS * kept + in_flight
 
 
-def test_a_stopped_run_keeps_what_is_finished(cluster: LocalCluster, folder: Path) -> None:
+def test_stopped_run_keeps_finished_judgments(cluster: LocalCluster, folder: Path) -> None:
     """A stop ends the run soon, with the answers in flight in the ledger."""
     judge = {
         "engine": "scripted",
@@ -234,10 +232,10 @@ def test_a_stopped_run_keeps_what_is_finished(cluster: LocalCluster, folder: Pat
     assert run.store.manifest().stages.grade.ray.asked_again == 0
 
 
-def test_a_judge_that_is_gone_ends_the_run(
+def test_unreachable_judge_ends_the_run(
     cluster: LocalCluster, folder: Path, server: Server
 ) -> None:
-    """Without a server the run says so, and what was finished is in the ledger."""
+    """The error says so, and finished judgments are in the ledger."""
     heard = Heard(SURELY_HALF_WAY, server.kill)
     run = Run(config(folder, "gone", judge=http_judge(server)), observer=heard)
     with pytest.raises(EngineUnavailable, match="judgments are safe"):

@@ -1,4 +1,4 @@
-"""Tasks survive the way to a cluster, and a query is never cut in two."""
+"""Tasks survive the way to a cluster, and a query is never split."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from support.make import key
 
 
 def task(query: int, candidate: int, **changes: object) -> GradingTask:
-    """A task with hostile text in it."""
+    """Return a task with hostile text in it."""
     name = f"{query}-{candidate}"
     return GradingTask(
         **{
@@ -43,8 +43,8 @@ def written(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.parquet"))
 
 
-def test_tasks_come_back_as_they_were(tmp_path: Path) -> None:
-    """Every field, and the answers that are there already, are read as they were written."""
+def test_tasks_round_trip(tmp_path: Path) -> None:
+    """Every field, and the known answers, are read as they were written."""
     tasks = [task(0, 0), task(0, 1, suffixes=("all",), items=3), task(1, 0)]
     known = {tasks[1].key: {2: exact_answer(0.25), 0: Answer(Status.HIDDEN, text="so\n")}}
     rows = write_tasks(tasks, known, fs.LocalFileSystem(), str(tmp_path))
@@ -59,8 +59,8 @@ def test_tasks_come_back_as_they_were(tmp_path: Path) -> None:
     ]
 
 
-def test_a_query_stays_in_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files end between two queries, and ids count through all of them."""
+def test_query_stays_in_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files end between two queries, and ids continue through all of them."""
     monkeypatch.setattr(task_rows, "FILE_ROWS", 4)
     monkeypatch.setattr(task_rows, "GROUP_BYTES", 50)
     tasks = [task(query, candidate) for query in range(5) for candidate in range(3)]
@@ -75,18 +75,18 @@ def test_a_query_stays_in_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_no_tasks_make_no_files(tmp_path: Path) -> None:
-    """Where nothing is left, nothing is written."""
+    """Without remaining tasks no file is written."""
     assert write_tasks([], {}, fs.LocalFileSystem(), str(tmp_path)) == 0
     assert written(tmp_path) == []
 
 
 def test_results_are_rows_of_the_ledger() -> None:
-    """A result holds every column of the ledger, and an id and a failure besides."""
+    """A result has every column of the ledger, plus an id and a failure."""
     assert [field for field in RESULTS if field.name not in ("id", "failure")] == list(JUDGMENTS)
 
 
-def test_a_failure_comes_back_as_it_was() -> None:
-    """What was answered before a task failed is not asked again."""
+def test_failure_round_trips() -> None:
+    """Answers before the failure are not asked again."""
     failure = Failure(
         key("a"), "q", "c", "item 2: too long", (exact_answer(0.5), Answer(Status.ERROR))
     )

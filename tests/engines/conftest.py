@@ -1,4 +1,4 @@
-"""A fake server, and waiting cut short."""
+"""A fake server, and shortened waits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ async def server() -> AsyncIterator[FakeOpenAI]:
 
 
 @pytest.fixture
-def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Retries wait for milliseconds."""
+def fast_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make retries wait only milliseconds."""
     monkeypatch.setattr(http, "FIRST_WAIT", 0.004)
     monkeypatch.setattr(http, "LONGEST_WAIT", 0.02)

@@ -1,4 +1,4 @@
-"""The chat template is learned from the server for sure, or not at all."""
+"""The chat template is detected reliably or not at all."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MESSAGES = ("Hi.", " Hi.", "Hi. ", "\nHi.\n", "two\n\nlines")
 
 
 async def learned(stub: NativeServer, extra_body: dict[str, Any] | None = None) -> ChatFrame | None:
-    """The frame that is learned from the stub."""
+    """Return the frame detected on the stub."""
     async with serving(stub):
         http = HttpClient(stub.base_url, key=None, concurrency=2, timeout=5, patience=0.1)
         try:
@@ -33,10 +33,10 @@ async def learned(stub: NativeServer, extra_body: dict[str, Any] | None = None) 
     ("head", "tail"),
     [(ToyTemplate.head, ToyTemplate.tail), ("USER: ", " ASSISTANT:"), ("Q: ", "\nA:"), ("", "")],
 )
-async def test_the_frame_is_the_template(
+async def test_frame_matches_template(
     kind: type[NativeServer], trims: bool, head: str, tail: str
 ) -> None:
-    """Also with spaces of the template's own around a message that it trims."""
+    """The frame includes the template's own spaces around a trimmed message."""
     template = ToyTemplate(head, tail, trims)
     frame = await learned(kind(template=template))
     assert frame is not None
@@ -66,20 +66,20 @@ class Polite(ToyTemplate):
 
 
 @pytest.mark.parametrize("template", [OneSided(), Twice(), Polite()])
-async def test_a_template_that_is_no_frame(template: ToyTemplate) -> None:
-    """What does more than stand around a message is not imitated."""
+async def test_template_that_changes_the_message_is_not_used(template: ToyTemplate) -> None:
+    """A template that does more than surround the message gives no frame."""
     assert await learned(VLLMShaped(template=template)) is None
 
 
-async def test_text_that_is_not_the_tokens() -> None:
-    """A template whose text would come back as other tokens is not used."""
+async def test_template_whose_text_retokenizes_differently_is_not_used() -> None:
+    """A template whose text comes back as other tokens gives no frame."""
     stub = VLLMShaped()
     stub.always("/detokenize", answer({"prompt": f"<|user|>{MARK}<|bot|>"}))
     assert await learned(stub) is None
 
 
-async def test_settings_of_the_template_are_passed_on() -> None:
-    """What the user sets for chats is in force while their template is learned, nothing else."""
+async def test_template_settings_are_passed_on() -> None:
+    """Only the user's chat settings are sent while the template is detected."""
     stub = VLLMShaped()
     switched = {"enable_thinking": False}
     await learned(stub, {"chat_template_kwargs": switched, "seed": 3})

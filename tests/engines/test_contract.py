@@ -1,4 +1,4 @@
-"""The engine contract: the engines keep it, and each check catches who does not."""
+"""The engine contract: every engine passes, and every check catches a violation."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class TestOpenAIEngine(EngineContract):
 
 
 class TransportContract(EngineContract):
-    """One request form, in front of a recorded-shape stub of a server that has it."""
+    """One request form, in front of a stub of a server that has it."""
 
     name: ClassVar[str]
 
@@ -115,14 +115,14 @@ class TestSGLangScoreOnStub(TransportContract):
 
 
 class Honest(ScriptedEngine):
-    """Keeps the contract; the engines below each break one rule of it."""
+    """An engine that keeps the contract; each engine below breaks one rule."""
 
     def __init__(self) -> None:
         super().__init__(fail_on=REJECTED)
 
 
 class Forgetful(Honest):
-    """Another identity every time."""
+    """Reports a new identity every time."""
 
     number = itertools.count()
 
@@ -131,14 +131,14 @@ class Forgetful(Honest):
 
 
 class Scrambled(Honest):
-    """Answers in alphabetical order of the items."""
+    """Returns answers in alphabetical order of the items."""
 
     async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
         return await super().grade(replace(task, suffixes=tuple(sorted(task.suffixes))), known)
 
 
 class Overconfident(Honest):
-    """A probability outside of its own bounds."""
+    """Reports a probability outside its own bounds."""
 
     async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
         graded = await super().grade(task, known)
@@ -147,7 +147,7 @@ class Overconfident(Honest):
 
 
 class Moody(Honest):
-    """Answers drift with every task."""
+    """Changes its answers with every task."""
 
     def __init__(self) -> None:
         tasks = itertools.count()
@@ -155,7 +155,7 @@ class Moody(Honest):
 
 
 class Wasteful(Honest):
-    """Asks what is already known."""
+    """Asks items that are already known."""
 
     async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
         return await super().grade(task, {})
@@ -169,21 +169,21 @@ class Silent(Honest):
 
 
 class Free(Honest):
-    """Says that everything costs nothing."""
+    """Reports no usage."""
 
     async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
         return replace(await super().grade(task, known), usage=Usage())
 
 
 class Speechless(Honest):
-    """Writes nothing."""
+    """Writes an empty text."""
 
     async def write(self, prompt: str, **settings: Any) -> WrittenText:
         return replace(await super().write(prompt, **settings), text="")
 
 
 class Chatty(Honest):
-    """Names yes and no."""
+    """Names yes and no as text."""
 
     async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
         graded = await super().grade(task, known)
@@ -191,22 +191,22 @@ class Chatty(Honest):
 
 
 class Boastful(Honest):
-    """Finds every text likelier than certain."""
+    """Reports a likelihood above one."""
 
     async def likelihood(self, prompt: str, text: str) -> Likelihood:
-        told = await super().likelihood(prompt, text)
-        return replace(told, logprobs=tuple(-logp for logp in told.logprobs))
+        result = await super().likelihood(prompt, text)
+        return replace(result, logprobs=tuple(-logp for logp in result.logprobs))
 
 
 class Obliging(Honest):
-    """Finds even no text at all likely."""
+    """Accepts an empty text."""
 
     async def likelihood(self, prompt: str, text: str) -> Likelihood:
         return await super().likelihood(prompt, text or "nothing")
 
 
 class Fickle(Honest):
-    """Another likelihood every time."""
+    """Reports a different likelihood every time."""
 
     number = itertools.count()
 
@@ -215,7 +215,7 @@ class Fickle(Honest):
 
 
 class Brittle(Honest):
-    """Can be closed once only."""
+    """Fails when closed twice."""
 
     closed = False
 
@@ -242,14 +242,14 @@ BROKEN = (
 
 
 async def test_check_engine_passes_a_good_engine() -> None:
-    """The published function raises nothing for an engine that keeps the contract."""
+    """check_engine raises nothing for an engine that keeps the contract."""
     await check_engine(Honest, rejected=REJECTED)
 
 
 @pytest.mark.parametrize(
     ("engine", "check", "rule"), BROKEN, ids=[row[0].__name__ for row in BROKEN]
 )
-async def test_a_broken_rule_is_named(
+async def test_violation_is_named(
     engine: Callable[[], ScriptedEngine],
     check: Callable[[EngineCase], Awaitable[None]],
     rule: str,
@@ -262,15 +262,15 @@ async def test_a_broken_rule_is_named(
 
 
 class Nameless(ScriptedEngine):
-    """Grades on a scale without naming the likeliest label."""
+    """Grades on a scale without naming the most likely label."""
 
     async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
         graded = await super().grade(task, known)
         return replace(graded, answers=tuple(replace(one, text=None) for one in graded.answers))
 
 
-async def test_a_scale_without_names_is_caught() -> None:
-    """On a scale the likeliest label is part of every answer."""
+async def test_scale_answer_without_label_is_caught() -> None:
+    """On a scale, every answer names the most likely label."""
     with pytest.raises(AssertionError, match="text must be one of"):
         await rules.check_labels(
             EngineCase(partial(Nameless, labels=SCALE), REJECTED, labels=SCALE)
@@ -281,7 +281,7 @@ async def test_a_scale_without_names_is_caught() -> None:
 
 
 def test_every_check_is_run_and_proven() -> None:
-    """No check is written and then forgotten, and each catches somebody."""
+    """Every check is in the list and catches at least one engine."""
     written = {name for name in vars(rules) if name.startswith("check_")}
     written -= {"check_engine", "check_benchmark", "check_scorer"}
     assert {check.__name__ for check in ENGINE_CHECKS} == written
@@ -289,6 +289,6 @@ def test_every_check_is_run_and_proven() -> None:
 
 
 def test_every_transport_has_a_contract() -> None:
-    """No request form is added without a class above."""
+    """Every request form has a contract class above."""
     covered = {contract.name for contract in TransportContract.__subclasses__()}
     assert covered == set(TRANSPORTS) == set(FORMS)

@@ -1,4 +1,4 @@
-"""The client: what is retried, how long, and what a user is told when it ends."""
+"""The HTTP client: retries, patience, and error messages."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ PASSING = {
 
 @asynccontextmanager
 async def connected(server: FakeOpenAI, **settings: Any) -> AsyncIterator[HttpClient]:
-    """A client to the fake server, closed afterwards."""
+    """Yield a client of the fake server, closed afterwards."""
     defaults: dict[str, Any] = {"key": KEY, "concurrency": 4, "timeout": 5.0, "patience": 5.0}
     client = HttpClient(server.base_url, **{**defaults, **settings})
     try:
@@ -49,24 +49,24 @@ async def connected(server: FakeOpenAI, **settings: Any) -> AsyncIterator[HttpCl
 
 
 async def ask(client: HttpClient) -> tuple[dict[str, Any], int]:
-    """One chat request; its answer, and how many requests it took."""
+    """Send one chat request; return its answer and the number of requests sent."""
     meter = UsageMeter()
     reply = await client.post("/chat/completions", CHAT, meter)
     return reply, meter.usage.requests
 
 
 async def failing(server: FakeOpenAI, **settings: Any) -> EngineError:
-    """The error one chat request ends with."""
+    """Return the error that one chat request ends with."""
     async with connected(server, **settings) as client:
         with pytest.raises(EngineError) as caught:
             await ask(client)
     return caught.value
 
 
-@pytest.mark.usefixtures("hasty")
+@pytest.mark.usefixtures("fast_retries")
 @pytest.mark.parametrize("fault", PASSING.values(), ids=PASSING.keys())
-async def test_what_may_pass_is_tried_again(server: FakeOpenAI, fault: Fault) -> None:
-    """Three setbacks of this kind and then an answer are an answer, and four requests."""
+async def test_temporary_failures_are_retried(server: FakeOpenAI, fault: Fault) -> None:
+    """Three failures of this kind, then an answer: four requests and an answer."""
     server.fail(fault, times=3)
     async with connected(server) as client:
         reply, requests = await ask(client)
@@ -78,8 +78,8 @@ async def test_what_may_pass_is_tried_again(server: FakeOpenAI, fault: Fault) ->
 
 
 @pytest.mark.parametrize("code", [301, 308, 401, 402, 403, 404, 405, 407])
-async def test_a_refusal_ends_it_at_once(server: FakeOpenAI, code: int) -> None:
-    """Where no request can succeed, one is enough, and the hint says what to change."""
+async def test_refusal_is_not_retried(server: FakeOpenAI, code: int) -> None:
+    """One request is sent if none can succeed, and the hint says what to change."""
     server.fail(status(code, "go away", {"Location": "http://elsewhere.test/v1"}))
     error = await failing(server)
     assert isinstance(error, EngineRefused)
@@ -89,8 +89,8 @@ async def test_a_refusal_ends_it_at_once(server: FakeOpenAI, code: int) -> None:
 
 
 @pytest.mark.parametrize("code", [400, 413, 422, 501, 202])
-async def test_a_rejected_request_is_not_repeated(server: FakeOpenAI, code: int) -> None:
-    """What is wrong with the request itself is said once, in the server's words."""
+async def test_rejected_request_is_not_retried(server: FakeOpenAI, code: int) -> None:
+    """A bad request is sent once, and the error has the server's message."""
     server.fail(status(code, "the prompt is too long"))
     error = await failing(server)
     assert isinstance(error, RequestRejected)
@@ -99,8 +99,8 @@ async def test_a_rejected_request_is_not_repeated(server: FakeOpenAI, code: int)
     assert len(server.chats) == 1
 
 
-async def test_without_patience_everything_is_tried_once(server: FakeOpenAI) -> None:
-    """A patience of zero means no retries, not no requests."""
+async def test_zero_patience_sends_one_request(server: FakeOpenAI) -> None:
+    """A patience of zero means no retries."""
     async with connected(server, patience=0.0) as client:
         assert (await ask(client))[1] == 1
         server.fail(status(503))
@@ -110,19 +110,19 @@ async def test_without_patience_everything_is_tried_once(server: FakeOpenAI) -> 
 
 
 async def test_a_redirect_is_not_followed(server: FakeOpenAI) -> None:
-    """Private texts do not travel to an address nobody configured; the user is told where to."""
+    """Private texts never go to another URL; the error names the new location."""
     server.fail(status(307, headers={"Location": f"{server.base_url}/elsewhere"}))
     error = await failing(server)
     assert f"moved to {server.base_url}/elsewhere" in error.message
     assert [seen.path for seen in server.seen] == ["/v1/chat/completions"]
 
 
-@pytest.mark.usefixtures("hasty")
+@pytest.mark.usefixtures("fast_retries")
 @pytest.mark.parametrize("form", ["seconds", "date"])
-async def test_retry_after_is_honoured(
+async def test_retry_after_is_honored(
     server: FakeOpenAI, form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The server says how long to wait, in either form, and is not asked sooner."""
+    """Retry-After is honored as seconds and as a date."""
     now = datetime(2030, 1, 1, tzinfo=UTC)
     monkeypatch.setattr(module, "datetime", Frozen(now))
     header = "0.15" if form == "seconds" else format_datetime(now + timedelta(seconds=1), True)
@@ -134,9 +134,9 @@ async def test_retry_after_is_honoured(
     assert asked <= second - first < asked + 2
 
 
-@pytest.mark.usefixtures("hasty")
-async def test_a_busy_server_is_left_alone_by_everyone(server: FakeOpenAI) -> None:
-    """One 429 with Retry-After holds back the other requests too."""
+@pytest.mark.usefixtures("fast_retries")
+async def test_retry_after_pauses_all_requests(server: FakeOpenAI) -> None:
+    """One 429 with Retry-After delays the other requests too."""
     server.fail(status(429, headers={"Retry-After": "0.2"}))
     async with connected(server, concurrency=2) as client:
         pushed_back = asyncio.create_task(ask(client))
@@ -147,8 +147,8 @@ async def test_a_busy_server_is_left_alone_by_everyone(server: FakeOpenAI) -> No
     assert min(others) - first >= 0.2
 
 
-async def test_a_wait_beyond_patience_is_not_begun(server: FakeOpenAI) -> None:
-    """A server that asks for an hour is given up at once, and the message says why."""
+async def test_wait_longer_than_patience_fails_at_once(server: FakeOpenAI) -> None:
+    """If the server asks for an hour, the request fails at once with that reason."""
     server.fail(status(429, headers={"Retry-After": "3600"}))
     started = time.monotonic()
     error = await failing(server, patience=30)
@@ -157,9 +157,9 @@ async def test_a_wait_beyond_patience_is_not_begun(server: FakeOpenAI) -> None:
     assert "asks to wait 3600 s" in error.message
 
 
-@pytest.mark.usefixtures("hasty")
+@pytest.mark.usefixtures("fast_retries")
 async def test_patience_runs_out(server: FakeOpenAI) -> None:
-    """Retrying ends when patience does, with the last reason and what to do next."""
+    """Retries end with patience; the error has the last reason and the next step."""
     server.fail(status(503, "still loading"), times=10_000)
     started = time.monotonic()
     error = await failing(server, patience=0.2)
@@ -172,9 +172,9 @@ async def test_patience_runs_out(server: FakeOpenAI) -> None:
     assert len(server.chats) > 3
 
 
-@pytest.mark.usefixtures("hasty")
-async def test_waiting_for_our_own_turn_costs_no_patience(server: FakeOpenAI) -> None:
-    """A request that queued behind others for longer than patience is still retried."""
+@pytest.mark.usefixtures("fast_retries")
+async def test_own_queue_costs_no_patience(server: FakeOpenAI) -> None:
+    """A request that queued here for longer than patience is still retried."""
     server.latency = 0.1
     async with connected(server, concurrency=1, patience=0.45) as client:
         others = [asyncio.create_task(ask(client)) for _ in range(5)]
@@ -185,9 +185,9 @@ async def test_waiting_for_our_own_turn_costs_no_patience(server: FakeOpenAI) ->
         assert (await last)[1] == 2
 
 
-@pytest.mark.usefixtures("hasty")
+@pytest.mark.usefixtures("fast_retries")
 async def test_a_hanging_server_times_out(server: FakeOpenAI) -> None:
-    """A request nobody answers ends after the timeout and is tried again."""
+    """An unanswered request ends after the timeout and is retried."""
     server.fail(hang)
     async with connected(server, timeout=0.1) as client:
         started = time.monotonic()
@@ -196,18 +196,18 @@ async def test_a_hanging_server_times_out(server: FakeOpenAI) -> None:
     assert time.monotonic() - started >= 0.1
 
 
-@pytest.mark.usefixtures("hasty")
-async def test_time_without_an_answer_costs_patience(server: FakeOpenAI) -> None:
-    """A server that always hangs is given up after patience, not after a number of attempts."""
+@pytest.mark.usefixtures("fast_retries")
+async def test_timeouts_cost_patience(server: FakeOpenAI) -> None:
+    """A server that always hangs fails after patience, not after a number of attempts."""
     server.fail(hang, times=1000)
     error = await failing(server, timeout=0.5, patience=1.25)
     assert isinstance(error, EngineUnavailable)
     assert 2 <= len(server.chats) <= 3
 
 
-@pytest.mark.usefixtures("hasty")
-async def test_no_server_at_all() -> None:
-    """A closed port is unavailable after patience, not a traceback."""
+@pytest.mark.usefixtures("fast_retries")
+async def test_closed_port_is_unavailable() -> None:
+    """A closed port raises EngineUnavailable after patience."""
     server = FakeOpenAI(base_url="http://127.0.0.1:9/v1")
     error = await failing(server, patience=0.1)
     assert isinstance(error, EngineUnavailable)
@@ -215,7 +215,7 @@ async def test_no_server_at_all() -> None:
 
 
 async def test_plain_http_behind_https_is_refused(server: FakeOpenAI) -> None:
-    """A broken TLS connection will not mend itself: one attempt, and the hint speaks of https."""
+    """A TLS failure is not retried, and the hint mentions https."""
     server.base_url = server.base_url.replace("http:", "https:")
     error = await failing(server)
     assert isinstance(error, EngineRefused)
@@ -225,11 +225,11 @@ async def test_plain_http_behind_https_is_refused(server: FakeOpenAI) -> None:
             await client.get("/models")
 
 
-@pytest.mark.usefixtures("hasty")
+@pytest.mark.usefixtures("fast_retries")
 @pytest.mark.parametrize("code", [401, 400, 503])
 @pytest.mark.parametrize("padding", [0, 265, 270, 280])
-async def test_the_key_is_never_shown(server: FakeOpenAI, code: int, padding: int) -> None:
-    """A server that echoes the key, anywhere in its answer, does not get it into an error."""
+async def test_errors_never_show_the_key(server: FakeOpenAI, code: int, padding: int) -> None:
+    """If a server echoes the key anywhere in its answer, the error does not contain it."""
     server.fail(echoed_key(code, "x" * padding), times=1000)
     error = await failing(server, patience=0.01)
     assert server.chats[0].headers["Authorization"] == f"Bearer {KEY}"
@@ -237,29 +237,29 @@ async def test_the_key_is_never_shown(server: FakeOpenAI, code: int, padding: in
         assert not any(KEY[:length] in shown for length in range(4, len(KEY) + 1))
 
 
-async def test_a_client_does_not_show_its_key(server: FakeOpenAI) -> None:
-    """Printing a client prints no secret."""
+async def test_repr_hides_the_key(server: FakeOpenAI) -> None:
+    """Printing a client shows no secret."""
     async with connected(server) as client:
         assert KEY not in repr(client)
 
 
 @pytest.mark.parametrize(("key", "header"), [(f" {KEY}\r\n", f"Bearer {KEY}"), ("", None)])
-async def test_the_key_is_sent_clean(server: FakeOpenAI, key: str, header: str | None) -> None:
-    """Stray line ends around a key do no harm, and no key means no header."""
+async def test_key_is_stripped(server: FakeOpenAI, key: str, header: str | None) -> None:
+    """Whitespace around a key is removed, and an empty key sends no header."""
     async with connected(server, key=key) as client:
         await ask(client)
     assert server.chats[0].headers.get("Authorization") == header
 
 
 async def test_concurrency_is_bounded(server: FakeOpenAI) -> None:
-    """However many ask, the server never sees more than `concurrency` at once, but as many."""
+    """The server sees at most, and up to, `concurrency` requests at once."""
     server.latency = 0.02
     async with connected(server, concurrency=3) as client:
         await asyncio.gather(*(ask(client) for _ in range(30)))
     assert server.most_in_flight == 3
 
 
-@pytest.mark.usefixtures("hasty")
+@pytest.mark.usefixtures("fast_retries")
 async def test_push_back_lowers_the_concurrency(server: FakeOpenAI) -> None:
     """After a 429 fewer requests are in flight, and all are answered in the end."""
     server.latency = 0.05
@@ -277,8 +277,8 @@ async def test_push_back_lowers_the_concurrency(server: FakeOpenAI) -> None:
         assert 4 < server.most_in_flight <= 8
 
 
-async def test_what_is_in_flight_can_be_dropped(server: FakeOpenAI) -> None:
-    """Those that wait for an answer, a place or a retry end; nothing is asked again after that."""
+async def test_requests_in_flight_can_be_dropped(server: FakeOpenAI) -> None:
+    """All waiting requests end, and nothing is retried afterwards."""
     server.fail(hang, times=2)
     async with connected(server, concurrency=2) as client:
         asked = [asyncio.create_task(ask(client)) for _ in range(4)]
@@ -293,8 +293,8 @@ async def test_what_is_in_flight_can_be_dropped(server: FakeOpenAI) -> None:
     assert len(server.chats) <= 3
 
 
-async def test_a_cancelled_request_frees_its_place(server: FakeOpenAI) -> None:
-    """Cancelling a request in flight leaves the client usable."""
+async def test_cancelled_request_frees_its_slot(server: FakeOpenAI) -> None:
+    """The client stays usable after a request in flight is cancelled."""
     server.fail(hang)
     async with connected(server, concurrency=1) as client:
         hanging = asyncio.create_task(ask(client))
@@ -307,8 +307,8 @@ async def test_a_cancelled_request_frees_its_place(server: FakeOpenAI) -> None:
     assert reply["choices"]
 
 
-async def test_closing_twice_and_going_on(server: FakeOpenAI) -> None:
-    """Closing is idempotent, and a closed client opens again when it is used."""
+async def test_client_can_be_closed_twice_and_reused(server: FakeOpenAI) -> None:
+    """Closing is idempotent, and a closed client opens again on use."""
     async with connected(server) as client:
         await client.aclose()
         await ask(client)
@@ -318,9 +318,9 @@ async def test_closing_twice_and_going_on(server: FakeOpenAI) -> None:
     assert len(server.chats) == 2
 
 
-@pytest.mark.usefixtures("hasty")
+@pytest.mark.usefixtures("fast_retries")
 @pytest.mark.parametrize("code", [404, 400, 301, 501])
-async def test_get_gives_none_where_there_is_nothing(server: FakeOpenAI, code: int) -> None:
+async def test_get_of_missing_path_is_none(server: FakeOpenAI, code: int) -> None:
     """A server without this path is not an error."""
     server.always("/v1/models", status(code))
     async with connected(server) as client:
@@ -328,19 +328,19 @@ async def test_get_gives_none_where_there_is_nothing(server: FakeOpenAI, code: i
     assert len(server.seen) == 1
 
 
-@pytest.mark.usefixtures("hasty")
-async def test_get_of_something_else_than_json(server: FakeOpenAI) -> None:
-    """A web page or a list where an object was expected counts as nothing."""
+@pytest.mark.usefixtures("fast_retries")
+async def test_get_of_non_json_is_none(server: FakeOpenAI) -> None:
+    """A web page, or a list instead of an object, counts as missing."""
     async with connected(server) as client:
         for fault in (garbage, array):
             server.always("/v1/models", fault)
             assert await client.get("/models") is None
 
 
-@pytest.mark.usefixtures("hasty")
+@pytest.mark.usefixtures("fast_retries")
 @pytest.mark.parametrize("code", [401, 403])
 async def test_get_with_a_wrong_key(server: FakeOpenAI, code: int) -> None:
-    """A key that is refused is told before any grading, unless the answer was optional."""
+    """A rejected key is an error before grading, unless the answer is optional."""
     server.always("/v1/models", status(code))
     async with connected(server) as client:
         assert await client.get("/models", optional=True) is None
@@ -348,9 +348,9 @@ async def test_get_with_a_wrong_key(server: FakeOpenAI, code: int) -> None:
             await client.get("/models")
 
 
-@pytest.mark.usefixtures("hasty")
-async def test_get_survives_a_hiccup(server: FakeOpenAI) -> None:
-    """One dropped connection or one 503 does not hide what the server knows about itself."""
+@pytest.mark.usefixtures("fast_retries")
+async def test_get_retries_temporary_failures(server: FakeOpenAI) -> None:
+    """One dropped connection or one 503 does not hide the server's version."""
     faults = iter([dropped, status(503)])
 
     async def hiccup(request: Any) -> Any:
@@ -362,9 +362,9 @@ async def test_get_survives_a_hiccup(server: FakeOpenAI) -> None:
         assert await client.get("/models") is not None
 
 
-@pytest.mark.usefixtures("hasty")
-async def test_get_that_never_answers_is_unavailable(server: FakeOpenAI) -> None:
-    """A server that cannot be reached never passes for one that has nothing to say."""
+@pytest.mark.usefixtures("fast_retries")
+async def test_get_without_answer_is_unavailable(server: FakeOpenAI) -> None:
+    """An unreachable server is not mistaken for one without this endpoint."""
     server.always("/v1/models", dropped)
     server.always("/v1/loading", status(503, "loading"))
     async with connected(server) as client:
@@ -377,7 +377,7 @@ async def test_get_that_never_answers_is_unavailable(server: FakeOpenAI) -> None
 
 
 def test_backoff_is_jittered_and_bounded() -> None:
-    """Waits double from half a second to twenty, each between half of its bound and all of it."""
+    """Waits double from 0.5 s to 20 s, each between half its bound and the bound."""
     random.seed(3)
     for attempt in (0, 1, 2, 3, 5, 8, 5000):
         bound = min(module.LONGEST_WAIT, module.FIRST_WAIT * 2.0 ** min(attempt, 16))
@@ -386,14 +386,14 @@ def test_backoff_is_jittered_and_bounded() -> None:
         assert max(waits) - min(waits) > bound / 4
 
 
-def test_retry_after_gets_a_little_jitter() -> None:
-    """Clients told the same second do not come back in the same instant, and never sooner."""
+def test_retry_after_has_jitter() -> None:
+    """Clients with the same Retry-After do not return at the same instant, nor earlier."""
     waits = {module._wait(0, 3.0) for _ in range(200)}
     assert 3.0 <= min(waits) < max(waits) <= 3.0 + module.FIRST_WAIT
 
 
 class Frozen:
-    """A clock that stands still."""
+    """A fixed clock."""
 
     def __init__(self, at: datetime) -> None:
         self._at = at
@@ -423,7 +423,7 @@ class Frozen:
 def test_retry_after_forms(
     header: str | None, seconds: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Seconds and dates in every spelling are understood, a past date is now, nonsense is None."""
+    """Seconds and dates are parsed, a past date means now, and nonsense is None."""
     monkeypatch.setattr(module, "datetime", Frozen(datetime(2030, 1, 1, tzinfo=UTC)))
     assert parse_retry_after(header) == seconds
 
@@ -439,10 +439,10 @@ def test_retry_after_forms(
         ("http://[::1]:8000/v1", None),
     ],
 )
-def test_the_environment_names_the_proxy(
+def test_proxy_comes_from_the_environment(
     url: str, proxy: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Proxy variables are honoured as everywhere else, but never for a server on this machine."""
+    """Proxy variables are honored, but never for a server on this machine."""
     monkeypatch.setenv("http_proxy", "http://proxy.example:3128")
     monkeypatch.setenv("https_proxy", "http://secure.example:3128")
     monkeypatch.setenv("no_proxy", "inside.example")
@@ -452,7 +452,7 @@ def test_the_environment_names_the_proxy(
 async def test_requests_go_through_the_proxy(
     server: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A request to a far host really arrives at the proxy."""
+    """A request to a remote host arrives at the proxy."""
     monkeypatch.setenv("http_proxy", server.base_url.removesuffix("/v1"))
     monkeypatch.delenv("no_proxy", raising=False)
     monkeypatch.delenv("NO_PROXY", raising=False)

@@ -1,4 +1,4 @@
-"""Files over HTTP: whole or absent, tried again, and nothing done twice that must be done once."""
+"""Files over HTTP: complete or absent, retried, and never created twice."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ async def server() -> AsyncIterator[FakeBatches]:
 
 
 @pytest.fixture
-async def client(server: FakeBatches, hasty: None) -> AsyncIterator[FileClient]:
-    """A client that gives up after a moment."""
+async def client(server: FakeBatches, fast_retries: None) -> AsyncIterator[FileClient]:
+    """A client with little patience."""
     made = FileClient(server.base_url, key="sk-secret", concurrency=2, timeout=5, patience=0.5)
     yield made
     await made.aclose()
 
 
-async def test_a_file_comes_back_as_it_went(
+async def test_file_survives_upload_and_download(
     server: FakeBatches, client: FileClient, tmp_path: Path
 ) -> None:
-    """Upload and download keep every byte, of a file longer than one chunk too."""
+    """Every byte is kept, also in a file longer than one chunk."""
     sent, back = tmp_path / "sent.jsonl", tmp_path / "folder" / "back.jsonl"
     sent.write_bytes(bytes(range(256)) * 10_000)
     name = (await client.upload("/files", PURPOSE, sent))["id"]
@@ -48,10 +48,10 @@ async def test_a_file_comes_back_as_it_went(
     assert server.uploaded == [2_560_000]
 
 
-async def test_a_torn_download_leaves_nothing(
+async def test_interrupted_download_leaves_no_file(
     server: FakeBatches, client: FileClient, tmp_path: Path
 ) -> None:
-    """A transfer that always breaks off ends in an error, and in no file."""
+    """A transfer that always breaks off raises an error and writes no file."""
     server.files["file-0"] = b"x" * 100_000
     server.fail("GET /v1/files/", batch_server.half_of_it, times=1000)
     with pytest.raises(EngineUnavailable, match="no answer in"):
@@ -61,21 +61,21 @@ async def test_a_torn_download_leaves_nothing(
 
 
 async def test_a_missing_file_is_not_an_error(client: FileClient, tmp_path: Path) -> None:
-    """HTTP 404 says that there is nothing to fetch."""
+    """HTTP 404 means that there is no file."""
     assert not await client.download("/files/other/content", tmp_path / "target")
 
 
 @pytest.mark.parametrize(
     ("fault", "error"), [(status(401), EngineRefused), (batch_server.echoed_key, RequestRejected)]
 )
-async def test_refusals_are_errors_without_the_key(
+async def test_refusals_hide_the_key(
     server: FakeBatches,
     client: FileClient,
     tmp_path: Path,
     fault: batch_server.Fault,
     error: type[Exception],
 ) -> None:
-    """A refused upload or download is raised as ours, the key taken out."""
+    """A refused upload or download raises our error, without the key."""
     file = tmp_path / "file.jsonl"
     file.write_bytes(b"{}")
     server.fail("POST /v1/files", fault)
@@ -90,18 +90,18 @@ async def test_refusals_are_errors_without_the_key(
 @pytest.mark.parametrize(
     "fault", [batch_server.dropped_after_it, batch_server.dropped_before_it, status(502)]
 )
-async def test_a_lost_answer_is_told_not_repeated(
+async def test_lost_answer_is_not_retried(
     server: FakeBatches, client: FileClient, fault: batch_server.Fault
 ) -> None:
-    """When nobody knows whether it was done, it is not done again."""
+    """A request that the server may have acted on is not repeated."""
     server.files["file-0"] = b""
     server.fail("POST /v1/batches", fault)
     assert isinstance(await client.post_once("/batches", BATCH), AnswerLost)
     assert server.calls == ["POST /v1/batches"]
 
 
-async def test_a_clear_no_is_repeated(server: FakeBatches, client: FileClient) -> None:
-    """HTTP 429 says that nothing was done, so it is tried again."""
+async def test_429_is_retried(server: FakeBatches, client: FileClient) -> None:
+    """HTTP 429 means that the server did nothing, so the request is repeated."""
     server.files["file-0"] = b""
     server.fail("POST /v1/batches", status(429), times=2)
     answer = await client.post_once("/batches", BATCH)
@@ -109,8 +109,8 @@ async def test_a_clear_no_is_repeated(server: FakeBatches, client: FileClient) -
     assert len(server.batches) == 1
 
 
-async def test_nobody_there_is_a_clear_no(hasty: None) -> None:
-    """Without a connection nothing can have been done: that is unavailable, not in doubt."""
+async def test_failed_connection_is_unavailable(fast_retries: None) -> None:
+    """Without a connection the server cannot have acted: unavailable, not in doubt."""
     client = FileClient("http://127.0.0.1:9/v1", key=None, concurrency=1, timeout=1, patience=0.05)
     with pytest.raises(EngineUnavailable):
         await client.post_once("/batches", BATCH)

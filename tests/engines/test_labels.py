@@ -1,4 +1,4 @@
-"""Label tokens: one-token spellings only, and an answer only when all of them are told."""
+"""Label tokens: single-token spellings, and an answer only if all are reported."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ VOCABULARY = {"Yes": [1], " Yes": [2], "yes": [3], "No": [4], "no": [5], "\nYes"
 
 
 async def encode(text: str) -> list[int]:
-    """Tokenise by a tiny vocabulary; other texts are two tokens."""
+    """Tokenize with a tiny vocabulary; other texts are two tokens."""
     return VOCABULARY.get(text, [7, 8])
 
 
 async def test_only_single_tokens_are_labels() -> None:
-    """A spelling of two tokens cannot be the first token, so it is no label."""
+    """A spelling of two tokens is not a label token."""
     found = await find_label_tokens(Readout(), encode)
     assert found == LabelTokens(((1, 2, 3), (4, 5)))
     assert found.ids == [1, 2, 3, 4, 5]
 
 
-async def test_a_vocabulary_without_a_label_has_none() -> None:
+async def test_vocabulary_without_a_label_gives_none() -> None:
     """Exact reading needs a token for yes and one for no."""
 
     async def only_yes(text: str) -> list[int]:
@@ -44,7 +44,7 @@ def test_labels_are_summed() -> None:
 
 
 @pytest.mark.parametrize(
-    "told",
+    "reported",
     [
         {},
         {1: -0.1},
@@ -53,13 +53,13 @@ def test_labels_are_summed() -> None:
         {1: -9999.0, 2: -9999.0, 3: -9999.0},
     ],
 )
-def test_a_label_left_out_is_no_answer(told: dict[int, float]) -> None:
-    """An engine that leaves labels out, or writes a placeholder, did not do what it was asked."""
-    assert LabelTokens(((1, 2), (3,))).read(Readout(), told, None) == Answer(Status.NO_LOGPROBS)
+def test_missing_label_is_no_answer(reported: dict[int, float]) -> None:
+    """A missing label or a placeholder gives no answer."""
+    assert LabelTokens(((1, 2), (3,))).read(Readout(), reported, None) == Answer(Status.NO_LOGPROBS)
 
 
-async def test_a_scale_has_a_group_of_tokens_for_each_label() -> None:
-    """Best first, each with its one-token spellings."""
+async def test_scale_groups_tokens_by_label() -> None:
+    """The groups are best first, each with its single-token spellings."""
 
     async def digits(text: str) -> list[int]:
         return [ord(letter) for letter in text]
@@ -68,8 +68,8 @@ async def test_a_scale_has_a_group_of_tokens_for_each_label() -> None:
     assert found == LabelTokens(((51,), (50,), (49,)))
 
 
-async def test_words_beyond_ascii_have_tokens() -> None:
-    """Only byte markers are no texts of their own."""
+async def test_non_ascii_labels_have_tokens() -> None:
+    """Only spellings with byte markers are skipped."""
 
     async def words(text: str) -> list[int]:
         return {"\u662f": [1], "\u5426": [2]}.get(text, [7, 8])
@@ -78,8 +78,8 @@ async def test_words_beyond_ascii_have_tokens() -> None:
     assert await find_label_tokens(readout, words) == LabelTokens(((1,), (2,)))
 
 
-async def test_a_token_that_stands_for_anything_is_no_label() -> None:
-    """A vocabulary that writes every word as one unknown token cannot tell labels apart."""
+async def test_unknown_token_is_no_label() -> None:
+    """A vocabulary with one unknown token for every word has no label tokens."""
 
     async def unknown(_: str) -> list[int]:
         return [0]
@@ -88,8 +88,8 @@ async def test_a_token_that_stands_for_anything_is_no_label() -> None:
 
 
 @pytest.mark.parametrize("words", [("10", "9", "1"), ("Awful", "A", "B")])
-async def test_a_label_that_begins_with_another_is_refused(words: tuple[str, ...]) -> None:
-    """Where 10 is the tokens 1 and 0, a first token of 1 could mean either."""
+async def test_label_that_starts_with_another_is_refused(words: tuple[str, ...]) -> None:
+    """If 10 is the tokens 1 and 0, a first token of 1 could mean either."""
 
     async def letters(text: str) -> list[int]:
         return [ord(letter) for letter in text]

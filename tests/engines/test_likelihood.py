@@ -1,4 +1,4 @@
-"""How likely a text is: every token told, or a named refusal; never a mean of what is left."""
+"""The likelihood of a text: every token reported, or a refusal with its reason."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COMPLETIONS = "/v1/completions"
 
 
 def truth(server: NativeServer, prompt: str = PROMPT, text: str = TEXT) -> list[float]:
-    """What the stub's model says about every token of the text."""
+    """Return the stub's log-probability of every token of the text."""
     framed = server.template.render(prompt)
     start, whole = len(server.tokens(framed)), server.tokens(framed + text)
     return [server.read_logp(whole[: place + 1]) for place in range(start, len(whole))]
@@ -38,19 +38,19 @@ SERVERS = {
 
 
 @pytest.mark.parametrize("name", SERVERS)
-async def test_every_token_of_the_text_is_told(name: str) -> None:
-    """The text alone, in the judge's chat template, whichever way the server tells."""
+async def test_every_token_has_its_logprob(name: str) -> None:
+    """The likelihood covers only the text, with either kind of server."""
     server = SERVERS[name]()
     async with judged(server) as engine:
-        told = await engine.likelihood(PROMPT, TEXT)
-    assert list(told.logprobs) == truth(server)
-    assert len(told.logprobs) == len(server.tokens(TEXT))
-    assert told.usage.requests == (2 if "without" in name else 1)
-    assert told.usage.prompt_tokens > len(told.logprobs)
+        result = await engine.likelihood(PROMPT, TEXT)
+    assert list(result.logprobs) == truth(server)
+    assert len(result.logprobs) == len(server.tokens(TEXT))
+    assert result.usage.requests == (2 if "without" in name else 1)
+    assert result.usage.prompt_tokens > len(result.logprobs)
 
 
 async def test_the_request() -> None:
-    """Tokens are sent, so that nothing is added to them; the user's own settings with them."""
+    """The prompt is sent as tokens, together with the user's own settings."""
     server = VLLMShaped()
     extra = {"priority": 7, "chat_template_kwargs": {"enable_thinking": False}}
     async with judged(server, extra_body=extra) as engine:
@@ -62,19 +62,19 @@ async def test_the_request() -> None:
 
 
 @pytest.mark.parametrize("server", [VLLMShaped(swallowed=3), SGLangShaped(swallowed=3)])
-async def test_what_a_cache_swallowed_is_missed(server: NativeServer) -> None:
-    """A shorter list is refused: the mean of what is left would be of another text."""
+async def test_tokens_hidden_by_a_prefix_cache_are_refused(server: NativeServer) -> None:
+    """A shorter list is refused, because the mean of the rest would be wrong."""
     async with judged(server) as engine:
         with pytest.raises(RequestRejected, match=r"left out the log-probabilities of [23] of"):
             await engine.likelihood(PROMPT, TEXT)
 
 
 def rows(server: NativeServer, change: Any) -> list[Any]:
-    """The rows vLLM would send, and what is wrong with one of them."""
+    """Return vLLM's rows with one of them changed."""
     tokens = server.tokens(server.template.render(PROMPT) + TEXT)
-    told: list[Any] = [None, *({str(token): {"logprob": -1.0}} for token in tokens[1:])]
-    told[2] = change(tokens[2])
-    return told
+    result: list[Any] = [None, *({str(token): {"logprob": -1.0}} for token in tokens[1:])]
+    result[2] = change(tokens[2])
+    return result
 
 
 @pytest.mark.parametrize(
@@ -86,13 +86,13 @@ def rows(server: NativeServer, change: Any) -> list[Any]:
         (lambda token: {str(token): {"logprob": None}}, "left out"),
         (lambda token: {str(token): {"logprob": -9999.0}}, "left out"),
         (lambda token: {str(token + 1): {"logprob": -1.0}}, "left out"),
-        (lambda token: {str(token): {"logprob": 12.5}}, "are none"),
+        (lambda token: {str(token): {"logprob": 12.5}}, "not log-probabilities"),
         (lambda token: {str(token): -1.0}, "not a completion with"),
         (lambda token: "Yes", "not a completion with"),
     ],
 )
-async def test_a_value_that_is_not_told_is_refused(change: Any, reason: str) -> None:
-    """Also in the prompt before the text: who damages one token may have shifted all."""
+async def test_invalid_logprob_is_refused(change: Any, reason: str) -> None:
+    """An invalid value is refused anywhere, also in the prompt before the text."""
     server = VLLMShaped()
     async with judged(server) as engine:
         await engine.identify()
@@ -106,11 +106,11 @@ async def test_a_value_that_is_not_told_is_refused(change: Any, reason: str) -> 
     [
         (None, "not a completion that repeats"),
         ({"token_logprobs": [-0.1]}, "left out"),
-        ({"token_logprobs": [None, *[-0.1] * 200]}, "tells of 201 tokens"),
+        ({"token_logprobs": [None, *[-0.1] * 200]}, "reports 201 tokens"),
     ],
 )
-async def test_a_server_that_does_not_repeat_is_refused(logprobs: Any, reason: str) -> None:
-    """One that ignores `echo`, or adds tokens of its own, does not pass for one that tells."""
+async def test_server_that_does_not_echo_is_refused(logprobs: Any, reason: str) -> None:
+    """A server that ignores `echo`, or adds tokens, is refused."""
     server = SGLangShaped()
     async with judged(server) as engine:
         await engine.identify()
@@ -120,13 +120,13 @@ async def test_a_server_that_does_not_repeat_is_refused(logprobs: Any, reason: s
 
 
 @pytest.mark.parametrize("server", [LlamaCppShaped(), OllamaShaped(), FakeOpenAI()])
-async def test_servers_that_cannot_are_refused_by_name(server: FakeOpenAI) -> None:
-    """What is needed is named, and the judge is not even probed."""
+async def test_unsupported_servers_are_refused(server: FakeOpenAI) -> None:
+    """The error names what is needed, and the judge is not probed."""
     async with serving(server):
         stub = NativeServer(base_url=server.base_url)
         engine = engine_at(stub)
         try:
-            with pytest.raises(EngineRefused, match="how likely") as caught:
+            with pytest.raises(EngineRefused, match="likelihood") as caught:
                 await engine.likelihood(PROMPT, TEXT)
         finally:
             await engine.aclose()
@@ -134,36 +134,36 @@ async def test_servers_that_cannot_are_refused_by_name(server: FakeOpenAI) -> No
     assert not any(seen.path.endswith("completions") for seen in server.seen)
 
 
-async def test_without_a_chat_template_nothing_can_be_put_into_its_mouth() -> None:
-    """SGLang does not tell its template: the settings that do are named."""
+async def test_unknown_chat_template_is_refused() -> None:
+    """SGLang does not report its template; the hint names the settings."""
     async with judged(SGLangShaped(), options={}) as engine:
         with pytest.raises(EngineRefused, match="chat template") as caught:
             await engine.likelihood(PROMPT, TEXT)
     assert "chat_head" in caught.value.hint
 
 
-async def test_texts_that_cannot_be_told() -> None:
-    """No text at all, and one too long for the model, are named and cost no other text."""
+async def test_empty_and_too_long_texts_are_rejected() -> None:
+    """Both are rejected, and other texts are not affected."""
     server = VLLMShaped()
     async with judged(server) as engine:
-        with pytest.raises(RequestRejected, match="no text"):
+        with pytest.raises(RequestRejected, match="empty"):
             await engine.likelihood(PROMPT, "")
         with pytest.raises(RequestRejected, match="max_model_len"):
             await engine.likelihood(PROMPT, "long " * CONTEXT)
         assert list((await engine.likelihood(PROMPT, TEXT)).logprobs) == truth(server)
 
 
-def test_the_text_begins_where_the_tokens_differ() -> None:
-    """Also where its beginning grew together with the end of the prompt."""
+def test_text_starts_where_tokens_differ() -> None:
+    """Also if the text's beginning merges with the end of the prompt."""
     assert chat_text([1, 2, 3], [1, 2, 3, 4]) == ChatText([1, 2, 3, 4], 3)
     assert chat_text([1, 2, 3], [1, 2, 9, 4]) == ChatText([1, 2, 9, 4], 2)
     for whole in ([1, 2, 3], [1, 2], [9, 2, 3]):
-        with pytest.raises(RequestRejected, match="no text"):
+        with pytest.raises(RequestRejected, match="empty"):
             chat_text([1, 2, 3], whole)
 
 
-async def test_a_script_finds_a_text_as_likely_as_its_beginning_and_its_end() -> None:
-    """Each byte depends on what stands before it alone, as with a model."""
+async def test_scripted_likelihood_depends_on_preceding_bytes() -> None:
+    """Each byte depends only on the bytes before it, as with a model."""
     engine = ScriptedEngine(fail_on="boom")
     short = (await engine.likelihood(PROMPT, "Paris")).logprobs
     long = (await engine.likelihood(PROMPT, "Paris it is")).logprobs

@@ -1,4 +1,4 @@
-"""The limiter: never more than allowed, half after push-back, and nobody is left waiting."""
+"""The adaptive limiter: never above the limit, halved after push-back, no lost waiter."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rocketeval.workers import AdaptiveLimiter, Overdue
 
 
 async def use(limiter: AdaptiveLimiter, peak: list[int], seconds: float = 0.001) -> None:
-    """Hold one place for a moment and note how many were held."""
+    """Hold one slot for a moment, and record how many are held."""
     async with limiter:
         peak.append(limiter.in_flight)
         await asyncio.sleep(seconds)
@@ -29,7 +29,7 @@ async def settle() -> None:
 
 @asynccontextmanager
 async def crowded(limiter: AdaptiveLimiter) -> AsyncIterator[None]:
-    """All places are taken meanwhile, and one more is waited for."""
+    """Take all slots, with one more waiter."""
     limiter.in_flight += limiter.ceiling
     waiting = asyncio.create_task(use(limiter, []))
     await settle()
@@ -38,8 +38,8 @@ async def crowded(limiter: AdaptiveLimiter) -> AsyncIterator[None]:
     waiting.cancel()
 
 
-async def test_the_ceiling_holds() -> None:
-    """Among a hundred requests there are never more than the ceiling in flight, but as many."""
+async def test_limit_is_never_exceeded() -> None:
+    """Of a hundred requests, at most and up to the limit are in flight."""
     limiter, peak = AdaptiveLimiter(7), list[int]()
     await asyncio.gather(*(use(limiter, peak) for _ in range(100)))
     assert len(peak) == 100
@@ -47,8 +47,8 @@ async def test_the_ceiling_holds() -> None:
     assert limiter.in_flight == 0
 
 
-async def test_push_back_halves_once_a_burst(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A burst of refusals counts once; the next burst halves again, down to one and no further."""
+async def test_push_back_halves_once_per_burst(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A burst of refusals counts once; the next burst halves again, down to one."""
     clock = [100.0]
     monkeypatch.setattr(module.time, "monotonic", lambda: clock[0])
     limiter = AdaptiveLimiter(16)
@@ -61,8 +61,8 @@ async def test_push_back_halves_once_a_burst(monkeypatch: pytest.MonkeyPatch) ->
         assert limiter.allowed == expected
 
 
-async def test_answers_let_more_through_again() -> None:
-    """About `allowed` answers earn one place more, up to the ceiling, if anyone waits for it."""
+async def test_answers_raise_the_limit_again() -> None:
+    """About `allowed` answers add one slot, up to the limit, if a request waits."""
     limiter = AdaptiveLimiter(8)
     limiter.pushed_back(0.0)
     limiter.succeeded()
@@ -77,7 +77,7 @@ async def test_answers_let_more_through_again() -> None:
 
 
 async def test_a_slow_start_doubles_until_the_first_push_back() -> None:
-    """Every answer lets another one go, up to the ceiling; after push-back they are earned."""
+    """Every answer adds a slot up to the limit; after push-back growth is slower."""
     limiter, peak = AdaptiveLimiter(16, start=2), list[int]()
     await asyncio.gather(*(use(limiter, peak) for _ in range(2)))
     assert max(peak) == 2
@@ -93,10 +93,10 @@ async def test_a_slow_start_doubles_until_the_first_push_back() -> None:
     assert limiter.shrunk
 
 
-async def test_what_was_sent_before_the_last_push_back_tells_nothing_new(
+async def test_requests_of_one_overload_halve_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Requests of one overload that are overdue at different moments halve once together."""
+    """Requests of one overload that time out at different moments halve only once."""
     clock = [100.0]
     monkeypatch.setattr(module.time, "monotonic", lambda: clock[0])
     limiter = AdaptiveLimiter(16)
@@ -109,7 +109,7 @@ async def test_what_was_sent_before_the_last_push_back_tells_nothing_new(
 
 
 async def test_fewer_in_flight_after_push_back() -> None:
-    """Halving is felt: with half allowed, half are in flight."""
+    """With half allowed, half are in flight."""
     limiter, peak = AdaptiveLimiter(8), list[int]()
     limiter.pushed_back(0.0)
     await asyncio.gather(*(use(limiter, peak) for _ in range(40)))
@@ -117,7 +117,7 @@ async def test_fewer_in_flight_after_push_back() -> None:
 
 
 async def test_nothing_starts_during_a_pause() -> None:
-    """A pause holds everyone, also those who came during it, and then lets only `allowed` go."""
+    """A pause holds all requests, also later ones; then only `allowed` start."""
     limiter, peak = AdaptiveLimiter(4), list[int]()
     started = time.monotonic()
     limiter.pushed_back(0.2)
@@ -129,8 +129,8 @@ async def test_nothing_starts_during_a_pause() -> None:
     assert max(peak) == 2
 
 
-async def test_a_longer_pause_reaches_those_who_already_wait() -> None:
-    """A second push-back during a pause makes the sleepers wait for the later end."""
+async def test_longer_pause_extends_current_waits() -> None:
+    """A second push-back during a pause extends the wait of all."""
     limiter = AdaptiveLimiter(2)
     started = time.monotonic()
     limiter.pushed_back(0.02)
@@ -142,8 +142,8 @@ async def test_a_longer_pause_reaches_those_who_already_wait() -> None:
 
 
 @pytest.mark.parametrize("pause", [0.0, 0.03], ids=["in the queue", "in a pause"])
-async def test_a_cancelled_waiter_leaks_no_place(pause: float) -> None:
-    """Cancelling those who wait, at any moment, leaves every place to the others."""
+async def test_cancelled_waiter_leaks_no_slot(pause: float) -> None:
+    """Cancelling waiters at any moment leaves every slot to the others."""
     limiter = AdaptiveLimiter(2)
     limiter.pushed_back(pause)
     for _ in range(5):
@@ -156,8 +156,8 @@ async def test_a_cancelled_waiter_leaks_no_place(pause: float) -> None:
     assert limiter.in_flight == 0
 
 
-async def test_a_waiter_cancelled_just_when_woken_passes_its_place_on() -> None:
-    """The place given to a waiter that is cancelled before it runs goes to the next."""
+async def test_waiter_cancelled_when_woken_passes_its_slot_on() -> None:
+    """The slot of a waiter that is cancelled before it runs goes to the next."""
     limiter = AdaptiveLimiter(1)
     await limiter.__aenter__()
     first, second = (asyncio.create_task(use(limiter, [])) for _ in range(2))
@@ -168,8 +168,8 @@ async def test_a_waiter_cancelled_just_when_woken_passes_its_place_on() -> None:
     assert first.cancelled()
 
 
-async def test_an_error_inside_gives_the_place_back() -> None:
-    """A request that raises does not keep its place."""
+async def test_error_releases_the_slot() -> None:
+    """A request that raises releases its slot."""
     limiter = AdaptiveLimiter(1)
     for _ in range(3):
         with pytest.raises(KeyError):
@@ -178,10 +178,10 @@ async def test_an_error_inside_gives_the_place_back() -> None:
     assert limiter.in_flight == 0
 
 
-async def test_silence_is_counted_while_an_answer_is_awaited(
+async def test_silence_counts_while_an_answer_is_awaited(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """From the first that waits to any sign of life; a transfer that takes long is no silence."""
+    """Silence lasts from the first waiting request to any sign of life."""
     clock = [100.0]
     monkeypatch.setattr(module.time, "monotonic", lambda: clock[0])
     limiter = AdaptiveLimiter(4)

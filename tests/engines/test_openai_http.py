@@ -1,4 +1,4 @@
-"""The HTTP engine: what it sends, what it makes of strange answers, and what it counts."""
+"""The HTTP engine: its requests, its handling of malformed answers, and its usage."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ TASK = GradingTask(b"k", "q", "c", "Shared. ", ("First?", "Second?", "Third?"))
 
 @asynccontextmanager
 async def engine_for(server: FakeOpenAI, **settings: Any) -> AsyncIterator[OpenAIEngine]:
-    """An engine in front of the fake server, closed afterwards."""
+    """Yield an engine in front of the fake server, closed afterwards."""
     defaults: dict[str, Any] = {"model": MODEL, "base_url": server.base_url, "patience": 1}
     engine = OpenAIEngine(EngineConfig(**{**defaults, **settings}))
     try:
@@ -46,12 +46,12 @@ async def engine_for(server: FakeOpenAI, **settings: Any) -> AsyncIterator[OpenA
 
 
 def choice(**fields: Any) -> Fault:
-    """A chat completion with one choice of this shape."""
+    """Return a chat completion with one choice of this shape."""
     return answer({"choices": [fields]})
 
 
 async def test_the_request(server: FakeOpenAI) -> None:
-    """One greedy token with its top logprobs, prefix and item joined, extra settings added."""
+    """One greedy token with top logprobs, prefix and item joined, extra settings added."""
     async with engine_for(server, top_logprobs=7, extra_body={"seed": 3}) as engine:
         await engine.grade(TASK, {})
     assert [seen.prompt for seen in server.chats] == [
@@ -70,8 +70,8 @@ async def test_the_request(server: FakeOpenAI) -> None:
     }
 
 
-async def test_the_probability_is_the_servers(server: FakeOpenAI) -> None:
-    """What the server computed is what comes out, with its mass."""
+async def test_probability_and_mass_are_the_servers(server: FakeOpenAI) -> None:
+    """The answer has the server's probability and mass."""
     server.distribution = lambda prompt: yes_no(0.25 if "Second" in prompt else 0.75, mass=0.8)
     async with engine_for(server) as engine:
         answers = (await engine.grade(TASK, {})).answers
@@ -80,16 +80,16 @@ async def test_the_probability_is_the_servers(server: FakeOpenAI) -> None:
 
 
 async def test_known_items_are_not_sent(server: FakeOpenAI) -> None:
-    """The server sees only the items that are still open."""
+    """The server sees only items that are not known."""
     async with engine_for(server) as engine:
         graded = await engine.grade(TASK, {0: exact_answer(0.5), 2: exact_answer(0.5)})
     assert [seen.prompt for seen in server.chats] == ["Shared. Second?"]
     assert graded.usage.requests == 1
 
 
-@pytest.mark.usefixtures("hasty")
+@pytest.mark.usefixtures("fast_retries")
 async def test_usage_counts_retries_and_tokens(server: FakeOpenAI) -> None:
-    """Requests include every retry; tokens are what the server reports; time has passed."""
+    """Requests include every retry, tokens are as reported, and time is measured."""
     server.fail(status(503), times=2)
     async with engine_for(server) as engine:
         usage = (await engine.grade(TASK, {})).usage
@@ -101,9 +101,9 @@ async def test_usage_counts_retries_and_tokens(server: FakeOpenAI) -> None:
     assert 0 < usage.seconds < 5
 
 
-@pytest.mark.usefixtures("hasty")
-async def test_usage_counts_what_a_failed_task_spent(server: FakeOpenAI) -> None:
-    """The requests of a task that fails in the end were made all the same."""
+@pytest.mark.usefixtures("fast_retries")
+async def test_usage_counts_failed_tasks(server: FakeOpenAI) -> None:
+    """The requests of a failed task are counted."""
     async with engine_for(server, patience=0.1) as engine:
         server.rejects = "Second"
         graded = await engine.grade(TASK, {})
@@ -112,9 +112,9 @@ async def test_usage_counts_what_a_failed_task_spent(server: FakeOpenAI) -> None
     assert graded.usage.completion_tokens == 1
 
 
-@pytest.mark.usefixtures("hasty")
-async def test_a_rejected_item_is_not_an_unavailable_engine(server: FakeOpenAI) -> None:
-    """HTTP 400 is about the task, a dead server about the engine: the two are told apart."""
+@pytest.mark.usefixtures("fast_retries")
+async def test_rejection_differs_from_unavailability(server: FakeOpenAI) -> None:
+    """HTTP 400 concerns the task, a dead server the engine."""
     async with engine_for(server, patience=0.05) as engine:
         server.fail(status(400, "too many tokens"))
         rejected = await engine.grade(TASK, {})
@@ -126,7 +126,7 @@ async def test_a_rejected_item_is_not_an_unavailable_engine(server: FakeOpenAI) 
         assert [found.status for found in lost.answers] == [Status.ERROR] * 3
 
 
-async def test_a_refusal_is_raised(server: FakeOpenAI) -> None:
+async def test_refusal_is_raised(server: FakeOpenAI) -> None:
     """A key that expires in the middle ends the run instead of failing every task."""
     async with engine_for(server) as engine:
         server.fail(status(401))
@@ -137,8 +137,8 @@ async def test_a_refusal_is_raised(server: FakeOpenAI) -> None:
 @pytest.mark.parametrize(
     "fault", [without_logprobs, choice(), choice(logprobs={"content": [{"token": "Yes"}]})]
 )
-async def test_an_answer_without_logprobs_has_its_status(server: FakeOpenAI, fault: Fault) -> None:
-    """A server that does not tell probabilities gets a named status, not a guess."""
+async def test_answer_without_logprobs_has_a_status(server: FakeOpenAI, fault: Fault) -> None:
+    """A server without probabilities gives a status, not a guess."""
     server.fail(fault)
     async with engine_for(server) as engine:
         graded = await engine.grade(TASK, {})
@@ -162,8 +162,8 @@ async def test_an_answer_without_logprobs_has_its_status(server: FakeOpenAI, fau
         choice(logprobs={"content": [{"top_logprobs": [{"token": "Yes", "logprob": "high"}]}]}),
     ],
 )
-async def test_a_malformed_answer_fails_the_task_alone(server: FakeOpenAI, fault: Fault) -> None:
-    """JSON of any other shape is a named failure of one item, never a crash of the run."""
+async def test_malformed_answer_fails_only_its_task(server: FakeOpenAI, fault: Fault) -> None:
+    """JSON of any other shape fails one item, and never crashes the run."""
     server.fail(fault)
     async with engine_for(server) as engine:
         graded = await engine.grade(TASK, {})
@@ -175,8 +175,8 @@ async def test_a_malformed_answer_fails_the_task_alone(server: FakeOpenAI, fault
 @pytest.mark.parametrize(
     "usage", [None, [], "much", {"prompt_tokens": "many"}, {"prompt_tokens": None}]
 )
-async def test_malformed_usage_costs_no_answer(server: FakeOpenAI, usage: Any) -> None:
-    """An answer whose bookkeeping is broken still counts; its tokens are unknown."""
+async def test_malformed_usage_keeps_the_answer(server: FakeOpenAI, usage: Any) -> None:
+    """The answer counts; its tokens are unknown."""
     reply = server.reply("Well?", {"logprobs": True, "top_logprobs": 5})
     server.fail(answer({**reply, "usage": usage}), times=3)
     async with engine_for(server) as engine:
@@ -186,7 +186,7 @@ async def test_malformed_usage_costs_no_answer(server: FakeOpenAI, usage: Any) -
 
 
 async def test_write(server: FakeOpenAI) -> None:
-    """The author's text comes back whole, and a cut-off text says so."""
+    """The text is returned whole, and a cut-off text is marked."""
     async with engine_for(server) as engine:
         written = await engine.write("List.", max_tokens=50)
         server.fail(choice(message={"content": "1. Is"}, finish_reason="length"))
@@ -200,8 +200,8 @@ async def test_write(server: FakeOpenAI) -> None:
     assert "logprobs" not in server.chats[0].body
 
 
-async def test_write_of_a_malformed_answer(server: FakeOpenAI) -> None:
-    """A strange answer to the author's prompt is a RequestRejected."""
+async def test_malformed_text_is_rejected(server: FakeOpenAI) -> None:
+    """A malformed answer to the author's prompt raises RequestRejected."""
     async with engine_for(server) as engine:
         for fault in (without_choices, choice(message="hello")):
             server.fail(fault)
@@ -210,7 +210,7 @@ async def test_write_of_a_malformed_answer(server: FakeOpenAI) -> None:
 
 
 async def test_identity(server: FakeOpenAI) -> None:
-    """The identity holds what can change a probability, the server's version among it."""
+    """The identity includes the server's version."""
     async with engine_for(server, top_logprobs=5) as engine:
         identity = await engine.identify()
     assert (identity.engine, identity.model, identity.endpoint) == ("openai", MODEL, "chat")
@@ -218,32 +218,32 @@ async def test_identity(server: FakeOpenAI) -> None:
     assert identity.readout == engine.readout.hash
 
 
-async def test_llama_cpp_tells_its_build(server: FakeOpenAI) -> None:
-    """A server without /version may tell its build in /props."""
+async def test_llama_cpp_build_comes_from_props(server: FakeOpenAI) -> None:
+    """A server without /version may report its build in /props."""
     server.always("/version", status(404))
     server.always("/props", answer({"build_info": "b4567"}))
     async with engine_for(server) as engine:
         assert (await engine.identify()).version == "llamacpp b4567"
 
 
-async def test_an_unknown_version_is_said_to_be_unknown(server: FakeOpenAI) -> None:
-    """A server that tells nothing about itself can still be used."""
+async def test_missing_version_is_unknown(server: FakeOpenAI) -> None:
+    """A server that reports nothing about itself can still be used."""
     server.always("/version", status(404))
     async with engine_for(server) as engine:
         assert (await engine.identify()).version == "unknown"
 
 
-@pytest.mark.usefixtures("hasty")
-async def test_an_unreachable_version_is_not_an_unknown_one(server: FakeOpenAI) -> None:
-    """A hiccup while asking must not change the fingerprint of the judge."""
+@pytest.mark.usefixtures("fast_retries")
+async def test_unreachable_version_is_not_unknown(server: FakeOpenAI) -> None:
+    """A temporary failure must not change the judge's fingerprint."""
     server.always("/version", dropped)
     async with engine_for(server) as engine:
         with pytest.raises(EngineUnavailable):
             await engine.identify()
 
 
-async def test_a_model_the_server_does_not_have(server: FakeOpenAI) -> None:
-    """A wrong model name is told before grading, with those that are there."""
+async def test_unserved_model_is_refused(server: FakeOpenAI) -> None:
+    """A wrong model name is reported before grading, with the served models."""
     async with engine_for(server, model="other") as engine:
         with pytest.raises(EngineRefused, match="other") as caught:
             await engine.identify()
@@ -253,8 +253,8 @@ async def test_a_model_the_server_does_not_have(server: FakeOpenAI) -> None:
 @pytest.mark.parametrize(
     "listing", [{}, {"data": None}, {"data": 3}, {"data": ["x"]}, {"data": []}]
 )
-async def test_a_strange_list_of_models_is_no_obstacle(server: FakeOpenAI, listing: Any) -> None:
-    """Where a server does not list its models properly, the first request will tell."""
+async def test_malformed_model_list_is_ignored(server: FakeOpenAI, listing: Any) -> None:
+    """If a server does not list its models properly, the first request decides."""
     server.always("/v1/models", answer(listing))
     async with engine_for(server) as engine:
         assert (await engine.identify()).model == MODEL
@@ -263,7 +263,7 @@ async def test_a_strange_list_of_models_is_no_obstacle(server: FakeOpenAI, listi
 async def test_the_key_comes_from_the_environment(
     server: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The variable that the config names is sent as a bearer token, and shown nowhere."""
+    """The key in the configured variable is sent as a bearer token, and shown nowhere."""
     monkeypatch.setenv("MY_JUDGE_KEY", "sk-hidden")
     async with engine_for(server, api_key_env="MY_JUDGE_KEY") as engine:
         await engine.grade(TASK, {})
@@ -281,21 +281,21 @@ async def test_the_key_comes_from_the_environment(
         ("http://host:port/v1", "not an http"),
         ("http://me:secret@host/v1", "user name or password"),
         ("ftp://me:secret@host/v1", "user name or password"),
-        ("http://host/v1?api-version=1", "after its path"),
+        ("http://host/v1?api-version=1", "query or fragment"),
     ],
 )
-def test_an_address_that_cannot_work_is_refused(
+def test_invalid_base_url_is_refused(
     url: str, problem: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A wrong address, also one from the environment, is told before anything is sent."""
+    """A wrong URL, also from the environment, is refused before anything is sent."""
     monkeypatch.setenv("OPENAI_BASE_URL", url)
     with pytest.raises(ConfigError, match=problem) as caught:
         base_url(EngineConfig(model="m"))
     assert "secret" not in str(caught.value)
 
 
-def test_where_the_address_comes_from(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The config wins over the environment, which wins over the OpenAI API."""
+def test_base_url_precedence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The config takes precedence over the environment, which precedes the OpenAI API."""
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     assert base_url(EngineConfig(model="m")) == "https://api.openai.com/v1"
     monkeypatch.setenv("OPENAI_BASE_URL", "http://env:1/v1/")
@@ -303,14 +303,14 @@ def test_where_the_address_comes_from(monkeypatch: pytest.MonkeyPatch) -> None:
     assert base_url(EngineConfig(model="m", base_url="http://own:2/v1")) == "http://own:2/v1"
 
 
-def test_the_registry_makes_it() -> None:
-    """`engine: openai` in a config is this engine; nothing is contacted."""
+def test_registry_creates_the_engine() -> None:
+    """`engine: openai` creates this engine without contacting anything."""
     config = EngineConfig(model="m", base_url="http://127.0.0.1:9/v1")
     assert isinstance(create_engine(config), OpenAIEngine)
 
 
-async def test_a_label_hidden_by_top_k_is_bounded(server: FakeOpenAI) -> None:
-    """From a list of one token comes a proven interval or no probability, never 0 or 1."""
+async def test_label_hidden_by_top_k_is_bounded(server: FakeOpenAI) -> None:
+    """A list of one token gives a proven interval or no probability, never 0 or 1."""
     server.distribution = lambda _: yes_no(0.6)
     async with engine_for(server, top_logprobs=1) as engine:
         found = (await engine.grade(TASK, {})).answers[0]
@@ -321,8 +321,8 @@ async def test_a_label_hidden_by_top_k_is_bounded(server: FakeOpenAI) -> None:
     assert found.logp_yes == pytest.approx(math.log(0.54))
 
 
-async def test_a_greedy_text_is_asked_for_as_ever(server: FakeOpenAI) -> None:
-    """Without a temperature or a seed the request holds neither of the new settings."""
+async def test_greedy_request_has_no_sampling_settings(server: FakeOpenAI) -> None:
+    """Without a temperature or a seed the request contains neither."""
     async with engine_for(server) as engine:
         await engine.write("List.", max_tokens=9)
         await engine.write("List.", max_tokens=9, temperature=0.7, seed=3)

@@ -1,4 +1,4 @@
-"""The probe: the best form that works is used, and a judge that cannot be trusted is refused."""
+"""The probe: it chooses the best request form that works, and refuses unusable judges."""
 
 from __future__ import annotations
 
@@ -29,34 +29,34 @@ TASK = GradingTask(b"k", "q", "c", "Shared. ", ("First?", "Second?"))
 
 
 async def identified(server: NativeServer, **settings: Any) -> EngineIdentity:
-    """What an engine in front of the stub says it is."""
+    """Return the identity of an engine in front of the stub."""
     async with judged(server, **settings) as engine:
         return await engine.identify()
 
 
 async def refusal(server: NativeServer, **settings: Any) -> EngineRefused:
-    """Why the engine will not use the stub."""
+    """Return why the engine refuses the stub."""
     async with judged(server, **settings) as engine:
         with pytest.raises(EngineRefused) as caught:
             await engine.identify()
     return caught.value
 
 
-@pytest.mark.parametrize("gone", [404, 405, 400, 422, 501])
-async def test_the_best_form_that_is_there(gone: int) -> None:
-    """As a server lacks one endpoint after the other, the next best form takes its place."""
+@pytest.mark.parametrize("code", [404, 405, 400, 422, 501])
+async def test_best_available_form_is_used(code: int) -> None:
+    """As endpoints disappear one by one, the next best form is used."""
     server = VLLMShaped()
     assert (await identified(server)).endpoint == "chat_batch"
-    server.always(BATCH, status(gone))
+    server.always(BATCH, status(code))
     assert (await identified(server)).endpoint == "completions"
-    server.always(COMPLETIONS, status(gone))
+    server.always(COMPLETIONS, status(code))
     assert (await identified(server)).endpoint == "chat_exact"
-    server.always("/tokenize", status(gone))
+    server.always("/tokenize", status(code))
     assert (await identified(server)).endpoint == "chat"
 
 
-async def test_an_older_vllm_is_asked_by_chat() -> None:
-    """A server that ignores the wish for label tokens tells no labels, and gets no such wish."""
+async def test_older_vllm_uses_chat() -> None:
+    """A server that ignores the request for label tokens is used with chat."""
     server = VLLMShaped()
     server.always(BATCH, status(404))
     as_before = NativeServer(template=server.template, distribution=server.distribution)
@@ -72,24 +72,24 @@ async def test_an_older_vllm_is_asked_by_chat() -> None:
     assert (await identified(server)).endpoint == "chat"
 
 
-async def test_sglang_needs_its_template_told() -> None:
-    """SGLang does not tell its template: with it a response is a call, without it an item is."""
+async def test_sglang_needs_a_template() -> None:
+    """With a template one call takes a response, without it one item."""
     assert (await identified(SGLangShaped())).endpoint == "sglang_generate"
     assert (await identified(SGLangShaped(), options={})).endpoint == "chat"
-    told = await refusal(SGLangShaped(), options={}, transport="sglang_generate")
-    assert "options.chat_head" in told.message
+    error = await refusal(SGLangShaped(), options={}, transport="sglang_generate")
+    assert "options.chat_head" in error.message
 
 
 @pytest.mark.parametrize("server", [LlamaCppShaped(slots=3), OllamaShaped()])
-async def test_other_servers_are_asked_by_chat(server: NativeServer) -> None:
-    """llama.cpp and Ollama are known by name, and asked one item after the other."""
+async def test_other_servers_use_chat(server: NativeServer) -> None:
+    """llama.cpp and Ollama are recognized, and asked one item at a time."""
     found = await identified(server)
     assert found.endpoint == "chat"
     assert found.version.split()[0] in ("llamacpp", "ollama")
 
 
-async def test_llama_cpp_gets_a_response_per_slot() -> None:
-    """More responses at once than slots would evict each other's prefix; the user's word wins."""
+async def test_llama_cpp_gets_one_response_per_slot() -> None:
+    """More would evict each other's prefix; the user's setting takes precedence."""
     async with judged(LlamaCppShaped(slots=3)) as engine:
         await engine.identify()
         assert engine.in_flight == 3
@@ -101,35 +101,36 @@ async def test_llama_cpp_gets_a_response_per_slot() -> None:
 @pytest.mark.parametrize(
     ("server", "transport", "reason"),
     [
-        (OllamaShaped(), "completions", "does not tell its chat template"),
-        (OllamaShaped(), "chat_batch", "does not tell the yes and no tokens"),
+        (OllamaShaped(), "completions", "does not report its chat template"),
+        (OllamaShaped(), "chat_batch", "does not report the yes and no tokens"),
         (LlamaCppShaped(), "chat_exact", "no usable log-probabilities"),
         (LlamaCppShaped(), "chat_batch", "404"),
         (VLLMShaped(), "sglang_generate", "404"),
         (SGLangShaped(), "generative_scoring", "404"),
     ],
 )
-async def test_a_forced_form_that_does_not_work(
+async def test_forced_form_that_fails_is_refused(
     server: NativeServer, transport: str, reason: str
 ) -> None:
-    """It is refused with the reason, never replaced behind the user's back."""
-    told = await refusal(server, transport=transport)
-    assert transport in told.message
-    assert reason in told.message
-    assert "auto" in told.hint
+    """It is refused with the reason, and no other form is used."""
+    error = await refusal(server, transport=transport)
+    assert transport in error.message
+    assert reason in error.message
+    assert "auto" in error.hint
 
 
-async def test_a_second_beginning_of_text_is_seen() -> None:
-    """A server that adds one to raw prompts is not asked by them, and the reason has a name."""
+async def test_duplicate_beginning_of_text_is_detected() -> None:
+    """A server that adds a token to raw prompts is not used with them."""
     server = VLLMShaped(adds_bos=True)
-    told = await refusal(server, transport="completions")
-    assert "+1 tokens against a chat's: a second beginning-of-text token" in told.message
+    error = await refusal(server, transport="completions")
+    assert "+1 tokens" in error.message
+    assert "second beginning-of-text token" in error.message
     server.always(BATCH, status(404))
     assert (await identified(server)).endpoint == "chat_exact"
 
 
-async def test_sglang_with_a_second_beginning_of_text() -> None:
-    """SGLang adds one to text, so the template must be told without; with it, chat is used."""
+async def test_sglang_duplicate_beginning_of_text_is_detected() -> None:
+    """SGLang adds the token itself, so a template that has it falls back to chat."""
     server = SGLangShaped(adds_bos=True)
     assert (await identified(server)).endpoint == "chat"
     assert (
@@ -141,29 +142,29 @@ async def test_sglang_with_a_second_beginning_of_text() -> None:
 
 
 @pytest.mark.parametrize("tells_usage", [True, False])
-async def test_scores_are_checked_without_the_servers_count(tells_usage: bool) -> None:
-    """A template of other tokens is refused also where SGLang does not count them."""
+async def test_other_template_is_refused_without_token_counts(tells_usage: bool) -> None:
+    """A template with other tokens is refused even if SGLang does not count them."""
     server = SGLangShaped(tells_usage=tells_usage)
-    told = await refusal(
+    error = await refusal(
         server,
         transport="sglang_score",
         options={"chat_head": "<|user|>", "chat_tail": server.template.tail},
     )
-    assert "another template" in told.message
+    assert "another template" in error.message
 
 
-async def test_another_template_of_the_same_length_is_seen() -> None:
-    """Where the number of tokens says nothing, the probabilities do."""
+async def test_other_template_of_equal_length_is_detected() -> None:
+    """If the number of tokens is equal, the probabilities differ."""
     server = SGLangShaped(distribution=lambda _: yes_no(0.02))
     head = server.template.head.replace("brief", "quick")
     other = {"chat_head": head, "chat_tail": server.template.tail}
     assert len(server.tokens(head)) == len(server.tokens(server.template.head))
-    told = await refusal(server, transport="sglang_generate", options=other)
-    assert "away from a chat's" in told.message
+    error = await refusal(server, transport="sglang_generate", options=other)
+    assert "differs from chat" in error.message
 
 
-async def test_labels_the_judge_does_not_use_are_seen() -> None:
-    """A form that asks for other tokens than the judge says yes and no with is not used."""
+async def test_form_with_wrong_labels_is_refused() -> None:
+    """A form that asks for other tokens than the judge uses for yes and no is refused."""
 
     def shouting(_: str) -> Mapping[str, float]:
         rest = {f"word{number}": 0.1 / FILLER for number in range(FILLER)}
@@ -177,22 +178,22 @@ async def test_labels_the_judge_does_not_use_are_seen() -> None:
 
 
 @pytest.mark.parametrize("token", ["<think>", "<|channel|>"])
-async def test_a_thinking_judge(token: str) -> None:
-    """A judge that begins to think has no answer in its first token; how to stop it is told."""
+async def test_thinking_judge_is_refused(token: str) -> None:
+    """Its first token is not an answer; the hint says how to switch thinking off."""
     found = await refusal(VLLMShaped(distribution=lambda _: {token: 0.9, "Yes": 0.1}))
     assert "thinks" in found.message
     assert "enable_thinking" in found.hint
 
 
 class Logits(VLLMShaped):
-    """Lists logits and calls them log-probabilities."""
+    """Lists logits as log-probabilities."""
 
     def listed(self, prompt: str, body: Mapping[str, Any]) -> list[tuple[str, float]]:
         return [("Yes", 8.0), ("No", 3.0), ("Well", 2.0)]
 
 
-async def test_a_judge_that_tells_logits() -> None:
-    """What sums to more than one is not believed, and the server's switch is named."""
+async def test_judge_that_returns_logits_is_refused() -> None:
+    """Values that sum to more than one are refused, and the hint names the switch."""
     found = await refusal(Logits())
     assert "more than one" in found.message
     assert "raw_logprobs" in found.hint
@@ -205,8 +206,8 @@ async def test_a_judge_that_tells_logits() -> None:
         {"choices": [{"message": {"content": "Yes"}, "logprobs": {"content": []}}]},
     ],
 )
-async def test_a_judge_without_logprobs(reply: Any) -> None:
-    """It is refused, with servers that would do."""
+async def test_judge_without_logprobs_is_refused(reply: Any) -> None:
+    """The hint names servers that return log-probabilities."""
     server = OllamaShaped()
     server.always(CHAT, answer(reply))
     found = await refusal(server)
@@ -217,15 +218,15 @@ async def test_a_judge_without_logprobs(reply: Any) -> None:
 @pytest.mark.parametrize(
     ("asked", "allowed", "got"), [(20, 50, 20), (20, 12, 10), (20, 5, 5), (30, 20, 20), (3, 1, 1)]
 )
-async def test_as_many_logprobs_as_the_server_allows(asked: int, allowed: int, got: int) -> None:
-    """A server that lists fewer tokens is asked for fewer, and the identity says so."""
+async def test_top_logprobs_follow_the_servers_limit(asked: int, allowed: int, got: int) -> None:
+    """If a server allows fewer tokens, fewer are requested, and the identity shows it."""
     server = VLLMShaped(most_logprobs=allowed)
     found = await identified(server, transport="chat", top_logprobs=asked)
     assert found.logprobs == f"top{got}"
 
 
-async def test_a_server_that_rejects_every_question() -> None:
-    """The server's own first words are in the error."""
+async def test_server_that_rejects_every_request_is_refused() -> None:
+    """The error contains the server's first message."""
     server = VLLMShaped()
     server.always(CHAT, status(400, "logprobs are not supported"))
     found = await refusal(server)
@@ -233,14 +234,14 @@ async def test_a_server_that_rejects_every_question() -> None:
 
 
 @pytest.mark.parametrize("top_logprobs", [1, 2, 20])
-async def test_raw_log_probabilities_are_known_as_such(top_logprobs: int) -> None:
-    """A temperature that changes nothing but the drawn token is no reason for doubt."""
+async def test_raw_logprobs_are_recognized(top_logprobs: int) -> None:
+    """A temperature that changes only the sampled token means raw log-probabilities."""
     found = await identified(VLLMShaped(), transport="chat", top_logprobs=top_logprobs)
     assert found.logprobs == f"top{top_logprobs}"
 
 
-async def test_scaled_log_probabilities_are_asked_at_temperature_one() -> None:
-    """A server that scales by temperature, to certainty at zero, is asked where it does not."""
+async def test_scaled_logprobs_are_requested_at_temperature_one() -> None:
+    """A server that scales by temperature is asked at 1, where it does not scale."""
     server = VLLMShaped(scales=lambda temperature: temperature or None)
     async with judged(server, transport="chat_exact") as engine:
         assert "processed" in (await engine.identify()).logprobs
@@ -248,8 +249,8 @@ async def test_scaled_log_probabilities_are_asked_at_temperature_one() -> None:
     assert {call.seen.body["temperature"] for call in server.calls} == {1.0}
 
 
-async def test_greedy_answers_that_are_not_scaled_stay_greedy() -> None:
-    """vLLM scales drawn answers alone: greedy ones are right, and nothing is drawn."""
+async def test_unscaled_greedy_answers_stay_greedy() -> None:
+    """vLLM scales only sampled answers, so greedy ones are used."""
     server = VLLMShaped(scales=lambda temperature: temperature or 1.0)
     async with judged(server) as engine:
         assert "processed" in (await engine.identify()).logprobs
@@ -260,14 +261,14 @@ async def test_greedy_answers_that_are_not_scaled_stay_greedy() -> None:
     assert "processed" in findings["logprobs"].told
 
 
-async def test_a_damaged_list_does_not_pass_for_scaled() -> None:
-    """Another run's requests on the same vLLM damage our lists; the judge is the same for all."""
+async def test_damaged_list_does_not_count_as_scaled() -> None:
+    """Lists damaged by another client's requests do not change the judge."""
     quiet, busy = VLLMShaped(), VLLMShaped(mixed=True)
     assert (await identified(busy)).same_as(await identified(quiet))
 
 
-async def test_the_identity_is_the_judges() -> None:
-    """Engines made alike agree; everything that can change a probability tells them apart."""
+async def test_identity_covers_all_settings() -> None:
+    """Equal engines agree; everything that can change a probability differs."""
     server = VLLMShaped()
     async with serving(server):
 
@@ -294,8 +295,8 @@ async def test_the_identity_is_the_judges() -> None:
     assert len({plain, *others}) == 1 + len(others)
 
 
-async def test_other_label_tokens_are_another_judge() -> None:
-    """The same server with another vocabulary is not the same judge."""
+async def test_other_label_tokens_make_another_judge() -> None:
+    """The same server with another vocabulary is another judge."""
     server, other = VLLMShaped(), VLLMShaped()
     other.tokenizer._ids = {
         "something new": 0,
@@ -304,12 +305,12 @@ async def test_other_label_tokens_are_another_judge() -> None:
     assert (await identified(server)).logprobs != (await identified(other)).logprobs
 
 
-@pytest.mark.usefixtures("hasty")
+@pytest.mark.usefixtures("fast_retries")
 @pytest.mark.parametrize(
     "path", ["/v1/models", "/version", "/tokenize", "/detokenize", CHAT, BATCH]
 )
-async def test_a_hiccup_does_not_change_the_judge(path: str) -> None:
-    """A 503 in the middle of the probe is waited out, not taken for an endpoint that is missing."""
+async def test_temporary_failure_does_not_change_the_judge(path: str) -> None:
+    """A 503 during the probe is waited out, and not read as a missing endpoint."""
     server = VLLMShaped()
     plain = await identified(server)
     left = iter([True, True])
@@ -326,9 +327,9 @@ async def test_a_hiccup_does_not_change_the_judge(path: str) -> None:
     assert next(left, None) is None, "the hiccup was never met"
 
 
-@pytest.mark.usefixtures("hasty")
-async def test_a_form_that_is_down_is_not_a_form_that_is_missing() -> None:
-    """A server that stops answering in the probe is unavailable; no other form takes over."""
+@pytest.mark.usefixtures("fast_retries")
+async def test_unreachable_form_is_not_a_missing_form() -> None:
+    """If a server stops answering during the probe, it is unavailable; no other form is used."""
     server = VLLMShaped()
     server.always(BATCH, status(503))
     async with judged(server, patience=0.05) as engine:
@@ -336,21 +337,21 @@ async def test_a_form_that_is_down_is_not_a_form_that_is_missing() -> None:
             await engine.identify()
 
 
-async def test_a_server_under_a_path_of_its_own() -> None:
-    """Behind a gateway, a server's other endpoints lie beside its /v1, not at the root."""
+async def test_server_under_a_path() -> None:
+    """Behind a gateway, a server's other endpoints are next to its /v1, not at the root."""
     found = await identified(VLLMShaped(prefix="/judges/one"))
     assert (found.endpoint, found.version) == ("chat_batch", "vllm 0.32.0")
 
 
-async def test_half_a_template_is_a_mistake() -> None:
-    """What stands before a message is no use without what stands after it."""
-    with pytest.raises(ConfigError, match="belong together"):
+async def test_chat_head_needs_chat_tail() -> None:
+    """Setting only one of the two is a mistake."""
+    with pytest.raises(ConfigError, match="together, or neither"):
         engine_at(VLLMShaped(base_url="http://127.0.0.1:9/v1"), options={"chat_head": "x"})
 
 
 @pytest.mark.parametrize("server", [VLLMShaped(), SGLangShaped(), LlamaCppShaped(), OllamaShaped()])
-async def test_findings_try_every_form(server: NativeServer) -> None:
-    """A person is told of every form this server offers, and why one cannot be used."""
+async def test_findings_cover_every_form(server: NativeServer) -> None:
+    """The findings list every form of this server, and why one cannot be used."""
     if isinstance(server, VLLMShaped):
         server = replace(server, adds_bos=True)
     async with judged(server) as engine:
@@ -364,8 +365,8 @@ async def test_findings_try_every_form(server: NativeServer) -> None:
         assert "within" in findings["generative_scoring"].told
 
 
-async def test_a_judge_that_hardly_answers_is_told() -> None:
-    """Little probability on yes and no is a finding, with what to do about it."""
+async def test_low_mass_is_a_finding() -> None:
+    """Little probability on yes and no is a finding with advice."""
     async with judged(VLLMShaped(distribution=lambda _: yes_no(0.5, mass=0.2))) as engine:
         findings = {finding.name: finding for finding in await engine.findings()}
         graded = await engine.grade(TASK, {})
@@ -374,7 +375,7 @@ async def test_a_judge_that_hardly_answers_is_told() -> None:
     assert {one.status for one in graded.answers} == {Status.OK}
 
 
-async def test_the_probe_is_asked_once() -> None:
+async def test_probe_runs_once() -> None:
     """Tasks that start together share one probe."""
     server = VLLMShaped()
     async with judged(server) as engine:
@@ -384,8 +385,8 @@ async def test_the_probe_is_asked_once() -> None:
     assert len(prompts) == 6
 
 
-async def test_tokens_as_the_judge_reads_them() -> None:
-    """A prompt's tokens include the template, where it is known; otherwise there are none."""
+async def test_tokens_include_the_template() -> None:
+    """Without a known template there are no tokens."""
     server = VLLMShaped()
     async with judged(server) as engine:
         assert await engine.tokenise(["Hi."]) == [server.tokens(server.template.render("Hi."))]
@@ -397,24 +398,24 @@ FAULTS: tuple[Fault, ...] = (status(404), status(400), answer({}), answer({"toke
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-async def test_a_template_that_cannot_be_learned(fault: Fault) -> None:
-    """Without a detokenizer no prompt is framed here; forms that need none still work."""
+async def test_undetectable_template_disables_framed_forms(fault: Fault) -> None:
+    """Without a detokenizer no prompt is framed here; other forms still work."""
     server = VLLMShaped(template=ToyTemplate())
     server.always("/detokenize", fault)
     server.always(BATCH, status(404))
     assert (await identified(server)).endpoint == "chat_exact"
 
 
-def test_the_probe_of_yes_and_no_stays() -> None:
-    """What a judge was found fit on is what it is asked still."""
+def test_yes_no_probe_is_unchanged() -> None:
+    """The probe prompts must not change, because precision is measured on them."""
     ending = "\nAnswer with one word: Yes or No.\nAnswer:"
     first, second = probe_prompts(("Yes", "No"))
     assert first == f"{PREFIX}Does the response name a city?{ending}"
     assert second == f"{PREFIX}Is the response about the weather?{ending}"
 
 
-async def test_findings_about_a_scale() -> None:
-    """The grades take the place of yes and no, and labels that may be two tokens are noted."""
+async def test_findings_on_a_scale() -> None:
+    """Grades replace yes and no, and labels that may be two tokens are noted."""
     scale = tuple("54321")
     server = VLLMShaped(distribution=grades)
     async with judged(server, labels=scale) as engine:
@@ -425,4 +426,4 @@ async def test_findings_about_a_scale() -> None:
     async with judged(OllamaShaped(distribution=grades), labels=("54", *scale)) as engine:
         findings = {finding.name: finding for finding in await engine.findings()}
     assert findings["label tokens"].level == "note"
-    assert "begin alike" in findings["label tokens"].told
+    assert "start alike" in findings["label tokens"].told

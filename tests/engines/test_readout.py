@@ -1,4 +1,4 @@
-"""The readout: variants summed, exact in the extremes, and everything a list hides is bounded."""
+"""The readout: variants are summed, extremes are exact, hidden tokens are bounded."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ YES = sorted(spellings("yes"))
 NO = sorted(spellings("no"))
 ROUNDING = 1e-12
 CUT = {Status.OK, Status.TRUNCATED, Status.UNBOUNDED, Status.HIDDEN}
-"""What a cut list can lead to when any mass counts."""
+"""Possible statuses of a cut list if any mass counts."""
 
 
 def listed(**probabilities: float) -> Listed:
-    """Token and log-probability pairs from probabilities."""
+    """Return token and log-probability pairs."""
     return [(token, math.log(p)) for token, p in probabilities.items()]
 
 
 def test_variants_are_summed() -> None:
-    """Case, space and byte markers all count, added up: never the largest alone."""
+    """Case, space and byte markers all count, and are summed."""
     answer = Readout().read(
         [
             ("Yes", math.log(0.2)),
@@ -51,8 +51,8 @@ def test_the_same_token_twice_counts_twice() -> None:
 
 
 @pytest.mark.parametrize("token", ["yess", "Y", "Not", "None", "yes.", "  yes", "nO", "да"])
-def test_look_alikes_do_not_count(token: str) -> None:
-    """Only the frozen spellings are labels; a near miss is another word."""
+def test_similar_words_do_not_count(token: str) -> None:
+    """Only the fixed spellings are labels."""
     assert Readout().read([(token, math.log(0.9))]) == Answer(Status.HIDDEN, mass=0.0)
 
 
@@ -69,7 +69,7 @@ def test_look_alikes_do_not_count(token: str) -> None:
 def test_extreme_log_probabilities_stay_exact(
     logp_yes: float, logp_no: float, expected: float
 ) -> None:
-    """Nothing overflows, and a tiny probability keeps its digits; the logs are kept beside it."""
+    """Nothing overflows, a tiny probability keeps its digits, and the logs are kept."""
     answer = Readout().read([("Yes", logp_yes), ("No", logp_no)])
     assert answer.status is Status.OK
     assert answer.p_yes == pytest.approx(expected, rel=1e-12, abs=0)
@@ -78,7 +78,7 @@ def test_extreme_log_probabilities_stay_exact(
 
 @pytest.mark.parametrize("x", [0.0, 1.0, -1.0, 36.0, -36.0, 745.0, -745.0, 1e6, -1e6])
 def test_sigmoid_is_symmetric(x: float) -> None:
-    """sigmoid(x) + sigmoid(-x) is one at any size of x."""
+    """sigmoid(x) + sigmoid(-x) is one for every x."""
     assert sigmoid(x) + sigmoid(-x) == pytest.approx(1.0, abs=1e-15)
     assert 0.0 <= sigmoid(x) <= 1.0
 
@@ -97,14 +97,14 @@ def test_sigmoid_is_symmetric(x: float) -> None:
     ],
 )
 def test_status(pairs: Listed, status: Status) -> None:
-    """Every way a list can fall short has its own name, and only ok and truncated a p_yes."""
+    """Each defect of a list has its own status; only ok and truncated have a p_yes."""
     answer = Readout().read(pairs)
     assert answer.status is status
     assert (answer.p_yes is not None) == (status in (Status.OK, Status.TRUNCATED))
 
 
-def test_a_hidden_label_is_the_middle_of_its_interval() -> None:
-    """A label cut off by top-k is bounded by the least listed token, by hand."""
+def test_hidden_label_is_the_middle_of_its_interval() -> None:
+    """A label cut off by top-k is bounded by the least listed token."""
     answer = Readout().read(listed(Yes=0.99, maybe=0.0004))
     assert answer.status is Status.TRUNCATED
     most_no = 15 * 0.0004  # all 15 spellings of no, each at most the least listed
@@ -114,27 +114,27 @@ def test_a_hidden_label_is_the_middle_of_its_interval() -> None:
     assert answer.logp_no is None
 
 
-def test_the_unlisted_rest_bounds_too() -> None:
-    """A hidden label cannot be larger than what the listed tokens leave over, and some rounding."""
+def test_unlisted_probability_bounds_hidden_labels() -> None:
+    """A hidden label is at most the probability that the list leaves, plus rounding."""
     answer = Readout().read(listed(Yes=0.9, maybe=0.095))
     assert answer.p_low == pytest.approx(0.9 / (0.905 + SLACK))
 
 
-@pytest.mark.parametrize("untold", [-9999.0, -math.inf])
-def test_a_server_that_does_not_tell_proves_nothing(untold: float) -> None:
-    """A placeholder is not a tiny probability: what it stands for keeps an interval."""
-    sure = Readout().read([("Yes", math.log(0.9995)), ("No", untold)])
+@pytest.mark.parametrize("placeholder", [-9999.0, -math.inf])
+def test_placeholder_is_not_a_probability(placeholder: float) -> None:
+    """A placeholder is not a tiny probability: its label keeps an interval."""
+    sure = Readout().read([("Yes", math.log(0.9995)), ("No", placeholder)])
     assert sure.status is Status.TRUNCATED
     assert sure.logp_no is None
     assert sure.p_low is not None
     assert sure.p_low < 0.9995
-    unsure = Readout().read([("Yes", math.log(0.6)), ("No", untold), ("I", untold)])
+    unsure = Readout().read([("Yes", math.log(0.6)), ("No", placeholder), ("I", placeholder)])
     assert unsure.status is Status.UNBOUNDED
 
 
 @pytest.mark.parametrize("token", ["<think>", "<|channel|>", "[THINK]", "<think>\n"])
-def test_a_thinking_judge_is_named(token: str) -> None:
-    """A judge that would rather think gave no answer, however much yes and no are listed."""
+def test_thinking_judge_has_a_status(token: str) -> None:
+    """A judge that starts to think gave no answer, even if yes and no are listed."""
     pairs = listed(**{token: 0.6, "Yes": 0.3, "No": 0.1})
     assert Readout().read(pairs) == Answer(Status.THINKING)
     exact_values = ([math.log(0.3)], [math.log(0.1)])
@@ -142,15 +142,15 @@ def test_a_thinking_judge_is_named(token: str) -> None:
     assert Readout().read_exact(*exact_values, wrote="Yes").status is Status.OK
 
 
-def test_logits_are_not_taken_for_log_probabilities() -> None:
-    """Values that cannot be log-probabilities of different tokens are refused by name."""
+def test_logits_are_unsound() -> None:
+    """Values that cannot be log-probabilities get the status unsound."""
     assert Readout().read([("Yes", 21.5), ("No", 19.0)]) == Answer(Status.UNSOUND)
     assert Readout().read([("Yes", -0.1), ("No", -0.2)]) == Answer(Status.UNSOUND)
     assert Readout().read_exact([21.5], [-3.0]) == Answer(Status.UNSOUND)
 
 
-def test_exact_readings_leave_nothing_open() -> None:
-    """With every variant told, the bounds close on p_yes; variants are summed, mass is kept."""
+def test_exact_reading_has_a_point_interval() -> None:
+    """If every variant is known, the bounds equal p_yes; mass is kept."""
     answer = Readout().read_exact([math.log(0.2), math.log(0.1)], [math.log(0.1), -40.0])
     assert answer.status is Status.OK
     assert answer.p_yes == answer.p_low == answer.p_high == pytest.approx(0.75)
@@ -168,16 +168,16 @@ def test_exact_readings_leave_nothing_open() -> None:
         ([math.nan], [-0.1], Status.NO_LOGPROBS, None),
     ],
 )
-def test_exact_readings_at_the_edges(
+def test_exact_reading_edge_cases(
     yes: list[float], no: list[float], status: Status, p_yes: float | None
 ) -> None:
-    """Exact zeros are zeros; no label at all, or none worth counting, has a name."""
+    """Exact zeros stay zero; missing labels and low mass have a status."""
     answer = Readout().read_exact(yes, no)
     assert (answer.status, answer.p_yes) == (status, p_yes)
 
 
 def test_limits_are_settings() -> None:
-    """min_mass and max_width decide, at their edge, what counts as an answer."""
+    """min_mass and max_width decide at their exact value."""
     pairs = listed(Yes=0.06, No=0.04)
     assert Readout(min_mass=0.099).read(pairs).status is Status.OK
     assert Readout(min_mass=0.101).read(pairs).status is Status.LOW_MASS
@@ -187,14 +187,14 @@ def test_limits_are_settings() -> None:
 
 
 @pytest.mark.parametrize("min_mass", [0.0, 0.1])
-def test_labels_of_no_probability_are_no_answer(min_mass: float) -> None:
-    """Two labels listed at minus infinity prove nothing, whatever the limit."""
+def test_labels_without_probability_are_no_answer(min_mass: float) -> None:
+    """Two labels at minus infinity give no answer, whatever the limit."""
     answer = Readout(min_mass=min_mass).read([("Yes", -math.inf), ("No", -math.inf)])
     assert answer == Answer(Status.NO_LOGPROBS)
 
 
-def test_the_hash_follows_every_setting() -> None:
-    """Readouts that can differ in an answer have different hashes; equal ones the same."""
+def test_hash_depends_on_every_setting() -> None:
+    """Readouts that can differ in an answer have different hashes."""
     made = [
         Readout(),
         Readout(min_mass=0.2),
@@ -206,14 +206,14 @@ def test_the_hash_follows_every_setting() -> None:
     assert Readout().hash == Readout().hash
 
 
-def test_the_hash_of_yes_and_no_stays() -> None:
-    """Judgments are stored under it: a new hash would grade everything anew."""
+def test_hash_of_yes_no_readout_is_unchanged() -> None:
+    """Judgments are stored under this hash: a new one would judge everything again."""
     assert Readout().hash == "78ad14539e070874aedc445e3b520303"
     assert Readout(min_mass=0.2).hash == "8231e1ea7a9e94c5a16a9f05b3ad8170"
 
 
 def full_distribution(chance: random.Random) -> Listed:
-    """A random distribution over 200 tokens, some spellings of yes and no among them, sorted."""
+    """Return a random sorted distribution over 200 tokens with spellings of yes and no."""
     labels = chance.sample(YES, chance.randint(1, 5)) + chance.sample(NO, chance.randint(1, 5))
     tokens = labels + [f"w{number}" for number in range(200 - len(labels))]
     sharpness = chance.choice([0.5, 2.0, 6.0])
@@ -224,14 +224,14 @@ def full_distribution(chance: random.Random) -> Listed:
 
 
 def exact(full: Listed) -> float:
-    """p_yes with nothing hidden."""
+    """Return p_yes with nothing hidden."""
     yes = math.fsum(math.exp(logp) for token, logp in full if token in YES)
     no = math.fsum(math.exp(logp) for token, logp in full if token in NO)
     return yes / (yes + no)
 
 
 def assert_holds(answer: Answer, truth: float) -> None:
-    """The proven bounds hold the truth, and the answer lies within them."""
+    """Check that the proven bounds contain the truth and the answer."""
     assert answer.p_low is not None
     assert answer.p_high is not None
     assert 0.0 <= answer.p_low <= answer.p_high <= 1.0
@@ -241,8 +241,8 @@ def assert_holds(answer: Answer, truth: float) -> None:
         assert 0.0 < answer.p_yes < 1.0
 
 
-def test_the_interval_always_holds_the_exact_value() -> None:
-    """For thousands of random distributions cut at every k, the proven bounds hold the truth."""
+def test_interval_always_contains_the_exact_value() -> None:
+    """True for thousands of random distributions cut at every k."""
     chance = random.Random(7)
     readout = Readout(min_mass=0.0, max_width=0.1)
     seen: Counter[Status] = Counter()
@@ -260,8 +260,8 @@ def test_the_interval_always_holds_the_exact_value() -> None:
     assert min(seen[status] for status in CUT) > 50
 
 
-def test_the_interval_holds_when_the_list_sums_to_more_than_one() -> None:
-    """A low-precision list that claims more than one is bounded by its least listed token."""
+def test_interval_holds_if_the_list_sums_to_more_than_one() -> None:
+    """A low-precision list above one is bounded by its least listed token."""
     chance = random.Random(8)
     readout = Readout(min_mass=0.0)
     checked = 0
@@ -277,8 +277,8 @@ def test_the_interval_holds_when_the_list_sums_to_more_than_one() -> None:
     assert checked > 100
 
 
-def test_the_whole_list_leaves_nothing_open() -> None:
-    """With every token listed the answer is exact and its interval a point, up to rounding."""
+def test_complete_list_has_a_point_interval() -> None:
+    """With every token listed the answer is exact, up to rounding."""
     chance = random.Random(11)
     for _ in range(50):
         full = full_distribution(chance)
@@ -290,8 +290,8 @@ def test_the_whole_list_leaves_nothing_open() -> None:
         assert answer.p_high - answer.p_low <= 30 * least / (answer.mass or 1) + ROUNDING
 
 
-def test_a_list_that_sums_to_more_than_one_keeps_valid_bounds() -> None:
-    """Low-precision noise never makes the unlisted rest negative."""
+def test_list_above_one_keeps_valid_bounds() -> None:
+    """Low-precision noise never makes the unlisted probability negative."""
     answer = Readout().read(listed(Yes=0.7, No=0.31, maybe=0.001))
     assert answer.status is Status.OK
     assert answer.p_low is not None
@@ -300,8 +300,8 @@ def test_a_list_that_sums_to_more_than_one_keeps_valid_bounds() -> None:
     assert 0.0 < answer.p_low < answer.p_yes < answer.p_high < 1.0
 
 
-def test_more_listed_duplicates_than_spellings() -> None:
-    """Tokens that print alike are one spelling: the other spellings may still be hidden."""
+def test_duplicates_do_not_hide_other_spellings() -> None:
+    """Tokens that print alike are one spelling: other spellings may still be hidden."""
     pairs = [("Yes", math.log(0.04))] * 18 + [("No", math.log(0.03))]
     answer = Readout().read(pairs)
     assert answer.p_yes == pytest.approx(0.72 / 0.75)

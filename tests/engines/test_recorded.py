@@ -1,4 +1,4 @@
-"""The recorded judge: what it knows to the last bit, what it refuses, and how it names itself."""
+"""The recorded judge: exact answers, refusals, and its name."""
 
 from __future__ import annotations
 
@@ -36,29 +36,29 @@ ANSWERS = (
 
 
 def config(path: Path, model: str = "small (recorded)") -> EngineConfig:
-    """The config of a recorded judge."""
+    """Return the config of a recorded judge."""
     return EngineConfig(engine="recorded", model=model, options={"file": str(path)})
 
 
 @pytest.fixture
 def record(tmp_path: Path) -> Path:
-    """A record with the answers to one task."""
+    """Return a record with the answers to one task."""
     path = tmp_path / "record.jsonl"
     rows = [RecordedAnswer.of(TASK, item, answer) for item, answer in enumerate(ANSWERS)]
     write_record(path, JUDGE, rows)
     return path
 
 
-async def test_answers_come_back_to_the_last_bit_and_cost_nothing(record: Path) -> None:
-    """Whatever their status; no model was asked, so nothing is on the bill."""
+async def test_answers_are_exact_and_free(record: Path) -> None:
+    """Answers of any status come back to the last bit, with no usage."""
     graded = await create_engine(config(record)).grade(TASK, {})
     assert graded.answers == ANSWERS
     assert graded.usage == Usage()
     assert graded.failure is None
 
 
-async def test_its_identity_is_the_judge_that_was_recorded(record: Path) -> None:
-    """Marked as recorded by engine and name; a record made again is another judge."""
+async def test_identity_is_the_recorded_judge(record: Path) -> None:
+    """Engine and name are marked as recorded; a new record is another judge."""
     identity = await create_engine(config(record)).identify()
     assert (identity.engine, identity.model) == ("recorded", "small (recorded)")
     assert (identity.endpoint, identity.logprobs, identity.readout) == ("chat", "top20", "r")
@@ -68,8 +68,8 @@ async def test_its_identity_is_the_judge_that_was_recorded(record: Path) -> None
 
 
 @pytest.mark.parametrize("changed", ["prefix", "item"])
-async def test_any_other_prompt_is_refused_by_name(record: Path, changed: str) -> None:
-    """One letter more, and it says whose item it does not know, and how to judge it."""
+async def test_other_prompts_are_refused(record: Path, changed: str) -> None:
+    """One changed letter is refused, with the item and a hint."""
     prefix = TASK.prefix + "!" if changed == "prefix" else TASK.prefix
     suffixes = TASK.suffixes if changed == "prefix" else ("Blue?", "Deeper?")
     other = GradingTask(b"k", "sky", "mine", prefix, suffixes)
@@ -80,15 +80,15 @@ async def test_any_other_prompt_is_refused_by_name(record: Path, changed: str) -
     assert "llamacpp" in refused.value.hint
 
 
-async def test_known_answers_are_not_looked_up(record: Path) -> None:
-    """What a run knows already stays as it is."""
+async def test_known_answers_are_not_replaced(record: Path) -> None:
+    """Answers that the run already has are kept."""
     mine = exact_answer(0.5)
     graded = await create_engine(config(record)).grade(TASK, {0: mine})
     assert graded.answers == (mine, *ANSWERS[1:])
 
 
-async def test_it_writes_nothing(record: Path) -> None:
-    """It is no author, and knows no likelihoods."""
+async def test_recorded_judge_writes_no_text(record: Path) -> None:
+    """It is not an author and has no likelihoods."""
     engine = create_engine(config(record))
     for asked in (engine.write("Hello", max_tokens=1), engine.likelihood("Hello", "you")):
         with pytest.raises(EngineRefused):
@@ -100,13 +100,13 @@ async def test_it_writes_nothing(record: Path) -> None:
     ("content", "words"),
     [
         ("", "line 1"),
-        ("{}\n", "line 1, has a mistake: engine"),
+        ("{}\n", "line 1, is invalid: engine"),
         (JUDGE.model_dump_json() + "\nnonsense\n", "line 2"),
-        (JUDGE.model_dump_json() + '\n{"prompt": 1}\n', "line 2, has a mistake: prompt"),
+        (JUDGE.model_dump_json() + '\n{"prompt": 1}\n', "line 2, is invalid: prompt"),
     ],
 )
-def test_a_broken_record_is_named_with_its_line(tmp_path: Path, content: str, words: str) -> None:
-    """A mistake in a file is no traceback."""
+def test_invalid_record_is_named_with_its_line(tmp_path: Path, content: str, words: str) -> None:
+    """The error names the file and the line."""
     path = tmp_path / "record.jsonl"
     path.write_text(content)
     with pytest.raises(ConfigError, match=words):
@@ -114,7 +114,7 @@ def test_a_broken_record_is_named_with_its_line(tmp_path: Path, content: str, wo
 
 
 def test_mistakes_in_the_config_are_named(record: Path, tmp_path: Path) -> None:
-    """An absent file, another judge's name, an address."""
+    """A missing file, another judge's name, and a base URL are errors."""
     with pytest.raises(ConfigError, match="Cannot read the record"):
         create_engine(config(tmp_path / "absent.jsonl"))
     with pytest.raises(ConfigError) as refused:
@@ -128,15 +128,15 @@ CHECKS = (check_identity, check_order, check_probabilities, check_repeatable, ch
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-async def test_it_keeps_what_applies_of_the_engine_contract(
+async def test_engine_contract_without_writing(
     tmp_path: Path, check: Callable[[EngineCase], Awaitable[None]]
 ) -> None:
-    """All but writing, usage and failures of single items, which a record does not have."""
+    """All checks except writing, usage and failures of single items."""
     scripted = create_engine(EngineConfig(engine="scripted", model="m"))
     rows: dict[str, RecordedAnswer] = {}
 
     class Learning:
-        """Asks the script, and records it."""
+        """Asks the script and records its answers."""
 
         def __getattr__(self, name: str) -> object:
             return getattr(scripted, name)
@@ -154,56 +154,54 @@ async def test_it_keeps_what_applies_of_the_engine_contract(
     await check(EngineCase(lambda: create_engine(config(path)), rejected="x"))
 
 
-def test_the_first_minute(tmp_path: Path) -> None:
-    """`init --recorded`, `run`, and all that reads a run: without a model, and labeled."""
-    told = cli(tmp_path, "init", "demo", "--recorded").stdout
-    assert "no model runs" in told
+def test_recorded_quickstart(tmp_path: Path) -> None:
+    """`init --recorded`, `run`, and every reading command work without a model."""
+    output = cli(tmp_path, "init", "demo", "--recorded").stdout
+    assert "no model runs" in output
     place = "demo/rocketeval.yaml"
     assert "RECORDED" in (tmp_path / place).read_text()
     shown = cli(tmp_path, "run", place).stdout
-    assert "Judge    qwen2.5-coder-1.5b-instruct (recorded): no model ran" in shown
+    assert "qwen2.5-coder-1.5b-instruct (recorded)" in shown
+    assert "no model ran" in shown
     assert "careful" in shown
     assert "60 responses" in shown
     report = (tmp_path / "demo" / "runs" / "recorded" / "report.html").read_text()
     assert "qwen2.5-coder-1.5b-instruct (recorded)" in report
     assert "votes" in cli(tmp_path, "audit", place).stdout
     assert "careful" in cli(tmp_path, "explain", place, "--candidate", "careful").stdout
-    assert (
-        "careful against broken: better"
-        in cli(tmp_path, "compare", "careful", "broken", place).stdout
-    )
+    assert "better" in cli(tmp_path, "compare", "careful", "broken", place).stdout
     assert "record" in cli(tmp_path, "doctor", place).stdout
 
 
-def test_own_text_is_refused_and_what_was_judged_is_kept(tmp_path: Path) -> None:
-    """A changed response ends the run with a way out; the others are in the ledger."""
+def test_changed_response_is_refused_and_others_are_kept(tmp_path: Path) -> None:
+    """A changed response ends the run with a hint; the others are in the ledger."""
     cli(tmp_path, "init", "demo", "--recorded")
     responses = tmp_path / "demo" / "benchmark" / "responses" / "solid.jsonl"
     lines = responses.read_text().splitlines()
     responses.write_text("\n".join([*lines[:-1], lines[-1].replace('"text": "', '"text": "My ')]))
-    told = cli(tmp_path, "run", "demo/rocketeval.yaml", code=4).stderr
-    assert "no answer to item 1 for 'solid'" in told
-    assert "llamacpp" in told
+    output = cli(tmp_path, "run", "demo/rocketeval.yaml", code=4).stderr
+    assert "no answer to item 1 for 'solid'" in output
+    assert "llamacpp" in output
 
 
 @pytest.mark.parametrize(
     ("options", "code", "words"),
     [
-        (("--recorded", "--model", "m"), 2, "--recorded brings its own judge"),
+        (("--recorded", "--model", "m"), 2, "--recorded"),
         (("--model", "absent.gguf"), 2, "absent.gguf"),
-        (("--model", "judge.gguf", "--base-url", "http://x/v1"), 2, "leave --base-url"),
+        (("--model", "judge.gguf", "--base-url", "http://x/v1"), 2, "drop --base-url"),
     ],
 )
-def test_init_refuses_what_excludes_each_other(
+def test_init_refuses_conflicting_options(
     tmp_path: Path, options: tuple[str, ...], code: int, words: str
 ) -> None:
-    """Nothing is written then."""
+    """Nothing is written."""
     assert words in cli(tmp_path, "init", "demo", *options, code=code).stderr
     assert not (tmp_path / "demo").exists()
 
 
-def test_init_takes_a_gguf_file(tmp_path: Path) -> None:
-    """Its name says that llama.cpp loads it into this process; the path is found from anywhere."""
+def test_init_accepts_a_gguf_file(tmp_path: Path) -> None:
+    """The file name selects llama.cpp, and its path becomes absolute."""
     (tmp_path / "my: judge.gguf").write_bytes(b"GGUF")
     cli(tmp_path, "init", "demo", "--model", "my: judge.gguf")
     written = (tmp_path / "demo" / "rocketeval.yaml").read_text()

@@ -1,4 +1,4 @@
-"""Behind a real router one replica answers all items of a response, and every replica has work."""
+"""Behind a real router one replica answers all items of a response, and all have work."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ TASKS = [
 
 
 def needs(router: Router) -> None:
-    """Skip where the router is not installed; in CI it has to be, where there is one to install."""
+    """Skip if the router is not installed; fail in CI, where it must be."""
     need(
         router.module.partition(".")[0],
         f"no {router.package} here: pip install 'rocketeval[routers]'",
@@ -48,11 +48,11 @@ def needs(router: Router) -> None:
 
 
 async def judge_all(url: str, **settings: str) -> str:
-    """Judge all tasks at once; return by which request form."""
+    """Judge all tasks at once; return the request form used."""
     engine = OpenAIEngine(EngineConfig(model=MODEL, base_url=url, patience=5, **settings))
     try:
         graded = await asyncio.gather(*(engine.grade(task, {}) for task in TASKS))
-        assert [told.failure for told in graded] == [None] * len(TASKS)
+        assert [each.failure for each in graded] == [None] * len(TASKS)
         return (await engine.identify()).endpoint
     finally:
         await engine.aclose()
@@ -69,8 +69,8 @@ async def write_all(url: str) -> None:
         await engine.aclose()
 
 
-def check_one_replica_a_response(behind: Sequence[NativeServer]) -> None:
-    """Assert that each response was seen, by one replica, and no replica was idle; then forget."""
+def check_one_replica_per_response(behind: Sequence[NativeServer]) -> None:
+    """Check that one replica saw each response and none was idle; then reset the records."""
     seen = touched(behind, lambda prompt: prompt.partition(".")[0])
     assert [len(where) for where in seen.values()] == [1] * len(TASKS)
     assert sum(bool(server.calls) for server in behind) == REPLICAS
@@ -79,26 +79,26 @@ def check_one_replica_a_response(behind: Sequence[NativeServer]) -> None:
 
 
 async def test_vllm_router() -> None:
-    """With consistent hashing and our own defaults, item by item as well as in one call."""
+    """Consistent hashing works with our defaults, item by item and in one call."""
     needs(VLLM_ROUTER)
     async with (
         replicas(VLLMReplica, REPLICAS) as behind,
         routed(VLLM_ROUTER, "consistent_hash", behind) as url,
     ):
         assert await judge_all(url, transport="chat") == "chat"
-        check_one_replica_a_response(behind)
+        check_one_replica_per_response(behind)
         assert await judge_all(url) == "chat_batch"
-        check_one_replica_a_response(behind)
+        check_one_replica_per_response(behind)
         await write_all(url)
-        check_one_replica_a_response(behind)
+        check_one_replica_per_response(behind)
 
 
 async def test_sglang_router() -> None:
-    """With its manual policy, and the header that it goes by."""
+    """The manual policy works with its own header."""
     needs(SGLANG_ROUTER)
     async with (
         replicas(SGLangReplica, REPLICAS) as behind,
         routed(SGLANG_ROUTER, "manual/min_load", behind) as url,
     ):
         assert await judge_all(url, session_header="x-smg-routing-key") == "chat"
-        check_one_replica_a_response(behind)
+        check_one_replica_per_response(behind)

@@ -1,4 +1,4 @@
-"""Grades on a scale: expected values, names, and bounds that hold whatever a list hides."""
+"""Grades on a scale: expected values, labels, and valid bounds."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ ROUNDING = 1e-12
 
 
 def listed(probabilities: dict[str, float]) -> Listed:
-    """Token and log-probability pairs from probabilities."""
+    """Return token and log-probability pairs."""
     return [(token, math.log(p)) for token, p in probabilities.items()]
 
 
-def test_the_answer_is_the_expected_grade() -> None:
-    """Variants of a label are summed, other words are left out, the likeliest label is named."""
+def test_answer_is_the_expected_grade() -> None:
+    """Variants are summed, other words are left out, the most likely label is named."""
     shares = {"5": 0.1, " 5": 0.1, "4": 0.15, "\u01204": 0.15, "3": 0.1, "2": 0.05, "1": 0.05}
     answer = ScaleReadout(SCALE).read(listed({**shares, "word": 0.3}))
     assert answer.status is Status.OK
@@ -35,8 +35,8 @@ def test_the_answer_is_the_expected_grade() -> None:
     assert (answer.logp_yes, answer.logp_no) == (None, None)
 
 
-def test_exact_readings_leave_nothing_open() -> None:
-    """With every variant told, the bounds close on the grade."""
+def test_exact_reading_has_a_point_interval() -> None:
+    """If every variant is known, the bounds equal the grade."""
     logps = [[math.log(p)] for p in (0.1, 0.2, 0.1, 0.05, 0.05)]
     answer = ScaleReadout(SCALE).read_labels(logps, wrote="4")
     expected = (0.1 + 0.2 * 0.75 + 0.1 * 0.5 + 0.05 * 0.25) / 0.5
@@ -58,7 +58,7 @@ def test_exact_readings_leave_nothing_open() -> None:
     ],
 )
 def test_status(shares: dict[str, float], status: Status) -> None:
-    """Every way a list can fall short has its name; only ok and truncated have a grade."""
+    """Each defect of a list has its own status; only ok and truncated have a grade."""
     answer = ScaleReadout(SCALE).read(listed(shares))
     assert answer.status is status
     usable = status in (Status.OK, Status.TRUNCATED)
@@ -78,16 +78,16 @@ def test_status(shares: dict[str, float], status: Status) -> None:
         ([[-math.inf], [-math.inf], [-math.inf]], None, Status.LOW_MASS),
     ],
 )
-def test_exact_readings_at_the_edges(
+def test_exact_reading_edge_cases(
     logps: list[list[float]], wrote: str | None, status: Status
 ) -> None:
-    """What is no answer has a name, and no grade."""
+    """An answer without a grade has a status."""
     answer = ScaleReadout(("3", "2", "1")).read_labels(logps, wrote=wrote)
     assert (answer.status, answer.p_yes, answer.text) == (status, None, None)
 
 
-def test_a_hidden_label_is_bounded_by_hand() -> None:
-    """Hidden labels are at most the least listed token a spelling, and all fill what is left."""
+def test_hidden_label_is_bounded() -> None:
+    """A hidden spelling is at most the least listed token; all fill the remaining mass."""
     answer = ScaleReadout(("3", "2", "1"), max_width=1.0).read(listed({"3": 0.9, "word": 0.015}))
     spelled = len(spellings("1"))
     assert spelled == 5
@@ -100,7 +100,7 @@ def test_a_hidden_label_is_bounded_by_hand() -> None:
 
 
 def test_tiny_probabilities_keep_their_digits() -> None:
-    """Nothing is lost to underflow when any mass counts."""
+    """Nothing underflows if any mass counts."""
     readout = ScaleReadout(("3", "2", "1"), min_mass=0.0, max_width=1.0)
     answer = readout.read([("3", -800.0), ("2", -800.0), ("1", -800.0), ("word", -0.001)])
     assert answer.p_yes == pytest.approx(0.5)
@@ -111,7 +111,7 @@ def test_tiny_probabilities_keep_their_digits() -> None:
 
 @st.composite
 def cut(draw: st.DrawFn) -> tuple[tuple[str, ...], Listed, int]:
-    """A scale, a full distribution over some of its spellings and other words, and where to cut."""
+    """A scale, a distribution over its spellings and other words, and a cut."""
     words = draw(st.sampled_from([("3", "2", "1"), SCALE, tuple("9876543210"), ("A", "B", "C")]))
     spelled = sorted(token for word in words for token in spellings(word))
     labels = draw(st.lists(st.sampled_from(spelled), min_size=1, max_size=20, unique=True))
@@ -124,8 +124,8 @@ def cut(draw: st.DrawFn) -> tuple[tuple[str, ...], Listed, int]:
 
 
 @given(cut())
-def test_the_interval_always_holds_the_exact_value(case: Any) -> None:
-    """Whatever a distribution is and wherever it is cut, the bounds hold the grade of it all."""
+def test_interval_always_contains_the_exact_value(case: Any) -> None:
+    """The bounds contain the exact grade for any distribution and any cut."""
     words, full, k = case
     readout = ScaleReadout(words, min_mass=0.0)
     answer = readout.read(full[:k])
@@ -145,8 +145,8 @@ def test_the_interval_always_holds_the_exact_value(case: Any) -> None:
 
 
 @given(cut(), st.randoms(use_true_random=False))
-def test_no_hidden_distribution_beats_the_bounds(case: Any, chance: Any) -> None:
-    """However the hidden probability is spread within its limits, the grade stays inside."""
+def test_no_hidden_distribution_exceeds_the_bounds(case: Any, chance: Any) -> None:
+    """The grade stays inside however the hidden probability is spread."""
     words, full, k = case
     readout = ScaleReadout(words, min_mass=0.0)
     seen_list = full[:k]
@@ -172,8 +172,8 @@ def test_no_hidden_distribution_beats_the_bounds(case: Any, chance: Any) -> None
 
 
 @given(cut())
-def test_two_labels_are_read_alike_on_either_path(case: Any) -> None:
-    """A scale of two labels agrees with the readout of yes and no: same status, same bounds."""
+def test_two_labels_agree_with_the_yes_no_readout(case: Any) -> None:
+    """Status and bounds are the same."""
     _, full, k = case
     scale = ScaleReadout(("A", "B"), min_mass=0.05)
     plain = Readout(spellings("A"), spellings("B"), min_mass=0.05)
@@ -184,11 +184,11 @@ def test_two_labels_are_read_alike_on_either_path(case: Any) -> None:
 
 
 def numbers(answer: Answer) -> tuple[float | None, ...]:
-    """What an answer tells in numbers."""
+    """Return the numbers of an answer."""
     return answer.p_yes, answer.p_low, answer.p_high, answer.mass
 
 
-def test_yes_and_no_keep_their_readout() -> None:
+def test_default_labels_use_the_yes_no_readout() -> None:
     """The default labels give the readout under which judgments are stored."""
     made = make_readout(EngineConfig(model="m"))
     assert made == Readout()
@@ -198,7 +198,7 @@ def test_yes_and_no_keep_their_readout() -> None:
     assert words == Readout(spellings("good"), spellings("bad"), min_mass=0.3)
 
 
-def test_the_hash_follows_every_setting() -> None:
+def test_hash_depends_on_every_setting() -> None:
     """Scales that can differ in an answer have different hashes."""
     made = [
         ScaleReadout(SCALE),

@@ -1,4 +1,4 @@
-"""The scripted engine on a scale: grades by content, named, under an identity of their own."""
+"""The scripted engine on a scale: grades by content, labels, and its own identity."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ TASK = GradingTask(b"k", "q", "c", "A response. ", ("Is it good?", "Is it short?
 @pytest.mark.parametrize(
     ("grade", "text"), [(1.0, "5"), (0.9, "5"), (0.7, "4"), (0.5, "3"), (0.1, "1"), (0.0, "1")]
 )
-async def test_the_nearest_label_is_named(grade: float, text: str) -> None:
-    """A script's grade is certain, and so is its name."""
+async def test_nearest_label_is_named(grade: float, text: str) -> None:
+    """A scripted grade is certain, and so is its label."""
     engine = ScriptedEngine(lambda *_: grade, labels=SCALE)
     answer = (await engine.grade(TASK, {})).answers[0]
     assert (answer.status, answer.p_yes, answer.text) == (Status.OK, grade, text)
@@ -25,8 +25,8 @@ async def test_the_nearest_label_is_named(grade: float, text: str) -> None:
     assert (answer.logp_yes, answer.logp_no) == (None, None)
 
 
-async def test_the_same_content_gets_the_same_number_on_any_labels() -> None:
-    """The config's labels decide what is named, and make another judge of it."""
+async def test_grade_is_independent_of_labels() -> None:
+    """The config's labels change the label named and the identity, not the grade."""
     plain = create_engine(EngineConfig(engine="scripted", model="m"))
     scale = create_engine(EngineConfig(engine="scripted", model="m", labels=SCALE))
     ours, theirs = await plain.grade(TASK, {}), await scale.grade(TASK, {})

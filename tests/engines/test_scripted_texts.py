@@ -1,4 +1,4 @@
-"""The scripted engine as a recorded author: texts by words of the prompt that each answers."""
+"""The scripted engine as a recorded author: texts selected by words of the prompt."""
 
 from __future__ import annotations
 
@@ -30,16 +30,14 @@ def recorded(folder: Path, rows: str = ROWS, **options: str) -> Engine:
     ("prompt", "text"),
     [("Request: batch 1\nGo.", "one"), ("Request: batch 10\nGo.", "ten"), ("Take (a+b).", "sum")],
 )
-async def test_the_first_row_that_fits_gives_the_text(
-    tmp_path: Path, prompt: str, text: str
-) -> None:
-    """Whole words are looked for, as they stand: no number answers a longer one."""
+async def test_first_matching_row_gives_the_text(tmp_path: Path, prompt: str, text: str) -> None:
+    """Only whole words match: no number matches a longer one."""
     engine = recorded(tmp_path)
     assert (await engine.write(prompt, max_tokens=10)).text == text
 
 
-async def test_a_request_is_known_by_its_first_line(tmp_path: Path) -> None:
-    """What it quotes is not what is asked for."""
+async def test_request_line_decides_the_match(tmp_path: Path) -> None:
+    """Text quoted after the first line does not match."""
     engine = recorded(tmp_path)
     quoting = "Request: batch 10\nA response says: batch 1"
     assert (await engine.write(quoting, max_tokens=10)).text == "ten"
@@ -47,8 +45,8 @@ async def test_a_request_is_known_by_its_first_line(tmp_path: Path) -> None:
         await engine.write("Request: batch 2\nA response says: batch 1", max_tokens=10)
 
 
-async def test_a_prompt_without_a_row_is_rejected(tmp_path: Path) -> None:
-    """It says so, with the record and the beginning of the prompt."""
+async def test_unmatched_prompt_is_rejected(tmp_path: Path) -> None:
+    """The error names the record and the start of the prompt."""
     with pytest.raises(RequestRejected, match=r"none of the 3 texts in .*texts\.jsonl .*'batch 2'"):
         await recorded(tmp_path).write("batch 2\nGo.", max_tokens=10)
 
@@ -57,20 +55,20 @@ async def test_a_prompt_without_a_row_is_rejected(tmp_path: Path) -> None:
     ("rows", "problem"),
     [
         ('{"when": "a", "text": "b"}\n{"when"', "line 2, is not valid JSON"),
-        ('{"when": "a"}', "line 1, must have `when` and `text`"),
-        ('{"when": "a", "text": 3}', "line 1, must have `when` and `text`"),
+        ('{"when": "a"}', "line 1, must have exactly"),
+        ('{"when": "a", "text": 3}', "line 1, must have exactly"),
         ('{"when": " ", "text": "b"}', "line 1: `when` is blank"),
         ("[]", "line 1, must have"),
     ],
 )
-def test_a_row_of_another_form_is_named(tmp_path: Path, rows: str, problem: str) -> None:
-    """A record is refused before anything is asked."""
+def test_invalid_row_is_named(tmp_path: Path, rows: str, problem: str) -> None:
+    """An invalid record is refused before anything is asked."""
     with pytest.raises(ConfigError, match=problem):
         recorded(tmp_path, rows)
 
 
-def test_a_missing_record_and_two_kinds_of_text_are_refused(tmp_path: Path) -> None:
-    """Both say what to do."""
+def test_missing_record_and_conflicting_texts_are_refused(tmp_path: Path) -> None:
+    """Both errors have a hint."""
     with pytest.raises(ConfigError, match="exclude each other"):
         recorded(tmp_path, text="always")
     engine = EngineConfig(engine="scripted", model="m", options={"texts": str(tmp_path / "none")})
@@ -78,8 +76,8 @@ def test_a_missing_record_and_two_kinds_of_text_are_refused(tmp_path: Path) -> N
         create_engine(engine)
 
 
-def test_an_optimizers_record_is_relative_to_the_config(tmp_path: Path) -> None:
-    """A run can be started from anywhere."""
+def test_optimizer_record_is_relative_to_the_config(tmp_path: Path) -> None:
+    """A run can be started from any directory."""
     path = tmp_path / "run.yaml"
     path.write_text(
         "benchmark: {path: data}\n"

@@ -1,4 +1,4 @@
-"""What stands behind an address: known by its own words, and never by a hiccup."""
+"""Server detection: by what a server reports, and never by a temporary failure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rocketeval.errors import EngineUnavailable
 
 @asynccontextmanager
 async def seen(server: FakeOpenAI, prefix: str = "") -> AsyncIterator[tuple[HttpClient, Server]]:
-    """A client in front of the stub, and what it sees there."""
+    """Yield a client in front of the stub, and the detected server."""
     async with serving(server):
         base_url = server.base_url.removesuffix("/v1") + prefix + "/v1"
         http = HttpClient(base_url, key=None, concurrency=2, timeout=5, patience=0.1)
@@ -30,7 +30,7 @@ async def seen(server: FakeOpenAI, prefix: str = "") -> AsyncIterator[tuple[Http
 
 
 @pytest.mark.parametrize(
-    ("stub", "told", "slots", "context"),
+    ("stub", "expected", "slots", "context"),
     [
         (VLLMShaped(), "vllm 0.32.0", None, CONTEXT),
         (SGLangShaped(), "sglang 0.5.9", None, CONTEXT),
@@ -40,17 +40,17 @@ async def seen(server: FakeOpenAI, prefix: str = "") -> AsyncIterator[tuple[Http
         (NativeServer(), "unknown", None, None),
     ],
 )
-async def test_servers_are_told_apart(
-    stub: FakeOpenAI, told: str, slots: int | None, context: int | None
+async def test_servers_are_recognized(
+    stub: FakeOpenAI, expected: str, slots: int | None, context: int | None
 ) -> None:
-    """Kind, version, slots and context come from what each server says about itself."""
+    """Kind, version, slots and context come from the server's own report."""
     async with seen(stub) as (_, server):
-        assert str(server) == told
+        assert str(server) == expected
         assert (server.slots, server.context, server.served) == (slots, context, (MODEL,))
 
 
 WEIGHTS = {"n_params": 134515008, "size": 96576768, "ftype": "Q4_1", "n_vocab": 49152}
-"""What llama.cpp lists about a model."""
+"""llama.cpp's facts about a model."""
 
 
 @pytest.mark.parametrize(
@@ -79,17 +79,15 @@ WEIGHTS = {"n_params": 134515008, "size": 96576768, "ftype": "Q4_1", "n_vocab": 
         (VLLMShaped(), "/server_info", {"dtype": "bfloat16"}, ""),
     ],
 )
-async def test_what_a_server_tells_of_its_precision(
-    stub: FakeOpenAI, path: str, reply: Any, precision: str
-) -> None:
-    """Its own words; nothing where it leaves the choice to the weights, or does not tell."""
+async def test_reported_precision(stub: FakeOpenAI, path: str, reply: Any, precision: str) -> None:
+    """Precision as reported; empty if the weights decide or it is not reported."""
     stub.always(path, answer(reply))
     async with seen(stub) as (_, server):
         assert server.precision == precision
 
 
-async def test_an_older_sglang_is_known_too() -> None:
-    """Versions before the rename tell about themselves at another path."""
+async def test_older_sglang_is_recognized() -> None:
+    """Versions before the rename report themselves at another path."""
     stub = SGLangShaped()
     stub.always("/server_info", status(404))
     stub.always("/get_server_info", answer({"mem_fraction_static": 0.8, "version": "0.4.6"}))
@@ -107,25 +105,25 @@ async def test_an_older_sglang_is_known_too() -> None:
         ("/api/version", {}),
     ],
 )
-async def test_a_page_that_says_something_else_is_no_server(path: str, reply: Any) -> None:
-    """A gateway that answers on every path with something of its own is not taken for an engine."""
+async def test_unrelated_replies_are_not_recognized(path: str, reply: Any) -> None:
+    """A gateway that answers every path is not mistaken for an engine."""
     stub = NativeServer()
     stub.always(path, answer(reply))
     async with seen(stub) as (_, server):
         assert server.kind == "unknown"
 
 
-async def test_the_root_is_beside_v1() -> None:
-    """Under a path of its own, a server's other endpoints are looked for there."""
+async def test_root_is_next_to_v1() -> None:
+    """A server under a path has its other endpoints under that path."""
     async with seen(VLLMShaped(prefix="/one"), "/one") as (http, server):
         assert server.root == http.base_url.removesuffix("/v1")
         assert server.root.endswith("/one")
         assert server.kind == "vllm"
 
 
-@pytest.mark.usefixtures("hasty")
-async def test_a_dropped_connection_is_not_a_missing_endpoint() -> None:
-    """A server that cannot be reached for its version is not one without a version."""
+@pytest.mark.usefixtures("fast_retries")
+async def test_dropped_connection_is_not_a_missing_endpoint() -> None:
+    """An unreachable server is not one without a version."""
     stub = VLLMShaped()
     stub.always("/version", dropped)
     with pytest.raises(EngineUnavailable):
@@ -134,8 +132,8 @@ async def test_a_dropped_connection_is_not_a_missing_endpoint() -> None:
 
 
 @pytest.mark.parametrize("stub", [VLLMShaped(), SGLangShaped(), LlamaCppShaped()])
-async def test_texts_come_back_as_tokens(stub: NativeServer) -> None:
-    """Each server's tokenizer is asked in its own words, and adds no token of its own."""
+async def test_texts_are_tokenized(stub: NativeServer) -> None:
+    """Each server's tokenizer gets its own request, and adds no token."""
     async with seen(stub) as (http, server):
         assert await Tokenizer(http, server, MODEL).encode("Well, Yes") == stub.tokens("Well, Yes")
 
@@ -143,8 +141,8 @@ async def test_texts_come_back_as_tokens(stub: NativeServer) -> None:
 @pytest.mark.parametrize(
     ("stub", "tokens"), [(VLLMShaped(), True), (LlamaCppShaped(), False), (SGLangShaped(), None)]
 )
-async def test_a_message_is_rendered(stub: NativeServer, tokens: bool | None) -> None:
-    """vLLM tells a message's tokens and text, llama.cpp its text, SGLang neither."""
+async def test_message_is_rendered(stub: NativeServer, tokens: bool | None) -> None:
+    """vLLM returns tokens and text, llama.cpp text, SGLang neither."""
     async with seen(stub) as (http, server):
         found = await Tokenizer(http, server, MODEL).render(" Hi ", {})
     text = stub.template.render(" Hi ")
@@ -152,7 +150,7 @@ async def test_a_message_is_rendered(stub: NativeServer, tokens: bool | None) ->
     assert found == expected[tokens]
 
 
-async def test_strangers_are_not_bothered() -> None:
+async def test_unknown_server_gets_no_tokenizer_request() -> None:
     """An unknown server gets no request it would not understand."""
     stub = NativeServer()
     async with seen(stub) as (http, server):
@@ -163,8 +161,8 @@ async def test_strangers_are_not_bothered() -> None:
 
 
 @pytest.mark.parametrize("reply", [{}, {"tokens": None}, {"tokens": ["Yes"]}, {"tokens": "Yes"}])
-async def test_strange_tokens_are_none(reply: Any) -> None:
-    """What is not a list of numbers is not believed to be tokens."""
+async def test_malformed_tokens_are_none(reply: Any) -> None:
+    """Anything but a list of numbers is ignored."""
     stub = VLLMShaped()
     stub.always("/tokenize", answer(reply))
     async with seen(stub) as (http, server):

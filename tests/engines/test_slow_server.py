@@ -1,4 +1,4 @@
-"""Slow servers: what waits in their queue is waited for, what they forgot is asked again."""
+"""Slow servers: queued requests are waited for, lost ones are resent."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ TASKS, ITEMS = 60, 3
 
 
 def task(number: int) -> GradingTask:
-    """A task of a few items."""
+    """Return a task with a few items."""
     items = tuple(f"Item {item}?" for item in range(ITEMS))
     return GradingTask(content_hash("slow", number), f"q{number}", "c", f"Text {number}. ", items)
 
 
 class Samples(LineObserver):
-    """Notes the time left that is told at every judgment, beside the time of day."""
+    """Records the shown time left at every judgment."""
 
     def __init__(self) -> None:
         super().__init__(clock=lambda: asyncio.get_running_loop().time())
-        self.told: list[tuple[float, float | None]] = []
+        self.estimates: list[tuple[float, float | None]] = []
         self.lines: list[str] = []
 
     def judged(self, judgment: Judgment) -> None:
         super().judged(judgment)
-        self.told.append((self._clock(), self.tally.seconds_left))
+        self.estimates.append((self._clock(), self.tally.seconds_left))
 
     def say(self, text: str) -> None:
         self.lines.append(text)
@@ -40,7 +40,7 @@ class Samples(LineObserver):
 async def run(
     server: SlowServer, samples: Samples | None = None, tasks: int = TASKS
 ) -> tuple[Grading, SlowServer, list[str]]:
-    """Grade tasks with a judge of default settings; a line of progress is told every second."""
+    """Grade tasks with default settings, with a progress line every second."""
     engine = engine_for(server)
     await engine.identify()
     observer = samples or Samples()
@@ -69,10 +69,8 @@ async def run(
 
 
 @pytest.mark.parametrize("pace", [0.01, 1.0, 5.0, 38.0, 100.0])
-def test_a_slow_server_finishes_everything_and_is_asked_once(
-    pace: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One answer in 5, 38 or 100 seconds with a timeout of 120: no failure, nothing sent twice."""
+def test_slow_server_gets_every_request_once(pace: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One answer in 5, 38 or 100 s with a timeout of 120 s: no failure, nothing resent."""
 
     async def work() -> tuple[Grading, SlowServer, list[str]]:
         return await run(SlowServer(pace))
@@ -83,8 +81,8 @@ def test_a_slow_server_finishes_everything_and_is_asked_once(
 
 
 @pytest.mark.parametrize("pace", [1.0, 5.0, 38.0])
-def test_the_time_left_is_honest(pace: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From the first tenth on, it is within a factor of two of what it takes."""
+def test_time_left_is_accurate(pace: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the first tenth it is within a factor of two."""
 
     async def work() -> tuple[float, Samples]:
         samples = Samples()
@@ -93,17 +91,17 @@ def test_the_time_left_is_honest(pace: float, monkeypatch: pytest.MonkeyPatch) -
 
     end, samples = in_virtual_time(work(), monkeypatch)
     checked = 0
-    for at, told in samples.told[TASKS // 10 : -3]:
-        assert told is not None
-        assert (end - at) / 2 <= told <= 2 * (end - at)
+    for at, estimate in samples.estimates[TASKS // 10 : -3]:
+        assert estimate is not None
+        assert (end - at) / 2 <= estimate <= 2 * (end - at)
         checked += 1
     assert checked > TASKS / 2
 
 
-def test_a_server_slower_than_the_timeout_gets_a_longer_second_try(
+def test_second_attempt_waits_longer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """With 170 s an answer, the first try of 120 s is in vain and the next waits long enough."""
+    """With 170 s per answer, the first attempt of 120 s fails and the next succeeds."""
 
     async def work() -> tuple[Grading, SlowServer, list[str]]:
         return await run(SlowServer(170.0, drops=True), tasks=1)
@@ -112,10 +110,10 @@ def test_a_server_slower_than_the_timeout_gets_a_longer_second_try(
     assert (grading.judged, grading.failures) == (1, [])
 
 
-def test_a_lost_request_is_asked_again_while_others_are_answered(
+def test_lost_request_is_resent_while_others_are_answered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The one request that the server forgot is overtaken by the others, and sent again."""
+    """A request that the server forgot is overtaken by others and resent."""
 
     async def work() -> tuple[Grading, SlowServer, list[str]]:
         server = SlowServer(1.0)
@@ -128,8 +126,8 @@ def test_a_lost_request_is_asked_again_while_others_are_answered(
     assert any("1 retry (timeout 1)" in line for line in lines)
 
 
-def test_a_hung_server_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where nobody gets an answer, patience ends; the progress says why, and how many wait."""
+def test_hung_server_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without any answer, patience ends; the progress line shows the reason."""
 
     async def work() -> tuple[float, Grading, list[str]]:
         server = SlowServer(1.0)
@@ -138,20 +136,20 @@ def test_a_hung_server_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
         return asyncio.get_running_loop().time(), grading, lines
 
     end, grading, lines = in_virtual_time(work(), monkeypatch)
-    assert grading.gone
+    assert grading.unreachable
     assert "gave no answer" in grading.failures[0].reason
     assert end < 900
     assert any("(timeout " in line and "at once instead of 32" in line for line in lines)
 
 
-def test_a_busy_server_that_answers_others_costs_no_patience(
+def test_busy_server_that_answers_others_costs_no_patience(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Requests turned away for longer than patience succeed, because the server is at work."""
+    """Requests turned away for longer than patience succeed while others are answered."""
 
     async def work() -> tuple[Grading, SlowServer, list[str]]:
         server = SlowServer(10.0)
-        # Every second request is turned away, for much longer than the patience of 300 s.
+        # Every second request is rejected, for much longer than the patience of 300 s.
         server.busy = set(range(0, 400, 2))
         return await run(server)
 

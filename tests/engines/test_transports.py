@@ -1,4 +1,4 @@
-"""Every request form gives what the model says, whatever its server makes of the request."""
+"""Every request form returns the model's probabilities."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ SCALE = tuple("54321")
 LABELS = 8
 """Yes and no tokens of the toy vocabulary."""
 NEXT_TO_NOTHING = 1e-9
-"""The stubs give tokens that a distribution does not name a trace of probability."""
+"""The probability that the stubs give to tokens outside a distribution."""
 
 
 def share_of(prompt: str) -> float:
-    """A p_yes fixed by the prompt's content, far from the edges."""
+    """Return a p_yes determined by the prompt, far from 0 and 1."""
     return 0.1 + 0.8 * hashlib.sha256(prompt.encode()).digest()[0] / 255
 
 
 def spread(prompt: str) -> dict[str, float]:
-    """A distribution in which several spellings of yes and no share the probability."""
+    """Return a distribution in which several spellings of yes and no share probability."""
     p_yes = share_of(prompt)
     rest = {f"word{number}": 0.1 / FILLER for number in range(FILLER)}
     yes = {"Yes": 0.5 * p_yes, " yes": 0.4 * p_yes}
@@ -54,23 +54,23 @@ def spread(prompt: str) -> dict[str, float]:
 
 
 def truths(task: GradingTask) -> list[float]:
-    """What the answers must be."""
+    """Return the expected answers."""
     return [share_of(task.prefix + suffix) for suffix in task.suffixes]
 
 
 def found(answers: tuple[Answer, ...]) -> list[float | None]:
-    """The probabilities."""
+    """Return the probabilities."""
     return [one.p_yes for one in answers]
 
 
 def stub(name: str, **settings: Any) -> NativeServer:
-    """A server that has the form, with several spellings in use."""
+    """Return a server that has the form, with several spellings in use."""
     return replace(FORMS[name](), distribution=spread, **settings)
 
 
 @pytest.mark.parametrize("name", FORMS)
-async def test_the_probability_is_the_models(name: str) -> None:
-    """All spellings of a label are summed, whichever way they are asked for."""
+async def test_probability_is_the_models(name: str) -> None:
+    """All spellings of a label are summed in every form."""
     async with judged(stub(name), transport=name) as engine:
         answers = (await engine.grade(TASK, {})).answers
     assert found(answers) == pytest.approx(truths(TASK), abs=NEXT_TO_NOTHING)
@@ -78,8 +78,8 @@ async def test_the_probability_is_the_models(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FORMS)
-async def test_exact_forms_leave_nothing_open(name: str) -> None:
-    """Their intervals are points; a list of the most likely tokens always leaves a little open."""
+async def test_exact_forms_have_point_intervals(name: str) -> None:
+    """Exact forms have point intervals; a top-k list leaves a small interval."""
     async with judged(stub(name), transport=name) as engine:
         answers = (await engine.grade(TASK, {})).answers
     for one in answers:
@@ -91,7 +91,7 @@ async def test_exact_forms_leave_nothing_open(name: str) -> None:
 
 @pytest.mark.parametrize("name", FORMS)
 async def test_calls_per_response(name: str) -> None:
-    """Where a call takes a list, a response is one call; vLLM's scoring needs one per label."""
+    """One call per response if it takes a list; vLLM's scoring needs one per label."""
     server = stub(name)
     async with judged(server, transport=name) as engine:
         await engine.grade(TASK, {})
@@ -104,8 +104,8 @@ async def test_calls_per_response(name: str) -> None:
         assert sizes == ([3] if name in SEVERAL else [1, 1, 1])
 
 
-async def test_a_long_checklist_is_several_calls() -> None:
-    """No call grows beyond a limit, and no item is lost between two calls."""
+async def test_long_checklist_is_split_into_calls() -> None:
+    """No call exceeds the limit, and no item is lost between calls."""
     server = stub("chat_batch")
     task = replace(TASK, suffixes=tuple(f"Point {number}?" for number in range(70)))
     async with judged(server, transport="chat_batch") as engine:
@@ -116,7 +116,7 @@ async def test_a_long_checklist_is_several_calls() -> None:
 
 @pytest.mark.parametrize("name", ["chat_batch", "completions", "generative_scoring"])
 async def test_order_is_kept(name: str) -> None:
-    """Answers belong to their items by index, in whatever order the server sends them."""
+    """Answers are matched by index, whatever their order."""
     async with judged(stub(name, shuffled=True), transport=name) as engine:
         answers = (await engine.grade(TASK, {})).answers
     assert found(answers) == pytest.approx(truths(TASK), abs=NEXT_TO_NOTHING)
@@ -124,8 +124,8 @@ async def test_order_is_kept(name: str) -> None:
 
 @pytest.mark.parametrize("asked", [2, 4])
 @pytest.mark.parametrize("name", SEVERAL)
-async def test_another_number_of_answers_is_no_answer(name: str, asked: int) -> None:
-    """A reply that is not one answer per item is rejected, not shifted."""
+async def test_wrong_number_of_answers_is_rejected(name: str, asked: int) -> None:
+    """A reply without exactly one answer per item is rejected."""
     server = stub(name)
     async with probed(server, name) as found:
         other = ["Shared words. First?", "Shared words. Second?", "Shared words.", "Well?"][:asked]
@@ -144,8 +144,8 @@ async def test_another_number_of_answers_is_no_answer(name: str, asked: int) -> 
 
 
 @pytest.mark.parametrize("index", [[0, 0, 1], [1, 2, 3]])
-async def test_wrongly_numbered_answers_are_no_answer(index: list[int]) -> None:
-    """Two answers to one item, or a number beyond the list, cannot be trusted."""
+async def test_misnumbered_answers_are_rejected(index: list[int]) -> None:
+    """Two answers to one item, or an index beyond the list, are rejected."""
     server = stub("chat_batch")
     async with probed(server, "chat_batch") as found:
         rows = [server.chat_choice(number, [("token_id:5", -0.1)]) for number in index]
@@ -155,8 +155,8 @@ async def test_wrongly_numbered_answers_are_no_answer(index: list[int]) -> None:
 
 
 @pytest.mark.parametrize("name", SEVERAL)
-async def test_a_rejected_item_fails_alone(name: str) -> None:
-    """An item that spoils the call for all is found by asking one by one, and only it fails."""
+async def test_rejected_item_fails_only_itself(name: str) -> None:
+    """If one item fails the call, items are asked one by one, and only it fails."""
     server = stub(name, rejects="Second")
     async with judged(server, transport=name) as engine:
         graded = await engine.grade(TASK, {})
@@ -173,9 +173,9 @@ async def test_a_rejected_item_fails_alone(name: str) -> None:
     assert not graded.unavailable
 
 
-@pytest.mark.usefixtures("hasty")
-async def test_a_server_that_dies_is_not_asked_item_by_item() -> None:
-    """Splitting a call is for rejected items; a dead server fails the task at once."""
+@pytest.mark.usefixtures("fast_retries")
+async def test_dead_server_is_not_asked_item_by_item() -> None:
+    """Calls are split only for rejected items; a dead server fails the task at once."""
     server = stub("chat_batch")
     async with judged(server, transport="chat_batch", patience=0.05) as engine:
         await engine.identify()
@@ -189,7 +189,7 @@ async def test_a_server_that_dies_is_not_asked_item_by_item() -> None:
 
 @pytest.mark.parametrize("name", FORMS)
 async def test_known_items_are_not_sent(name: str) -> None:
-    """What was answered before is not asked, nor paid, again."""
+    """Known items are not asked or paid for again."""
     server = stub(name)
     known = {0: exact_answer(0.5), 2: exact_answer(0.25)}
     async with judged(server, transport=name) as engine:
@@ -212,8 +212,8 @@ async def test_known_items_are_not_sent(name: str) -> None:
         ("sglang_score", 3, 0),
     ],
 )
-async def test_cached_tokens_count_where_they_are_told(name: str, items: int, cached: int) -> None:
-    """A server that tells the cached tokens of some prompts only is not believed about all."""
+async def test_partial_cached_tokens_are_not_counted(name: str, items: int, cached: int) -> None:
+    """A server that reports cached tokens of some prompts is not used for all."""
     task = replace(TASK, suffixes=TASK.suffixes[:items])
     async with judged(stub(name), transport=name) as engine:
         usage = (await engine.grade(task, {})).usage
@@ -223,7 +223,7 @@ async def test_cached_tokens_count_where_they_are_told(name: str, items: int, ca
 
 @pytest.mark.parametrize("tells_usage", [True, False])
 async def test_scores_without_usage_are_counted_here(tells_usage: bool) -> None:
-    """Where SGLang does not tell the tokens of a scoring call, those sent are counted."""
+    """If SGLang does not report tokens, the tokens sent are counted."""
     server = stub("sglang_score", tells_usage=tells_usage)
     async with judged(server, transport="sglang_score") as engine:
         usage = (await engine.grade(TASK, {})).usage
@@ -232,8 +232,8 @@ async def test_scores_without_usage_are_counted_here(tells_usage: bool) -> None:
 
 
 @pytest.mark.parametrize("name", FORMS)
-async def test_a_response_is_one_session(name: str) -> None:
-    """A router sees one value for all calls of a response, and another for the next response."""
+async def test_response_is_one_session(name: str) -> None:
+    """All calls of a response have one session value, the next response another."""
     server = stub(name)
     async with judged(server, transport=name) as engine:
         await engine.grade(TASK, {})
@@ -244,8 +244,8 @@ async def test_a_response_is_one_session(name: str) -> None:
     assert (first, second) == ({b"one".hex()}, {b"two".hex()})
 
 
-async def test_a_session_has_the_name_the_user_gives() -> None:
-    """Routers look at different headers; null sends none."""
+async def test_session_header_is_configurable() -> None:
+    """Routers use different headers; null sends none."""
     server = stub("chat")
     async with judged(server, transport="chat", session_header="x-user") as engine:
         await engine.grade(TASK, {})
@@ -256,8 +256,8 @@ async def test_a_session_has_the_name_the_user_gives() -> None:
     assert not [name for call in server.calls for name in call.seen.headers if "session" in name]
 
 
-async def test_a_prompt_is_one_session() -> None:
-    """Texts that are written or weighed are spread by prompt, not all sent to one replica."""
+async def test_prompt_is_one_session() -> None:
+    """Written texts and likelihoods are spread over replicas by prompt."""
     server = stub("chat")
     async with judged(server, transport="chat") as engine:
         for prompt in ("One.", "Two."):
@@ -269,8 +269,8 @@ async def test_a_prompt_is_one_session() -> None:
 
 
 @pytest.mark.parametrize("name", FORMS)
-async def test_own_settings_reach_every_form(name: str) -> None:
-    """What the user adds is in every request; what only chats know, in those alone."""
+async def test_extra_body_reaches_every_form(name: str) -> None:
+    """The user's settings are in every request; chat settings only in chat requests."""
     extra = {"priority": 7, "chat_template_kwargs": {"enable_thinking": False}}
     server = stub(name)
     async with judged(server, transport=name, extra_body=extra) as engine:
@@ -282,8 +282,8 @@ async def test_own_settings_reach_every_form(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["completions", "generative_scoring"])
 @pytest.mark.parametrize("trims", [True, False])
-async def test_a_trimming_template_is_followed(name: str, trims: bool) -> None:
-    """Where the server's template strips a message, so does a prompt that is framed here."""
+async def test_trimming_template_is_followed(name: str, trims: bool) -> None:
+    """If the server's template strips a message, a prompt framed here is stripped too."""
     server = stub(name, template=ToyTemplate(trims=trims))
     task = replace(TASK, prefix="  Shared words. ", suffixes=("First? ", "Second?\n"))
     async with judged(server, transport=name) as engine:
@@ -293,21 +293,21 @@ async def test_a_trimming_template_is_followed(name: str, trims: bool) -> None:
     assert found(answers) == pytest.approx(expected, abs=NEXT_TO_NOTHING)
 
 
-async def test_scoring_never_shows_the_judge_half_a_prompt() -> None:
-    """vLLM's scoring endpoint cuts a long prompt without a word, so it is not sent there."""
+async def test_scoring_rejects_too_long_prompts() -> None:
+    """vLLM's scoring endpoint truncates silently, so long prompts are not sent."""
     server = stub("generative_scoring")
     task = replace(TASK, suffixes=("First?", "long " * CONTEXT, "Third?"))
     async with judged(server, transport="generative_scoring") as engine:
         graded = await engine.grade(task, {})
     assert graded.failure is not None
-    assert f"tokens, the model reads {CONTEXT}" in graded.failure
+    assert f"context is {CONTEXT}" in graded.failure
     assert [one.status for one in graded.answers] == [Status.OK, Status.ERROR, Status.OK]
     assert all("long" not in prompt for call in server.calls for prompt in call.prompts)
 
 
 @pytest.mark.parametrize("p_yes", [0.002, 0.3, 0.7, 0.998])
-async def test_placeholders_are_never_certainty(p_yes: float) -> None:
-    """A list that vLLM damaged (one token, then minus infinity) proves an interval, not 0 or 1."""
+async def test_placeholders_are_never_certain(p_yes: float) -> None:
+    """A damaged vLLM list gives an interval, not 0 or 1."""
     server = VLLMShaped(mixed=True, distribution=lambda _: yes_no(p_yes, mass=0.99))
     async with judged(server, transport="chat") as engine:
         answers = (await engine.grade(TASK, {})).answers
@@ -321,19 +321,19 @@ async def test_placeholders_are_never_certainty(p_yes: float) -> None:
 
 @pytest.mark.parametrize("name", ["chat_exact", "chat_batch", "completions"])
 @pytest.mark.parametrize("damage", ["placeholder", "missing"])
-async def test_a_label_that_is_not_told_is_no_answer(name: str, damage: str) -> None:
-    """Half of the labels at minus infinity, or left out, is not a p_yes of one."""
+async def test_missing_label_is_no_answer(name: str, damage: str) -> None:
+    """Half of the labels at minus infinity, or missing, is not a p_yes of one."""
     server = stub(name)
 
-    def told(ids: list[int]) -> list[tuple[str, float]]:
+    def reported(ids: list[int]) -> list[tuple[str, float]]:
         rows = [(f"token_id:{token}", -0.3 - 3 * rank) for rank, token in enumerate(ids)]
         half = len(rows) // 2
-        untold = [(token, PLACEHOLDER) for token, _ in rows[half:]]
-        return rows[:half] + (untold if damage == "placeholder" else [])
+        placeholders = [(token, PLACEHOLDER) for token, _ in rows[half:]]
+        return rows[:half] + (placeholders if damage == "placeholder" else [])
 
     async with probed(server, name) as found:
         assert found.wire.labels is not None
-        rows = told(found.wire.labels.ids)
+        rows = reported(found.wire.labels.ids)
         if name == "completions":
             choice: Mapping[str, Any] = {"text": "Yes", "logprobs": {"top_logprobs": [dict(rows)]}}
         else:
@@ -344,8 +344,8 @@ async def test_a_label_that_is_not_told_is_no_answer(name: str, damage: str) -> 
         ]
 
 
-async def test_a_token_drawn_against_the_odds_bounds_nothing() -> None:
-    """An unlikely drawn token in a list must not pass for the least likely of the most likely."""
+async def test_unlikely_sampled_token_gives_no_bound() -> None:
+    """A sampled unlikely token must not count as the least likely of the top tokens."""
     shares = {"Yes": 0.5, "maybe": 0.2, "perhaps": 0.1999, "No": 0.1, "never": 0.0001}
     server = VLLMShaped(
         distribution=lambda _: shares, scales=lambda temperature: temperature or None
@@ -379,8 +379,8 @@ async def test_a_token_drawn_against_the_odds_bounds_nothing() -> None:
         ("sglang_score", {"scores": [0.4]}),
     ],
 )
-async def test_a_reply_of_another_shape_is_rejected(name: str, reply: Any) -> None:
-    """JSON that is not the expected answer is a named failure of the item, never a crash."""
+async def test_reply_of_another_shape_is_rejected(name: str, reply: Any) -> None:
+    """Unexpected JSON fails the item with a reason, and never crashes."""
     server = stub(name)
     async with judged(server, transport=name) as engine:
         await engine.identify()
@@ -391,8 +391,8 @@ async def test_a_reply_of_another_shape_is_rejected(name: str, reply: Any) -> No
 
 
 @pytest.mark.parametrize("listed", [{"Yes": -0.1}, {"token_id:5": None}, {}, None])
-async def test_labels_that_are_not_told_are_no_answer(listed: Any) -> None:
-    """A completion without the tokens that were asked for has its own status."""
+async def test_missing_labels_have_a_status(listed: Any) -> None:
+    """A completion without the requested tokens has its own status."""
     server = stub("completions")
     async with judged(server, transport="completions") as engine:
         await engine.identify()
@@ -401,8 +401,8 @@ async def test_labels_that_are_not_told_are_no_answer(listed: Any) -> None:
     assert graded.answers == (Answer(Status.NO_LOGPROBS),)
 
 
-async def test_an_empty_score_is_no_answer() -> None:
-    """SGLang writes a label it does not know as null or zero, which is not a probability."""
+async def test_empty_score_is_no_answer() -> None:
+    """SGLang writes null or zero for an unknown label, which is not a probability."""
     server = stub("sglang_generate")
     async with probed(server, "sglang_generate") as found:
         assert found.wire.labels is not None
@@ -415,23 +415,23 @@ async def test_an_empty_score_is_no_answer() -> None:
         ]
 
 
-def test_an_unknown_form_is_named() -> None:
-    """A mistake in the config is told with the nearest form there is."""
+def test_unknown_form_is_named() -> None:
+    """The error suggests the nearest form."""
     config = EngineConfig(model="m", base_url="http://127.0.0.1:9/v1", transport="chat_bach")
     with pytest.raises(ConfigError, match="chat_bach") as caught:
         OpenAIEngine(config)
     assert "chat_batch" in caught.value.hint
 
 
-def test_the_truth_is_not_trivial() -> None:
-    """The items of the task have different answers, so that a mixed-up order would show."""
+def test_expected_answers_differ() -> None:
+    """The items have different answers, so a mixed-up order would be detected."""
     assert len({round(p, 3) for p in truths(TASK)}) == len(TASK.suffixes)
     assert math.fsum(spread("x").values()) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("name", FORMS)
 async def test_every_form_grades_on_a_scale(name: str) -> None:
-    """The expected grade and the likeliest label are the model's, whichever way it is asked."""
+    """The expected grade and the most likely label are the model's in every form."""
     server = replace(FORMS[name](), distribution=grades)
     async with judged(server, transport=name, labels=SCALE) as engine:
         answers = (await engine.grade(TASK, {})).answers
@@ -444,12 +444,12 @@ async def test_every_form_grades_on_a_scale(name: str) -> None:
         assert one.text == SCALE[shares.index(max(shares))]
         assert (one.p_low == one.p_high) == (name in EXACT)
     ids = [server.tokenizer.id_of(word) for word in SCALE]
-    told = f"exact{ids}" if name in EXACT else "top20"
-    assert identity.logprobs.partition("+")[0] == told
+    reported = f"exact{ids}" if name in EXACT else "top20"
+    assert identity.logprobs.partition("+")[0] == reported
 
 
-async def test_a_scale_of_labels_that_begin_alike_is_refused() -> None:
-    """Where 10 is two tokens, a first token of 1 says nothing: no form is tried."""
+async def test_labels_that_start_alike_are_refused() -> None:
+    """If 10 is two tokens, a first token of 1 is ambiguous: no form is tried."""
     labels = ("10", *"987654321")
     async with judged(VLLMShaped(), labels=labels) as engine:
         with pytest.raises(EngineRefused, match="'10' begins with the token of '1'") as caught:
@@ -457,8 +457,8 @@ async def test_a_scale_of_labels_that_begin_alike_is_refused() -> None:
     assert "0 to 9" in caught.value.hint
 
 
-async def test_the_identity_of_yes_and_no_stays() -> None:
-    """Judgments are stored under it: yes tokens first, then no, and the readout's own hash."""
+async def test_yes_no_identity_is_unchanged() -> None:
+    """Judgments are stored under it: yes tokens, then no, and the readout's hash."""
     async with judged(VLLMShaped()) as engine:
         identity = await engine.identify()
     assert identity.logprobs == "exact[5, 7, 9, 11, 6, 8, 10, 12]"

@@ -1,4 +1,4 @@
-"""The thread that drives vLLM: order, rejected prompts, an engine that dies, closing."""
+"""The thread that drives vLLM: order, rejections, crashes and closing."""
 
 from __future__ import annotations
 
@@ -26,35 +26,33 @@ def engine() -> FakeEngine:
 
 @pytest.fixture
 def driver(engine: FakeEngine) -> Iterator[Driver]:
-    """A driver of it."""
+    """A driver of this engine."""
     driver = Driver(lambda: engine)
     yield driver
     driver.close()
 
 
 def prompts(outputs: list[Any]) -> list[list[int]]:
-    """What was answered."""
+    """Return the prompts that were answered."""
     return [output.prompt_token_ids for output in outputs]
 
 
-def test_answers_come_in_the_order_of_the_prompts(driver: Driver) -> None:
-    """However the engine finishes them, outputs are those of the prompts, in their order."""
+def test_outputs_are_in_prompt_order(driver: Driver) -> None:
+    """Outputs are in prompt order, however the engine finishes them."""
     asked = [[5], [6, 7], [8]]
     assert prompts(driver.submit(asked, PARAMS).result(SECONDS)) == asked
 
 
-def test_prompts_reach_the_engine_in_the_order_of_their_tasks(
-    driver: Driver, engine: FakeEngine
-) -> None:
-    """Tasks that wait are all handed over, first come first served, items together."""
+def test_prompts_reach_the_engine_in_task_order(driver: Driver, engine: FakeEngine) -> None:
+    """Waiting tasks are submitted first come, first served, items together."""
     futures = [driver.submit([[task, item] for item in range(3)], PARAMS) for task in range(20)]
     for future in futures:
         future.result(SECONDS)
     assert [tokens for _, tokens in engine.asked] == [[t, i] for t in range(20) for i in range(3)]
 
 
-def test_a_rejected_prompt_harms_no_other(driver: Driver) -> None:
-    """It comes back as the error itself, in its place; a task of nothing else is finished too."""
+def test_rejected_prompt_affects_no_other(driver: Driver) -> None:
+    """Its output is the error; a task with only rejected prompts finishes too."""
     too_long = [0] * CONTEXT
     first, rejected, last = driver.submit([[5], too_long, [6]], PARAMS).result(SECONDS)
     assert prompts([first, last]) == [[5], [6]]
@@ -63,10 +61,8 @@ def test_a_rejected_prompt_harms_no_other(driver: Driver) -> None:
     assert isinstance(alone, RequestRejected)
 
 
-def test_an_engine_that_dies_fails_every_task_and_all_later_ones(
-    driver: Driver, engine: FakeEngine
-) -> None:
-    """Nobody waits for ever: not those in flight, not those that come afterwards."""
+def test_dead_engine_fails_all_tasks(driver: Driver, engine: FakeEngine) -> None:
+    """Tasks in flight and later ones fail instead of waiting forever."""
     engine.dies = True
     with pytest.raises(EngineUnavailable, match="the engine core died"):
         driver.submit([[5]], PARAMS).result(SECONDS)
@@ -76,8 +72,8 @@ def test_an_engine_that_dies_fails_every_task_and_all_later_ones(
     assert engine.shut_down == 1
 
 
-def test_closing_frees_the_engine_once(driver: Driver, engine: FakeEngine) -> None:
-    """Closed twice, it is shut down once, and says so to whoever asks."""
+def test_engine_is_shut_down_once(driver: Driver, engine: FakeEngine) -> None:
+    """Closing twice shuts it down once, and later callers get an error."""
     driver.loaded.result(SECONDS)
     driver.close()
     driver.close()
@@ -86,8 +82,8 @@ def test_closing_frees_the_engine_once(driver: Driver, engine: FakeEngine) -> No
         driver.submit([[5]], PARAMS)
 
 
-def test_an_engine_closed_while_it_loads_is_freed_when_it_is_there(engine: FakeEngine) -> None:
-    """Closing does not wait for the loading, and what was asked meanwhile fails."""
+def test_engine_closed_while_loading_is_freed_later(engine: FakeEngine) -> None:
+    """Closing does not wait for loading, and tasks submitted meanwhile fail."""
     go_on = threading.Event()
 
     def load() -> FakeEngine:
@@ -102,8 +98,8 @@ def test_an_engine_closed_while_it_loads_is_freed_when_it_is_there(engine: FakeE
         asked.result(SECONDS)
 
 
-def test_a_failed_load_is_told() -> None:
-    """Whoever waits for the engine learns why it is not there, and no task waits for it."""
+def test_failed_load_is_reported() -> None:
+    """Callers get the reason, and no task waits."""
     go_on = threading.Event()
 
     def load() -> None:
@@ -119,8 +115,8 @@ def test_a_failed_load_is_told() -> None:
         asked.result(SECONDS)
 
 
-def test_a_cancelled_task_is_not_asked(engine: FakeEngine) -> None:
-    """A task given up while the engine loads costs nothing."""
+def test_cancelled_task_is_not_asked(engine: FakeEngine) -> None:
+    """A task cancelled while the engine loads costs nothing."""
     go_on = threading.Event()
 
     def load() -> FakeEngine:
@@ -137,8 +133,8 @@ def test_a_cancelled_task_is_not_asked(engine: FakeEngine) -> None:
     assert [tokens for _, tokens in engine.asked] == [[6]]
 
 
-def test_processes_that_vllm_starts_do_not_see_ctrl_c(engine: FakeEngine) -> None:
-    """SIGINT is blocked where the engine loads, which its processes inherit, and only there."""
+def test_vllm_processes_ignore_ctrl_c(engine: FakeEngine) -> None:
+    """SIGINT is blocked only in the loading thread, whose processes inherit that."""
     masks: list[set[signal.Signals | int]] = []
 
     def load() -> FakeEngine:

@@ -1,4 +1,4 @@
-"""The vllm engine in front of a fake vLLM: contract, faults, settings, errors for people."""
+"""The vllm engine in front of a fake vLLM: contract, faults, settings and errors."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ TASK = GradingTask(b"k", "q1", "mine", "a response ", ("Is it good?", "Is it sho
 
 
 def vllm_config(model: str = "judge", **options: Any) -> EngineConfig:
-    """A config for the vllm engine."""
+    """Return a config for the vllm engine."""
     return EngineConfig(engine="vllm", model=model, options=options)
 
 
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> FakeVLLM:
-    """A vLLM that is installed."""
+    """An installed fake vLLM."""
     return installed(monkeypatch)
 
 
@@ -46,7 +46,7 @@ async def engine(fake: FakeVLLM) -> AsyncIterator[VLLMEngine]:
 
 
 class TestExact(EngineContract):
-    """A vLLM that tells chosen tokens."""
+    """A vLLM that reports chosen tokens."""
 
     @pytest.fixture
     def case(self, fake: FakeVLLM) -> EngineCase:
@@ -54,7 +54,7 @@ class TestExact(EngineContract):
 
 
 class TestTopK(EngineContract):
-    """A vLLM that only lists the most likely tokens."""
+    """A vLLM that lists only the most likely tokens."""
 
     @pytest.fixture
     def case(self, monkeypatch: pytest.MonkeyPatch) -> EngineCase:
@@ -63,7 +63,7 @@ class TestTopK(EngineContract):
 
 
 class TestScale(EngineContract):
-    """A vLLM that tells chosen tokens, on a scale of grades."""
+    """A vLLM that reports chosen tokens, on a scale of grades."""
 
     @pytest.fixture
     def case(self, fake: FakeVLLM) -> EngineCase:
@@ -71,10 +71,10 @@ class TestScale(EngineContract):
         return EngineCase(partial(VLLMEngine.create, config), TOO_LONG, labels=SCALE)
 
 
-async def test_both_ways_to_ask_give_the_same_answer(
+async def test_exact_and_top_k_give_the_same_answer(
     fake: FakeVLLM, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Exact tokens leave nothing open; a list gives the same p_yes within its bounds."""
+    """Exact tokens give a point interval; a list gives the same p_yes within its bounds."""
     exact_engine = VLLMEngine.create(vllm_config())
     exact, mode = (await exact_engine.grade(TASK, {})).answers, await exact_engine.identify()
     await exact_engine.aclose()
@@ -89,8 +89,8 @@ async def test_both_ways_to_ask_give_the_same_answer(
         assert one.p_low == one.p_high
 
 
-async def test_creating_loads_nothing(fake: FakeVLLM) -> None:
-    """Neither does closing; the first use does, once."""
+async def test_model_loads_at_first_use(fake: FakeVLLM) -> None:
+    """Creating and closing load nothing; the first use loads once."""
     engine = VLLMEngine.create(vllm_config())
     await engine.aclose()
     assert not fake.engines
@@ -100,10 +100,10 @@ async def test_creating_loads_nothing(fake: FakeVLLM) -> None:
 
 
 @pytest.mark.parametrize("params", [FakeParams, OldParams])
-async def test_the_identity_is_known_without_the_model(
+async def test_identity_is_known_before_loading(
     monkeypatch: pytest.MonkeyPatch, params: type
 ) -> None:
-    """What is foretold from the settings is what the loaded model says of itself."""
+    """The offline identity equals that of the loaded model."""
     fake = installed(monkeypatch, params)
     engine = VLLMEngine.create(vllm_config(engine_args={"enforce_eager": True}))
     foretold = await offline_identity(engine)
@@ -112,24 +112,24 @@ async def test_the_identity_is_known_without_the_model(
     await engine.aclose()
 
 
-async def test_a_model_without_settings_is_refused_before_it_is_loaded(fake: FakeVLLM) -> None:
-    """Whoever asks for the identity learns what vLLM says against it."""
+async def test_unknown_model_is_refused_before_loading(fake: FakeVLLM) -> None:
+    """The error contains vLLM's message."""
     engine = VLLMEngine.create(vllm_config("unknown"))
     with pytest.raises(EngineRefused, match="vLLM cannot load 'unknown': ValueError"):
         await engine.identify_offline()
     assert not fake.engines
 
 
-async def test_counting_tokens_does_not_load_the_model(engine: VLLMEngine, fake: FakeVLLM) -> None:
-    """The tokenizer is enough, and what it counts is what vLLM is given."""
+async def test_tokenizing_does_not_load_the_model(engine: VLLMEngine, fake: FakeVLLM) -> None:
+    """The tokenizer counts the tokens that vLLM gets."""
     tokens = await engine.tokenise([TASK.prefix + suffix for suffix in TASK.suffixes])
     assert not fake.engines
     await engine.grade(TASK, {})
     assert [asked for _, asked in fake.engines[0].asked] == tokens
 
 
-async def test_tasks_reach_vllm_in_order_items_together(engine: VLLMEngine, fake: FakeVLLM) -> None:
-    """Many workers, one stream: the order in which `grade` was called."""
+async def test_tasks_reach_vllm_in_order(engine: VLLMEngine, fake: FakeVLLM) -> None:
+    """Tasks arrive in the order of the `grade` calls, items together."""
     await engine.identify()
     tasks = [replace(TASK, prefix=f"response {number} ") for number in range(30)]
     await asyncio.gather(*(engine.grade(task, {}) for task in tasks))
@@ -137,23 +137,24 @@ async def test_tasks_reach_vllm_in_order_items_together(engine: VLLMEngine, fake
     assert [asked for _, asked in fake.engines[0].asked] == await engine.tokenise(prompts)
 
 
-async def test_a_dead_engine_is_unavailable(engine: VLLMEngine, fake: FakeVLLM) -> None:
-    """The task keeps what was known, and says that others will fail too."""
+async def test_dead_engine_is_unavailable(engine: VLLMEngine, fake: FakeVLLM) -> None:
+    """The task keeps known answers, and reports that others will fail too."""
     await engine.identify()
     fake.engines[0].dies = True
     known = {1: Answer(Status.HIDDEN, mass=0.0)}
     graded = await engine.grade(TASK, known)
     assert graded.unavailable
     assert graded.answers == (Answer(Status.ERROR), known[1])
-    assert graded.failure == "item 1: vLLM stopped working: RuntimeError: the engine core died"
+    assert str(graded.failure).startswith("item 1: ")
+    assert "RuntimeError: the engine core died" in str(graded.failure)
     with pytest.raises(EngineUnavailable):
         await engine.identify()
     with pytest.raises(EngineUnavailable):
         await engine.write("hello", max_tokens=3)
 
 
-async def test_usage_is_what_vllm_says(engine: VLLMEngine) -> None:
-    """Prompt, cached and written tokens of every item are added up."""
+async def test_usage_is_reported_by_vllm(engine: VLLMEngine) -> None:
+    """Prompt, cached and written tokens of all items are summed."""
     tokens = await engine.tokenise([TASK.prefix + suffix for suffix in TASK.suffixes]) or []
     usage = (await engine.grade(TASK, {})).usage
     assert usage.requests == 2
@@ -162,14 +163,14 @@ async def test_usage_is_what_vllm_says(engine: VLLMEngine) -> None:
     assert usage.completion_tokens == 2
 
 
-async def test_a_text_too_long_is_rejected(engine: VLLMEngine) -> None:
-    """An author learns which limit was passed."""
+async def test_too_long_text_is_rejected(engine: VLLMEngine) -> None:
+    """The error names the limit."""
     with pytest.raises(RequestRejected, match="longer than"):
         await engine.write(TOO_LONG, max_tokens=3)
 
 
-async def test_settings_reach_vllm_and_its_defaults_stay(fake: FakeVLLM) -> None:
-    """What is not set is left to vLLM, except for the block size on a CPU."""
+async def test_settings_reach_vllm(fake: FakeVLLM) -> None:
+    """Unset options keep vLLM's defaults, except the block size on a CPU."""
     engine = VLLMEngine.create(
         vllm_config(dtype="float32", engine_args={"enforce_eager": True}, max_model_len=99)
     )
@@ -193,10 +194,10 @@ async def test_settings_reach_vllm_and_its_defaults_stay(fake: FakeVLLM) -> None
         ({"gpu_memory_utilization": 0.5}, True),
     ],
 )
-async def test_what_can_change_a_probability_is_in_the_identity(
+async def test_identity_covers_what_changes_probabilities(
     fake: FakeVLLM, changed: dict[str, Any], same: bool
 ) -> None:
-    """And what only changes the speed is not: a run can go on after tuning it."""
+    """Settings that only change the speed are not part of it."""
     identities = []
     for options in ({}, changed):
         engine = VLLMEngine.create(vllm_config(**options))
@@ -208,7 +209,7 @@ async def test_what_can_change_a_probability_is_in_the_identity(
 async def test_other_weights_in_the_same_folder_are_another_judge(
     fake: FakeVLLM, tmp_path: Path
 ) -> None:
-    """A checkpoint that was trained on keeps its path, not its identity."""
+    """A retrained checkpoint keeps its path, not its identity."""
     versions = []
     for weights in (b"one", b"two"):
         (tmp_path / "model.safetensors").write_bytes(weights)
@@ -219,23 +220,23 @@ async def test_other_weights_in_the_same_folder_are_another_judge(
 
 
 async def test_findings_name_precision_and_logprobs(engine: VLLMEngine) -> None:
-    """A person reads how exact the answers are."""
-    told = {finding.name: finding.told for finding in await engine.findings()}
-    assert "exact for 6 tokens" in told["logprobs"]
-    assert "float32" in told["precision"]
-    assert str(CONTEXT) in told["context"]
+    """The findings say how exact the answers are."""
+    reported = {finding.name: finding.told for finding in await engine.findings()}
+    assert "exact for 6 tokens" in reported["logprobs"]
+    assert "float32" in reported["precision"]
+    assert str(CONTEXT) in reported["context"]
 
 
-async def test_a_model_that_does_not_load_is_refused(engine: VLLMEngine, fake: FakeVLLM) -> None:
-    """The reason is vLLM's own, and the hint says where to look."""
+async def test_model_that_does_not_load_is_refused(engine: VLLMEngine, fake: FakeVLLM) -> None:
+    """The error has vLLM's message, and the hint says where to look."""
     fake.cannot_load = RuntimeError("Engine core initialization failed.")
     with pytest.raises(EngineRefused, match="Engine core initialization failed") as caught:
         await engine.identify()
     assert "memory" in caught.value.hint
 
 
-async def test_a_missing_model_is_refused_in_one_line(fake: FakeVLLM) -> None:
-    """No traceback and no page of advice from another library."""
+async def test_missing_model_is_refused_in_one_line(fake: FakeVLLM) -> None:
+    """The message has one line and no traceback."""
     engine = VLLMEngine.create(vllm_config("missing"))
     with pytest.raises(EngineRefused) as caught:
         await engine.identify()
@@ -244,16 +245,16 @@ async def test_a_missing_model_is_refused_in_one_line(fake: FakeVLLM) -> None:
     await engine.aclose()
 
 
-async def test_an_argument_vllm_does_not_know_is_named(fake: FakeVLLM) -> None:
-    """A mistake in engine_args is a mistake in the config."""
+async def test_unknown_engine_argument_is_named(fake: FakeVLLM) -> None:
+    """A mistake in engine_args is a config error."""
     engine = VLLMEngine.create(vllm_config(engine_args={"no_such_argument": 1}))
     with pytest.raises(ConfigError, match="no_such_argument"):
         await engine.identify()
     await engine.aclose()
 
 
-def test_a_missing_package_names_the_install_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before anything is written or loaded."""
+def test_missing_package_names_the_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error comes before anything is written or loaded."""
     monkeypatch.setattr(local, "find_spec", lambda _: None)
     with pytest.raises(ConfigError) as caught:
         create_engine(vllm_config())
@@ -261,7 +262,7 @@ def test_a_missing_package_names_the_install_line(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "reported"),
     [
         ({"dtypes": "float32"}, "Did you mean 'dtype'"),
         ({"tensor_parallel_size": 0}, "tensor_parallel_size"),
@@ -270,30 +271,30 @@ def test_a_missing_package_names_the_install_line(monkeypatch: pytest.MonkeyPatc
         ({"engine_args": {"dtype": "float32"}}, "dtype cannot be set here"),
     ],
 )
-def test_bad_options_are_refused(fake: FakeVLLM, options: dict[str, Any], told: str) -> None:
+def test_bad_options_are_refused(fake: FakeVLLM, options: dict[str, Any], reported: str) -> None:
     """Every mistake in `options` is named before the model is loaded."""
-    with pytest.raises(ConfigError, match=told):
+    with pytest.raises(ConfigError, match=reported):
         create_engine(vllm_config(**options))
 
 
 @pytest.mark.parametrize(
     "setting", [{"base_url": "http://127.0.0.1:1/v1"}, {"extra_body": {"a": 1}}]
 )
-def test_settings_of_a_server_are_refused(fake: FakeVLLM, setting: dict[str, Any]) -> None:
-    """They would be ignored without a word."""
+def test_server_settings_are_refused(fake: FakeVLLM, setting: dict[str, Any]) -> None:
+    """They would otherwise be ignored silently."""
     with pytest.raises(ConfigError, match=next(iter(setting))):
         create_engine(EngineConfig(engine="vllm", model="judge", **setting))
 
 
-async def test_a_likelihood_is_of_the_text_alone(engine: VLLMEngine, fake: FakeVLLM) -> None:
-    """vLLM reads prompt and text as tokens; what it left out is missed, not averaged over."""
-    told = await engine.likelihood("Name a city.", " Paris of course")
+async def test_likelihood_covers_only_the_text(engine: VLLMEngine, fake: FakeVLLM) -> None:
+    """Prompt and text are sent as tokens; missing tokens are refused."""
+    reported = await engine.likelihood("Name a city.", " Paris of course")
     (prompt,) = await engine.tokenise(["Name a city."]) or []
     (_, asked), params = fake.engines[0].asked[0], fake.engines[0].params[0]
     assert asked[: len(prompt)] == prompt
-    assert len(told.logprobs) == len(asked) - len(prompt) == 3
+    assert len(reported.logprobs) == len(asked) - len(prompt) == 3
     assert (params.prompt_logprobs, params.max_tokens) == (0, 1)
-    assert told.usage.prompt_tokens == len(asked)
+    assert reported.usage.prompt_tokens == len(asked)
     fake.engines[0].swallowed = 2
     with pytest.raises(RequestRejected, match="left out the log-probabilities of 2 of"):
         await engine.likelihood("Name a city.", " Paris of course")
@@ -301,8 +302,8 @@ async def test_a_likelihood_is_of_the_text_alone(engine: VLLMEngine, fake: FakeV
         await engine.likelihood("Name a city.", TOO_LONG)
 
 
-async def test_samples_have_their_seed(engine: VLLMEngine, fake: FakeVLLM) -> None:
-    """A greedy text is asked for as ever; a sample with its temperature and seed."""
+async def test_samples_have_a_seed(engine: VLLMEngine, fake: FakeVLLM) -> None:
+    """A greedy request has no seed; a sample has its temperature and seed."""
     await engine.write("List.", max_tokens=9)
     await engine.write("List.", max_tokens=9, temperature=0.7, seed=3)
     greedy, drawn = fake.engines[0].params
@@ -310,8 +311,8 @@ async def test_samples_have_their_seed(engine: VLLMEngine, fake: FakeVLLM) -> No
     assert drawn == FakeParams(max_tokens=9, temperature=0.7, seed=3)
 
 
-async def test_labels_that_begin_alike_are_refused(fake: FakeVLLM) -> None:
-    """Where one label's first token is another label, nothing it says could be believed."""
+async def test_labels_that_start_alike_are_refused(fake: FakeVLLM) -> None:
+    """If one label's first token is another label, answers are ambiguous."""
     config = vllm_config().model_copy(update={"labels": ("a b", "a", "c")})
     engine = VLLMEngine.create(config)
     with pytest.raises(EngineRefused, match="'a b' begins with the token of 'a'"):

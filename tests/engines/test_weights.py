@@ -1,4 +1,4 @@
-"""Weights are told apart by content, also where only a small part of a large file changed."""
+"""Weights are identified by content, even if a small part of a large file changed."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from pathlib import Path
 from rocketeval.engines.tokenizer import SAMPLE_BYTES, SAMPLES, file_hash, folder_hash
 
 
-def test_a_single_file_has_its_plain_sha256(tmp_path: Path) -> None:
-    """The value that hubs publish, so that people can compare it."""
+def test_single_file_has_its_sha256(tmp_path: Path) -> None:
+    """The value equals the one that hubs publish."""
     path = tmp_path / "judge.gguf"
     path.write_bytes(b"GGUF and weights")
     assert file_hash(path) == hashlib.sha256(b"GGUF and weights").hexdigest()
 
 
-def test_every_part_of_a_split_file_counts(tmp_path: Path) -> None:
-    """The first part is named in the config, and a change in any other is noticed."""
+def test_every_shard_counts(tmp_path: Path) -> None:
+    """The config names the first shard, and a change in any other is detected."""
     first, second = (tmp_path / f"judge-0000{n}-of-00002.gguf" for n in (1, 2))
     first.write_bytes(b"one")
     second.write_bytes(b"two")
@@ -27,8 +27,8 @@ def test_every_part_of_a_split_file_counts(tmp_path: Path) -> None:
     assert file_hash(first) != before
 
 
-def test_a_folder_is_its_files(tmp_path: Path) -> None:
-    """Name, size and content count; what lies in folders below does not."""
+def test_folder_hash_covers_its_files(tmp_path: Path) -> None:
+    """Name, size and content count; subfolders do not."""
     (tmp_path / "config.json").write_text("{}")
     before = folder_hash(tmp_path)
     (tmp_path / "below").mkdir()
@@ -38,8 +38,8 @@ def test_a_folder_is_its_files(tmp_path: Path) -> None:
     assert folder_hash(tmp_path) != before
 
 
-def test_training_on_is_noticed_in_a_large_file(tmp_path: Path) -> None:
-    """Numbers changed throughout the file meet the places that are read."""
+def test_retraining_changes_the_hash_of_a_large_file(tmp_path: Path) -> None:
+    """Changes throughout the file reach the sampled places."""
     weights = bytearray(3 * SAMPLES * SAMPLE_BYTES)
     path = tmp_path / "model.safetensors"
     path.write_bytes(weights)

@@ -1,4 +1,4 @@
-"""Tables with a planted truth: what decides depends on the type of the query, and we know how."""
+"""Tables with planted preferences that depend on the query type."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ WHICH_TYPE = tuple(
 )
 CONSTANT = Perspective("Is it a query?", PerspectiveKind.QUERY)
 PREFERENCES = np.array([[1.0, -1.0, 0.6], [-1.0, 1.0, 0.6], [0.3, 0.3, -1.2]])
-"""What each type of query rewards: concise, detailed, correct."""
+"""Weights of concise, detailed and correct for each query type."""
 MARGIN = 0.35
 
 
 @dataclass(frozen=True)
 class Planted:
-    """A table and what is known about it."""
+    """A table with its known optimum."""
 
     table: CaseTable
     ceiling: float
-    """Accuracy of the rule that made the gold, given the noisy answers and the true type; of
-    labels, its rank correlation."""
+    """Accuracy (for labels, rank correlation) of the planted rule, given the noisy answers and the
+    true type."""
     types: NDArray[np.int64]
-    """The type of each case's query."""
+    """Query type of each case."""
 
 
 def planted_pairs(
@@ -44,7 +44,7 @@ def planted_pairs(
     noise: float = 0.1,
     seed: int = 0,
 ) -> Planted:
-    """Pairs whose winner the query's type decides, with ties; `idle` columns of each kind."""
+    """Pairs whose winner depends on the query type, with ties; `idle` adds noise columns."""
     random = np.random.default_rng(seed)
     kinds, names, traits = _queries(random, queries, each, types, idle)
     truth = random.uniform(-1.0, 1.0, (queries * each, 3))
@@ -66,7 +66,7 @@ def planted_pairs(
 def planted_labels(
     queries: int = 120, each: int = 4, types: int = 2, idle: int = 5, seed: int = 0
 ) -> Planted:
-    """Responses labelled from 1 to 5 by what the query's type rewards."""
+    """Responses labeled from 1 to 5 by the criteria of the query's type."""
     random = np.random.default_rng(seed)
     kinds, names, traits = _queries(random, queries, each, types, idle)
     truth = random.uniform(0.0, 1.0, (queries * each, 3))
@@ -88,10 +88,12 @@ def planted_labels(
 def _queries(
     random: np.random.Generator, queries: int, each: int, types: int, idle: int
 ) -> tuple[NDArray[np.int64], list[str], Floats]:
-    """Each case's type, query and traits; one query in twenty is told to be of another type."""
+    """Each case's type, query and traits; one query in twenty has the wrong trait."""
     kind = random.integers(types, size=queries)
-    told = np.where(random.uniform(size=queries) < 0.05, random.integers(types, size=queries), kind)
-    p_yes = np.where(told[:, None] == np.arange(types), 0.9, 0.1)
+    believed = np.where(
+        random.uniform(size=queries) < 0.05, random.integers(types, size=queries), kind
+    )
+    p_yes = np.where(believed[:, None] == np.arange(types), 0.9, 0.1)
     p_yes = np.clip(p_yes + random.normal(0.0, 0.1, p_yes.shape), 0.0, 1.0)
     chance = random.uniform(size=(queries, idle))
     traits = np.hstack([p_yes, np.ones((queries, 1)), chance])

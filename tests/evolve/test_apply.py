@@ -1,4 +1,4 @@
-"""A run with an evaluator: asked sheet by sheet, decided by experts, read like any other run."""
+"""Runs with an evaluator: question sets, decisions by experts, and all later stages."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def given(
     experts: int = 2,
     **changes: Any,
 ) -> RunConfig:
-    """A config with an evaluator that was fitted with its judge."""
+    """A config with an evaluator fitted to its judge."""
     config = opinion_config(tmp_path, name, **changes)
     path = save_fitted(
         tmp_path / f"{task}-{asking}.npz", config, task, asking, experts=experts, **(notes or {})
@@ -60,12 +60,12 @@ def given(
 
 
 def finish(config: RunConfig) -> Outcome:
-    """The outcome of all stages."""
+    """Run all stages and return the outcome."""
     return asyncio.run(Run(config).all())
 
 
 def scored(config: RunConfig) -> Path:
-    """The folder of a run that is scored."""
+    """The folder of a scored run."""
     run = Run(config)
     asyncio.run(run.to_judgments())
     run.score()
@@ -73,12 +73,12 @@ def scored(config: RunConfig) -> Path:
 
 
 def stages(run: Path) -> Stages:
-    """What each stage did."""
+    """The facts of each stage."""
     return RunStore(run).manifest().stages
 
 
 def rows(path: Path) -> list[dict[str, Any]]:
-    """The rows of a JSON lines file."""
+    """The rows of a JSON-lines file."""
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
@@ -88,18 +88,18 @@ def scores_of(run: Path) -> dict[tuple[str, str], float | None]:
     return {(row["query_id"], row["candidate"]): row["score"] for row in table}
 
 
-def judged(run: Path, *, sheet: str | None = None) -> dict[tuple[str, str], Judgment]:
-    """The judgments of a run, or of one of its sheets."""
-    store = RunStore(run if sheet is None else run / "evaluator" / sheet)
+def judged(run: Path, *, question_set: str | None = None) -> dict[tuple[str, str], Judgment]:
+    """The judgments of a run, or of one of its question sets."""
+    store = RunStore(run if question_set is None else run / "evaluator" / question_set)
     keys = [row["key"] for table in store.judgments(["key"]) for row in table.to_pylist()]
     return {(one.query_id, one.candidate): one for one in store.judgments_of(keys).values()}
 
 
 @pytest.mark.parametrize(("task", "asking"), KINDS)
-def test_every_stage_works_and_a_second_run_asks_nothing(
+def test_all_stages_work_and_a_second_run_sends_no_requests(
     tmp_path: Path, task: str, asking: Asking
 ) -> None:
-    """Ranking, audit, explanation and report are there; what was asked is not asked again."""
+    """Ranking, audit, explanation and report exist; all answers are reused."""
     config = given(tmp_path, task, asking)
     outcome = finish(config)
     grade, score = outcome.stages.grade, outcome.stages.score
@@ -111,16 +111,16 @@ def test_every_stage_works_and_a_second_run_asks_nothing(
     assert sorted(row.candidate for row in outcome.ranking.rows) == sorted(CANDIDATES)
     assert outcome.audit.agreement["mean of answers"]
     assert "Is it right?" in outcome.report.read_text()
-    said = "preferences.jsonl" if task == "pairs" else "evaluated.jsonl"
-    first = {name: (outcome.path / name).read_bytes() for name in (said, "scores.parquet")}
+    decisions = "preferences.jsonl" if task == "pairs" else "evaluated.jsonl"
+    first = {name: (outcome.path / name).read_bytes() for name in (decisions, "scores.parquet")}
     again = finish(config)
     assert again.stages.grade.usage.requests == 0
     assert {name: (outcome.path / name).read_bytes() for name in first} == first
 
 
 @pytest.mark.parametrize("asking", ["each", "pairs"])
-def test_a_score_is_the_mean_share_of_wins_on_the_scale(tmp_path: Path, asking: Asking) -> None:
-    """Every two responses are decided about; a tie is half a win."""
+def test_score_is_mean_share_of_wins_on_the_scale(tmp_path: Path, asking: Asking) -> None:
+    """Every pair of responses is decided; a tie is half a win."""
     path = scored(given(tmp_path, "pairs", asking))
     found = rows(path / "preferences.jsonl")
     assert len(found) == len(QUERIES) * 3
@@ -134,18 +134,21 @@ def test_a_score_is_the_mean_share_of_wins_on_the_scale(tmp_path: Path, asking: 
     assert scores_of(path) == pytest.approx(expected)
 
 
-def test_a_voted_pair_is_shown_in_the_order_of_its_vote(tmp_path: Path) -> None:
-    """What evolve asked is in the cache that way round."""
+def test_voted_pair_keeps_the_order_of_its_vote(tmp_path: Path) -> None:
+    """The cache holds evolve's answers in that order."""
     path = scored(given(tmp_path, "pairs", "pairs"))
-    shown = {candidate for _, candidate in judged(path, sheet="pairs-choice")}
+    shown = {candidate for _, candidate in judged(path, question_set="pairs-choice")}
     assert shown == {'["bob","ada"]', '["ada","cid"]', '["bob","cid"]'}
 
 
-def test_answers_about_each_response_are_the_judges_own(tmp_path: Path) -> None:
-    """Status, bounds and text are those of the sheets, in the evaluator's order."""
+def test_answers_about_each_response_are_copied(tmp_path: Path) -> None:
+    """Status, bounds and text come from the question sets, in the evaluator's order."""
     path = scored(given(tmp_path))
     own = judged(path)
-    choice, graded = judged(path, sheet="each-choice"), judged(path, sheet="each-graded")
+    choice, graded = (
+        judged(path, question_set="each-choice"),
+        judged(path, question_set="each-graded"),
+    )
     assert len(own) == 18
     for cell, judgment in own.items():
         assert judgment.answers == (*choice[cell].answers, *graded[cell].answers)
@@ -153,12 +156,13 @@ def test_answers_about_each_response_are_the_judges_own(tmp_path: Path) -> None:
 
 
 def test_answers_about_pairs_are_means_over_opponents(tmp_path: Path) -> None:
-    """A response that stands second is turned to its own side."""
+    """Answers are flipped for the second response of a pair."""
     path = scored(given(tmp_path, "pairs", "pairs"))
-    own, sheet = judged(path), judged(path, sheet="pairs-choice")
+    own, question_set = judged(path), judged(path, question_set="pairs-choice")
     for query_id in QUERIES:
         first, second = (
-            sheet[query_id, name].answers[0].p_yes for name in ('["bob","ada"]', '["ada","cid"]')
+            question_set[query_id, name].answers[0].p_yes
+            for name in ('["bob","ada"]', '["ada","cid"]')
         )
         assert first is not None
         assert second is not None
@@ -167,7 +171,7 @@ def test_answers_about_pairs_are_means_over_opponents(tmp_path: Path) -> None:
 
 
 def test_perspectives_are_the_checklist(tmp_path: Path) -> None:
-    """In their order, grouped by where they came from; attention weighs them."""
+    """In order, grouped by origin, with attention as weights."""
     path = scored(given(tmp_path))
     made = RunStore(path).inputs.checklists()
     assert {one.items for one in made.values()} == {tuple(each.text for each in ABOUT_RESPONSES)}
@@ -178,7 +182,7 @@ def test_perspectives_are_the_checklist(tmp_path: Path) -> None:
 
 
 def test_values_outside_of_the_scale_are_clipped_and_counted(tmp_path: Path) -> None:
-    """They stay as they are in evaluated.jsonl."""
+    """evaluated.jsonl keeps the original values."""
     config = given(tmp_path, "scores", scorer={"scale": [4.0, 5.0]})
     path = scored(config)
     values = [row["value"] for row in rows(path / "evaluated.jsonl")]
@@ -188,8 +192,8 @@ def test_values_outside_of_the_scale_are_clipped_and_counted(tmp_path: Path) -> 
     assert sum(score in (4.0, 5.0) for score in scores_of(path).values()) == outside
 
 
-def test_queries_learned_from_are_no_evidence(tmp_path: Path) -> None:
-    """Their scores are marked as fitted, and the audit refuses their gold."""
+def test_training_queries_are_not_evidence(tmp_path: Path) -> None:
+    """Their scores are marked as fitted, and the audit ignores their reference data."""
     config = given(tmp_path)
     asyncio.run(Run(config).to_checklists())
     queries = RunStore(config.run_path).inputs.queries
@@ -201,8 +205,8 @@ def test_queries_learned_from_are_no_evidence(tmp_path: Path) -> None:
     assert outcome.audit.agreement["judge"].used == 4
 
 
-def test_what_learned_from_nobody_knows_what_is_no_evidence(tmp_path: Path) -> None:
-    """An evaluator that was saved without a word on it may have seen every query."""
+def test_unknown_training_queries_make_all_scores_fitted(tmp_path: Path) -> None:
+    """An evaluator without this information may have seen every query."""
     config = given(tmp_path)
     assert config.evaluator is not None
     known = load_evaluator(config.evaluator)
@@ -214,8 +218,8 @@ def test_what_learned_from_nobody_knows_what_is_no_evidence(tmp_path: Path) -> N
     assert outcome.audit.refused.labels == 18
 
 
-def test_what_an_evaluator_did_is_kept(tmp_path: Path) -> None:
-    """Cases by expert, a histogram of confidence, and how many go to a person."""
+def test_decision_counts_are_stored(tmp_path: Path) -> None:
+    """Cases per expert, a confidence histogram, and the number of cases for a person."""
     path = scored(given(tmp_path, notes={"threshold": 0.5}))
     found = json.loads((path / "evaluator.json").read_text())
     sure = [row["confidence"] for row in rows(path / "preferences.jsonl")]
@@ -226,13 +230,13 @@ def test_what_an_evaluator_did_is_kept(tmp_path: Path) -> None:
 
 
 def test_one_expert_needs_no_questions_about_queries(tmp_path: Path) -> None:
-    """There is nobody to choose between."""
+    """There is nothing to route."""
     path = scored(given(tmp_path, experts=1))
     assert set(stages(path).grade.sheets) == {"each-choice", "each-graded"}
 
 
-def test_an_evaluator_may_know_nothing_about_queries(tmp_path: Path) -> None:
-    """`evolve.most_about_queries: 0` leaves one expert, and nothing to route by."""
+def test_evaluator_without_query_perspectives(tmp_path: Path) -> None:
+    """`evolve.most_about_queries: 0` gives one expert without routing."""
     config = opinion_config(tmp_path)
     path = save_fitted(tmp_path / "plain.npz", config, experts=1, routing=0)
     run = scored(config.model_copy(update={"evaluator": path}))
@@ -240,8 +244,8 @@ def test_an_evaluator_may_know_nothing_about_queries(tmp_path: Path) -> None:
     assert json.loads((run / "evaluator.json").read_text())["run"]["by_expert"] == [18]
 
 
-def test_a_changed_benchmark_makes_the_means_anew(tmp_path: Path) -> None:
-    """With one opponent less, a response's answer is another one."""
+def test_changed_benchmark_recomputes_means(tmp_path: Path) -> None:
+    """With one opponent fewer, a response's mean answer changes."""
     config = given(tmp_path, "pairs", "pairs")
     before = judged(scored(config))
     fewer = config.benchmark.model_copy(update={"candidates": ["ada", "bob"]})
@@ -251,8 +255,8 @@ def test_a_changed_benchmark_makes_the_means_anew(tmp_path: Path) -> None:
     assert before["q0", "ada"].answers != after["q0", "ada"].answers
 
 
-def test_another_evaluator_takes_the_place_of_the_first(tmp_path: Path) -> None:
-    """What both ask is asked once; scoring with one that was not asked says so."""
+def test_second_evaluator_replaces_the_first(tmp_path: Path) -> None:
+    """Shared questions are asked once; scoring with an evaluator that was not graded fails."""
     config = given(tmp_path)
     scored(config)
     other = given(tmp_path, "scores")
@@ -263,8 +267,8 @@ def test_another_evaluator_takes_the_place_of_the_first(tmp_path: Path) -> None:
     assert not (path / "preferences.jsonl").exists()
 
 
-def test_another_judge_is_refused_before_anything_is_written(tmp_path: Path) -> None:
-    """Its model is known from the config."""
+def test_other_judge_model_is_refused_before_writing(tmp_path: Path) -> None:
+    """The config names the model."""
     config = given(tmp_path)
     judge = config.judge.model_copy(update={"model": "other"})
     with pytest.raises(ArtifactError, match=r"another judge's answers \(model 'scripted' -> 'oth"):
@@ -272,8 +276,8 @@ def test_another_judge_is_refused_before_anything_is_written(tmp_path: Path) -> 
     assert not (config.run_path / "manifest.json").exists()
 
 
-def test_another_version_of_the_judge_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
-    """Only the engine itself can tell."""
+def test_other_judge_version_is_refused_before_any_request(tmp_path: Path) -> None:
+    """Only the engine knows the version."""
     config = given(tmp_path)
     assert config.evaluator is not None
     evaluator = load_evaluator(config.evaluator)
@@ -284,8 +288,8 @@ def test_another_version_of_the_judge_is_refused_before_anything_is_asked(tmp_pa
     assert not list(config.run_path.glob("evaluator/*/ledger/*"))
 
 
-def test_a_judged_run_is_not_mixed_with_an_evaluator(tmp_path: Path) -> None:
-    """Neither way round."""
+def test_checklist_run_and_evaluator_do_not_mix(tmp_path: Path) -> None:
+    """In either order."""
     config = given(tmp_path)
     items = [{"query_id": q, "items": ["Is it kind?"]} for q in QUERIES]
     write_jsonl(tmp_path / "benchmark" / "checklists.jsonl", items)
@@ -299,24 +303,24 @@ def test_a_judged_run_is_not_mixed_with_an_evaluator(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "problem"),
     [
-        ({"distributed": {"cluster": "ray"}}, "not on Ray"),
-        ({"method": {"kind": "direct"}}, "'direct' asks in its own way"),
+        ({"distributed": {"cluster": "ray"}}, "cannot use Ray"),
+        ({"method": {"kind": "direct"}}, "'direct' conflicts"),
     ],
 )
-def test_what_an_evaluator_cannot_do_is_refused(
-    tmp_path: Path, changes: dict[str, Any], told: str
+def test_unsupported_settings_are_refused(
+    tmp_path: Path, changes: dict[str, Any], problem: str
 ) -> None:
     """Before anything is written."""
     config = given(tmp_path, **changes)
-    with pytest.raises(ConfigError, match=told):
+    with pytest.raises(ConfigError, match=problem):
         finish(config)
     assert not (config.run_path / "manifest.json").exists()
 
 
-def test_too_many_responses_to_compare_side_by_side_are_refused(tmp_path: Path) -> None:
-    """The pairs are counted, and a way out is told."""
+def test_too_many_pairs_are_refused(tmp_path: Path) -> None:
+    """The error counts the pairs and suggests a fix."""
     config = given(tmp_path, "pairs", "pairs")
     for number in range(20):
         path = tmp_path / "benchmark" / "responses" / f"more{number}.jsonl"
@@ -326,7 +330,7 @@ def test_too_many_responses_to_compare_side_by_side_are_refused(tmp_path: Path) 
     assert not list(config.run_path.glob("evaluator/*/ledger/*"))
 
 
-def test_a_response_without_an_opponent_has_no_score(tmp_path: Path) -> None:
+def test_response_without_opponent_has_no_score(tmp_path: Path) -> None:
     """It is counted, and the others are scored."""
     config = given(tmp_path)
     for name in ("bob", "cid"):
@@ -340,8 +344,8 @@ def test_a_response_without_an_opponent_has_no_score(tmp_path: Path) -> None:
     assert scores_of(path)["q0", "ada"] is None
 
 
-def test_what_cannot_be_judged_is_counted_and_asked_again(tmp_path: Path) -> None:
-    """A response without answers has no score; the next run asks for it alone."""
+def test_failed_responses_are_counted_and_retried(tmp_path: Path) -> None:
+    """A response without answers has no score; the next run asks only about it."""
     broken = {"engine": "scripted", "model": "scripted", "options": {"fail_on": "cid says this"}}
     config = given(tmp_path, judge=broken)
     path = scored(config)
@@ -355,7 +359,7 @@ def test_what_cannot_be_judged_is_counted_and_asked_again(tmp_path: Path) -> Non
 
 
 class StopsAt(Observer):
-    """Stops a run after some judgments."""
+    """Stops a run after a number of judgments."""
 
     def __init__(self, most: int) -> None:
         self.left = most
@@ -368,8 +372,8 @@ class StopsAt(Observer):
             self.run.stop.set()
 
 
-def test_a_stopped_run_goes_on_from_there(tmp_path: Path) -> None:
-    """All that was answered is kept; together nothing was asked twice."""
+def test_stopped_run_resumes(tmp_path: Path) -> None:
+    """All answers are kept, and none is requested twice."""
     config = given(tmp_path)
     observer = StopsAt(5)
     run = observer.run = Run(config, observer=observer)
@@ -380,8 +384,8 @@ def test_a_stopped_run_goes_on_from_there(tmp_path: Path) -> None:
     assert asked + stages(scored(config)).grade.usage.requests == 66
 
 
-def test_money_is_kept_to(tmp_path: Path) -> None:
-    """The limit holds over all sheets, and no author needs a price."""
+def test_cost_limit_holds(tmp_path: Path) -> None:
+    """The limit covers all question sets, and no author needs a price."""
     price = {"prompt": 1.0, "completion": 1.0, "currency": "USD"}
     judge = {"engine": "scripted", "model": "scripted", "price": price}
     author = {"kind": "instance", "engine": {"model": "an-author", "base_url": "http://x/v1"}}
@@ -394,8 +398,8 @@ def test_money_is_kept_to(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("task", "asking"), KINDS)
-def test_the_run_does_what_the_plan_said(tmp_path: Path, task: str, asking: Asking) -> None:
-    """Questions, calls and tokens; afterwards nothing is left to ask."""
+def test_run_matches_its_plan(tmp_path: Path, task: str, asking: Asking) -> None:
+    """Questions, calls and tokens match; afterwards nothing is left to ask."""
     config = given(tmp_path, task, asking)
     offline = asyncio.run(Run(config).plan_offline())
     assert not config.run_path.exists()
@@ -410,8 +414,8 @@ def test_the_run_does_what_the_plan_said(tmp_path: Path, task: str, asking: Aski
     assert (after.items, after.finished) == (0, plan.tasks)
 
 
-def test_an_evaluator_is_planned_on_one_machine(tmp_path: Path) -> None:
-    """There is no cluster to plan."""
+def test_plan_has_no_cluster(tmp_path: Path) -> None:
+    """A run with an evaluator does not use a cluster."""
     run = Run(given(tmp_path))
     plan = asyncio.run(run.plan_offline())
     with pytest.raises(ConfigError, match="no cluster to plan"):

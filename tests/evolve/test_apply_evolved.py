@@ -1,4 +1,4 @@
-"""An evaluator in the run that it evolved in: what evolution has paid for is not asked again."""
+"""An evaluator in the run that trained it: all answers are reused."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Finished = dict[Asking, tuple[Path, Engines]]
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
-    """A run of one round for each way to ask, and who was asked."""
+    """A run of one round for each way of asking, with its engines."""
     found: Finished = {}
     for asking in ("each", "pairs"):
         folder, engines = tmp_path_factory.mktemp(asking), Engines()
@@ -43,7 +43,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
 
 @pytest.fixture
 def engines(monkeypatch: pytest.MonkeyPatch) -> Engines:
-    """The scripted engine of every config is the planted judge, or the optimizer, and counts."""
+    """Replaces the scripted engine by the planted judge or optimizer, and counts requests."""
     engines = Engines()
     monkeypatch.setattr(ScriptedEngine, "create", engines.make)
     return engines
@@ -55,14 +55,14 @@ def config_of(folder: Path, asking: Asking) -> RunConfig:
 
 
 def evolved(folder: Path, finished: Finished, asking: Asking) -> RunConfig:
-    """A config with the evaluator that its run, copied into a folder, has made."""
+    """A config with the evaluator of its run, copied into a folder."""
     shutil.copytree(finished[asking][0], folder, dirs_exist_ok=True)
     config = config_of(folder, asking)
     return config.model_copy(update={"evaluator": config.run_path / "evaluator.npz"})
 
 
 def add_candidate(folder: Path) -> None:
-    """A fifth candidate responds to every query."""
+    """Add a fifth candidate with a response to every query."""
     planted = make_planted(QUERIES)
     more = [
         {"query_id": query["id"], "candidate": "fir", "text": "Quite another thing."}
@@ -72,23 +72,23 @@ def add_candidate(folder: Path) -> None:
 
 
 def requests(run: Run) -> int:
-    """How many requests grading reports."""
+    """The number of requests that grading reports."""
     found: int = run.store.manifest().stages.grade.usage.requests
     return found
 
 
 def answers_of(run: Run) -> list[Any]:
-    """What stands in the ledger that the evaluator's judgments are in."""
+    """The ledger entries with the evaluator's judgments."""
     return [
         (row["key"], row["p_yes"]) for table in run.store.judgments() for row in table.to_pylist()
     ]
 
 
 @pytest.mark.parametrize("asking", ["each", "pairs"])
-def test_nothing_is_asked_again(
+def test_all_answers_are_reused(
     tmp_path: Path, finished: Finished, engines: Engines, asking: Asking
 ) -> None:
-    """Neither planned nor asked; the answers are what a run that asks is given."""
+    """The plan and the run have no requests, and the answers equal those of a fresh run."""
     config = evolved(tmp_path, finished, asking)
     offline, plan = (asyncio.run(made) for made in (Run(config).plan_offline(), Run(config).plan()))
     assert (offline.items, plan.items, plan.requests) == (0, 0, 0)
@@ -102,10 +102,10 @@ def test_nothing_is_asked_again(
 
 
 @pytest.mark.parametrize("asking", ["each", "pairs"])
-def test_one_more_candidate_is_asked_about_alone(
+def test_new_candidate_needs_only_its_own_questions(
     tmp_path: Path, finished: Finished, engines: Engines, asking: Asking
 ) -> None:
-    """Every perspective about its responses, or about its pairs; none that was asked before."""
+    """Only perspectives about its responses or pairs are asked."""
     config = evolved(tmp_path, finished, asking)
     add_candidate(tmp_path)
     plan = asyncio.run(Run(config).plan())
@@ -120,10 +120,10 @@ def test_one_more_candidate_is_asked_about_alone(
     assert not engines.asked.keys() & finished[asking][1].asked.keys()
 
 
-def test_the_command_that_evolve_names_asks_nothing(
+def test_suggested_command_sends_no_requests(
     tmp_path: Path, finished: Finished, engines: Engines
 ) -> None:
-    """The same config, the evaluator beside the run's own files."""
+    """The same config, with the evaluator in the run directory."""
     config = evolved(tmp_path, finished, "each")
     given = config.model_dump(mode="json", exclude_unset=True, exclude={"evaluator"})
     (tmp_path / "my.yaml").write_text(yaml.safe_dump(given))

@@ -1,4 +1,4 @@
-"""Saved evaluators: the same predictions to the last bit, or a refusal that says why."""
+"""Saved evaluators: identical predictions after loading, or a clear error."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def fitted(task: str = "pairs") -> Evaluator:
 
 
 def saved(path: Path) -> Path:
-    """A file that holds it."""
+    """A file with the evaluator."""
     save_evaluator(fitted(), path)
     return path
 
 
 def rewritten(path: Path, change: Callable[[dict[str, Any], dict[str, Any]], None]) -> Path:
-    """The file with another header or other arrays, and a digest that fits them."""
+    """The file with a changed header or arrays, and a matching digest."""
     arrays = npz.unpack(path.read_bytes())
     header = orjson.loads(arrays["header"].tobytes())
     change(header, arrays)
@@ -52,8 +52,8 @@ def rewritten(path: Path, change: Callable[[dict[str, Any], dict[str, Any]], Non
 
 
 @pytest.mark.parametrize("task", ["pairs", "scores"])
-def test_it_predicts_the_same_after_reading(task: str, tmp_path: Path) -> None:
-    """Bit for bit, also of cases with gaps."""
+def test_loaded_evaluator_predicts_the_same(task: str, tmp_path: Path) -> None:
+    """Bit for bit, also with missing answers."""
     path, evaluator = tmp_path / "evaluator.npz", fitted(task)
     save_evaluator(evaluator, path)
     again, table = load_evaluator(path), PLANTED[task](20, seed=5).table
@@ -64,8 +64,8 @@ def test_it_predicts_the_same_after_reading(task: str, tmp_path: Path) -> None:
     assert len(again.experts) == 2
 
 
-def test_everything_comes_back(tmp_path: Path) -> None:
-    """Perspectives, judges, provenance, router and what experts look at."""
+def test_all_fields_are_restored(tmp_path: Path) -> None:
+    """Perspectives, judges, provenance, router and attention."""
     evaluator, again = fitted(), load_evaluator(saved(tmp_path / "evaluator.npz"))
     assert again.about_responses == evaluator.about_responses
     assert again.about_queries == evaluator.about_queries
@@ -79,8 +79,8 @@ def test_everything_comes_back(tmp_path: Path) -> None:
         assert one.settings == two.settings
 
 
-def test_the_same_fit_gives_the_same_bytes(tmp_path: Path) -> None:
-    """Nothing but the gold, the answers and the settings shapes the file."""
+def test_same_fit_gives_same_bytes(tmp_path: Path) -> None:
+    """The file depends only on the reference data, the answers and the settings."""
     paths = tmp_path / "one.npz", tmp_path / "two.npz"
     for path in paths:
         evaluator = fit_evaluator(planted_pairs(20).table, EvolveConfig(folds=3), experts=2)
@@ -88,8 +88,8 @@ def test_the_same_fit_gives_the_same_bytes(tmp_path: Path) -> None:
     assert paths[0].read_bytes() == paths[1].read_bytes()
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    """With what to do next."""
+def test_missing_file_is_named(tmp_path: Path) -> None:
+    """With a hint."""
     with pytest.raises(ArtifactError, match="Cannot read the saved evaluator") as caught:
         load_evaluator(tmp_path / "none.npz")
     assert caught.value.hint
@@ -97,7 +97,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("place", [0.2, 0.5, 0.9])
 def test_a_damaged_file_is_refused(place: float, tmp_path: Path) -> None:
-    """One bit anywhere, or an end that is missing."""
+    """A flipped bit anywhere, or a truncated file."""
     path = saved(tmp_path / "evaluator.npz")
     content = bytearray(path.read_bytes())
     content[int(place * len(content))] ^= 0x10
@@ -109,8 +109,8 @@ def test_a_damaged_file_is_refused(place: float, tmp_path: Path) -> None:
         load_evaluator(path)
 
 
-def test_a_scorer_is_no_evaluator(tmp_path: Path) -> None:
-    """The header says what a file holds."""
+def test_scorer_file_is_refused(tmp_path: Path) -> None:
+    """The header names the type of the file."""
     answers = AnswerTable(["q"], ["c"], np.array([0.5]), np.array([0, 1]))
     scorer = MeanScorer().fit(answers, Gold())
     made = Provenance.from_keys(JUDGE, [], {}, "now")
@@ -120,7 +120,7 @@ def test_a_scorer_is_no_evaluator(tmp_path: Path) -> None:
 
 
 def test_another_version_is_refused(tmp_path: Path) -> None:
-    """With the release that wrote it."""
+    """The error names the release that wrote the file."""
     path = rewritten(saved(tmp_path / "evaluator.npz"), lambda header, _: header.update(version=99))
     with pytest.raises(ArtifactError, match="version 99"):
         load_evaluator(path)
@@ -186,10 +186,10 @@ def _no_scale(header: dict[str, Any], _: dict[str, Any]) -> None:
         _no_scale,
     ],
 )
-def test_content_that_makes_no_sense_is_refused(
+def test_invalid_content_is_refused(
     change: Callable[[dict[str, Any], dict[str, Any]], None], tmp_path: Path
 ) -> None:
-    """Also when the digest fits: it is no signature."""
+    """Even with a matching digest, which is not a signature."""
     path = rewritten(saved(tmp_path / "evaluator.npz"), change)
     with pytest.raises(ArtifactError):
         load_evaluator(path)
@@ -209,8 +209,8 @@ def test_content_that_makes_no_sense_is_refused(
         {"learned_from": ["query 7"]},
     ],
 )
-def test_notes_that_are_computed_with_are_checked(notes: dict[str, Any], tmp_path: Path) -> None:
-    """A threshold is a number from 0 to 1, what was learned from a list of hashes."""
+def test_used_notes_are_checked(notes: dict[str, Any], tmp_path: Path) -> None:
+    """The threshold must be from 0 to 1, and the training queries a list of hashes."""
     path = tmp_path / "evaluator.npz"
     save_evaluator(fitted().documented({}, notes), path)
     with pytest.raises(ArtifactError, match=r"its threshold is|what it learned from is not"):
@@ -221,8 +221,8 @@ def test_notes_that_are_computed_with_are_checked(notes: dict[str, Any], tmp_pat
     "notes",
     [{"threshold": None}, {"threshold": 0}, {"threshold": 0.9, "learned_from": ["00ff"]}, {}],
 )
-def test_notes_that_make_sense_come_back(notes: dict[str, Any], tmp_path: Path) -> None:
-    """They need not be there."""
+def test_valid_notes_are_restored(notes: dict[str, Any], tmp_path: Path) -> None:
+    """They are optional."""
     path = tmp_path / "evaluator.npz"
     save_evaluator(fitted().documented({}, notes), path)
     assert load_evaluator(path).provenance.items() >= notes.items()
@@ -232,8 +232,8 @@ def test_notes_that_make_sense_come_back(notes: dict[str, Any], tmp_path: Path) 
     "text",
     ["", "Is it\nkind?", "Is it\u2028kind?", "Is it \u202ekind?", "Is\u200b it?", "x" * 501, 5],
 )
-def test_a_perspective_is_one_plain_line(text: object, tmp_path: Path) -> None:
-    """As in a pool file: it goes into prompts, reports and terminals."""
+def test_perspective_must_be_one_plain_line(text: object, tmp_path: Path) -> None:
+    """As in a pool file: it appears in prompts, reports and terminals."""
 
     def change(header: dict[str, Any], _: dict[str, Any]) -> None:
         header["about_responses"][0]["text"] = text
@@ -243,7 +243,7 @@ def test_a_perspective_is_one_plain_line(text: object, tmp_path: Path) -> None:
         load_evaluator(path)
 
 
-def test_what_json_cannot_hold_is_not_written(tmp_path: Path) -> None:
+def test_non_json_notes_are_not_written(tmp_path: Path) -> None:
     """No file is left behind."""
     path = tmp_path / "evaluator.npz"
     with pytest.raises(ArtifactError, match="cannot be saved"):

@@ -1,4 +1,4 @@
-"""Asking perspectives: every question once, whatever becomes of the pool."""
+"""Asking perspectives: every question is asked once, also when the pool changes."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ SUM = Perspective("Is it a sum?", PerspectiveKind.QUERY)
 
 
 class Judge:
-    """Scripted engines, one for each set of labels, that count what they are asked."""
+    """Scripted engines, one per set of labels, that count their questions."""
 
     def __init__(self) -> None:
         self.engines: list[ScriptedEngine] = []
 
     def make(self, config: EngineConfig, home: Path | None) -> ScriptedEngine:
-        """Return an engine that likes short responses, and response A."""
+        """Return an engine that prefers short responses, and response A."""
         engine = ScriptedEngine(self._p_yes, labels=config.labels, model=config.model)
         self.engines.append(engine)
         return engine
 
     @property
     def asked(self) -> int:
-        """How many questions were answered by all of them."""
+        """The number of questions over all engines."""
         return sum(engine.items_asked for engine in self.engines)
 
     def _p_yes(self, prefix: str, suffix: str) -> float:
@@ -52,16 +52,16 @@ class Judge:
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    """Two queries with two responses each, loaded."""
+    """A loaded run with two queries and two responses each."""
     folder = tmp_path / "benchmark"
     texts = {"sum": "2 + 2?", "tale": "A tale, please."}
     rows = [{"id": name, "text": text} for name, text in texts.items()]
     write_jsonl(folder / "queries.jsonl", rows)
-    said = {"x": "Four!", "y": "It is a long story."}
+    replies = {"x": "Four!", "y": "It is a long story."}
     responses = [
         {"query_id": query, "candidate": name, "text": text}
         for query in texts
-        for name, text in said.items()
+        for name, text in replies.items()
     ]
     write_jsonl(folder / "responses.jsonl", responses)
     votes = [
@@ -87,13 +87,13 @@ Ask = Callable[..., JudgedCases]
 
 @pytest.fixture
 def judge() -> Judge:
-    """A judge that counts."""
+    """A counting judge."""
     return Judge()
 
 
 @pytest.fixture
 def ask(run: Run, judge: Judge) -> Ask:
-    """Asks some perspectives about all voted pairs, or about given cases."""
+    """Ask perspectives about all voted pairs, or about given cases."""
 
     def asking(
         *pool: Perspective, how: Asking = "each", cases: tuple[Case, ...] | None = None
@@ -112,29 +112,29 @@ def ask(run: Run, judge: Judge) -> Ask:
     return asking
 
 
-def test_each_response_is_asked_about_and_a_pair_is_their_difference(ask: Ask) -> None:
-    """Of two responses the answers are subtracted; queries are asked about once."""
+def test_pair_is_difference_of_single_answers(ask: Ask) -> None:
+    """Answers about two responses are subtracted; each query is asked about once."""
     table: CaseTable = ask(SHORT, SUM).table
     assert np.allclose(table.answers, [[0.7], [0.7]])
     assert table.traits.tolist() == [[1.0], [0.0]]
 
 
-def test_a_pair_is_asked_about_as_one(ask: Ask) -> None:
-    """Answers go from -1 (for b) to 1 (for a), as a choice and as a grade."""
+def test_pairs_asked_side_by_side(ask: Ask) -> None:
+    """Answers range from -1 (b is better) to 1 (a is better), as a choice and as a grade."""
     asked = ask(SHORT, SHORT_GRADED, how="pairs")
     assert np.allclose(asked.table.answers, 0.5)
     assert set(asked.judges) == {"pairs-choice", "pairs-graded"}
     assert asked.judges["pairs-choice"] != asked.judges["pairs-graded"]
 
 
-def test_a_response_is_a_case_of_its_own(ask: Ask) -> None:
+def test_single_response_case(ask: Ask) -> None:
     """Without a second candidate the answer itself is the feature."""
     cases = (Case("sum", ("x",), 5.0), Case("sum", ("y",), 1.0))
     assert ask(SHORT, cases=cases).table.answers.tolist() == [[0.9], [0.2]]
 
 
-def test_a_grown_pool_asks_only_what_is_new(ask: Ask, judge: Judge) -> None:
-    """Four responses: four questions for a new perspective, none for one that was asked before."""
+def test_grown_pool_asks_only_new_perspectives(ask: Ask, judge: Judge) -> None:
+    """With four responses: four questions for a new perspective, none for an old one."""
     ask(SHORT)
     assert judge.asked == 4
     again = ask(SHORT, KIND)
@@ -145,8 +145,8 @@ def test_a_grown_pool_asks_only_what_is_new(ask: Ask, judge: Judge) -> None:
     assert judge.asked == 8
 
 
-def test_cases_that_were_away_for_a_while_are_not_asked_again(ask: Ask, judge: Judge) -> None:
-    """Answers about one query outlast an asking about another one, also under a grown pool."""
+def test_returning_cases_reuse_answers(ask: Ask, judge: Judge) -> None:
+    """Answers about one query are kept while another is asked about, also when the pool grows."""
     one, other = (Case("sum", ("x", "y"), 1.0),), (Case("tale", ("x", "y"), 1.0),)
     ask(SHORT, cases=one)
     ask(SHORT, KIND, cases=other)
@@ -155,7 +155,7 @@ def test_cases_that_were_away_for_a_while_are_not_asked_again(ask: Ask, judge: J
     assert judge.asked == 8
 
 
-def test_gold_without_a_response_is_refused(ask: Ask) -> None:
-    """The missing response is named."""
+def test_reference_data_without_response_is_refused(ask: Ask) -> None:
+    """The error names the missing response."""
     with pytest.raises(BenchmarkError, match=r"1 responses .* that of 'z' to query 'sum'"):
         ask(SHORT, cases=(Case("sum", ("x", "z"), 1.0),))

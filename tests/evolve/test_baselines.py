@@ -1,4 +1,4 @@
-"""Simple ways to judge: a sign, two cut points, a line."""
+"""Baselines: the sign of an answer, two cut points, a line."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from rocketeval.evolve.validate import (
 )
 
 
-def test_cut_points_are_the_best_there_are() -> None:
-    """Held against every pair of cut points."""
+def test_cut_points_are_optimal() -> None:
+    """Compared with every pair of cut points."""
     random = np.random.default_rng(0)
     for _ in range(20):
         gold = random.integers(-1, 2, 25).astype(float)
@@ -35,14 +35,14 @@ def test_cut_points_are_the_best_there_are() -> None:
         assert np.mean(found.verdicts(numbers) == gold) == pytest.approx(most)
 
 
-def test_cut_points_of_one_number_name_the_usual_outcome() -> None:
-    """Where answers tell nothing."""
+def test_constant_answers_give_the_most_common_outcome() -> None:
+    """If answers carry no information."""
     found = Thresholds.learn(np.zeros(3), np.array([1.0, 1.0, -1.0]))
     assert found.verdicts(np.zeros(2)).tolist() == [1.0, 1.0]
 
 
-def test_a_line_fits_and_stretches() -> None:
-    """Least squares; and from 0 and 1 to the ends of the labels."""
+def test_line_fit_and_scaling() -> None:
+    """Least squares, and the line from 0 and 1 to the range of labels."""
     numbers = np.array([0.0, 0.5, 1.0])
     np.testing.assert_allclose(
         LinearFit.learn(numbers, 2.0 * numbers + 1.0).labels(numbers), [1, 2, 3]
@@ -51,17 +51,17 @@ def test_a_line_fits_and_stretches() -> None:
     assert LinearFit.learn(np.zeros(2), np.array([1.0, 3.0])).labels(np.ones(1)).tolist() == [2.0]
 
 
-def test_a_single_prompt_judges_by_its_sign() -> None:
-    """Exactly nothing is a tie."""
+def test_single_prompt_uses_the_sign() -> None:
+    """Zero is a tie."""
     table = planted_pairs(10).table
     table.answers[:3, 2] = [0.0, 0.4, -0.4]
-    said = single_outcomes(table, table, CORRECT.id)
-    assert said[SINGLE][:3].tolist() == [0.0, 1.0, -1.0]
-    assert set(said) == {SINGLE, SINGLE_FITTED["pairs"]}
+    outcomes = single_outcomes(table, table, CORRECT.id)
+    assert outcomes[SINGLE][:3].tolist() == [0.0, 1.0, -1.0]
+    assert set(outcomes) == {SINGLE, SINGLE_FITTED["pairs"]}
 
 
-def test_the_mean_of_all_answers_judges_by_its_size() -> None:
-    """Learned from people who go by it, it is for a where all answers are, and likewise for b."""
+def test_mean_of_answers_decides() -> None:
+    """If people follow the mean, it votes for a when all answers do, and likewise for b."""
     table = planted_pairs(10).table
     means = table.answers.mean(axis=1)
     decided = tuple(
@@ -73,16 +73,16 @@ def test_the_mean_of_all_answers_judges_by_its_size() -> None:
     assert mean_outcome(replace(table, cases=decided), new).tolist() == [1.0, -1.0]
 
 
-def test_labels_are_stretched_and_fitted() -> None:
-    """Fitting can only lower the squared error of the cases seen."""
+def test_labels_are_scaled_and_fitted() -> None:
+    """Fitting never increases the squared error on the training cases."""
     table = planted_labels(20).table
-    said = single_outcomes(table, table, CORRECT.id)
-    errors = {name: np.mean((found - table.gold) ** 2) for name, found in said.items()}
+    outcomes = single_outcomes(table, table, CORRECT.id)
+    errors = {name: np.mean((found - table.gold) ** 2) for name, found in outcomes.items()}
     assert errors[SINGLE_FITTED["scores"]] < errors[SINGLE]
 
 
-def test_an_overall_perspective_that_was_not_asked_is_named() -> None:
-    """Rather than another one taken for it."""
+def test_missing_overall_perspective_is_named() -> None:
+    """No other perspective replaces it."""
     table = planted_pairs(5).table
     with pytest.raises(BenchmarkError, match="nobody"):
         single_outcomes(table, table, "nobody")

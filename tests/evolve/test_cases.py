@@ -1,4 +1,4 @@
-"""Cases from votes and labels, and the table of what a judge said about them."""
+"""Cases from votes and labels, and the table of the judge's answers."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from rocketeval.evolve.perspective import Perspective, PerspectiveKind
 from rocketeval.records import Label, Vote
 
 
-def test_the_majority_decides_whichever_side_was_shown_first() -> None:
-    """A turned vote counts for the same candidate; no majority is a tie."""
+def test_majority_decides_in_either_order() -> None:
+    """A swapped vote counts for the same candidate; no majority is a tie."""
     votes = [
         Vote("q1", "x", "y", "a"),
         Vote("q1", "y", "x", "b"),
@@ -26,14 +26,14 @@ def test_the_majority_decides_whichever_side_was_shown_first() -> None:
     )
 
 
-def test_two_labels_of_a_response_are_one_case() -> None:
-    """Its gold is their mean."""
+def test_labels_of_a_response_are_averaged() -> None:
+    """Two labels of a response give one case."""
     labels = [Label("q", "x", 3.0, "ann"), Label("q", "x", 4.0, "bob"), Label("q", "y", 1.0)]
     assert cases_from_labels(labels) == (Case("q", ("x",), 3.5), Case("q", ("y",), 1.0))
 
 
-def test_a_table_keeps_rows_and_columns_together() -> None:
-    """Rows are taken with their cases, columns with their perspectives."""
+def test_table_selects_rows_and_columns() -> None:
+    """Rows keep their cases, columns their perspectives."""
     table = CaseTable(
         (Case("q1", ("x", "y"), 1.0), Case("q2", ("x", "y"), None)),
         (Perspective("Is it right?"), Perspective("Is it short?")),

@@ -1,4 +1,4 @@
-"""Calls and tokens of a verdict, counted by hand."""
+"""Calls and tokens of a verdict, compared with hand counts."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ USED = {
 @pytest.mark.parametrize(
     ("asking", "alone", "here", "single"),
     [
-        # Two responses with three questions and one of the query; three pairs share 3 responses.
+        # Three questions per response, one about the query; three pairs share 3 responses.
         ("each", (7, 2 * 500 + 50), (10 / 3, (3 * 500 + 50) / 3), (2, 400)),
-        # A pair with three questions and one of the query; three pairs share the query.
+        # A pair with three questions, and one about the query; three pairs share the query.
         ("pairs", (4, 1100 + 50), (10 / 3, (3 * 1100 + 50) / 3), (1, 400)),
     ],
 )
@@ -42,7 +42,7 @@ def test_pairs(
     here: tuple[float, float],
     single: tuple[float, float],
 ) -> None:
-    """Alone, sharing responses and queries, and with one prompt instead."""
+    """On its own, with shared responses and queries, and with a single prompt."""
     cost = count_cost(KEPT, KEPT[2], PAIRS, asking, USED, None)
     assert (cost.case, cost.about_responses, cost.about_queries) == ("pair", 3, 1)
     for load, expected in ((cost.alone, alone), (cost.here, here), (cost.single, single)):
@@ -51,7 +51,7 @@ def test_pairs(
 
 
 def test_single_responses_at_a_price() -> None:
-    """One response with three questions, and what it costs."""
+    """One response with three questions, with its cost."""
     cases = [Case("q", (name,), 1.0) for name in "xy"]
     price = PriceConfig(prompt=10.0, completion=0.0, currency="EUR")
     cost = count_cost(KEPT, KEPT[2], cases, "each", USED, price)
@@ -62,15 +62,15 @@ def test_single_responses_at_a_price() -> None:
     assert cost.currency == "EUR"
 
 
-def test_a_judge_that_does_not_tell_its_tokens() -> None:
-    """Calls are known, tokens and money are not."""
+def test_judge_without_token_usage() -> None:
+    """Calls are known; tokens and money are not."""
     cost = count_cost(KEPT, KEPT[2], PAIRS, "each", {}, PriceConfig(prompt=1.0, completion=1.0))
     assert cost.alone.calls == 7
     assert (cost.alone.prompt_tokens, cost.alone.money) == (None, None)
 
 
-def test_questions_are_foreseen() -> None:
-    """For each response or pair, and each query once; the optimizer's with every attempt."""
+def test_questions_are_counted_in_advance() -> None:
+    """Per response or pair, and once per query; optimizer requests include retries."""
     assert questions(KEPT, PAIRS, "each") == 3 * 3 + 1
     assert questions(KEPT, PAIRS, "pairs") == 3 * 3 + 1
     settings = EvolveConfig(most_about_responses=1, most_about_queries=0)

@@ -1,4 +1,4 @@
-"""What a reader is told about an evaluator is what it learned."""
+"""The description of an evaluator matches what it learned."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ JUDGE = JudgeFingerprint("scripted", "tiny", "chat", "1", "top20", "t", "r")
 
 @pytest.fixture(scope="module")
 def evaluator() -> Evaluator:
-    """Two experts, one for each type of query."""
+    """Two experts, one per query type."""
     table = planted_pairs(queries=40, idle=2).table
     ids = [each.id for each in table.about_queries]
     weights = np.array([1.0 if each in WHICH_TYPE else 0.1 for each in table.about_queries])
@@ -59,50 +59,50 @@ def figures(*arms: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def test_it_is_told_whole_and_as_json(evaluator: Evaluator) -> None:
-    """Perspectives in the order of columns, with what each is worth, and who judged."""
-    told = describe_evaluator(evaluator)
-    assert decode(Described, json.loads(json.dumps(encode(told)))) == told
-    assert (told.decides, told.asking, told.measure) == ("pairs", "each", "accuracy")
-    kinds = [each.kind for each in told.perspectives]
+def test_description_is_complete_json(evaluator: Evaluator) -> None:
+    """Perspectives in column order with their weights, and the judge."""
+    described = describe_evaluator(evaluator)
+    assert decode(Described, json.loads(json.dumps(encode(described)))) == described
+    assert (described.decides, described.asking, described.measure) == ("pairs", "each", "accuracy")
+    kinds = [each.kind for each in described.perspectives]
     assert kinds == sorted(kinds, reverse=True)
     own = evaluator.about_responses
-    assert [each.id for each in told.perspectives[: len(own)]] == [each.id for each in own]
-    worth = [(each.importance, each.stability) for each in told.perspectives]
-    assert worth[: len(own)] == [(0.4, 0.8)] * len(own)
-    assert set(worth[len(own) :]) == {(None, None)}
-    assert told.provenance == DescribedProvenance(
+    assert [each.id for each in described.perspectives[: len(own)]] == [each.id for each in own]
+    weighed = [(each.importance, each.stability) for each in described.perspectives]
+    assert weighed[: len(own)] == [(0.4, 0.8)] * len(own)
+    assert set(weighed[len(own) :]) == {(None, None)}
+    assert described.provenance == DescribedProvenance(
         created="", benchmark="planted", cases=160, rounds=None, judge="tiny"
     )
 
 
-def test_experts_are_told_apart_by_the_type_that_was_planted(evaluator: Evaluator) -> None:
-    """The first trait of each is a type of query, and each has its own."""
-    told = describe_evaluator(evaluator)
+def test_first_trait_of_each_expert_is_its_planted_type(evaluator: Evaluator) -> None:
+    """Each expert has another query type."""
+    described = describe_evaluator(evaluator)
     types = {each.id for each in WHICH_TYPE}
-    first = [expert.traits[0] for expert in told.experts]
+    first = [expert.traits[0] for expert in described.experts]
     assert {trait.perspective for trait in first} <= types
-    for expert, trait in zip(told.experts, first, strict=True):
+    for expert, trait in zip(described.experts, first, strict=True):
         assert sum(expert.attention) == pytest.approx(1.0, abs=1e-4)
         assert trait.share is not None
         assert trait.usual is not None
         assert (trait.apart > 0) == (trait.share > trait.usual)
         assert len(expert.traits) <= MOST_TRAITS
-    assert [expert.size for expert in told.experts] == [None, None]
+    assert [expert.size for expert in described.experts] == [None, None]
 
 
-def test_weights_of_the_router_are_those_about_queries(evaluator: Evaluator) -> None:
-    """The heaviest first, all of them."""
-    told = describe_evaluator(evaluator).router
-    weights = [each.weight for each in told]
+def test_router_weights_cover_query_perspectives(evaluator: Evaluator) -> None:
+    """All of them, largest first."""
+    described = describe_evaluator(evaluator).router
+    weights = [each.weight for each in described]
     assert weights == sorted(weights, reverse=True)
     about_queries = {each.id for each in evaluator.about_queries}
-    assert {each.perspective for each in told} == about_queries
+    assert {each.perspective for each in described} == about_queries
     assert all(each.kind is PerspectiveKind.QUERY for each in evaluator.about_queries)
 
 
-def test_a_trait_counts_by_its_weight_and_the_experts_sizes() -> None:
-    """A share is a centroid without its weight; what weighs nothing or is alike is not told."""
+def test_traits_use_weights_and_expert_sizes() -> None:
+    """Shares are centroids divided by weights; zero weights and equal shares are left out."""
     weights = np.array([1.0, 0.1, 0.0, 0.5])
     shares = np.array([[0.8, 1.0, 0.0, 0.5], [0.4, 0.0, 0.0, 0.5]])
     router = Router(("a", "b", "c", "d"), weights, weights * shares, 0.3)
@@ -114,40 +114,40 @@ def test_a_trait_counts_by_its_weight_and_the_experts_sizes() -> None:
     assert first == DescribedTrait(perspective="a", apart=-0.3, share=0.4, usual=0.7)
 
 
-def test_one_expert_is_told_apart_from_nobody() -> None:
-    """Its queries are all there are."""
+def test_single_expert_has_no_traits() -> None:
+    """It judges all queries."""
     router = Router(("a",), np.array([1.0]), np.array([[0.3]]), 0.0)
     assert distinguishing(router, 0) == ()
 
 
-def test_figures_begin_with_its_own(evaluator: Evaluator) -> None:
-    """Each arm with the gain over no experts, a single prompt with its question."""
+def test_own_figure_comes_first(evaluator: Evaluator) -> None:
+    """Each arm has its gain over no experts, and a single prompt its question."""
     found = figures(arm(SINGLE), arm(WITHOUT), arm(WITH))
-    told = describe_evaluator(evaluator.documented({}, {"figures": found})).figures
-    assert [(each.name, each.own) for each in told] == [
+    described = describe_evaluator(evaluator.documented({}, {"figures": found})).figures
+    assert [(each.name, each.own) for each in described] == [
         ("this evaluator", True),
         (SINGLE, False),
         (WITHOUT, False),
     ]
-    assert encode(told[0].value) == SURE
+    assert encode(described[0].value) == SURE
     gain = "+70.0 points over no experts (\N{MINUS SIGN}60.0 to ?)"
-    assert [each.note for each in told] == [
+    assert [each.note for each in described] == [
         f"1,200 cases of 300 queries; {gain}",
         f"Is it good?; {gain}",
         "",
     ]
 
 
-def test_a_figure_that_is_no_number_is_told_as_missing(evaluator: Evaluator) -> None:
-    """As JSON keeps NaN."""
+def test_nan_figure_is_missing(evaluator: Evaluator) -> None:
+    """JSON cannot store NaN."""
     nothing = {"value": None, "low": None, "high": None}
     found = figures(arm(WITH, figures={"accuracy": nothing}, gain=nothing))
-    [told] = describe_evaluator(evaluator.documented({}, {"figures": found})).figures
-    assert (told.value, told.note) == (None, "1,200 cases of 300 queries")
+    [described] = describe_evaluator(evaluator.documented({}, {"figures": found})).figures
+    assert (described.value, described.note) == (None, "1,200 cases of 300 queries")
 
 
-def test_confidence_and_cost_are_taken_over(evaluator: Evaluator) -> None:
-    """The lowest threshold first; a verdict alone, on the benchmark, and by one question."""
+def test_confidence_and_cost_are_described(evaluator: Evaluator) -> None:
+    """Lowest threshold first; a case on its own, on the benchmark, and with one question."""
     row = {"threshold": 0.5, "coverage": 0.4, "cases": 40, "accuracy": SURE}
     load = {"calls": 12.0, "prompt_tokens": 3456.4, "money": 0.00123}
     notes = {
@@ -162,18 +162,18 @@ def test_confidence_and_cost_are_taken_over(evaluator: Evaluator) -> None:
             "currency": "USD",
         },
     }
-    told = describe_evaluator(evaluator.documented({}, notes))
-    assert encode(told.confidence) == [{**row, "threshold": 0.0, "accuracy": None}, row]
-    assert [words for _, words in told.cost] == [
+    described = describe_evaluator(evaluator.documented({}, notes))
+    assert encode(described.confidence) == [{**row, "threshold": 0.0, "accuracy": None}, row]
+    assert [words for _, words in described.cost] == [
         "12 questions to the judge, 3,456 prompt tokens, 0.0012 USD",
         "7.2 questions to the judge, 3,456 prompt tokens",
         "1 question to the judge",
     ]
-    assert told.cost[0][0] == "a pair that comes alone"
+    assert described.cost[0][0] == "one pair on its own"
 
 
-def test_ancestors_are_those_it_does_not_use(evaluator: Evaluator) -> None:
-    """With sizes and rounds, as whoever made it wrote them down."""
+def test_ancestors_exclude_used_perspectives(evaluator: Evaluator) -> None:
+    """With sizes and rounds from the provenance."""
     old = {"text": "Is it good?", "kind": "response", "origin": "transfer", "form": "choice"}
     used = evaluator.about_responses[0].id
     notes = {
@@ -181,10 +181,10 @@ def test_ancestors_are_those_it_does_not_use(evaluator: Evaluator) -> None:
         "cases by expert": [7, 5],
         "rounds": [{}, {}],
     }
-    told = describe_evaluator(evaluator.documented({}, notes))
-    assert [each.id for each in told.ancestors] == ["old"]
-    assert [expert.size for expert in told.experts] == [7, 5]
-    assert told.provenance.rounds == 2
+    described = describe_evaluator(evaluator.documented({}, notes))
+    assert [each.id for each in described.ancestors] == ["old"]
+    assert [expert.size for expert in described.experts] == [7, 5]
+    assert described.provenance.rounds == 2
 
 
 @pytest.mark.parametrize(
@@ -197,9 +197,7 @@ def test_ancestors_are_those_it_does_not_use(evaluator: Evaluator) -> None:
         {"cost": "much"},
     ],
 )
-def test_a_making_that_cannot_be_read_is_said_to_be_so(
-    evaluator: Evaluator, notes: dict[str, Any]
-) -> None:
-    """A file may hold anything."""
-    with pytest.raises(ArtifactError, match="about its making cannot be read"):
+def test_unreadable_provenance_is_an_error(evaluator: Evaluator, notes: dict[str, Any]) -> None:
+    """A file may contain anything."""
+    with pytest.raises(ArtifactError, match="provenance cannot be read"):
         describe_evaluator(evaluator.documented({}, notes))

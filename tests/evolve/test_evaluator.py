@@ -1,4 +1,4 @@
-"""Evaluators: experts for types of query, found by validation and told by traits."""
+"""Evaluators: experts per query type, found by cross-validation and routed by traits."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ def halves(planted: Planted) -> tuple[CaseTable, CaseTable]:
 
 @cache
 def pairs() -> tuple[Evaluator, CaseTable]:
-    """An evaluator of pairs with two types of query, and cases that it did not see."""
+    """An evaluator of pairs with two query types, and unseen cases."""
     seen, new = halves(planted_pairs(200))
     return fit_evaluator(seen, SETTINGS), new
 
 
 def accuracy(evaluator: Evaluator, table: CaseTable) -> float:
-    """Share of right verdicts."""
+    """Share of correct verdicts."""
     return float(np.mean(evaluator.predict_table(table).verdict == table.gold))
 
 
-def test_it_finds_the_two_types_and_comes_near_the_ceiling() -> None:
-    """Without experts it stays far below: traits reach the router alone."""
+def test_two_experts_come_near_the_optimum() -> None:
+    """Without experts it stays far below: only the router uses traits."""
     evaluator, new = pairs()
     alone = fit_evaluator(halves(planted_pairs(200))[0], SETTINGS, experts=1)
     assert len(evaluator.experts) == 2
@@ -48,31 +48,31 @@ def test_it_finds_the_two_types_and_comes_near_the_ceiling() -> None:
     assert accuracy(alone, new) < accuracy(evaluator, new) - 0.2
 
 
-def test_one_expert_is_enough_where_types_do_not_matter() -> None:
-    """No number is chosen that does not gain."""
+def test_one_expert_if_types_do_not_matter() -> None:
+    """More experts are chosen only if they gain."""
     evaluator = fit_evaluator(planted_pairs(80, types=1).table, SETTINGS)
     assert len(evaluator.experts) == 1
     assert evaluator.provenance["counts"]["experts"] == 1
 
 
 def test_labels_are_predicted_by_experts() -> None:
-    """Values on the scale of the labels, in their order."""
+    """Values on the label scale, in the right order."""
     seen, new = halves(planted_labels(160))
     evaluator = fit_evaluator(seen, SETTINGS)
-    said = evaluator.predict_table(new)
+    predicted = evaluator.predict_table(new)
     assert evaluator.task == "scores"
     assert len(evaluator.experts) == 2
-    assert said.values is not None
-    assert np.corrcoef(said.values, new.gold)[0, 1] > 0.6
-    assert said.values.min() >= 1.0
-    assert said.values.max() <= 5.0
-    assert np.isnan(said.verdict).all()
-    assert said.confidence.min() >= 0.0
-    assert said.confidence.max() <= 1.0
+    assert predicted.values is not None
+    assert np.corrcoef(predicted.values, new.gold)[0, 1] > 0.6
+    assert predicted.values.min() >= 1.0
+    assert predicted.values.max() <= 5.0
+    assert np.isnan(predicted.verdict).all()
+    assert predicted.confidence.min() >= 0.0
+    assert predicted.confidence.max() <= 1.0
 
 
 def test_swapping_the_responses_swaps_the_verdict() -> None:
-    """Answers of each response alone know no first place: to the last bit."""
+    """Exactly, because each response was asked about on its own."""
     evaluator, new = pairs()
     there, back = (
         evaluator.predict(sign * _answers(evaluator, new), _traits(evaluator, new))
@@ -84,8 +84,8 @@ def test_swapping_the_responses_swaps_the_verdict() -> None:
     assert (there.verdict == -back.verdict).all()
 
 
-def test_mirrored_cases_help_where_no_place_is_favoured() -> None:
-    """The same few cases teach more when they are learned from both sides."""
+def test_mirroring_helps_without_position_bias() -> None:
+    """The same few cases teach more in both orders."""
     gains = []
     for seed in range(3):
         seen, new = halves(planted_pairs(80, types=1, seed=seed))
@@ -94,8 +94,8 @@ def test_mirrored_cases_help_where_no_place_is_favoured() -> None:
     assert np.mean(gains) > 0.0
 
 
-def test_pairs_seen_at_once_are_not_mirrored() -> None:
-    """The favour of a place can then be learned."""
+def test_side_by_side_pairs_are_not_mirrored() -> None:
+    """So that a position bias can be learned."""
     table = planted_pairs(20).table
     asked_at_once = fit_evaluator(table, EvolveConfig(asking="pairs"), experts=1)
     assert not asked_at_once.mixture.mirrored
@@ -103,28 +103,31 @@ def test_pairs_seen_at_once_are_not_mirrored() -> None:
 
 
 def test_confidence_is_the_lead_of_the_likeliest_outcome() -> None:
-    """And those it is sure of are right more often."""
+    """Confident verdicts are right more often."""
     evaluator, new = pairs()
-    said = evaluator.predict_table(new)
-    assert said.probabilities is not None
-    ordered = np.sort(said.probabilities, axis=1)
-    np.testing.assert_allclose(said.confidence, ordered[:, 2] - ordered[:, 1])
-    right, sure = said.verdict == new.gold, said.confidence > np.median(said.confidence)
+    predicted = evaluator.predict_table(new)
+    assert predicted.probabilities is not None
+    ordered = np.sort(predicted.probabilities, axis=1)
+    np.testing.assert_allclose(predicted.confidence, ordered[:, 2] - ordered[:, 1])
+    right, sure = (
+        predicted.verdict == new.gold,
+        predicted.confidence > np.median(predicted.confidence),
+    )
     assert right[sure].mean() > right[~sure].mean()
 
 
 def test_missing_answers_are_filled_and_counted() -> None:
-    """A case without any answer still gets a prediction, an unsure one."""
+    """A case without answers still gets a prediction, with low confidence."""
     evaluator, new = pairs()
     answers, traits = _answers(evaluator, new)[:3].copy(), _traits(evaluator, new)[:3].copy()
     answers[0], traits[1, 0] = np.nan, np.nan
-    said = evaluator.predict(answers, traits)
-    assert (said.missing_answers, said.missing_traits) == (answers.shape[1], 1)
-    assert said.verdict[0] == 0.0
+    predicted = evaluator.predict(answers, traits)
+    assert (predicted.missing_answers, predicted.missing_traits) == (answers.shape[1], 1)
+    assert predicted.verdict[0] == 0.0
 
 
-def test_cases_without_gold_are_counted_and_not_learned_from() -> None:
-    """The evaluator is that of the others."""
+def test_cases_without_reference_are_counted_and_unused() -> None:
+    """The evaluator equals one fitted to the other cases."""
     table = planted_pairs(20).table
     cases = tuple(
         Case(case.query_id, case.candidates, None if place % 5 == 0 else case.gold)
@@ -143,7 +146,7 @@ def test_cases_without_gold_are_counted_and_not_learned_from() -> None:
 
 
 def test_columns_are_found_by_perspective() -> None:
-    """In any order; one that was not asked is named."""
+    """In any order; a missing one is named."""
     evaluator, new = pairs()
     turned = CaseTable(
         new.cases,
@@ -152,8 +155,8 @@ def test_columns_are_found_by_perspective() -> None:
         new.about_queries[::-1],
         new.traits[:, ::-1],
     )
-    said = evaluator.predict_table(turned).confidence.tobytes()
-    assert said == evaluator.predict_table(new).confidence.tobytes()
+    predicted = evaluator.predict_table(turned).confidence.tobytes()
+    assert predicted == evaluator.predict_table(new).confidence.tobytes()
     with pytest.raises(ArtifactError, match="were not asked"):
         evaluator.predict_table(new.narrow([evaluator.about_responses[0].id]))
     with pytest.raises(ArtifactError, match="needs"):
@@ -161,14 +164,14 @@ def test_columns_are_found_by_perspective() -> None:
 
 
 def test_equally_likely_outcomes_are_a_tie() -> None:
-    """Whichever two they are."""
+    """For any two outcomes."""
     chances = np.array([[0.5, 0.0, 0.5], [0.0, 0.5, 0.5], [0.6, 0.2, 0.2]])
-    said = Predictions(chances, None, np.zeros(3), np.zeros(3, dtype=np.int64))
-    assert said.verdict.tolist() == [0.0, 0.0, -1.0]
+    predicted = Predictions(chances, None, np.zeros(3), np.zeros(3, dtype=np.int64))
+    assert predicted.verdict.tolist() == [0.0, 0.0, -1.0]
 
 
-def test_predictions_of_parts_come_back_in_order() -> None:
-    """Each at its place, with what was missing summed."""
+def test_joined_predictions_are_in_order() -> None:
+    """With the sum of missing answers."""
     parts = []
     for places in ([2, 0], [1]):
         values = np.array(places, dtype=float)

@@ -1,4 +1,4 @@
-"""Figures of agreement: those of scipy and scikit-learn, for the cases and for each resample."""
+"""Agreement metrics match scipy and scikit-learn, for the cases and for each resample."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GOLD = RANDOM.integers(-1, 2, 60).astype(float)
 SAID = np.where(RANDOM.uniform(size=60) < 0.6, GOLD, RANDOM.integers(-1, 2, 60))
 
 
-def test_verdict_figures_are_those_of_scikit_learn_and_scipy() -> None:
+def test_verdict_metrics_match_scikit_learn_and_scipy() -> None:
     """Accuracy, macro F1 and precision, rho and tau-b."""
     found = verdict_figures(SAID, GOLD, QUERIES, seed=0, times=10).figures
     assert found["accuracy"] == pytest.approx(np.mean(SAID == GOLD))
@@ -26,8 +26,8 @@ def test_verdict_figures_are_those_of_scikit_learn_and_scipy() -> None:
     assert found["tau"] == pytest.approx(stats.kendalltau(SAID, GOLD).statistic)
 
 
-def test_each_resample_is_measured_like_the_cases_it_holds() -> None:
-    """Held against the figures of cases repeated as often as their query was drawn."""
+def test_resample_metrics_match_repeated_cases() -> None:
+    """Compared with metrics of cases repeated as often as their query was drawn."""
     drawn = verdict_figures(SAID, GOLD, QUERIES, seed=4, times=5).draws
     labels = GOLD + RANDOM.normal(size=60)
     by_label = label_figures(labels, GOLD, QUERIES, seed=4, times=5).draws
@@ -43,19 +43,19 @@ def test_each_resample_is_measured_like_the_cases_it_holds() -> None:
         assert by_label["rho"][place] == pytest.approx(exact)
 
 
-def test_label_figures_are_those_of_scipy() -> None:
+def test_label_metrics_match_scipy() -> None:
     """Rho, tau-b and the mean squared error, with ties on one side."""
-    said = GOLD + RANDOM.normal(size=60)
-    found = label_figures(said, GOLD, QUERIES, seed=0, times=200)
-    assert found.figures["rho"] == pytest.approx(stats.spearmanr(said, GOLD).statistic)
-    assert found.figures["tau"] == pytest.approx(stats.kendalltau(said, GOLD).statistic)
-    assert found.figures["mse"] == pytest.approx(np.mean((said - GOLD) ** 2))
+    predicted = GOLD + RANDOM.normal(size=60)
+    found = label_figures(predicted, GOLD, QUERIES, seed=0, times=200)
+    assert found.figures["rho"] == pytest.approx(stats.spearmanr(predicted, GOLD).statistic)
+    assert found.figures["tau"] == pytest.approx(stats.kendalltau(predicted, GOLD).statistic)
+    assert found.figures["mse"] == pytest.approx(np.mean((predicted - GOLD) ** 2))
     for name, sure in found.intervals().items():
         assert sure.low < found.figures[name] < sure.high
 
 
-def test_a_difference_rests_on_the_same_resamples() -> None:
-    """With itself it is none, and certainly so."""
+def test_differences_are_paired() -> None:
+    """The difference from itself is exactly zero."""
     found = verdict_figures(SAID, GOLD, QUERIES, seed=0)
     none = found.less(found, "accuracy")
     assert (none.value, none.low, none.high) == (0.0, 0.0, 0.0)
@@ -65,7 +65,7 @@ def test_a_difference_rests_on_the_same_resamples() -> None:
 
 
 def test_constant_predictions_have_no_correlation() -> None:
-    """Rather than one that is made up."""
+    """The result is NaN instead of a made-up value."""
     assert np.isnan(verdict_figures(np.zeros(60), GOLD, QUERIES, 0, 10).figures["rho"])
     found = label_figures(np.zeros(60), GOLD, QUERIES, 0, 10)
     assert np.isnan(found.figures["rho"])

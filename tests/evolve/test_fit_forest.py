@@ -1,4 +1,4 @@
-"""Trees that regress on outcomes are the trees that classify them."""
+"""Regression trees on one-hot outcomes equal classification trees."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SEED = 7
 
 
 @pytest.fixture
-def lessons() -> TrainingCases:
+def training() -> TrainingCases:
     """Votes that follow two of twelve answers, with ties and noise."""
     random = np.random.default_rng(0)
     answers = random.random((200, 12))
@@ -21,9 +21,9 @@ def lessons() -> TrainingCases:
     return TrainingCases("pairs", answers, gold, np.ones(200), np.arange(200))
 
 
-def test_they_split_where_a_classifier_does(lessons: TrainingCases) -> None:
-    """From the same draws; two splits that are as good may be told apart by rounding alone."""
-    grown = fit_trees(lessons, SETTINGS, SEED)
+def test_splits_equal_a_classifier(training: TrainingCases) -> None:
+    """From the same draws; rounding may decide between equally good splits."""
+    grown = fit_trees(training, SETTINGS, SEED)
     random = np.random.RandomState(SEED)
     same = 0
     for tree in grown:
@@ -31,17 +31,17 @@ def test_they_split_where_a_classifier_does(lessons: TrainingCases) -> None:
             max_depth=5, min_samples_leaf=3, max_features=COLUMNS, random_state=random
         )
         drawn = random.multinomial(200, np.full(200, 1 / 200)).astype(np.float64)
-        x = lessons.answers.astype(np.float32)
-        other = classifier.fit(x, lessons.gold, sample_weight=drawn).tree_
+        x = training.answers.astype(np.float32)
+        other = classifier.fit(x, training.gold, sample_weight=drawn).tree_
         if np.array_equal(tree.feature, other.feature):
             same += 1
             assert node_values([tree]) == pytest.approx(other.value[:, 0, :])
     assert same >= 36
 
 
-def test_an_outcome_that_nobody_gave_has_no_share(lessons: TrainingCases) -> None:
-    """The columns are those of all outcomes, whichever were seen."""
-    decided = lessons.take(lessons.gold != 0.0)
+def test_unseen_outcome_has_zero_share(training: TrainingCases) -> None:
+    """The columns are those of all outcomes."""
+    decided = training.take(training.gold != 0.0)
     values = node_values(fit_trees(decided, SETTINGS, SEED))
     assert values.shape[1] == 3
     assert not values[:, 1].any()

@@ -1,4 +1,4 @@
-"""Rounds that are written down, and what the next command makes of them."""
+"""Stored rounds, and how the next command uses them."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def a_round(number: int, before: float, after: float, people: int = 0) -> Round:
     )
 
 
-def test_what_is_written_is_read_again(tmp_path: Path) -> None:
-    """Also after a line that a kill tore apart."""
+def test_rounds_are_restored(tmp_path: Path) -> None:
+    """Also after a torn line."""
     history = History(tmp_path / "evolve" / "rounds.jsonl")
     assert history.read("s") == []
     history.append(a_round(1, 0.5, 0.6))
@@ -53,8 +53,8 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     assert history.read("s") == [a_round(1, 0.5, 0.6), a_round(2, 0.6, 0.7)]
 
 
-def test_what_rounds_proposed_is_known_before_they_are_finished(tmp_path: Path) -> None:
-    """Ids of all rounds, beside the rounds that are finished."""
+def test_proposals_are_recorded_before_the_round_ends(tmp_path: Path) -> None:
+    """The ids of all rounds, including unfinished ones."""
     history = History(tmp_path / "evolve" / "rounds.jsonl")
     assert history.proposed() == set()
     history.announce(1, ["a", "b"])
@@ -63,33 +63,33 @@ def test_what_rounds_proposed_is_known_before_they_are_finished(tmp_path: Path) 
     assert history.read("s") == []
 
 
-def test_rounds_over_other_queries_are_refused(tmp_path: Path) -> None:
-    """What they looked at could be held out now."""
+def test_rounds_on_another_split_are_refused(tmp_path: Path) -> None:
+    """The queries they used could be held out now."""
     history = History(tmp_path / "rounds.jsonl")
     history.append(a_round(1, 0.5, 0.6))
-    with pytest.raises(RunMismatch, match="mistakes of other queries") as error:
+    with pytest.raises(RunMismatch, match="mistakes on other queries") as error:
         history.read("t")
     assert "another `name`" in error.value.hint
 
 
-def test_a_foreign_file_is_no_traceback(tmp_path: Path) -> None:
-    """A line without what a round has."""
+def test_invalid_history_is_an_error(tmp_path: Path) -> None:
+    """A line without the fields of a round."""
     path = tmp_path / "rounds.jsonl"
     path.write_text('{"round": 1}\n')
     with pytest.raises(StoreError, match="damaged"):
         History(path).read("s")
 
 
-def test_the_best_round_is_the_first_of_the_best() -> None:
-    """Chance may lead back; people's additions may help before a round."""
+def test_best_round_is_the_first_if_tied() -> None:
+    """Chance may lead back to the start; people's additions may help before a round."""
     assert best_round([]) == 0
     assert best_round([a_round(1, 0.5, 0.5)]) == 0
     assert best_round([a_round(1, 0.5, 0.6), a_round(2, 0.6, 0.55)]) == 1
     assert best_round([a_round(1, 0.5, 0.4), a_round(2, 0.7, 0.65)]) == 1
 
 
-def test_patience_counts_rounds_since_the_best_and_people_renew_it() -> None:
-    """A round without a gain counts until somebody adds a perspective."""
+def test_patience_counts_rounds_since_the_best() -> None:
+    """The count restarts when a person adds a perspective."""
     done = [a_round(1, 0.5, 0.6), a_round(2, 0.6, 0.55), a_round(3, 0.55, 0.58)]
     assert rounds_without_gain([], 0) == 0
     assert rounds_without_gain(done[:1], 0) == 0
@@ -97,8 +97,8 @@ def test_patience_counts_rounds_since_the_best_and_people_renew_it() -> None:
     assert rounds_without_gain(done, 1) == 0
 
 
-def test_the_bill_adds_up_over_commands(tmp_path: Path) -> None:
-    """By payee; calls are questions of the one and requests of the other; nothing, no line."""
+def test_usage_adds_up_over_commands(tmp_path: Path) -> None:
+    """By payee; calls are judge questions plus optimizer requests; no line without usage."""
     path = tmp_path / "spent.jsonl"
     Spending(path).judge_used("round 1", Usage(requests=5, prompt_tokens=50), 40)
     Spending(path).judge_used("round 1", Usage(), 0)

@@ -1,4 +1,4 @@
-"""The loop of evolution: what it leaves, how it goes on, and that nothing is paid for twice."""
+"""The evolution loop: results, resuming, and that nothing is paid for twice."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ PERSON = "Does the response name a town?"
 
 
 async def evolve(config: RunConfig, engines: Engines, **settings: Any) -> Evolution:
-    """One command."""
+    """Run one command."""
     return await Run(config).evolve(make_engine=engines.make, **settings)
 
 
 @pytest.fixture(scope="module", autouse=True)
 def small_forests() -> Iterator[None]:
-    """Forests of a few trees: how well they predict is not what is shown here."""
+    """Use forests of a few trees; prediction quality does not matter here."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(SPACES, "short", (ForestSettings(5, 3, 2, 5),))
         yield
@@ -68,25 +68,25 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Evolution,
 
 @pytest.fixture
 def run_folder(tmp_path: Path, finished: tuple[Path, Evolution, Engines]) -> Path:
-    """A copy of that run to go on with."""
+    """A copy of that run to continue."""
     shutil.copytree(finished[0], tmp_path, dirs_exist_ok=True)
     return tmp_path
 
 
 def timeless(found: Evolution) -> Any:
-    """What an evolution found, but when and how long it took."""
-    told = encode(found)
+    """An evolution's result without times."""
+    encoded = encode(found)
     for name in ("created", "path", "pool_path", "benchmark", "spent"):
-        del told[name]
-    del told["evaluator"]["provenance"]["created"]
-    for done in told["rounds"]:
+        del encoded[name]
+    del encoded["evaluator"]["provenance"]["created"]
+    for done in encoded["rounds"]:
         for name in ("seconds", "judge", "optimizer"):
             del done[name]
-    return told
+    return encoded
 
 
 class Unplugged(Engines):
-    """Judges whom nobody reaches any more."""
+    """Judges that cannot be reached."""
 
     def make(self, config: EngineConfig, home: Path | None = None) -> ScriptedEngine:
         async def identify() -> EngineIdentity:
@@ -98,15 +98,15 @@ class Unplugged(Engines):
 
 
 def edit_pool(run: Path, text: str) -> None:
-    """Append an entry as a person does."""
+    """Append an entry to the pool file, as a person does."""
     pool = run / "evolve" / "pool.yaml"
     pool.write_text(pool.read_text() + f"  - text: {text}\n")
 
 
-async def test_a_finished_evolution_needs_no_judge(
+async def test_finished_evolution_needs_no_judge(
     run_folder: Path, finished: tuple[Path, Evolution, Engines]
 ) -> None:
-    """All is answered: the same is found when whoever answered is gone."""
+    """The same result without a reachable judge."""
     again = await evolve(planted_config(run_folder), Unplugged())
     assert timeless(again) == timeless(finished[1])
     edit_pool(run_folder / "runs" / "planted", PERSON)
@@ -114,8 +114,8 @@ async def test_a_finished_evolution_needs_no_judge(
         await evolve(planted_config(run_folder), Unplugged())
 
 
-def test_what_is_left_in_the_run(finished: tuple[Path, Evolution, Engines]) -> None:
-    """The evaluator with where it came from, the pool with what it is worth, rounds and figures."""
+def test_files_of_a_finished_run(finished: tuple[Path, Evolution, Engines]) -> None:
+    """The evaluator with provenance, the weighted pool, rounds and figures."""
     folder, found, engines = finished
     run = folder / "runs" / "planted"
     evaluator = load_evaluator(run / "evaluator.npz")
@@ -138,10 +138,10 @@ def test_what_is_left_in_the_run(finished: tuple[Path, Evolution, Engines]) -> N
     assert found.spent.optimizer.requests == engines.written.total()
 
 
-def test_the_figures_rest_on_cases_the_optimizer_never_saw(
+def test_optimizer_never_sees_held_out_queries(
     finished: tuple[Path, Evolution, Engines],
 ) -> None:
-    """No held-out query stands in a prompt to the optimizer, and none is asked what was dropped."""
+    """No held-out query is in an optimizer prompt, and dropped perspectives are not asked."""
     folder, found, engines = finished
     texts = {
         row["text"]
@@ -155,10 +155,10 @@ def test_the_figures_rest_on_cases_the_optimizer_never_saw(
     assert len(held_out) == found.held_out.queries
 
 
-def test_all_questions_about_queries_are_asked_of_held_out_ones(
+def test_query_questions_are_all_asked_on_held_out_queries(
     finished: tuple[Path, Evolution, Engines],
 ) -> None:
-    """Few queries are seen, and what told none of them apart may tell others apart."""
+    """Traits without effect on the few seen queries may matter for others."""
     folder, found, _ = finished
     run = folder / "runs" / "planted"
     pool = read_pool(run / "evolve" / "pool.yaml").of(PerspectiveKind.QUERY)
@@ -168,10 +168,10 @@ def test_all_questions_about_queries_are_asked_of_held_out_ones(
     assert any(not each.importance for each in pool)
 
 
-async def test_a_second_command_asks_nothing(
+async def test_second_command_sends_no_requests(
     run_folder: Path, finished: tuple[Path, Evolution, Engines]
 ) -> None:
-    """And finds the same."""
+    """And gives the same result."""
     again = Engines()
     found = await evolve(planted_config(run_folder), again)
     assert (again.asked, again.written) == ({}, {})
@@ -180,7 +180,7 @@ async def test_a_second_command_asks_nothing(
 
 
 def at(prompts: int, run: Run) -> Any:
-    """Ask the run to stop before so many prompts are answered."""
+    """Stop the run before a number of prompts are answered."""
 
     def hears(engines: Engines) -> None:
         if engines.asked.total() + engines.written.total() >= prompts:
@@ -190,10 +190,10 @@ def at(prompts: int, run: Run) -> Any:
 
 
 @pytest.mark.parametrize("share", [0.1, 0.35, 0.45, 0.6, 0.9])
-async def test_killed_and_gone_on_with(
+async def test_interrupted_evolution_resumes(
     tmp_path: Path, finished: tuple[Path, Evolution, Engines], share: float
 ) -> None:
-    """Wherever it is stopped, the next command asks the rest, nothing twice, and finds the same."""
+    """Wherever it is stopped, the next command asks only the rest and gives the same result."""
     whole = finished[2]
     engines = Engines()
     run = Run(planted_config(tmp_path))
@@ -208,10 +208,10 @@ async def test_killed_and_gone_on_with(
     assert timeless(found) == timeless(finished[1])
 
 
-async def test_a_round_whose_record_is_lost_is_done_again_for_nothing(
+async def test_round_with_lost_record_is_replayed_free(
     run_folder: Path, finished: tuple[Path, Evolution, Engines]
 ) -> None:
-    """Killed between the pool and the record: the journal brings the same perspectives."""
+    """Killed between pool and record: the journal restores the same perspectives."""
     (run_folder / "runs/planted/evolve/rounds.jsonl").unlink()
     (run_folder / "runs/planted/evaluator.npz").unlink()
     again = Engines()
@@ -220,7 +220,7 @@ async def test_a_round_whose_record_is_lost_is_done_again_for_nothing(
     assert timeless(found) == timeless(finished[1])
 
 
-async def test_money_is_limited_and_what_was_paid_is_kept(
+async def test_cost_limit_keeps_paid_answers(
     tmp_path: Path, finished: tuple[Path, Evolution, Engines]
 ) -> None:
     """For judge and optimizer alike."""
@@ -242,17 +242,17 @@ async def test_money_is_limited_and_what_was_paid_is_kept(
 async def test_calls_are_limited(
     tmp_path: Path, finished: tuple[Path, Evolution, Engines], limit: int, proposed: bool
 ) -> None:
-    """A round that could go over it does not begin, or is not asked; it goes on when there is room.
+    """A round that could exceed the limit does not start or is not asked, until there is room.
 
     The seeds take 136 questions, the end up to 204 and the optimizer up to 21: with 450 it is
-    asked, but what it proposes is too much for the judge.
+    asked, but its proposals are too many for the judge.
     """
     engines = Engines()
     found = await evolve(planted_config(tmp_path, max_calls=limit), engines)
     assert found.rounds == ()
-    needed = r"round 1 and the end would take up to \d+ questions and requests after the \d+ so far"
+    needed = r"round 1 and the held-out cases need up to \d+ .* after the \d+ so far"
     assert re.match(
-        rf"{needed}, which is more than the {limit} that `evolve.max_calls` allows", found.stopped
+        rf"{needed}, which exceeds the {limit} that `evolve.max_calls` allows", found.stopped
     )
     assert bool(engines.written) is proposed
     assert engines.asked.total() + engines.written.total() <= limit
@@ -262,30 +262,28 @@ async def test_calls_are_limited(
 
 
 @pytest.mark.parametrize("limit", [1, 339])
-async def test_a_limit_that_the_seeds_exceed_is_refused_before_anything_is_asked(
-    tmp_path: Path, limit: int
-) -> None:
-    """With the number that is needed, also where guidelines would be taken apart first."""
+async def test_limit_below_seeds_is_refused_before_any_request(tmp_path: Path, limit: int) -> None:
+    """The error names the needed number, also with guidelines."""
     engines = Engines()
-    with pytest.raises(ConfigError, match=f"allows {limit} .* take up to 340, ") as error:
+    with pytest.raises(ConfigError, match=f"allows {limit} .* need up to 340 ") as error:
         await evolve(planted_config(tmp_path, max_calls=limit), engines)
     assert "`evolve.max_calls` to 340 at least" in error.value.hint
     (tmp_path / "guide.txt").write_text("Responses should be well written.")
     guided = planted_config(tmp_path, max_calls=342, guidelines=str(tmp_path / "guide.txt"))
-    with pytest.raises(ConfigError, match="take up to 343, "):
+    with pytest.raises(ConfigError, match="need up to 343 "):
         await evolve(guided, engines)
     assert not engines.asked
     assert not engines.written
 
 
-async def test_a_limit_that_is_lowered_later_asks_nothing_more(
+async def test_lowered_limit_sends_no_requests(
     run_folder: Path, finished: tuple[Path, Evolution, Engines]
 ) -> None:
-    """What is there is told again; what a person adds beyond the limit is refused."""
+    """The result is shown again; additions beyond the limit are refused."""
     engines = Engines()
     found = await evolve(planted_config(run_folder, max_calls=1, rounds=2, patience=3), engines)
     so_far = finished[2].asked.total() + finished[2].written.total()
-    assert f"after the {so_far} so far, which is more than the 1 that" in found.stopped
+    assert f"after the {so_far} so far, which exceeds the 1 that" in found.stopped
     edit_pool(run_folder / "runs" / "planted", PERSON)
     with pytest.raises(ConfigError, match=r"`evolve\.max_calls` allows 1 "):
         await evolve(planted_config(run_folder, max_calls=1), engines)
@@ -293,7 +291,7 @@ async def test_a_limit_that_is_lowered_later_asks_nothing_more(
 
 
 class SeveralAtOnce(Engines):
-    """All questions about a response are one request."""
+    """Judges that answer all questions about a response in one request."""
 
     def make(self, config: EngineConfig, home: Path | None = None) -> ScriptedEngine:
         engine = super().make(config, home)
@@ -307,10 +305,10 @@ class SeveralAtOnce(Engines):
         return engine
 
 
-async def test_questions_are_limited_however_many_a_request_holds(
+async def test_limit_counts_questions_not_requests(
     tmp_path: Path, finished: tuple[Path, Evolution, Engines]
 ) -> None:
-    """Questions are on the bill beside requests, and the limit is on them."""
+    """Both are recorded, and the limit applies to questions."""
     engines = SeveralAtOnce()
     found = await evolve(planted_config(tmp_path), engines)
     judge = found.spent.judge
@@ -326,15 +324,15 @@ async def test_questions_are_limited_however_many_a_request_holds(
 
 
 def ledgers(run: Path) -> int:
-    """Requests of all judgments in a run's sheets."""
-    sheets = [path.parent for path in (run / "evolve").glob("*/*/ledger")]
-    return sum(RunStore(sheet).ledger_usage().requests for sheet in sheets)
+    """Requests of all judgments in a run's question sets."""
+    question_sets = [path.parent for path in (run / "evolve").glob("*/*/ledger")]
+    return sum(RunStore(question_set).ledger_usage().requests for question_set in question_sets)
 
 
-async def test_what_a_judge_used_before_it_failed_is_on_the_bill(
+async def test_usage_before_a_judge_failure_is_recorded(
     tmp_path: Path, finished: tuple[Path, Evolution, Engines]
 ) -> None:
-    """The bill is what the ledgers hold, after the failure and after the next command."""
+    """The recorded usage equals the ledgers, after the failure and after the next command."""
     engines = Engines()
 
     def gone(engines: Engines) -> None:
@@ -353,10 +351,10 @@ async def test_what_a_judge_used_before_it_failed_is_on_the_bill(
     assert found.spent.judge.questions == finished[1].spent.judge.questions
 
 
-async def test_what_an_optimizer_used_for_nothing_is_on_the_bill(
+async def test_usage_of_failed_optimizer_requests_is_recorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every request failed, each asked as often as is allowed."""
+    """Every request failed, with all retries."""
     engines = Engines()
     monkeypatch.setattr("support.planted_run.optimizer_writes", lambda prompt: "I cannot.")
     config = planted_config(tmp_path)
@@ -368,7 +366,7 @@ async def test_what_an_optimizer_used_for_nothing_is_on_the_bill(
 
 
 async def test_without_an_optimizer(tmp_path: Path) -> None:
-    """The evaluator chooses among the seeds, and it is said."""
+    """The evaluator selects from the seeds, and the result says so."""
     found = await evolve(planted_config(tmp_path, optimizer=None, rounds=3), Engines())
     assert found.rounds == ()
     assert "no `evolve.optimizer`" in found.stopped
@@ -376,8 +374,8 @@ async def test_without_an_optimizer(tmp_path: Path) -> None:
     assert (found.path).exists()
 
 
-async def test_what_a_person_adds_is_asked_alone_and_counted(run_folder: Path) -> None:
-    """One question a response, in the wanted form; the round that is over is not done again."""
+async def test_added_perspective_is_asked_and_counted(run_folder: Path) -> None:
+    """One question per response, in the configured format; finished rounds are not repeated."""
     run = run_folder / "runs" / "planted"
     edit_pool(run, PERSON)
     again = Engines()
@@ -399,7 +397,7 @@ async def test_what_a_person_adds_is_asked_alone_and_counted(run_folder: Path) -
 
 
 def when_first_written(do: Callable[[], None]) -> Callable[[Engines], None]:
-    """Do something once, when the optimizer is first asked."""
+    """Call a function when the optimizer first gets a request."""
     left = [do]
 
     def hears(engines: Engines) -> None:
@@ -409,8 +407,8 @@ def when_first_written(do: Callable[[], None]) -> Callable[[Engines], None]:
     return hears
 
 
-async def test_what_a_person_adds_while_it_runs_joins(tmp_path: Path) -> None:
-    """Added during a round it is kept, and the next one asks about it as a person's."""
+async def test_perspective_added_during_a_round_joins_the_next(tmp_path: Path) -> None:
+    """It is kept and counts as added by a person."""
     config = planted_config(tmp_path, rounds=2, patience=3)
     engines = Engines()
     engines.hears = when_first_written(lambda: edit_pool(config.run_path, PERSON))
@@ -423,10 +421,10 @@ async def test_what_a_person_adds_while_it_runs_joins(tmp_path: Path) -> None:
     assert set(engines.asked.values()) == {1}
 
 
-async def test_what_a_person_adds_in_the_last_round_waits_for_the_next_command(
+async def test_perspective_added_in_the_last_round_waits(
     tmp_path: Path,
 ) -> None:
-    """It is in the file behind what the round brought, and counted."""
+    """It stays in the file after the round's proposals, and is counted."""
     config = planted_config(tmp_path)
     engines = Engines()
     engines.hears = when_first_written(lambda: edit_pool(config.run_path, PERSON))
@@ -439,10 +437,10 @@ async def test_what_a_person_adds_in_the_last_round_waits_for_the_next_command(
     assert (again.pool.people, again.pool.new_people, again.pool.waiting) == (1, 1, 0)
 
 
-async def test_a_pool_that_cannot_be_read_any_more_is_left_as_it_is(
+async def test_unreadable_pool_file_is_left_unchanged(
     tmp_path: Path, finished: tuple[Path, Evolution, Engines]
 ) -> None:
-    """An error; once it is mended, nothing of the round is paid for again."""
+    """An error; once fixed, nothing of the round is paid for again."""
     config = planted_config(tmp_path)
     pool = config.run_path / "evolve" / "pool.yaml"
     engines = Engines()
@@ -456,8 +454,8 @@ async def test_a_pool_that_cannot_be_read_any_more_is_left_as_it_is(
     assert timeless(found) == timeless(finished[1])
 
 
-async def test_an_entry_of_another_run_counts_as_a_persons(run_folder: Path) -> None:
-    """A later round than this run has done: it is not dropped, and its worth is found out here."""
+async def test_entry_of_another_run_counts_as_added_by_a_person(run_folder: Path) -> None:
+    """Its round is later than this run's; it is kept and weighed here."""
     run = run_folder / "runs" / "planted"
     fields = (PERSON, "origin: failures", "form: graded", "round: 2", "importance: 0.9")
     edit_pool(run, "\n    ".join(fields))
@@ -470,10 +468,10 @@ async def test_an_entry_of_another_run_counts_as_a_persons(run_folder: Path) -> 
     assert (again.pool.people, again.pool.elsewhere) == (1, 0)
 
 
-async def test_people_who_may_have_seen_held_out_figures_are_counted(
+async def test_additions_after_held_out_figures_are_counted(
     run_folder: Path, finished: tuple[Path, Evolution, Engines]
 ) -> None:
-    """From the first command that told figures on, however many commands later."""
+    """From the first command that showed figures, in all later commands."""
     assert finished[1].pool.people_before_figures == 0
     edit_pool(run_folder / "runs" / "planted", PERSON)
     for _ in range(2):
@@ -481,8 +479,8 @@ async def test_people_who_may_have_seen_held_out_figures_are_counted(
         assert (found.pool.people, found.pool.people_before_figures) == (1, 0)
 
 
-async def test_more_rounds_go_on_after_the_last(run_folder: Path) -> None:
-    """The first round stays as it was recorded."""
+async def test_more_rounds_continue_after_the_last(run_folder: Path) -> None:
+    """The first round's record is unchanged."""
     again = Engines()
     found = await evolve(planted_config(run_folder, rounds=2, patience=2), again)
     assert [done.round for done in found.rounds] == [1, 2]
@@ -492,15 +490,15 @@ async def test_more_rounds_go_on_after_the_last(run_folder: Path) -> None:
 
 
 async def test_another_split_is_refused(run_folder: Path) -> None:
-    """Perspectives that know a query must not be measured on it."""
+    """Perspectives that saw a query must not be measured on it."""
     engines = Engines()
     with pytest.raises(RunMismatch, match="could be held out now"):
         await evolve(planted_config(run_folder, seed=7), engines)
     assert not engines.asked
 
 
-async def test_a_mistake_in_the_pool_is_named_before_anything_is_asked(run_folder: Path) -> None:
-    """By its number."""
+async def test_pool_mistake_is_named_before_any_request(run_folder: Path) -> None:
+    """The error gives the entry's number."""
     edit_pool(run_folder / "runs" / "planted", "''")
     engines = Engines()
     with pytest.raises(ConfigError, match="perspective"):
@@ -508,8 +506,8 @@ async def test_a_mistake_in_the_pool_is_named_before_anything_is_asked(run_folde
     assert not engines.asked
 
 
-async def test_rounds_that_bring_nothing_end_it(tmp_path: Path) -> None:
-    """Votes by chance: after one round without a gain no other begins."""
+async def test_rounds_without_gain_stop_evolution(tmp_path: Path) -> None:
+    """With random votes, no round follows one without a gain."""
     planted = make_planted(20, shuffled=True)
     found = await evolve(planted_config(tmp_path, planted, rounds=9, patience=1), Engines())
     assert len(found.rounds) < 9
@@ -517,15 +515,15 @@ async def test_rounds_that_bring_nothing_end_it(tmp_path: Path) -> None:
     assert found.best_round < found.rounds[-1].round
 
 
-async def test_guidelines_are_taken_apart(tmp_path: Path) -> None:
-    """What they bring is a rule of the pool; without an optimizer they are refused."""
+async def test_guidelines_become_questions(tmp_path: Path) -> None:
+    """They have the origin `rule`; without an optimizer they are refused."""
     (tmp_path / "guide.txt").write_text("Responses should be well written.")
     config = planted_config(tmp_path, guidelines=str(tmp_path / "guide.txt"), rounds=0)
     engines = Engines()
     found = await evolve(config, engines)
     assert len(engines.written) == 1
     assert found.pool.by_origin["rule"] == 3 + 4
-    with pytest.raises(ConfigError, match="taken apart by an optimizer"):
+    with pytest.raises(ConfigError, match="needs an optimizer"):
         await evolve(
             planted_config(tmp_path, guidelines=str(tmp_path / "guide.txt"), optimizer=None),
             engines,
@@ -533,7 +531,7 @@ async def test_guidelines_are_taken_apart(tmp_path: Path) -> None:
 
 
 async def test_labels(tmp_path: Path) -> None:
-    """Responses are scored; figures are rank correlations, and there is no table of confidence."""
+    """Responses are scored; figures are rank correlations, without a confidence table."""
     planted = make_planted(20)
     folder = planted.write(tmp_path / "benchmark")
     rows = [
@@ -554,19 +552,19 @@ async def test_labels(tmp_path: Path) -> None:
     assert load_evaluator(found.path).task == "scores"
 
 
-async def test_side_by_side_and_both_forms(tmp_path: Path) -> None:
-    """The judge sees pairs, and answers every perspective either way."""
+async def test_pairs_with_both_answer_formats(tmp_path: Path) -> None:
+    """The judge sees pairs, and answers every perspective in both formats."""
     found = await evolve(
         planted_config(tmp_path, asking="pairs", answers="both", rounds=0), Engines()
     )
     store = RunStore(tmp_path / "runs" / "planted")
-    sheets = {path.name for path in (store.path / "evolve" / "seen").iterdir()}
-    assert sheets == {"pairs-choice", "pairs-graded", "queries"}
+    question_sets = {path.name for path in (store.path / "evolve" / "seen").iterdir()}
+    assert question_sets == {"pairs-choice", "pairs-graded", "queries"}
     assert found.cost.alone.calls == found.cost.about_responses + found.cost.about_queries
 
 
-async def test_a_run_that_is_written_by_another_is_left_alone(tmp_path: Path) -> None:
-    """RunLocked, and nothing was asked."""
+async def test_locked_run_is_left_alone(tmp_path: Path) -> None:
+    """RunLocked, and no requests."""
     from filelock import FileLock
 
     config = planted_config(tmp_path)
@@ -577,8 +575,8 @@ async def test_a_run_that_is_written_by_another_is_left_alone(tmp_path: Path) ->
     assert not engines.asked
 
 
-async def test_money_without_prices_and_places_that_cannot_be(tmp_path: Path) -> None:
-    """What is wrong is said before anything is asked."""
+async def test_missing_prices_and_bad_paths_are_refused(tmp_path: Path) -> None:
+    """Errors come before the first request."""
     engines = Engines()
     limited = planted_config(tmp_path, judge={"price": PRICE}, max_cost=1.0)
     with pytest.raises(ConfigError, match="the optimizer 'optimizer' has no price"):
@@ -586,7 +584,7 @@ async def test_money_without_prices_and_places_that_cannot_be(tmp_path: Path) ->
     with pytest.raises(ConfigError, match="the judge 'judge' has no price"):
         await evolve(planted_config(tmp_path, price=PRICE, max_cost=1.0), engines)
     own = Run(planted_config(tmp_path), judge=ScriptedEngine())
-    with pytest.raises(ConfigError, match="one given engine"):
+    with pytest.raises(ConfigError, match="one engine per question set"):
         await own.evolve()
     with pytest.raises(ConfigError, match="ends in"):
         await evolve(planted_config(tmp_path), engines, path=tmp_path / "evaluator.zip")
@@ -597,8 +595,8 @@ async def test_money_without_prices_and_places_that_cannot_be(tmp_path: Path) ->
     assert not (tmp_path / "runs").exists()
 
 
-async def test_the_price_of_the_optimizer_comes_from_the_table(tmp_path: Path) -> None:
-    """As that of a judge and an author does."""
+async def test_optimizer_price_comes_from_the_price_file(tmp_path: Path) -> None:
+    """As for a judge and an author."""
     table = {"currency": "EUR", "models": {"judge": PRICE, "optimizer": PRICE}}
     (tmp_path / "prices.yaml").write_text(yaml.safe_dump(table))
     config = planted_config(tmp_path, rounds=0, max_cost=5.0)

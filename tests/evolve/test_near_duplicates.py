@@ -1,4 +1,4 @@
-"""Proposals that say again what is asked, by their words."""
+"""Detection of proposals that repeat an existing question."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ THERE = Perspective("Does the response mention the main points of the text?")
         ("Are the main points of the text mentioned in the response?", False),
     ],
 )
-def test_the_same_in_the_same_or_almost_the_same_words(text: str, exact: bool) -> None:
-    """Case, order, endings and common synonyms make no other question."""
+def test_duplicates_and_near_duplicates_are_found(text: str, exact: bool) -> None:
+    """Case, order, endings and common synonyms do not make a new question."""
     duplicate = KnownQuestions([THERE]).duplicate_of(Perspective(text))
     assert duplicate is not None
     assert (duplicate.of, duplicate.exact) == (THERE, exact)
@@ -32,20 +32,20 @@ def test_the_same_in_the_same_or_almost_the_same_words(text: str, exact: bool) -
         "Is the response kind?",
     ],
 )
-def test_another_question_is_no_twin(text: str) -> None:
-    """One word of its own is enough."""
+def test_different_question_is_not_a_duplicate(text: str) -> None:
+    """One different word is enough."""
     assert KnownQuestions([THERE]).duplicate_of(Perspective(text)) is None
 
 
-def test_form_makes_no_difference_and_kind_does() -> None:
-    """Twins are looked for before a proposal is given its forms."""
+def test_duplicates_ignore_format_but_not_kind() -> None:
+    """Duplicates are removed before a proposal gets its answer formats."""
     asked = KnownQuestions([THERE])
     assert asked.duplicate_of(Perspective(THERE.text, form=AnswerFormat.GRADED)) is not None
     assert asked.duplicate_of(Perspective(THERE.text, PerspectiveKind.QUERY)) is None
 
 
-def test_a_rewording_may_come_near_its_parent_in_either_form() -> None:
-    """That is what it is for; the very same words are still a repeat."""
+def test_rewording_may_resemble_its_parent() -> None:
+    """In either format; exactly the same words are still a duplicate."""
     graded = Perspective(THERE.text, form=AnswerFormat.GRADED)
     asked = KnownQuestions([THERE, graded])
     near = "Does the response include the main points of the text?"
@@ -55,8 +55,8 @@ def test_a_rewording_may_come_near_its_parent_in_either_form() -> None:
     assert asked.duplicate_of(Perspective(near, parents=("another",))) is not None
 
 
-def test_scripts_without_spaces_are_compared_exactly_alone() -> None:
-    """A sentence that counts as one word would be taken for any that looks alike."""
+def test_scripts_without_spaces_are_compared_exactly() -> None:
+    """A whole sentence would count as one word."""
     asked = KnownQuestions([Perspective("回答是否正确地说明了主要内容?")])
     assert asked.duplicate_of(Perspective("回答是否简洁地说明了主要内容?")) is None
     assert asked.duplicate_of(Perspective("回答是否正确地说明了主要内容")) is not None

@@ -1,7 +1,7 @@
-"""Where the truth is planted, evolution finds it: what decides, for which queries, and how far.
+"""Evolution finds a planted truth: the criteria, the query types, and the attainable accuracy.
 
-For sums people like brief responses, for stories long ones, and one vote in ten is flipped. The
-seeds ask about neither, nor about what a query is.
+People prefer brief responses for sums and long ones for stories; one vote in ten is flipped. The
+seeds ask about neither length nor query type.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FORESTS = tuple(ForestSettings(16, depth, 2, 5) for depth in (3, 5))
 
 
 def evolve(folder: Path, planted: Planted, engines: Engines, **changes: object) -> Evolution:
-    """One command with small forests."""
+    """Run one command with small forests."""
     config = planted_config(folder, planted, **{**SETTINGS, **changes})
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(SPACES, "short", FORESTS)
@@ -39,7 +39,7 @@ def evolve(folder: Path, planted: Planted, engines: Engines, **changes: object) 
 
 
 def accuracy(found: Evolution, name: str) -> Interval:
-    """What one arm reached on held-out cases."""
+    """Held-out accuracy of one arm."""
     return next(arm.figures["accuracy"] for arm in found.figures.arms if arm.name == name)
 
 
@@ -51,22 +51,24 @@ def planted() -> Planted:
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory, planted: Planted) -> tuple[Path, Evolution]:
-    """What evolution makes of it."""
+    """The result of the evolution."""
     folder = tmp_path_factory.mktemp("planted")
     return folder, evolve(folder, planted, Engines())
 
 
-def test_the_loop_finds_what_decides(found: tuple[Path, Evolution]) -> None:
-    """Brevity and detail weigh most, by far; the sort of query is told; all came from mistakes."""
+def test_planted_criteria_are_found(found: tuple[Path, Evolution]) -> None:
+    """Brevity and detail weigh most, the query type is asked about, and all came from mistakes."""
     every = found[1].evaluator.perspectives
-    worth = {each.text: each.importance or 0.0 for each in every}
+    importance_of = {each.text: each.importance or 0.0 for each in every}
     about_responses = sorted(
         (each.text for each in every if each.kind == "response"),
-        key=lambda text: -worth[text],
+        key=lambda text: -importance_of[text],
     )
     assert set(about_responses[:2]) == {BRIEF, DETAIL}
-    assert worth[BRIEF] + worth[DETAIL] > 0.5
-    assert max((each for each in every if each.kind == "query"), key=_worth).text == (CALCULATION)
+    assert importance_of[BRIEF] + importance_of[DETAIL] > 0.5
+    assert max((each for each in every if each.kind == "query"), key=_importance).text == (
+        CALCULATION
+    )
     origins = {each.text: each.origin for each in every}
     assert {origins[text] for text in (BRIEF, DETAIL, CALCULATION)} == {
         PerspectiveOrigin.FAILURES.value
@@ -75,14 +77,14 @@ def test_the_loop_finds_what_decides(found: tuple[Path, Evolution]) -> None:
     assert last.value - first.value > 3 * math.hypot(first.error, last.error)
 
 
-def _worth(each: DescribedPerspective) -> float:
+def _importance(each: DescribedPerspective) -> float:
     return each.importance or 0.0
 
 
-def test_experts_reach_the_ceiling_and_one_forest_cannot(
+def test_experts_reach_the_optimum_and_one_forest_does_not(
     found: tuple[Path, Evolution], planted: Planted
 ) -> None:
-    """Within the sampling error of what flipped votes allow; without experts it is half a guess."""
+    """Within the sampling error of the flipped votes; without experts it is near chance."""
     folder, evolution = found
     run = Run(planted_config(folder, planted, **SETTINGS))
     held_out = split_cases(run.store.inputs, run.config.evolve).held_out
@@ -91,7 +93,7 @@ def test_experts_reach_the_ceiling_and_one_forest_cannot(
     with_experts, without = accuracy(evolution, WITH), accuracy(evolution, WITHOUT)
     error = math.sqrt(ceiling * (1.0 - ceiling) / len(held_out))
     assert with_experts.value > ceiling - 3.0 * error
-    # Ties can be told without the sort of query; who wins cannot.
+    # Ties can be predicted without the query type; the winner cannot.
     ties = sum(case.gold == 0 for case in held_out) / len(held_out)
     assert without.high < with_experts.low
     assert without.value < ties + (1.0 - ties) / 2.0 + 0.08
@@ -100,8 +102,10 @@ def test_experts_reach_the_ceiling_and_one_forest_cannot(
     assert set(evolution.figures.experts) == {2}
 
 
-async def test_routing_separates_the_sorts(found: tuple[Path, Evolution], planted: Planted) -> None:
-    """Each expert judges one sort of query alone."""
+async def test_routing_separates_query_types(
+    found: tuple[Path, Evolution], planted: Planted
+) -> None:
+    """Each expert judges one query type."""
     folder, evolution = found
     config = planted_config(folder, planted, **SETTINGS)
     run, evaluator = Run(config), load_evaluator(evolution.path)
@@ -119,8 +123,8 @@ async def test_routing_separates_the_sorts(found: tuple[Path, Evolution], plante
     assert len(set(expert)) == 2
 
 
-def test_sure_verdicts_are_right_more_often(found: tuple[Path, Evolution]) -> None:
-    """Confidence is worth something: those it is least sure of are right less often than all."""
+def test_confident_verdicts_are_right_more_often(found: tuple[Path, Evolution]) -> None:
+    """The least confident verdicts are right less often than all."""
     confidence = found[1].confidence
     assert confidence is not None
     everything, surer = confidence.rows[0].accuracy, confidence.rows[2].accuracy
@@ -129,10 +133,10 @@ def test_sure_verdicts_are_right_more_often(found: tuple[Path, Evolution]) -> No
     assert surer.value >= everything.value
 
 
-def test_a_second_command_asks_nothing_and_a_person_is_heard(
+def test_second_command_asks_only_added_perspectives(
     found: tuple[Path, Evolution], planted: Planted
 ) -> None:
-    """What somebody adds between two commands is the one thing that is asked then."""
+    """A perspective added between two commands is the only thing asked."""
     folder, evolution = found
     again = Engines()
     assert evolve(folder, planted, again).figures == evolution.figures
@@ -148,8 +152,8 @@ def test_a_second_command_asks_nothing_and_a_person_is_heard(
     assert [each.importance is not None and each.importance > 0.0 for each in added] == [True]
 
 
-def test_nothing_is_found_where_there_is_nothing(tmp_path: Path) -> None:
-    """With shuffled votes no arm is better than the most common outcome, within its interval."""
+def test_shuffled_votes_give_no_gain(tmp_path: Path) -> None:
+    """No arm is significantly better than the most common outcome."""
     planted = make_planted(40, shuffled=True)
     found = evolve(tmp_path, planted, Engines(), rounds=2)
     shares = Counter(vote["winner"] for vote in planted.votes)

@@ -1,4 +1,4 @@
-"""Where evolution begins: packaged pools and files of one's own, in the wanted forms."""
+"""Seed pools: packaged and own files, in the configured answer formats."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from rocketeval.evolve.pool import packaged_seeds, seed_pool
 CHOICE, GRADED = AnswerFormat.CHOICE, AnswerFormat.GRADED
 
 
-def test_packaged_seeds_are_readable_and_ask_nothing_twice() -> None:
-    """All of them together are one pool, with every way to begin that the paper has."""
+def test_packaged_seeds_are_readable_and_distinct() -> None:
+    """Together they form one pool with every initial origin of the paper."""
     pool = seed_pool(packaged_seeds(), (CHOICE,))
     assert {each.origin for each in pool} == {
         PerspectiveOrigin.RULE,
@@ -36,22 +36,22 @@ def test_packaged_seeds_are_readable_and_ask_nothing_twice() -> None:
         asked.add(each)
 
 
-def test_questions_about_responses_come_in_the_wanted_form() -> None:
-    """Those about queries are a choice whatever is wanted."""
+def test_response_questions_have_the_configured_format() -> None:
+    """Questions about queries are always a choice."""
     pool = seed_pool(["presets"], (GRADED,))
     assert {each.form for each in pool.of(PerspectiveKind.RESPONSE)} == {GRADED}
     assert {each.form for each in pool.of(PerspectiveKind.QUERY)} == {CHOICE}
 
 
-def test_of_both_forms_the_choice_is_the_parent() -> None:
-    """Each question about responses is there twice, one after the other."""
+def test_choice_is_the_parent_of_the_graded_format() -> None:
+    """Each question about responses appears twice, one after the other."""
     choice, graded, *_ = seed_pool(["guidelines"], formats_of("both"))
     assert (choice.form, choice.parents) == (CHOICE, ())
     assert (graded.form, graded.parents, graded.text) == (GRADED, (choice.id,), choice.text)
 
 
-def test_files_of_ones_own_stand_beside_packaged_ones(tmp_path: Path) -> None:
-    """What two of them ask is there once."""
+def test_own_files_combine_with_packaged_ones(tmp_path: Path) -> None:
+    """Duplicates are dropped."""
     path = tmp_path / "own.yaml"
     first = next(iter(seed_pool(["prompts"], (CHOICE,))))
     path.write_text(f"perspectives:\n  - text: {first.text}\n  - text: Is it kind?\n")
@@ -60,14 +60,14 @@ def test_files_of_ones_own_stand_beside_packaged_ones(tmp_path: Path) -> None:
     assert pool[first.id].origin is PerspectiveOrigin.TRANSFER
 
 
-def test_an_unknown_name_names_the_nearest() -> None:
-    """A typing error is told, with what there is."""
+def test_unknown_name_suggests_the_nearest() -> None:
+    """A typo is reported with the known names."""
     with pytest.raises(ConfigError, match="Did you mean 'guidelines'"):
         seed_pool(["guideline"], (CHOICE,))
 
 
-def test_forms_are_given_once() -> None:
-    """What has them already stays as it is, importance and all."""
+def test_formats_are_added_once() -> None:
+    """Existing ones stay unchanged, with their importance."""
     choice = Perspective("Is it kind?", importance=0.5, stability=1.0)
     query = Perspective("Is it asked?", PerspectiveKind.QUERY)
     both = with_formats([choice, query], "both")
@@ -76,7 +76,7 @@ def test_forms_are_given_once() -> None:
     assert with_formats(weighed, "both") == tuple(weighed)
 
 
-def test_another_form_forgets_what_was_learned_of_the_first() -> None:
-    """An importance is that of the answers in one form."""
+def test_other_format_drops_learned_weights() -> None:
+    """Importance belongs to the answers in one format."""
     (graded,) = with_formats([Perspective("Is it kind?", importance=0.5)], "graded")
     assert (graded.form, graded.importance, graded.parents) == (GRADED, None, ())

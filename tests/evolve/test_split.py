@@ -1,4 +1,4 @@
-"""Who is seen and who is held out."""
+"""The split into seen and held-out cases."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def inputs(folder: Path, queries: int = 20, votes: int = 2, equal: int = 0) -> I
     return made
 
 
-def test_whole_queries_by_the_seed(tmp_path: Path) -> None:
-    """No query is on both sides, the share is kept, and another seed draws others."""
+def test_split_keeps_queries_whole_and_uses_the_seed(tmp_path: Path) -> None:
+    """The share is kept, and another seed gives another split."""
     found = split_cases(inputs(tmp_path), SETTINGS)
     seen, held_out = ({case.query_id for case in part} for part in (found.seen, found.held_out))
     assert not seen & held_out
@@ -47,7 +47,7 @@ def test_whole_queries_by_the_seed(tmp_path: Path) -> None:
 
 
 def test_equal_queries_stay_together(tmp_path: Path) -> None:
-    """What an optimizer saw of one, it would know of the other."""
+    """Otherwise the optimizer would know held-out queries."""
     for seed in range(5):
         settings = SETTINGS.model_copy(update={"seed": seed})
         found = split_cases(inputs(tmp_path, equal=6), settings)
@@ -59,15 +59,15 @@ def test_equal_queries_stay_together(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("share", [0.01, 0.99])
-def test_either_side_has_a_query_for_every_fold(tmp_path: Path, share: float) -> None:
-    """Whatever the share, both sides can be cut into folds."""
+def test_each_side_has_a_query_per_fold(tmp_path: Path, share: float) -> None:
+    """For any share, both sides can be split into folds."""
     found = split_cases(inputs(tmp_path), SETTINGS.model_copy(update={"share": share}))
     for part in (found.seen, found.held_out):
         assert len({case.query_id for case in part}) >= SETTINGS.folds
 
 
-def test_too_little_gold_is_refused(tmp_path: Path) -> None:
-    """With what is there, what it takes, and what to do."""
+def test_too_few_cases_are_refused(tmp_path: Path) -> None:
+    """The error names the counts, the minimum, and what to do."""
     with pytest.raises(BenchmarkError, match=r"on 12 cases of 6 queries; .* takes 20 cases and 8"):
         split_cases(inputs(tmp_path / "few", queries=6), SETTINGS)
     with pytest.raises(BenchmarkError, match="20 cases and 30 queries") as error:
@@ -77,8 +77,8 @@ def test_too_little_gold_is_refused(tmp_path: Path) -> None:
         split_cases(inputs(tmp_path / "labels"), SETTINGS.model_copy(update={"gold": "labels"}))
 
 
-def test_no_gold_is_refused(tmp_path: Path) -> None:
-    """And the other kind is named."""
+def test_missing_reference_data_is_refused(tmp_path: Path) -> None:
+    """The error suggests the other kind."""
     with pytest.raises(BenchmarkError, match="no votes to learn from") as error:
         split_cases(inputs(tmp_path, votes=0), SETTINGS)
     assert "evolve.gold: labels" in error.value.hint

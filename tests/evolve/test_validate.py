@@ -1,4 +1,4 @@
-"""Cross-validation: honest figures for arms on the same cases."""
+"""Cross-validation: unbiased results for all arms on the same cases."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PLANTED = planted_pairs(80, idle=2)
 
 @pytest.fixture(scope="module", autouse=True)
 def _small_forests() -> Iterator[None]:
-    """Two settings to choose from and twenty trees: folds within folds take their time."""
+    """Use two settings and twenty trees, because nested folds take time."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(SPACES, "short", tuple(ForestSettings(20, 10, 2, leaf) for leaf in (2, 5)))
         yield
@@ -38,20 +38,20 @@ def _small_forests() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def pairs(_small_forests: None) -> Validation:
-    """Planted pairs of two types of query."""
+    """Planted pairs of two query types."""
     return cross_validate(PLANTED.table, SETTINGS, overall=CORRECT.id)
 
 
 def with_gold(table: CaseTable, gold: list[float | None]) -> CaseTable:
-    """The table with other gold."""
+    """The table with other reference values."""
     cases = (replace(case, gold=new) for case, new in zip(table.cases, gold, strict=True))
     return CaseTable(
         tuple(cases), table.about_responses, table.answers, table.about_queries, table.traits
     )
 
 
-def test_experts_come_near_the_ceiling_and_others_stay_below(pairs: Validation) -> None:
-    """And the gain over no experts is clearly above zero."""
+def test_experts_come_near_the_optimum_and_others_stay_below(pairs: Validation) -> None:
+    """The gain over no experts is significant."""
     arms = pairs.arms
     accuracy = {name: arm.figures["accuracy"].value for name, arm in arms.items()}
     assert set(arms) == {COMMONEST, SINGLE, SINGLE_FITTED["pairs"], MEAN, WITHOUT, WITH}
@@ -62,22 +62,22 @@ def test_experts_come_near_the_ceiling_and_others_stay_below(pairs: Validation) 
     assert pairs.experts == (2, 2, 2)
 
 
-def test_every_case_has_a_prediction_of_the_fold_that_left_it_out(pairs: Validation) -> None:
-    """For failure sets and the table of confidence."""
-    found, said = pairs, pairs.arms[WITH].predictions
-    assert said is not None
-    assert len(said) == len(found.gold) == len(found.rows) == 320
-    assert (found.arms[WITH].outcome == said.verdict).all()
+def test_every_case_has_an_out_of_fold_prediction(pairs: Validation) -> None:
+    """For the mistakes and the confidence table."""
+    found, predicted = pairs, pairs.arms[WITH].predictions
+    assert predicted is not None
+    assert len(predicted) == len(found.gold) == len(found.rows) == 320
+    assert (found.arms[WITH].outcome == predicted.verdict).all()
     by_query: dict[str, set[int]] = {}
     for query_id, fold in zip(found.query_ids, found.folds.tolist(), strict=True):
         by_query.setdefault(query_id, set()).add(fold)
     assert all(len(folds) == 1 for folds in by_query.values())
-    accuracy = float(np.mean(said.verdict == found.gold))
+    accuracy = float(np.mean(predicted.verdict == found.gold))
     assert found.arms[WITH].figures["accuracy"].value == accuracy
 
 
-def test_shuffled_gold_gives_chance() -> None:
-    """Nothing leaks from a fold into what judges it."""
+def test_shuffled_reference_gives_chance() -> None:
+    """No information leaks between folds."""
     table = PLANTED.table
     gold = np.random.default_rng(1).permutation(table.gold).tolist()
     found = cross_validate(with_gold(table, gold), SETTINGS)
@@ -88,8 +88,8 @@ def test_shuffled_gold_gives_chance() -> None:
         assert abs(figures["rho"].value) < 0.15
 
 
-def test_cases_of_a_query_that_is_left_out_are_never_learned_from() -> None:
-    """A copy of the table to learn from as well changes nothing in what a fold may know of it."""
+def test_left_out_queries_are_never_trained_on() -> None:
+    """A copy of the table as extra training data changes nothing."""
     small = planted_pairs(24).table
     gold = np.random.default_rng(1).permutation(small.gold).tolist()
     table = with_gold(small, gold)
@@ -98,8 +98,8 @@ def test_cases_of_a_query_that_is_left_out_are_never_learned_from() -> None:
     assert found.arms[WITH].figures["accuracy"].value < 0.6
 
 
-def test_more_cases_to_learn_from_help() -> None:
-    """Those that evolution saw are learned from in every fold and not measured."""
+def test_extra_training_cases_help() -> None:
+    """They are used in every fold and not measured."""
     few, more = planted_pairs(20, seed=3).table, planted_pairs(60, seed=4).table
     renamed = CaseTable(
         tuple(Case(f"other {case.query_id}", case.candidates, case.gold) for case in more.cases),
@@ -116,7 +116,7 @@ def test_more_cases_to_learn_from_help() -> None:
     assert gain > 0.05
 
 
-def test_labels_have_figures_of_their_own() -> None:
+def test_labels_have_their_own_metrics() -> None:
     """Rho, tau and the mean squared error; experts gain in rho."""
     found = cross_validate(planted_labels(60).table, SETTINGS, overall=CORRECT.id)
     assert set(found.arms) == {SINGLE, SINGLE_FITTED["scores"], MEAN, WITHOUT, WITH}
@@ -126,8 +126,8 @@ def test_labels_have_figures_of_their_own() -> None:
     assert found.arms[WITH].figures["mse"].value < found.arms[WITHOUT].figures["mse"].value
 
 
-def test_cases_without_gold_are_counted_and_left_out() -> None:
-    """Figures rest on the others, and say which they are."""
+def test_cases_without_reference_are_counted_and_left_out() -> None:
+    """The result lists the rows that were used."""
     table = planted_pairs(20).table
     gold: list[float | None] = [None, *table.gold.tolist()[1:]]
     found = cross_validate(with_gold(table, gold), SETTINGS)
@@ -135,18 +135,18 @@ def test_cases_without_gold_are_counted_and_left_out() -> None:
     assert found.rows.tolist() == list(range(1, len(table)))
 
 
-def test_out_of_fold_judges_every_case() -> None:
-    """Also those without gold, in the order of the table, nearly as well as the full way."""
+def test_out_of_fold_predicts_every_case() -> None:
+    """Also without reference data, in table order, nearly as well as full cross-validation."""
     table = PLANTED.table
     gold: list[float | None] = [None, *table.gold.tolist()[1:]]
-    said = out_of_fold(with_gold(table, gold), SETTINGS)
-    assert len(said) == len(table)
-    assert np.mean(said.verdict == table.gold) > PLANTED.ceiling - 0.2
-    assert said.expert.max() == 1
+    predicted = out_of_fold(with_gold(table, gold), SETTINGS)
+    assert len(predicted) == len(table)
+    assert np.mean(predicted.verdict == table.gold) > PLANTED.ceiling - 0.2
+    assert predicted.expert.max() == 1
 
 
-def test_queries_that_say_the_same_are_never_parted() -> None:
-    """A case whose twin was learned from would be known by heart."""
+def test_equal_queries_stay_in_one_fold() -> None:
+    """Otherwise the evaluator would have seen the case."""
     random = np.random.default_rng(0)
     once = planted_pairs(24, idle=2).table
     gold = random.choice([-1.0, 0.0, 1.0], len(once)).tolist()
@@ -167,8 +167,8 @@ def test_queries_that_say_the_same_are_never_parted() -> None:
     assert cross_validate(four, SETTINGS).arms[WITHOUT].figures["accuracy"].value < 0.6
 
 
-def test_other_arms_use_what_is_kept_alone() -> None:
-    """The overall question informs its own arms, and no evaluator that would not ask it."""
+def test_other_arms_use_only_kept_perspectives() -> None:
+    """Only the single-prompt arms use the overall question."""
     table = PLANTED.table
     kept = [each.id for each in table.about_responses if each.id != CORRECT.id]
     found = cross_validate(table, SETTINGS, overall=CORRECT.id, kept=kept)

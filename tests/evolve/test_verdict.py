@@ -1,4 +1,4 @@
-"""Whether an evaluator is worth using is told from paired differences, not from two intervals."""
+"""The verdict on an evaluator uses paired differences, not two separate intervals."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NO_LEAD = Interval(0.0, 0.0, 0.0)
 
 
 def figures(measure: str = "accuracy", own: Interval = ABOVE, **leads: Interval) -> HeldOutFigures:
-    """Arms that the evaluator leads by so much."""
+    """Arms with the given lead of the evaluator."""
     names = {"commonest": COMMONEST, "single": SINGLE, "fitted": SINGLE_FITTED["pairs"]}
     arms = {WITH: NO_LEAD, **{names[name]: lead for name, lead in leads.items()}}
     return HeldOutFigures(
@@ -33,39 +33,40 @@ def figures(measure: str = "accuracy", own: Interval = ABOVE, **leads: Interval)
         (
             figures(commonest=BELOW, single=ABOVE),
             False,
-            "Not told apart from always the commonest verdict: +2.0 points (-3.0 to +7.0).",
+            ("No significant difference", "commonest verdict", "+2.0 points (-3.0 to +7.0)"),
         ),
         (
             figures(commonest=UNKNOWN, single=ABOVE),
             False,
-            "Not told apart from always the commonest verdict "
-            "(too few queries to say by how much).",
+            ("No significant difference", "commonest verdict", "too few queries"),
         ),
         (
             figures(commonest=ABOVE, single=ABOVE, fitted=BELOW),
             True,
-            "Not told apart from the cheaper single prompt, cut points learned: +2.0 points "
-            "(-3.0 to +7.0).",
+            ("No significant difference", "cheaper single prompt, cut points", "+2.0 points (-3.0"),
         ),
         (
             figures(commonest=ABOVE, single=ABOVE),
             True,
-            "Better than the single prompt: +8.0 points (+3.0 to +13.0).",
+            ("Significantly better", "single prompt", "+8.0 points (+3.0 to +13.0)"),
         ),
         (
             figures(commonest=ABOVE),
             True,
-            "Better than chance; it was not held against a single prompt.",
+            ("Significantly better than chance", "not compared with a single prompt"),
         ),
-        (figures("rho", BELOW, single=ABOVE), False, "Not told apart from chance."),
+        (figures("rho", BELOW, single=ABOVE), False, ("No significant difference from chance",)),
         (
             figures("rho", single=BELOW),
             True,
-            "Not told apart from the cheaper single prompt: +0.02 (-0.03 to +0.07).",
+            ("No significant difference", "cheaper single prompt", "+0.02 (-0.03 to +0.07)"),
         ),
     ],
 )
-def test_the_closest_simple_way_decides(found: HeldOutFigures, usable: bool, words: str) -> None:
-    """First no judge at all, then one prompt in its best form."""
-    worth = evaluator_verdict(found)
-    assert (worth.usable, worth.words) == (usable, words)
+def test_closest_baseline_decides(
+    found: HeldOutFigures, usable: bool, words: tuple[str, ...]
+) -> None:
+    """First the most common verdict, then the best form of a single prompt."""
+    verdict = evaluator_verdict(found)
+    assert verdict.usable is usable
+    assert all(part in verdict.words for part in words), verdict.words

@@ -54,7 +54,7 @@ def test_twelve_distinct_queries(query_ids: list[str]) -> None:
 
 
 def test_queries_have_only_known_fields() -> None:
-    """Every query has a text and a category, and no field that a query does not know."""
+    """Every query has a text and a category, and no unknown field."""
     for query in read("queries.jsonl"):
         assert query["text"].strip()
         assert query["category"].strip()
@@ -68,7 +68,7 @@ def test_one_query_continues_a_conversation() -> None:
 
 
 def test_response_files_are_the_five_candidates() -> None:
-    """The responses folder holds one file per candidate and nothing else."""
+    """The responses folder has exactly one file per candidate."""
     names = {file.name for file in QUICKSTART.joinpath("responses").iterdir()}
     assert names == {f"{candidate}.jsonl" for candidate in BEST_TO_WORST}
 
@@ -106,12 +106,12 @@ def test_every_response_has_one_label(query_ids: list[str]) -> None:
 def test_mean_labels_follow_the_promised_order(
     query_ids: list[str], labels: dict[tuple[str, str], float]
 ) -> None:
-    """Overall the candidates rank as the README says, with a clear gap between neighbours."""
+    """Overall the candidates rank as the README says, with a clear gap between neighbors."""
     means = [mean(labels[q, candidate] for q in query_ids) for candidate in BEST_TO_WORST]
     assert all(better - worse > 1 for better, worse in pairwise(means))
 
 
-def test_neighbours_swap_where_promised(labels: dict[tuple[str, str], float]) -> None:
+def test_neighbors_swap_as_documented(labels: dict[tuple[str, str], float]) -> None:
     """The labels disagree with the overall order exactly where the README says."""
     swapped = {
         (query_id, worse)
@@ -131,7 +131,7 @@ def test_neighbours_swap_where_promised(labels: dict[tuple[str, str], float]) ->
 def test_votes_name_known_queries_and_two_candidates(
     votes: list[Row], query_ids: list[str]
 ) -> None:
-    """Every vote compares two different known candidates on a known query, six a query."""
+    """Every vote compares two known candidates on a known query, with six votes per query."""
     assert Counter(vote["query_id"] for vote in votes) == dict.fromkeys(query_ids, 6)
     for vote in votes:
         assert vote["candidate_a"] != vote["candidate_b"]
@@ -150,8 +150,8 @@ def test_votes_cover_all_pairs_evenly(votes: list[Row]) -> None:
     assert set(counts.values()) <= {7, 8}
 
 
-def test_votes_favour_no_side(votes: list[Row]) -> None:
-    """Candidates stand on both sides about equally often, and so do the winners."""
+def test_votes_favor_no_side(votes: list[Row]) -> None:
+    """Candidates and winners are about equally often on both sides."""
     for candidate in BEST_TO_WORST:
         left = sum(vote["candidate_a"] == candidate for vote in votes)
         right = sum(vote["candidate_b"] == candidate for vote in votes)
@@ -194,7 +194,7 @@ def test_votes_mostly_follow_the_labels(
     assert 0.9 <= agreeing < 1
 
 
-def test_length_is_no_proxy_of_quality(
+def test_length_is_no_proxy_for_quality(
     query_ids: list[str], texts: dict[tuple[str, str], str]
 ) -> None:
     """The longest response to every query is the rambling one, never the careful one."""
@@ -204,7 +204,7 @@ def test_length_is_no_proxy_of_quality(
 
 
 def test_responses_stay_quick_to_judge(texts: dict[tuple[str, str], str]) -> None:
-    """No response is longer than 150 words, so that a tiny judge on a CPU is quick."""
+    """No response is longer than 150 words, so that a tiny judge on a CPU is fast."""
     assert max(len(text.split()) for text in texts.values()) <= 150
 
 
@@ -224,7 +224,7 @@ def test_careful_extraction_equals_the_reference(texts: dict[tuple[str, str], st
 
 
 def test_readme_counts_the_items() -> None:
-    """The number of items and answers in the README is the real one."""
+    """The README states the real number of items and answers."""
     items = sum(len(checklist["items"]) for checklist in read("checklists.jsonl"))
     readme = QUICKSTART.joinpath("README.md").read_text(encoding="utf-8")
     assert f"{items} items, {items * len(BEST_TO_WORST)} answers" in readme

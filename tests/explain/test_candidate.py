@@ -1,4 +1,4 @@
-"""Losses and strengths are those a reader would find by hand, and lead back to their judgment."""
+"""Losses and strengths of a candidate: computed by hand, and traceable to a judgment."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def explain(graded: GradedRun, name: str, **settings: int) -> CandidateExplanati
     return found
 
 
-def test_a_loss_is_what_the_neighbours_get_and_it_does_not() -> None:
-    """Gap, weight and points by hand: (0.9 - 0.1) / 2 of a scale nine wide is 3.6."""
+def test_loss_is_the_weighted_gap_to_the_neighbors() -> None:
+    """(0.9 - 0.1) / 2 of a scale nine wide is 3.6 points."""
     graded = make_graded(
         {"q": {"best": [0.9, 0.5], "own": [0.1, 0.7], "last": [0.9, 0.3]}}, ["best", "own", "last"]
     )
@@ -41,7 +41,7 @@ def test_a_loss_is_what_the_neighbours_get_and_it_does_not() -> None:
 
 
 def test_points_of_all_items_are_the_difference_of_mean_scores() -> None:
-    """For the mean scorer, what all items cost is the neighbours' mean score less the own one."""
+    """For the mean scorer, the total cost is the neighbors' mean score minus its own."""
     rng = np.random.default_rng(0)
     names = list("abcdefg")
     graded = make_graded({"q": {name: rng.random(5).tolist() for name in names}}, names)
@@ -53,8 +53,8 @@ def test_points_of_all_items_are_the_difference_of_mean_scores() -> None:
     assert found.overall.points.value == pytest.approx(expected)
 
 
-def test_the_largest_come_first_and_the_rest_is_cut() -> None:
-    """Over many queries, the kept losses are the top of the sorted list of all."""
+def test_largest_losses_come_first() -> None:
+    """Over many queries, the kept losses are the top of the sorted list."""
     rng = np.random.default_rng(1)
     names = list("abcdef")
     table = {f"q{n}": {name: rng.random(4).tolist() for name in names} for n in range(20)}
@@ -68,8 +68,8 @@ def test_the_largest_come_first_and_the_rest_is_cut() -> None:
     assert all(gap.points < 0 for gap in few.strengths)
 
 
-def test_neighbours_are_those_with_a_score_on_the_query() -> None:
-    """A neighbour without a response, or unranked, is passed over for the next one."""
+def test_neighbors_need_a_score_on_the_query() -> None:
+    """A neighbor without a response or a rank is replaced by the next one."""
     graded = make_graded(
         {
             "q": {"a": [0.9], "c": [0.1], "d": [], "e": [0.5], "stranger": [0.0]},
@@ -82,8 +82,8 @@ def test_neighbours_are_those_with_a_score_on_the_query() -> None:
     assert loss.neighbours_p_yes == pytest.approx(0.7)
 
 
-def test_learned_weights_take_the_place_of_equal_ones() -> None:
-    """The item that a scorer found important costs more, on the queries that have weights."""
+def test_learned_weights_replace_equal_ones() -> None:
+    """An item with a higher learned weight costs more, on queries with weights."""
     answers = {"own": [0.0, 0.0], "other": [1.0, 1.0]}
     graded = make_graded({"q": answers, "r": answers}, ["other", "own"], weights={"q": [0.1, 0.9]})
     losses = explain(graded, "own").losses
@@ -96,7 +96,7 @@ def test_learned_weights_take_the_place_of_equal_ones() -> None:
 
 
 def test_answers_that_cannot_be_compared_are_counted() -> None:
-    """One's own gap, or nobody beside one, is no loss and no strength."""
+    """A missing own answer, or no neighbor, is neither a loss nor a strength."""
     graded = make_graded(
         {"q": {"own": [NAN, 0.2, 0.4], "other": [0.9, NAN, 0.4]}, "alone": {"own": [0.0]}},
         ["other", "own"],
@@ -106,30 +106,30 @@ def test_answers_that_cannot_be_compared_are_counted() -> None:
     assert (found.compared, found.not_compared) == (1, 3)
 
 
-def test_a_neighbours_gap_is_named_as_a_gap() -> None:
-    """A missing answer of a neighbour is None in the trace, and out of the mean."""
+def test_missing_neighbor_answer_is_none() -> None:
+    """It is None in the trace and left out of the mean."""
     graded = make_graded({"q": {"a": [NAN], "own": [0.2], "z": [0.8]}}, ["a", "own", "z"])
-    # The first candidate has no answer, so no score; give it one to keep it a neighbour.
+    # The first candidate has no answer; give it a score to keep it a neighbor.
     graded = replace(graded, scores=np.array([5.0, 2.8, 8.2]))
     (loss,) = explain(graded, "own").losses
     assert [(one.candidate, one.p_yes) for one in loss.neighbours] == [("a", None), ("z", 0.8)]
     assert loss.neighbours_p_yes == pytest.approx(0.8)
 
 
-def test_a_candidate_alone_has_nothing_to_explain() -> None:
-    """Without neighbours there is no figure, and no crash."""
+def test_single_candidate_has_no_figures() -> None:
+    """Without neighbors there is no figure and no error."""
     found = explain(make_graded({"q": {"own": [0.5]}}, ["own"]), "own")
     assert (found.overall, found.categories, found.losses) == (None, (), ())
 
 
 def test_weights_of_another_checklist_are_refused() -> None:
-    """Weights that do not fit the items name the query and what to do."""
+    """The error names the query and what to run."""
     with pytest.raises(StoreError, match="3 weights for query 'q', whose checklist has 2 items"):
         make_graded({"q": {"own": [0.5, 0.5]}}, ["own"], weights={"q": [0.2, 0.3, 0.5]})
 
 
 def test_a_hundred_thousand_responses_take_seconds_of_cpu() -> None:
-    """300 candidates on 300 queries with 8 items: about a second, with slack for slow machines."""
+    """300 candidates on 300 queries with 8 items take about a second, with slack."""
     rng = np.random.default_rng(2)
     names = [f"c{n:03d}" for n in range(300)]
     answers = AnswerTable(
@@ -155,7 +155,7 @@ def test_a_hundred_thousand_responses_take_seconds_of_cpu() -> None:
 
 
 def test_equal_answers_are_neither_loss_nor_strength() -> None:
-    """Means of equal answers differ from them in the last bits; that is no gap."""
+    """Rounding differences of equal answers are not gaps."""
     rng = np.random.default_rng(0)
     names = [f"c{number:02d}" for number in range(12)]
     answers = {f"q{number}": rng.random(3).tolist() for number in range(8)}
@@ -165,8 +165,8 @@ def test_equal_answers_are_neither_loss_nor_strength() -> None:
         assert found.compared == 24
 
 
-def test_weights_of_a_query_without_any_judgment_do_no_harm() -> None:
-    """A saved scorer can know a query that nobody was judged on here."""
+def test_weights_of_an_unjudged_query_are_ignored() -> None:
+    """A saved scorer can have a query without judgments here."""
     graded = make_graded(
         {"q": {"a": [0.5, 0.9], "b": [0.6, 0.2]}, "r": {"a": [], "b": []}},
         ["a", "b"],

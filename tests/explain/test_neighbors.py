@@ -1,4 +1,4 @@
-"""Windows of neighbours agree with sorting by distance, and means with the plain loop."""
+"""Windows of neighbors equal sorting by distance, and means equal a plain loop."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from rocketeval.explain.candidate import Neighbourhood, mean_of_others, nearest
 
 
 @pytest.mark.parametrize("most", [1, 2, 4, 7, 50])
-def test_windows_hold_the_nearest(most: int) -> None:
-    """Each window is the others sorted by distance, the better first, cut to the number wanted."""
+def test_windows_contain_the_nearest(most: int) -> None:
+    """Each window is the others sorted by distance, the better first."""
     rng = np.random.default_rng(0)
     places = np.sort(rng.choice(100, size=20, replace=False))
     first, last = nearest(places, most)
@@ -21,15 +21,15 @@ def test_windows_hold_the_nearest(most: int) -> None:
         assert found == sorted(by_distance[:most])
 
 
-def test_few_candidates_have_few_neighbours() -> None:
-    """One alone has none, and nobody has more than there are."""
+def test_few_candidates_have_few_neighbors() -> None:
+    """A single candidate has none, and none has more than there are."""
     assert [side.tolist() for side in nearest(np.array([3]), 4)] == [[0], [0]]
     assert [side.tolist() for side in nearest(np.array([], dtype=np.int64), 4)] == [[], []]
     assert [side.tolist() for side in nearest(np.array([0, 1]), 4)] == [[0, 0], [1, 1]]
 
 
-def test_means_leave_out_oneself_and_gaps() -> None:
-    """The mean of the others with an answer, by the plain loop; NaN where nobody has one."""
+def test_means_exclude_self_and_missing_answers() -> None:
+    """The mean of the others equals a plain loop; NaN if no other has an answer."""
     rng = np.random.default_rng(1)
     p_yes = rng.random((15, 6))
     p_yes[rng.random(p_yes.shape) < 0.4] = np.nan
@@ -44,8 +44,8 @@ def test_means_leave_out_oneself_and_gaps() -> None:
             np.testing.assert_allclose(found[row, item], expected, atol=1e-12)
 
 
-def test_neighbours_are_named_by_their_rows() -> None:
-    """The rows of the table, best candidate first, without oneself."""
+def test_neighbors_are_table_rows() -> None:
+    """Rows of the table, best candidate first, without itself."""
     around = Neighbourhood(np.array([12, 10, 11]), np.array([0, 0, 1]), np.array([1, 2, 2]))
     assert around.neighbours_of(10) == [12, 11]
     assert around.neighbours_of(12) == [10]

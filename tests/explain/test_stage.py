@@ -1,4 +1,4 @@
-"""The explain stage: what it writes, what it leaves alone, and how large it may become."""
+"""The explain stage: its file, its effect on the report, and its limits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from support.make import make_config
 
 
 def p_yes(prefix: str, suffix: str) -> float:
-    """`right` fails the first item; the second is a yes for everybody."""
+    """Return answers in which `right` fails the first item and all pass the second."""
     if "clear" in suffix:
         return 0.95
     return 0.9 if "left explains" in prefix else 0.2
@@ -31,7 +31,7 @@ def run(tmp_path: Path) -> Run:
     return Run(config)
 
 
-def test_a_run_explains_every_candidate(run: Run) -> None:
+def test_run_explains_every_candidate(run: Run) -> None:
     """explain.json has each candidate's losses, traceable to a judgment in the ledger."""
     written = json.loads((run.store.path / "explain.json").read_text())
     left, right = written["candidates"]
@@ -45,8 +45,8 @@ def test_a_run_explains_every_candidate(run: Run) -> None:
     assert written["dead_items"][0]["text"] == "Is it clear?"
 
 
-def test_the_report_survives_an_explanation_that_says_the_same(run: Run) -> None:
-    """Explaining again changes nothing; another explanation removes the stale page."""
+def test_unchanged_explanation_keeps_the_report(run: Run) -> None:
+    """Explaining again changes nothing; a changed explanation removes the report."""
     report = run.store.path / "report.html"
     explain_run(run.store, run.config)
     assert report.exists()
@@ -56,13 +56,13 @@ def test_the_report_survives_an_explanation_that_says_the_same(run: Run) -> None
 
 
 def test_ranking_again_removes_the_explanation(run: Run) -> None:
-    """It rests on the ranking."""
+    """It depends on the ranking."""
     run.rank()
     assert not (run.store.path / "explain.json").exists()
 
 
 def test_learned_weights_are_read_from_the_run(run: Run) -> None:
-    """item_weights.json, where the score stage wrote one, weighs the losses and the items."""
+    """item_weights.json weights the losses and the items."""
     run.store.save(ItemWeights({"sea": (0.9, 0.1)}))
     found = explain_candidate(run.store, run.config, "right", 1)
     assert [(one.query_id, one.weight) for one in found.losses] == [("sea", 0.9)]
@@ -71,8 +71,8 @@ def test_learned_weights_are_read_from_the_run(run: Run) -> None:
     assert explain_query(run.store, run.config, "sky").items[0].learned_weight is None
 
 
-def test_an_unfinished_response_leaves_gaps_not_figures(tmp_path: Path) -> None:
-    """A response that could not be judged is no neighbour and no zero."""
+def test_unjudged_response_is_no_neighbor(tmp_path: Path) -> None:
+    """A response without a judgment is neither a neighbor nor a zero."""
     config = make_config(tmp_path)
     engine = ScriptedEngine(p_yes, fail_on="left explains the sea")
     rocketeval.run(config, judge=engine)
@@ -84,8 +84,8 @@ def test_an_unfinished_response_leaves_gaps_not_figures(tmp_path: Path) -> None:
     assert (sea.responses, [one.answered for one in sea.items]) == (1, [1, 1])
 
 
-def test_names_that_are_not_there_are_answered_with_the_nearest(run: Run) -> None:
-    """A typo in a candidate or a query says what was meant."""
+def test_unknown_names_suggest_the_nearest(run: Run) -> None:
+    """A typo in a candidate or a query gives a suggestion."""
     with pytest.raises(ConfigError, match="No candidate 'lefft'") as caught:
         explain_candidate(run.store, run.config, "lefft", 1)
     assert caught.value.hint == "Did you mean 'left'?"
@@ -94,14 +94,14 @@ def test_names_that_are_not_there_are_answered_with_the_nearest(run: Run) -> Non
     assert caught.value.hint == "Did you mean 'sea'?"
 
 
-def test_before_ranking_there_is_nothing_to_explain(tmp_path: Path) -> None:
-    """The missing stage is named."""
+def test_missing_ranking_names_the_stage(tmp_path: Path) -> None:
+    """The error names the missing stage."""
     with pytest.raises(StageMissing, match="There is no run"):
         Run(make_config(tmp_path)).explain()
 
 
-def test_what_is_kept_is_bounded(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Many candidates keep fewer losses each, and never none."""
+def test_number_of_kept_losses_is_bounded(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With many candidates fewer losses are kept of each, but at least one."""
     monkeypatch.setattr(module, "MOST_KEPT", 2)
     monkeypatch.setattr(module, "MOST_DEAD", 1)
     found = explain_run(run.store, run.config)

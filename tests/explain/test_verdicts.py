@@ -1,4 +1,4 @@
-"""Items that decide, say nothing or repeat are told apart by rules that hold at their limits."""
+"""Verdicts on items: decisive, dead or redundant, at their limits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def equal(items: int) -> np.ndarray:
 
 
 def test_figures_are_those_of_explain() -> None:
-    """Mean, spread and correlation are what `rocketeval explain` prints, also with gaps."""
+    """Mean, spread and correlation equal those of `rocketeval explain`, also with gaps."""
     p_yes = RANDOM.uniform(size=(30, 5))
     p_yes[RANDOM.uniform(size=p_yes.shape) < 0.2] = np.nan
     scores = RANDOM.uniform(1, 10, 30)
@@ -28,7 +28,7 @@ def test_figures_are_those_of_explain() -> None:
 
 
 def test_influence_is_a_share_of_weight_times_spread() -> None:
-    """It sums to one; an item that never varies has none of it."""
+    """It sums to one; a constant item has none."""
     p_yes = np.array([[0.2, 0.5, 0.1], [0.8, 0.5, 0.9], [0.5, 0.5, 0.5]])
     found = item_verdicts(p_yes, p_yes.mean(axis=1), np.array([0.5, 0.25, 0.25]))
     shares = [item.influence for item in found]
@@ -37,8 +37,8 @@ def test_influence_is_a_share_of_weight_times_spread() -> None:
     assert shares[0] / shares[2] == pytest.approx(2 * 0.6 / 0.8)
 
 
-def test_a_negative_weight_decides_as_much_as_a_positive_one() -> None:
-    """Shares stay shares when a yes lowers the score."""
+def test_negative_weight_counts_like_a_positive_one() -> None:
+    """Shares remain shares if yes lowers the score."""
     p_yes = np.array([[0.2, 0.2, 0.1], [0.8, 0.8, 0.9], [0.5, 0.5, 0.5]])
     found = item_verdicts(p_yes, p_yes[:, 2], np.array([0.4, -0.4, 0.2]))
     shares = [item.influence for item in found]
@@ -47,8 +47,8 @@ def test_a_negative_weight_decides_as_much_as_a_positive_one() -> None:
     assert min(shares) > 0.0
 
 
-def test_without_weights_nothing_is_called_decisive() -> None:
-    """A scorer without a weight per item gives no influence; the rest is still told."""
+def test_without_weights_no_item_is_decisive() -> None:
+    """A scorer without item weights gives no influence; other verdicts remain."""
     loud = np.array([0.05, 0.95, 0.1, 0.9, 0.5, 0.3])
     p_yes = np.column_stack([0.5 + 0.06 * RANDOM.uniform(-1, 1, (6, 3)), loud])
     found = item_verdicts(p_yes, p_yes.mean(axis=1), None)
@@ -57,8 +57,8 @@ def test_without_weights_nothing_is_called_decisive() -> None:
     assert found[3].correlation == pytest.approx(1.0, abs=0.05)
 
 
-def test_a_repeated_item_names_the_earlier_one() -> None:
-    """The later of two is redundant, also when it says the opposite; the earlier is not."""
+def test_redundant_item_names_the_earlier_one() -> None:
+    """The later of two is redundant, also if it says the opposite."""
     base = np.tile([0.1, 0.9, 0.3, 0.7, 0.5], 2)
     other = np.tile([0.5, 0.4, 0.9, 0.2, 0.3], 2)
     p_yes = np.column_stack([base, other, 1.0 - base])
@@ -68,15 +68,15 @@ def test_a_repeated_item_names_the_earlier_one() -> None:
 
 
 def test_nine_responses_do_not_make_an_item_redundant() -> None:
-    """Few that agree may do so by luck; gaps count against the ten."""
+    """Few responses may agree by chance; missing answers count against the ten."""
     base = np.tile([0.1, 0.9, 0.3, 0.7, 0.5], 2)
     p_yes = np.column_stack([base, base])
     p_yes[0, 1] = np.nan
     assert item_verdicts(p_yes, base, equal(2))[1].verdict == ""
 
 
-def test_a_dead_item_is_dead_whatever_it_repeats() -> None:
-    """And nothing is redundant because of a dead one."""
+def test_dead_item_is_not_redundant() -> None:
+    """And no item is redundant because of a dead one."""
     base = np.array([0.91, 0.99, 0.93, 0.97, 0.95])
     wide = (base - 0.91) * 10
     found = item_verdicts(np.column_stack([base, wide]), wide, equal(2))
@@ -84,7 +84,7 @@ def test_a_dead_item_is_dead_whatever_it_repeats() -> None:
     assert found[0].why == "yes to all"
 
 
-def test_a_decisive_item_has_twice_its_share_and_goes_with_the_score() -> None:
+def test_decisive_item_needs_influence_and_correlation() -> None:
     """Either alone is not enough."""
     loud = np.array([0.05, 0.95, 0.1, 0.9, 0.5, 0.3])
     quiet = 0.5 + 0.06 * RANDOM.uniform(-1, 1, (6, 3))
@@ -97,7 +97,7 @@ def test_a_decisive_item_has_twice_its_share_and_goes_with_the_score() -> None:
 
 
 def test_without_answers_there_are_no_figures() -> None:
-    """An item that nobody was asked has nothing, and no verdict."""
+    """An item without answers has no figures and no verdict."""
     found = item_verdicts(np.full((3, 1), np.nan), np.array([1.0, 2.0, 3.0]), equal(1))[0]
     assert (found.mean, found.spread, found.correlation, found.influence) == (None,) * 4
     assert found.verdict == ""

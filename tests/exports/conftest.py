@@ -1,4 +1,4 @@
-"""One finished run for all tests of exports."""
+"""One finished run, shared by all export tests."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ from support.hostile_run import hostile_run
 
 @pytest.fixture(scope="session")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """A run with hostile names and gaps."""
+    """A run with hostile names and missing scores."""
     return hostile_run(tmp_path_factory.mktemp("exports"))

@@ -1,4 +1,4 @@
-"""CSV is read back as it was, and no cell of text is a formula."""
+"""CSV round-trips, and no text cell is a formula."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ FORMULAS = [
 
 
 @pytest.mark.parametrize("text", FORMULAS)
-def test_a_text_that_would_compute_gets_an_apostrophe(text: str) -> None:
-    """Also behind spaces, quotes and unseen characters, and in full-width signs."""
+def test_formulas_get_an_apostrophe(text: str) -> None:
+    """Also after spaces, quotes and invisible characters, and with full-width signs."""
     assert disarm(text) == f"'{text}"
     for raw, expected in ((False, f"'{text}"), (True, text)):
         cells = csv.reader(io.StringIO(csv_cell(text, raw=raw), newline=""), strict=True)
@@ -30,20 +30,20 @@ def test_a_text_that_would_compute_gets_an_apostrophe(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["gpt-4", "a=b", "x@y", "", "1-2", "'quoted'", "5", "\ufeffa=b", "\x00"]
 )
-def test_harmless_text_is_left_alone(text: str) -> None:
-    """Nobody's name is changed for nothing."""
+def test_harmless_text_is_unchanged(text: str) -> None:
+    """Only formulas are escaped."""
     assert disarm(text) == text
 
 
 def test_numbers_stay_numbers() -> None:
-    """A negative figure is no formula; what is missing is empty."""
+    """A negative number is not a formula; missing values are empty."""
     cells = [csv_cell(x) for x in (-1.5, -3, 72.0, 1e-9, None, float("nan"))]
     assert cells == ["-1.5", "-3", "72", "1e-09", "", ""]
 
 
 @given(st.lists(st.tuples(st.text(), st.text()), min_size=1, max_size=5))
-def test_any_text_is_read_back(rows: list[tuple[str, str]]) -> None:
-    """Whatever stands in a cell, a reader of RFC 4180 gets the same cells."""
+def test_any_text_round_trips(rows: list[tuple[str, str]]) -> None:
+    """An RFC 4180 reader gets the same cells."""
     columns = [pa.array(list(column), pa.string()) for column in zip(*rows, strict=True)]
     table = pa.table(columns, names=["a", "b"])
     text = "".join(csv_text(["a", "b"], [table]))
@@ -51,6 +51,6 @@ def test_any_text_is_read_back(rows: list[tuple[str, str]]) -> None:
     assert found == [["a", "b"], *([disarm(a), disarm(b)] for a, b in rows)]
 
 
-def test_a_semicolon_does_not_open_a_cell_elsewhere() -> None:
-    """Spreadsheets of many countries split at semicolons."""
+def test_cells_with_semicolons_are_quoted() -> None:
+    """Spreadsheets in many locales split at semicolons."""
     assert csv_cell("x;=1+1") == '"x;=1+1"'

@@ -1,4 +1,4 @@
-"""Every command of docs/exports.md runs as it stands."""
+"""Every command in docs/exports.md runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COMMANDS = re.findall(r"`rocketeval (export [^`|]*)` \|$", PAGE.read_text(), re.
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The quickstart's folder, run by the scripted engine."""
+    """The quickstart folder, judged by the scripted engine."""
     folder = tmp_path_factory.mktemp("documented")
     cli(folder, "init", "demo", "--model", "m")
     config = folder / "demo" / "rocketeval.yaml"
@@ -28,7 +28,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_documented_command_runs(demo: Path, command: str) -> None:
-    """It ends well, and makes what it names."""
+    """It succeeds and creates the file it names."""
     words = shlex.split(command)
     done = cli(demo, *words)
     if "-o" in words:
@@ -38,5 +38,5 @@ def test_a_documented_command_runs(demo: Path, command: str) -> None:
 
 
 def test_every_format_has_a_command() -> None:
-    """The table leaves no format out."""
+    """The table in the docs lists all formats."""
     assert {re.findall(r"--to (\w+)", command)[0] for command in COMMANDS} == set(FORMATS)

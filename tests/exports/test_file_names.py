@@ -1,4 +1,4 @@
-"""Whatever candidates are called, each has a file of its own inside the folder."""
+"""Every candidate gets a separate file inside the folder, whatever its name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NASTY = [
 
 
 def check(names: list[str], folder: Path) -> None:
-    """All stems are distinct, also without regard to case, and lead into the folder."""
+    """Check that stems are distinct regardless of case and stay inside the folder."""
     stems = file_stems(names)
     assert set(stems) == set(names)
     assert len({stem.casefold() for stem in stems.values()}) == len(stems)
@@ -31,14 +31,14 @@ def check(names: list[str], folder: Path) -> None:
     assert len(list(folder.iterdir())) == len(stems)
 
 
-def test_nasty_names(tmp_path: Path) -> None:
-    """Names that a file system would misread become files all the same."""
+def test_unportable_names(tmp_path: Path) -> None:
+    """Names that a file system would misread become valid file names."""
     check(NASTY, tmp_path)
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8")), max_size=8, unique=True))
 def test_any_names(names: list[str]) -> None:
-    """No two names share a file, and none has a separator."""
+    """No two names share a file, and no file name has a separator."""
     stems = file_stems(names)
     assert len({stem.casefold() for stem in stems.values()}) == len(names)
     for stem in stems.values():
@@ -47,8 +47,8 @@ def test_any_names(names: list[str]) -> None:
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_the_order_does_not_matter(order: int) -> None:
-    """The same names have the same files; who is plain keeps the plain file."""
+def test_file_names_do_not_depend_on_order(order: int) -> None:
+    """A plain name keeps its plain file name."""
     names = ["b/x", "x", "X", "a/x"][::order]
     stems = file_stems(names)
     assert stems["X"] == "X"

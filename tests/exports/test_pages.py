@@ -1,4 +1,4 @@
-"""Markdown and LaTeX tables keep their shape whatever a name holds."""
+"""Markdown and LaTeX tables stay valid with any name."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SPECIALS = "\\{}$&#%_^~<>|`[]*\"'-"
 
 
 def table(name: str) -> TextTable:
-    """A table of one row, with the name wherever text is."""
+    """Return a table with the name in every text cell."""
     return TextTable(
         title=name,
         label="x",
@@ -31,7 +31,7 @@ def table(name: str) -> TextTable:
 
 
 def braces(source: str) -> int:
-    """How many groups are open at the end; fails where one closes too many."""
+    """Return the number of open groups at the end; fail on an unmatched closing brace."""
     depth = 0
     for sign in re.findall(r"\\\\.|\\.|[{}]|%.*", re.sub(r"^%.*$", "", source, flags=re.M)):
         assert not sign.startswith("%"), "a comment swallows the rest of the line"
@@ -41,8 +41,8 @@ def braces(source: str) -> int:
 
 
 @pytest.mark.parametrize("name", [*SPECIALS, SPECIALS, SPECIALS * 2, "a\nb\x1b", r"\input{x}"])
-def test_latex_stays_whole(name: str) -> None:
-    """Braces balance, nothing unescaped is left, and each row has its cells."""
+def test_latex_stays_valid(name: str) -> None:
+    """Braces balance, special characters are escaped, and each row has all its cells."""
     source = latex.latex(table(name))
     assert braces(source) == 0
     body = source.split(r"\midrule")[1].split(r"\bottomrule")[0].strip().splitlines()
@@ -71,12 +71,12 @@ def test_latex_stays_whole(name: str) -> None:
     ],
 )
 def test_latex_escapes(text: str, expected: str) -> None:
-    """Every special sign is set as itself."""
+    """Every special character is printed literally."""
     assert latex.escape_latex(text) == expected
 
 
-def test_latex_figures_have_a_minus() -> None:
-    """A minus is not a hyphen, and a range has a dash."""
+def test_latex_numbers_have_minus_signs() -> None:
+    """Not hyphens; a range has a dash."""
     source = latex.latex(table("a"))
     assert "$-$0.12 ($-$0.30 to 0.05)" in source
     assert "3 (1--4)" in source
@@ -86,7 +86,7 @@ def test_latex_figures_have_a_minus() -> None:
     "name", [*SPECIALS, SPECIALS * 2, "a|b\nc", "<script>x</script>", "![i](http://e.x)", "@me"]
 )
 def test_markdown_stays_a_table(name: str) -> None:
-    """Each row has its cells; HTML, links and line breaks are text."""
+    """Each row has all its cells; HTML, links and line breaks are text."""
     page = markdown.markdown(table(name))
     rows = [line for line in page.splitlines() if line.startswith("| ")]
     assert len(rows) == 4
@@ -100,15 +100,15 @@ def test_markdown_stays_a_table(name: str) -> None:
 
 
 def test_markdown_makes_no_links() -> None:
-    """Neither addresses nor @names lead anywhere."""
+    """URLs and @names do not become links."""
     escaped = markdown.escape_markdown("see www.evil.example, https://evil.example and @somebody")
     assert "www.evil" not in escaped
     assert "https://" not in escaped
     assert "@somebody" not in escaped
 
 
-def test_one_is_not_many(tmp_path: Path) -> None:
-    """A ranking over a single query says so in the singular."""
+def test_counts_of_one_are_singular(tmp_path: Path) -> None:
+    """A ranking over one query says "1 query"."""
     folder = write_benchmark(tmp_path / "benchmark")
     for path in (*folder.glob("*.jsonl"), *folder.glob("responses/*.jsonl")):
         path.write_text(path.read_text().splitlines()[0] + "\n")

@@ -1,4 +1,4 @@
-"""What is exported is what the run found, in files that other readers read."""
+"""Exports match the results of the run and are readable by other tools."""
 
 from __future__ import annotations
 
@@ -33,24 +33,24 @@ RESPONSES = len(NAMES) * len(QUERIES)
 
 
 def text_of(run: Run, to: str, what: str | None = None, **options: bool) -> str:
-    """What goes to a stream."""
+    """Return the export as text."""
     stream = io.BytesIO()
     export_stream(run.store, make_request(to, what, **options), stream)
     return stream.getvalue().decode()
 
 
 def rows_of(text: str) -> list[dict[str, str]]:
-    """The rows of a CSV."""
+    """Return the rows of a CSV."""
     return list(csv.DictReader(io.StringIO(text, newline="")))
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
-    """The objects of a file of JSON lines."""
+    """Return the objects of a JSONL file."""
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def test_the_runs_own_ranking_is_the_exported_one(run: Run) -> None:
-    """One writer makes both, and no candidate's name is a formula in either."""
+def test_exported_ranking_equals_ranking_csv(run: Run) -> None:
+    """No candidate's name is a formula in either."""
     text = text_of(run, "csv")
     assert (run.store.path / "ranking.csv").read_bytes().decode() == text
     names = [row["candidate"] for row in rows_of(text)]
@@ -64,11 +64,13 @@ def test_the_runs_own_ranking_is_the_exported_one(run: Run) -> None:
 
 
 def test_scores_are_the_same_in_three_formats(run: Run, tmp_path: Path) -> None:
-    """CSV, JSON lines and Parquet hold the run's scores, gaps included."""
+    """CSV, JSONL and Parquet have the run's scores, including missing ones."""
     pandas = pytest.importorskip("pandas", reason="pandas is the outside reader")
     done = run.export("parquet", tmp_path / "s.parquet")
     assert done.rows == RESPONSES
-    assert done.notes == ("Responses without a score, which is left empty: 1.",)
+    (note,) = done.notes
+    assert "without a score" in note
+    assert "1." in note
     table = pandas.read_parquet(tmp_path / "s.parquet")
     own = run.store.scores().to_pandas()
     np.testing.assert_array_equal(table["score"], own["score"])
@@ -85,20 +87,20 @@ def test_scores_are_the_same_in_three_formats(run: Run, tmp_path: Path) -> None:
     assert [row["candidate"] for row in rows] == table["candidate"].tolist()
 
 
-def test_judgments_have_a_row_an_answer_with_its_item(run: Run, tmp_path: Path) -> None:
-    """Twins have the shared judgment's answers each; what was not judged is counted."""
+def test_judgments_have_one_row_per_answer(run: Run, tmp_path: Path) -> None:
+    """Responses that share a judgment each get its answers; unjudged responses are counted."""
     done = run.export("parquet", tmp_path / "j.parquet", what="judgments")
     rows = pq.read_table(tmp_path / "j.parquet").to_pylist()
     assert done.rows == len(rows) == sum(2 + n % 2 for n in range(40)) * len(NAMES) - 3
-    assert done.left_out == {"responses that were not judged": 1}
+    assert list(done.left_out.values()) == [1]
     for row in rows:
         assert row["item_text"] == ITEMS[row["item"] - 1]
         assert 0 <= row["p_yes"] <= 1
-    twins = {
+    shared = {
         name: [row["p_yes"] for row in rows if (row["query_id"], row["candidate"]) == ("q00", name)]
         for name in ("plain", "org/plain")
     }
-    assert twins["plain"] == twins["org/plain"]
+    assert shared["plain"] == shared["org/plain"]
     means = {}
     for row in rows:
         means.setdefault((row["query_id"], row["candidate"]), []).append(row["p_yes"])
@@ -112,7 +114,7 @@ def test_judgments_have_a_row_an_answer_with_its_item(run: Run, tmp_path: Path) 
 
 
 def test_wins_are_a_matrix_or_pairs(run: Run) -> None:
-    """In CSV a row and a column a candidate; elsewhere a row a pair; both the ranking's."""
+    """CSV has one row and one column per candidate; other formats have one row per pair."""
     wins = json.loads((run.store.path / "ranking.json").read_text())["wins"]
     matrix = list(csv.reader(io.StringIO(text_of(run, "csv", "wins", raw=True), newline="")))
     assert matrix[0] == ["candidate", *wins["candidates"]]
@@ -127,8 +129,8 @@ def test_wins_are_a_matrix_or_pairs(run: Run) -> None:
         assert pair["win_share"] == own
 
 
-def test_the_audit_is_whole(run: Run) -> None:
-    """Every figure of audit.json is a row; the pages show the main ones."""
+def test_the_audit_export_is_complete(run: Run) -> None:
+    """Every figure of audit.json is a row; Markdown shows the main ones."""
     audit = json.loads((run.store.path / "audit.json").read_text())
     rows = {(r["section"], r["figure"]): r for r in rows_of(text_of(run, "csv", "audit"))}
     own = audit["agreement"]["judge"]["with_ties"]
@@ -143,8 +145,8 @@ def test_the_audit_is_whole(run: Run) -> None:
 
 @pytest.mark.parametrize("to", ["markdown", "latex"])
 @pytest.mark.parametrize("what", ["ranking", "audit", "wins"])
-def test_pages_hold_no_control_character(run: Run, to: str, what: str) -> None:
-    """A name can neither break a row nor redraw a terminal."""
+def test_pages_have_no_control_characters(run: Run, to: str, what: str) -> None:
+    """A name cannot break a row or redraw a terminal."""
     page = text_of(run, to, what)
     assert all(sign.isprintable() for sign in page.replace("\n", ""))
     if what != "audit":
@@ -152,15 +154,14 @@ def test_pages_hold_no_control_character(run: Run, to: str, what: str) -> None:
         assert sum(line.endswith(ends) for line in page.splitlines()) >= len(NAMES) + 1
 
 
-def test_matches_give_the_runs_ratings_elsewhere(run: Run, tmp_path: Path) -> None:
-    """evalica, from the exported file alone, finds our fit, and the run's ratings but for the
-    virtual game that every candidate of a run plays."""
+def test_evalica_reproduces_the_ratings_from_matches(run: Run, tmp_path: Path) -> None:
+    """evalica gives the same fit, and the run's ratings up to the virtual game."""
     evalica = pytest.importorskip("evalica", reason="evalica is the outside oracle")
     done = run.export("matches", tmp_path / "m.jsonl")
     matches = lines(tmp_path / "m.jsonl")
     pairs = len(NAMES) * (len(NAMES) - 1) // 2
     assert done.rows == len(matches) == pairs * len(QUERIES) - (len(NAMES) - 1)
-    assert done.left_out["pairs of candidates on a query where one has no score"] == len(NAMES) - 1
+    assert list(done.left_out.values()) == [len(NAMES) - 1]
     outcome = {
         "model_a": evalica.Winner.X, "model_b": evalica.Winner.Y, "tie": evalica.Winner.Draw
     }  # fmt: skip
@@ -186,8 +187,8 @@ def test_matches_give_the_runs_ratings_elsewhere(run: Run, tmp_path: Path) -> No
         assert ratings[name] == pytest.approx(rating, abs=0.5)
 
 
-def test_matches_have_the_shape_of_recorded_votes(run: Run) -> None:
-    """Every field of MT-Bench's vote files is there, with the same words for a winner."""
+def test_matches_have_the_format_of_mt_bench_votes(run: Run) -> None:
+    """They have all fields of MT-Bench's vote files, with the same values for the winner."""
     match = json.loads(text_of(run, "matches").splitlines()[0])
     fields = {"judge", "model_a", "model_b", "question_id", "turn", "winner"}
     assert fields <= match.keys()
@@ -196,9 +197,9 @@ def test_matches_have_the_shape_of_recorded_votes(run: Run) -> None:
     assert found == {"model_a", "model_b", "tie"}
 
 
-def test_rocketeval_files_are_read_back(run: Run, tmp_path: Path) -> None:
-    """Our reader of the official layout finds the same queries, responses and checklists; the
-    judge's scores are labels only for who names them."""
+def test_rocketeval_files_round_trip(run: Run, tmp_path: Path) -> None:
+    """The benchmark reader finds the same queries, responses and checklists; the judge's scores
+    are labels only if the config names them."""
     done = run.export("rocketeval", tmp_path / "out")
     files = json.loads((tmp_path / "out" / "export.json").read_text())["files"]
     assert files["plain"] != files["org/plain"]
@@ -224,16 +225,12 @@ def test_rocketeval_files_are_read_back(run: Run, tmp_path: Path) -> None:
         for row in run.store.scores().to_pylist()
         if row["score"] is not None
     }
-    assert done.left_out == {
-        "judgments, which these responses do not have": 1,
-        "scores, which these responses do not have": 1,
-        "labels, which are not the judge's": RESPONSES,
-        "votes, for which the format has no place": 40,
-    }
+    left_out = {what.split()[0]: count for what, count in done.left_out.items()}
+    assert left_out == {"judgments": 1, "scores": 1, "labels": RESPONSES, "votes": 40}
 
 
 def test_a_judge_is_not_audited_against_itself(tmp_path: Path) -> None:
-    """A run on an exported folder has no gold, and counts the scores that it did not take."""
+    """A run on an exported folder has no labels, and counts the scores that it ignored."""
     config = make_config(tmp_path)
     rocketeval.run(config, judge=ScriptedEngine())
     Run(config).export("rocketeval", tmp_path / "official")
@@ -244,16 +241,16 @@ def test_a_judge_is_not_audited_against_itself(tmp_path: Path) -> None:
     assert store.inputs.labels() == []
     assert store.manifest().stages.load.left_out_by_config == {JUDGED: 6}
     assert json.loads((store.path / "audit.json").read_text())["labels"] == {}
-    told = (store.path / "report.html").read_text()
-    assert f"{JUDGED} left out" in told
+    page = (store.path / "report.html").read_text()
+    assert f"{JUDGED} left out" in page
 
 
 @pytest.mark.parametrize(
     "judge", ["x.json", "x.jsonl", "..", "CON", "a/b\x1b[31m: =1\n", "x" * 300]
 )
 @pytest.mark.parametrize("to", ["rocketeval", "wildbench"])
-def test_any_judge_has_a_folder(tmp_path: Path, judge: str, to: str) -> None:
-    """Whatever it is called, its files are inside, whole, and can be replaced."""
+def test_any_judge_name_gives_a_folder(tmp_path: Path, judge: str, to: str) -> None:
+    """Its files are inside the export folder, complete and replaceable."""
     config = make_config(tmp_path, judge={"engine": "scripted", "model": judge})
     rocketeval.run(config, judge=ScriptedEngine(model=judge))
     out = tmp_path / "exports" / "out"
@@ -268,8 +265,8 @@ def test_any_judge_has_a_folder(tmp_path: Path, judge: str, to: str) -> None:
     assert [path.name for path in out.parent.iterdir()] == ["out"]
 
 
-def test_rocketeval_judgments_are_those_of_the_ledger(run: Run, tmp_path: Path) -> None:
-    """Lists are in checklist order, and give the score by the paper's own mean."""
+def test_rocketeval_judgments_match_the_ledger(run: Run, tmp_path: Path) -> None:
+    """Lists are in checklist order, and their mean gives the score."""
     run.export("rocketeval", tmp_path / "out")
     folders = list((tmp_path / "out" / "judgment").iterdir())
     assert len(folders) == 1
@@ -287,14 +284,14 @@ def test_rocketeval_judgments_are_those_of_the_ledger(run: Run, tmp_path: Path) 
         probabilities = row["norm_probability"]
         mean = sum(probabilities) / len(probabilities)
         assert scores[row["session_id"]]["score"] == pytest.approx(1 + 9 * mean)
-        for said, p in zip(row["judgment"], probabilities, strict=True):
-            assert said == f"{'Yes' if p > 0.5 else 'No'} ({100 * p:.1f})%"
+        for answer, p in zip(row["judgment"], probabilities, strict=True):
+            assert answer == f"{'Yes' if p > 0.5 else 'No'} ({100 * p:.1f})%"
 
 
-def test_wildbench_files_read_as_its_scripts_read_them(run: Run, tmp_path: Path) -> None:
-    """One array a candidate; scores are text that is a number, outputs are text."""
+def test_wildbench_files_have_the_original_format(run: Run, tmp_path: Path) -> None:
+    """One array per candidate; scores are numbers as text."""
     done = run.export("wildbench", tmp_path / "out")
-    assert done.left_out == {"responses without a score": 1}
+    assert list(done.left_out.values()) == [1]
     (folder,) = (tmp_path / "out" / "score.v2").iterdir()
     assert folder.name.startswith("eval=b_ judge-")
     files = json.loads((tmp_path / "out" / "export.json").read_text())["files"]
@@ -317,10 +314,10 @@ def test_wildbench_files_read_as_its_scripts_read_them(run: Run, tmp_path: Path)
     assert type(theirs["score"]) is type(entries[0]["score"])
 
 
-def test_rows_are_dealt_out_in_small_pieces_too(
+def test_buffer_size_does_not_change_the_files(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However often rows are appended, the files are the same."""
+    """Small and large buffers write the same files."""
     run.export("rocketeval", tmp_path / "whole")
     monkeypatch.setattr(export_folder, "MOST_BYTES", 1)
     run.export("rocketeval", tmp_path / "pieces")
@@ -331,22 +328,22 @@ def test_rows_are_dealt_out_in_small_pieces_too(
 
 
 @pytest.mark.parametrize("to", [name for name, form in FORMATS.items() if not form.is_folder])
-def test_no_file_is_overwritten_unasked(run: Run, tmp_path: Path, to: str) -> None:
-    """Without force it stays as it was; with force it is replaced."""
+def test_files_are_not_overwritten_without_force(run: Run, tmp_path: Path, to: str) -> None:
+    """With force they are replaced."""
     path = tmp_path / "there"
     path.write_text("mine")
-    with pytest.raises(ExportError, match="exists already"):
+    with pytest.raises(ExportError, match="already exists"):
         run.export(to, path)
     assert path.read_text() == "mine"
     assert run.export(to, path, force=True).path == path
     assert path.read_bytes() != b"mine"
 
 
-def test_no_folder_is_overwritten_unasked(run: Run, tmp_path: Path) -> None:
-    """An export takes the place of an export, and of nothing else; others' files stay."""
+def test_folders_are_not_overwritten_without_force(run: Run, tmp_path: Path) -> None:
+    """An export replaces only files of an earlier export; other files stay."""
     out = tmp_path / "out"
     run.export("wildbench", out)
-    with pytest.raises(ExportError, match="exists already"):
+    with pytest.raises(ExportError, match="already exists"):
         run.export("wildbench", out)
     (out / "mine.txt").write_text("mine")
     stale = json.loads((out / "export.json").read_text())
@@ -371,8 +368,8 @@ def test_no_folder_is_overwritten_unasked(run: Run, tmp_path: Path) -> None:
     assert not list(tmp_path.glob(".*.tmp"))
 
 
-def test_the_runs_own_files_are_left_alone(run: Run) -> None:
-    """Not even force writes into a run."""
+def test_exports_never_write_into_their_run(run: Run) -> None:
+    """Not even with force."""
     before = (run.store.path / "ranking.csv").read_bytes()
     with pytest.raises(ExportError, match="inside the run"):
         run.export("csv", run.store.path / "ranking.csv", force=True)
@@ -380,8 +377,8 @@ def test_the_runs_own_files_are_left_alone(run: Run) -> None:
 
 
 @pytest.mark.parametrize("place", ["ranking.csv", "inputs/new/ranking.csv", "link/ranking.csv"])
-def test_other_runs_are_left_alone_too(run: Run, tmp_path: Path, place: str) -> None:
-    """No export goes into any run, however deep, or by another way."""
+def test_exports_never_write_into_other_runs(run: Run, tmp_path: Path, place: str) -> None:
+    """Not into subfolders and not through symbolic links."""
     config = make_config(tmp_path)
     rocketeval.run(config, judge=ScriptedEngine())
     other = Run(config).store.path
@@ -395,8 +392,8 @@ def test_other_runs_are_left_alone_too(run: Run, tmp_path: Path, place: str) -> 
     assert sorted(other.rglob("*")) == before
 
 
-def test_matches_are_those_of_the_ranking_after_learning(tmp_path: Path) -> None:
-    """With learned scores, a candidate without any and one with few, who won is the same."""
+def test_matches_agree_with_the_ranking_for_learned_scores(tmp_path: Path) -> None:
+    """Also with a candidate without scores and one with few."""
     queries = [f"q{n:02d}" for n in range(12)]
     folder = write_benchmark(tmp_path / "benchmark")
     (folder / "votes.jsonl").unlink()
@@ -430,12 +427,12 @@ def test_matches_are_those_of_the_ranking_after_learning(tmp_path: Path) -> None
         for other, share in zip(names, row, strict=True):
             own = shares.get((name, other))
             assert share == (None if own is None else pytest.approx(np.mean(own), abs=1e-4))
-    left_out = done.left_out["pairs of candidates on a query where one has no score"]
+    (left_out,) = done.left_out.values()
     assert left_out + done.rows == len(queries) * 10
 
 
 def test_other_scales_and_methods_are_refused(tmp_path: Path) -> None:
-    """A score from 0 to 1 would be read as one from 1 to 10; a grade as a yes."""
+    """Other tools would misread scores from 0 to 1, and grades."""
     config = make_config(tmp_path, scorer={"scale": [0, 1]})
     rocketeval.run(config, judge=ScriptedEngine())
     for to in ("rocketeval", "wildbench"):
@@ -444,14 +441,14 @@ def test_other_scales_and_methods_are_refused(tmp_path: Path) -> None:
         assert not (tmp_path / to).exists()
     graded = make_config(tmp_path, "graded", method={"kind": "direct"})
     rocketeval.run(graded)
-    with pytest.raises(ExportError, match="not for yes or no"):
+    with pytest.raises(ExportError, match="yes/no"):
         Run(graded).export("rocketeval", tmp_path / "out")
     assert Run(graded).export("wildbench", tmp_path / "out").rows == 6
     assert Run(graded).export("jsonl", tmp_path / "j.jsonl", what="judgments").rows == 6
 
 
-def test_before_the_stage_nothing_is_exported(tmp_path: Path) -> None:
-    """A run that was not made says which stage is missing, and leaves no file."""
+def test_export_before_the_run_fails(tmp_path: Path) -> None:
+    """It raises StageMissing and writes no file."""
     run = Run(make_config(tmp_path))
     with pytest.raises(StageMissing):
         run.export("csv", tmp_path / "r.csv")

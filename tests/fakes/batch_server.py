@@ -1,8 +1,8 @@
-"""A Batch API on loopback that keeps the documented limits, answers by a rule, fails on demand.
+"""A fake Batch API on loopback with the documented limits, rule-based answers and faults.
 
 In a test: `async with serving(FakeBatches()) as server`, then for instance
-`server.fail("POST /v1/batches", dropped_after_it)`. A batch moves one step every time it is looked
-at: validating, in_progress, finalizing, and then however `ends_as` says.
+`server.fail("POST /v1/batches", dropped_after_it)`. A batch moves one step with every status
+request: validating, in_progress, finalizing, and then as `ends_as` says.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ STEPS = ("validating", "in_progress", "finalizing")
 
 Act = Callable[[], Awaitable[web.StreamResponse]]
 Fault = Callable[[web.Request, Act], Awaitable[web.StreamResponse]]
-"""Gets the request and what the server would have done, and does what it likes."""
+"""A fault gets the request and the normal action, and returns any response."""
 
 
 @dataclass
@@ -52,30 +52,30 @@ class FakeBatches:
     """A scriptable server; `serving` puts it on a port."""
 
     rejects: str | None = None
-    """Requests whose prompt holds this text end in the error file with HTTP 400."""
+    """Requests whose prompt contains this text end in the error file with HTTP 400."""
     reason: str = "the prompt is too long"
-    """What the error file says about them."""
+    """Error message for them."""
     text: str = FakeOpenAI.text
     distribution: Distribution = by_content
     ends_as: str = "completed"
-    """How batches end: completed, expired, cancelled."""
+    """Final status of batches: completed, expired, cancelled."""
     answers: int | None = None
-    """How many requests of a batch are answered before it ends; all when None."""
+    """Number of requests of a batch that are answered before it ends; all if None."""
     silent: bool = False
     """Whether unanswered requests are missing from the error file too."""
     stuck: bool = False
-    """While True, no batch gets further than in_progress."""
+    """While True, no batch passes in_progress."""
     queue: int | None = None
-    """Requests that may wait in open batches; one more and a batch fails."""
+    """Maximum requests in open batches; a batch beyond it fails."""
     base_url: str = ""
     calls: list[str] = field(default_factory=list)
-    """Method and path of everything asked, in order."""
+    """Method and path of every call, in order."""
     paid: Counter[str] = field(default_factory=Counter)
-    """How often each request was accepted, by custom_id: money."""
+    """How often each request was accepted and billed, by custom_id."""
     batches: dict[str, FakeBatch] = field(default_factory=dict)
     files: dict[str, bytes] = field(default_factory=dict)
     uploaded: list[int] = field(default_factory=list)
-    """Bytes of each file that was uploaded."""
+    """Size of each uploaded file in bytes."""
     _faults: dict[str, deque[Fault]] = field(default_factory=lambda: defaultdict(deque))
     _random: random.Random = field(default_factory=lambda: random.Random(5))
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -85,7 +85,7 @@ class FakeBatches:
         self._faults[call].extend([fault] * times)
 
     def mend(self) -> None:
-        """Let no more faults happen."""
+        """Remove all faults."""
         self._faults.clear()
 
     async def until(self, true: Callable[[], bool], seconds: float = 90.0) -> None:
@@ -96,7 +96,7 @@ class FakeBatches:
                 await self._changed.wait()
 
     def application(self) -> web.Application:
-        """The routes."""
+        """Return the application with its routes."""
         app = web.Application(client_max_size=MOST_BYTES + 10_000)
         app.router.add_route("*", "/{rest:.*}", self._handle)
         return app
@@ -224,7 +224,7 @@ class FakeBatches:
         batch.status, batch.answered = self.ends_as, len(outputs)
 
     def _brain(self) -> FakeOpenAI:
-        """Return who writes the answers."""
+        """Return the server that writes the answers."""
         return FakeOpenAI(self.distribution, self.text)
 
     def _keep(self, rows: list[dict[str, Any]]) -> str | None:
@@ -250,7 +250,7 @@ async def serving(server: FakeBatches) -> AsyncIterator[FakeBatches]:
 
 
 def status(code: int, message: str = "scripted") -> Fault:
-    """An HTTP status in place of an answer; nothing is done."""
+    """Return an HTTP status instead of acting."""
 
     async def fault(_: web.Request, __: Act) -> web.StreamResponse:
         return _no(code, message)
@@ -259,27 +259,27 @@ def status(code: int, message: str = "scripted") -> Fault:
 
 
 async def dropped_before_it(request: web.Request, _: Act) -> web.StreamResponse:
-    """Nothing is done, and the connection is cut."""
+    """Cut the connection without acting."""
     assert request.transport is not None
     request.transport.abort()
     return web.Response()
 
 
 async def dropped_after_it(request: web.Request, act: Act) -> web.StreamResponse:
-    """It is done, and the connection is cut before the answer."""
+    """Act, then cut the connection before the answer."""
     await act()
     return await dropped_before_it(request, act)
 
 
 async def hung_after_it(_: web.Request, act: Act) -> web.StreamResponse:
-    """It is done, and no answer ever comes."""
+    """Act, then never answer."""
     await act()
     await asyncio.sleep(3600)
     return web.Response()
 
 
 async def half_of_it(request: web.Request, act: Act) -> web.StreamResponse:
-    """The answer says how long it is, and ends in the middle."""
+    """Act, then send only half of the announced answer."""
     answer = await act()
     assert isinstance(answer, web.Response)
     assert isinstance(answer.body, bytes)
@@ -290,7 +290,7 @@ async def half_of_it(request: web.Request, act: Act) -> web.StreamResponse:
 
 
 async def echoed_key(request: web.Request, _: Act) -> web.StreamResponse:
-    """A refusal that repeats the key."""
+    """Refuse with a message that repeats the key."""
     return _no(400, "you sent " + request.headers.get("Authorization", ""))
 
 

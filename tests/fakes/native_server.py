@@ -1,11 +1,11 @@
-"""Recorded-shape stubs of servers with endpoints of their own; here llama.cpp and Ollama.
+"""Stubs of servers with native endpoints, in recorded formats; here llama.cpp and Ollama.
 
-They stand in for faults and for servers that cannot run in a test; they are no proof that a real
-server behaves so. The shapes of llama.cpp are from its server in xllamacpp 2026.10; those of Ollama
+They simulate faults and servers that cannot run in a test; they do not prove that a real server
+behaves this way. The formats of llama.cpp are from its server in xllamacpp 2026.10; those of Ollama
 come from its documentation: it was not run. vllm_server.py and sglang_server.py have the others.
 
-A stub answers by the prompt that the model would read, so a request form that shows the model
-another prompt than a chat does gets other probabilities.
+A stub answers by the prompt that the model would read, so a request form that shows the model a
+different prompt than a chat does gets different probabilities.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from fakes.toy_tokenizer import ToyTemplate, ToyTokenizer
 from rocketeval.engines.probe import PREFIX
 
 PLACEHOLDER = -9999.0
-"""How vLLM writes minus infinity."""
+"""vLLM's notation for minus infinity."""
 NEVER = 1e-12
-"""Probability of a token that the distribution does not name."""
+"""Probability of a token that is not in the distribution."""
 CONTEXT = 4000
-"""Tokens the model can read, where a server tells."""
+"""Context length in tokens, if a server reports it."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """One request for answers, probes left out."""
+    """One request for answers; probes are excluded."""
 
     path: str
     prompts: tuple[str, ...]
@@ -43,22 +43,22 @@ class Call:
 
 @dataclass
 class NativeServer(FakeOpenAI):
-    """What the stubs share: a tokenizer, a template, and a model that reads whole prompts."""
+    """Shared base of the stubs: a tokenizer, a template, and a model that reads whole prompts."""
 
     template: ToyTemplate = field(default_factory=ToyTemplate)
     prefix: str = ""
-    """Path under which everything is served, such as `/judge`."""
+    """Path prefix of the server, such as `/judge`."""
     calls: list[Call] = field(default_factory=list)
     shuffled: bool = False
-    """Whether choices come in another order than their index."""
+    """Whether choices are sent out of order."""
     scales: Callable[[float], float | None] = lambda _: 1.0
-    """From the temperature asked for to the one that shows in log-probabilities; None is a
-    distribution with all of its probability on one token."""
+    """Maps the requested temperature to the one that shows in log-probabilities; None puts all
+    probability on one token."""
     tokenizer: ToyTokenizer = field(default_factory=ToyTokenizer)
     tells_prompts: bool = True
-    """Whether it knows `prompt_logprobs`."""
+    """Whether it supports `prompt_logprobs`."""
     swallowed: int = 0
-    """Log-probabilities of a prompt's last tokens that are left out."""
+    """Number of final prompt tokens whose log-probabilities are left out."""
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         body = await request.json() if request.method == "POST" else None
@@ -81,18 +81,18 @@ class NativeServer(FakeOpenAI):
         return reply if isinstance(reply, web.Response) else web.json_response(reply)
 
     def endpoints(self) -> dict[str, Callable[[Any], Any]]:
-        """What this server answers, by path."""
+        """Return the handlers by path."""
         return {"/v1/models": self._models, "/v1/chat/completions": self._chat_completion}
 
     def prompts_in(self, path: str, body: Any) -> list[str]:
-        """The prompts of a request for answers."""
+        """Return the prompts of a request for answers."""
         return [body["messages"][-1]["content"]] if path == "/v1/chat/completions" else []
 
     def logps(self, prompt: str, temperature: float = 0.0) -> dict[str, float]:
-        """What the model says after a whole prompt, most likely first."""
+        """Return the model's log-probabilities after a whole prompt, most likely first."""
         message = self.template.message_in(prompt)
-        told = by_content("another: " + prompt) if message is None else self.distribution(message)
-        ranked = sorted(told.items(), key=lambda pair: -pair[1])
+        result = by_content("another: " + prompt) if message is None else self.distribution(message)
+        ranked = sorted(result.items(), key=lambda pair: -pair[1])
         scale = self.scales(temperature)
         if scale is None:
             return {token: PLACEHOLDER if rank else 0.0 for rank, (token, _) in enumerate(ranked)}
@@ -100,44 +100,44 @@ class NativeServer(FakeOpenAI):
         return {token: math.log(p ** (1 / scale) / total) for token, p in ranked}
 
     def logp(self, prompt: str, token: int, temperature: float = 0.0) -> float:
-        """What the model says about one token after a whole prompt."""
-        told = self.logps(prompt, temperature)
-        return told.get(self.tokenizer.piece(token), math.log(NEVER))
+        """Return the model's log-probability of one token after a whole prompt."""
+        result = self.logps(prompt, temperature)
+        return result.get(self.tokenizer.piece(token), math.log(NEVER))
 
     def read_prompt(self, body: Any) -> Any:
-        """A completion of a prompt of tokens, with the log-probabilities of those as asked for."""
+        """Return a completion of a token prompt, with the requested log-probabilities."""
         tokens = body["prompt"]
         if len(tokens) >= CONTEXT:
             return error("the prompt is longer than max_model_len")
-        told = [None, *(self.read_logp(tokens[: place + 1]) for place in range(1, len(tokens)))]
-        del told[len(told) - self.swallowed :]
+        result = [None, *(self.read_logp(tokens[: place + 1]) for place in range(1, len(tokens)))]
+        del result[len(result) - self.swallowed :]
         choice: dict[str, Any] = {"index": 0, "text": "So", "logprobs": None}
         if self.tells_prompts and "prompt_logprobs" in body:
             choice["prompt_logprobs"] = [
                 None if logp is None else {str(token): {"logprob": logp, "rank": 1}}
-                for token, logp in zip(tokens, told, strict=False)
+                for token, logp in zip(tokens, result, strict=False)
             ]
         if body.get("echo"):
-            choice["logprobs"] = {"token_logprobs": [*told, -0.5]}
+            choice["logprobs"] = {"token_logprobs": [*result, -0.5]}
         usage = self.usage([self.tokenizer.decode(tokens)], {"cached_tokens": 0})
         return {"object": "text_completion", "choices": [choice], "usage": usage}
 
     def read_logp(self, tokens: list[int]) -> float:
-        """What the model says about the last of these tokens after the others."""
+        """Return the model's log-probability of the last of these tokens."""
         digest = hashlib.sha256(self.tokenizer.decode(tokens).encode()).digest()
         return -5 * digest[0] / 255
 
     def tokens(self, prompt: str) -> list[int]:
-        """The tokens of a prompt, nothing added."""
+        """Return the tokens of a prompt without additions."""
         return self.tokenizer.encode(prompt)
 
     def listed(self, prompt: str, body: Mapping[str, Any]) -> list[tuple[str, float]]:
-        """The list of the most likely tokens: the drawn one first, cut to the length asked for."""
-        told = self.logps(prompt, body.get("temperature", 1.0))
-        # At any temperature above zero the least likely token is drawn: the worst case.
-        drawn = (list(told)[-1] if body.get("temperature") else next(iter(told)),)
-        rest = [token for token in told if token not in drawn]
-        return [(token, told[token]) for token in (*drawn, *rest)[: body.get("top_logprobs", 0)]]
+        """Return the top tokens: the drawn one first, cut to the requested length."""
+        result = self.logps(prompt, body.get("temperature", 1.0))
+        # Above temperature zero the least likely token is drawn: the worst case.
+        drawn = (list(result)[-1] if body.get("temperature") else next(iter(result)),)
+        rest = [token for token in result if token not in drawn]
+        return [(token, result[token]) for token in (*drawn, *rest)[: body.get("top_logprobs", 0)]]
 
     def _models(self, _: Any) -> Any:
         return {"object": "list", "data": [{"id": MODEL, "object": "model"}]}
@@ -153,7 +153,7 @@ class NativeServer(FakeOpenAI):
         return {"object": "chat.completion", "choices": [choice], "usage": usage}
 
     def chat_choice(self, index: int, listed: Sequence[tuple[str, float]]) -> dict[str, Any]:
-        """One choice of a chat completion; the first row is the drawn token, if any is listed."""
+        """Return one choice of a chat completion; the first row is the drawn token, if listed."""
         rows = [{"token": token, "logprob": logp} for token, logp in listed]
         drawn = rows[0] if rows else {"token": "Yes", "logprob": 0.0}
         content = [{**drawn, "top_logprobs": rows}]
@@ -165,7 +165,7 @@ class NativeServer(FakeOpenAI):
         }
 
     def usage(self, prompts: Sequence[str], details: Any) -> dict[str, Any]:
-        """What prompts cost."""
+        """Return the usage of prompts."""
         spent = sum(len(self.tokens(prompt)) for prompt in prompts)
         return {
             "prompt_tokens": spent,
@@ -175,7 +175,7 @@ class NativeServer(FakeOpenAI):
         }
 
     def ordered(self, choices: list[Any]) -> list[Any]:
-        """Choices in the order this server sends them."""
+        """Return choices in the order in which this server sends them."""
         return choices[::-1] if self.shuffled else choices
 
 
@@ -186,7 +186,7 @@ class LlamaCppShaped(NativeServer):
     slots: int = 1
 
     def endpoints(self) -> dict[str, Callable[[Any], Any]]:
-        """What this server answers, by path."""
+        """Return the handlers by path."""
         return {
             **super().endpoints(),
             "/props": lambda _: {"build_info": "b4567-abc", "total_slots": self.slots},
@@ -199,13 +199,13 @@ class LlamaCppShaped(NativeServer):
 
 @dataclass
 class OllamaShaped(NativeServer):
-    """The endpoints of Ollama, from its documentation: never run."""
+    """The endpoints of Ollama, from its documentation; never compared with a real server."""
 
     def endpoints(self) -> dict[str, Callable[[Any], Any]]:
-        """What this server answers, by path."""
+        """Return the handlers by path."""
         return {**super().endpoints(), "/api/version": lambda _: {"version": "0.12.0"}}
 
 
 def error(message: str, status: int = 400) -> web.Response:
-    """An HTTP error as these servers send it."""
+    """Return an HTTP error as these servers send it."""
     return web.json_response({"error": {"message": message}}, status=status)

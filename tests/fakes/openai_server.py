@@ -1,11 +1,11 @@
-"""An OpenAI-compatible server on loopback that answers by a rule and fails on demand.
+"""A fake OpenAI-compatible server on loopback with rule-based answers and faults.
 
-The engine's own probe questions are answered plainly: no fault is spent on them, and they are not
-among the `chats`.
+Probe requests of the engine are answered normally: they use up no fault and are not among the
+`chats`.
 
 In a test: `async with serving(FakeOpenAI()) as server`, then `server.fail(status(503), times=2)`.
-As a process of its own, to be killed: `python openai_server.py --port 8123 --log seen.jsonl`; with
-`--holds-after` it keeps what comes later waiting until SIGUSR1.
+As a separate process that can be killed: `python openai_server.py --port 8123 --log seen.jsonl`;
+with `--holds-after` it holds later requests until SIGUSR1.
 """
 
 from __future__ import annotations
@@ -32,27 +32,27 @@ VERSION = "9.9.fake"
 HOTTEST = 2.0
 """Servers reject a higher temperature."""
 FILLER = 30
-"""Other tokens that share what yes and no leave over."""
+"""Other tokens that share the remaining probability."""
 
 Distribution = Callable[[str], Mapping[str, float]]
 Fault = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def by_content(prompt: str) -> dict[str, float]:
-    """Full next-token distribution, fixed by the prompt's content alone."""
+    """Return the full next-token distribution, determined by the prompt's content."""
     number = int.from_bytes(hashlib.sha256(prompt.encode()).digest()[:8], "big")
     p_yes = 0.02 + 0.96 * number / 2**64
     return yes_no(p_yes)
 
 
 def yes_no(p_yes: float, mass: float = 0.9) -> dict[str, float]:
-    """Distribution that puts `mass` on yes and no, and the rest on words that mean neither."""
+    """Return a distribution with `mass` on yes and no, and the rest on other words."""
     rest = {f"word{number}": (1 - mass) / FILLER for number in range(FILLER)}
     return {"Yes": mass * p_yes, "No": mass * (1 - p_yes), **rest}
 
 
 def grades(prompt: str) -> dict[str, float]:
-    """Distribution over the grades 5 to 1 and other words, fixed by the prompt's content alone."""
+    """Return a distribution over the grades 5 to 1 and other words, determined by the prompt."""
     weights = [1 + byte for byte in hashlib.sha256(prompt.encode()).digest()[:5]]
     rest = {f"word{number}": 0.1 / FILLER for number in range(FILLER)}
     shares = (0.9 * weight / sum(weights) for weight in weights)
@@ -61,17 +61,17 @@ def grades(prompt: str) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Seen:
-    """One request as the server saw it."""
+    """One request that the server received."""
 
     path: str
     headers: Mapping[str, str]
     body: Any
     at: float
-    """Loop time of its arrival."""
+    """Event loop time of its arrival."""
 
     @property
     def prompt(self) -> str:
-        """The user message of a chat request."""
+        """Return the user message of a chat request."""
         content: str = self.body["messages"][-1]["content"]
         return content
 
@@ -82,14 +82,14 @@ class FakeOpenAI:
 
     distribution: Distribution = by_content
     text: str = "1. Is it right?\n2. Is it clear?\n3. Is it short?"
-    """What it writes when no log-probabilities are asked for."""
+    """The text it writes if no log-probabilities are requested."""
     rejects: str | None = None
-    """Prompts that hold this text get HTTP 400."""
+    """Prompts that contain this text get HTTP 400."""
     latency: float = 0.0
     log: Path | None = None
-    """Where every chat prompt is appended as a line of JSON once it was answered."""
+    """File to which every answered chat prompt is appended as a line of JSON."""
     holds_after: int | None = None
-    """So many chats are answered at once; those after them wait for `release`."""
+    """Number of chats to answer at once; later ones wait for `release`."""
     release: asyncio.Event = field(default_factory=asyncio.Event)
     base_url: str = ""
     seen: list[Seen] = field(default_factory=list)
@@ -109,7 +109,7 @@ class FakeOpenAI:
 
     @property
     def chats(self) -> list[Seen]:
-        """The chat requests, in order of arrival."""
+        """Return the chat requests, in order of arrival."""
         return [
             seen
             for seen in self.seen
@@ -117,7 +117,7 @@ class FakeOpenAI:
         ]
 
     def application(self) -> web.Application:
-        """The routes."""
+        """Return the application with its routes."""
         app = web.Application()
         app.router.add_route("*", "/{rest:.*}", self._handle)
         return app
@@ -162,7 +162,7 @@ class FakeOpenAI:
         return web.json_response(self.reply(prompt, body))
 
     def reply(self, prompt: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """The chat completion this server gives to `prompt`."""
+        """Return the chat completion for `prompt`."""
         listed = sorted(self.distribution(prompt).items(), key=lambda pair: -pair[1])
         choice: dict[str, Any] = {"index": 0, "finish_reason": "length", "logprobs": None}
         if body.get("logprobs"):
@@ -185,7 +185,7 @@ class FakeOpenAI:
 
 @asynccontextmanager
 async def serving(server: FakeOpenAI, port: int = 0) -> AsyncIterator[FakeOpenAI]:
-    """Serve on loopback (any free port unless told) for the length of the `async with` block."""
+    """Serve on loopback (by default on a free port) for the length of the `async with` block."""
     runner = web.AppRunner(server.application(), shutdown_timeout=0.05)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", port, reuse_address=True)
@@ -198,7 +198,7 @@ async def serving(server: FakeOpenAI, port: int = 0) -> AsyncIterator[FakeOpenAI
 
 
 def status(code: int, message: str = "scripted", headers: Mapping[str, str] | None = None) -> Fault:
-    """An HTTP status with an error body."""
+    """Return a fault that sends an HTTP status with an error body."""
 
     async def fault(_: web.Request) -> web.StreamResponse:
         return web.json_response({"error": {"message": message}}, status=code, headers=headers)
@@ -207,7 +207,7 @@ def status(code: int, message: str = "scripted", headers: Mapping[str, str] | No
 
 
 def echoed_key(code: int, padding: str = "") -> Fault:
-    """A status whose body repeats the Authorization header, as careless servers do."""
+    """Return a fault whose body repeats the Authorization header, as careless servers do."""
 
     async def fault(request: web.Request) -> web.StreamResponse:
         text = padding + "you sent " + request.headers.get("Authorization", "")
@@ -217,7 +217,7 @@ def echoed_key(code: int, padding: str = "") -> Fault:
 
 
 def answer(body: Any) -> Fault:
-    """HTTP 200 with any JSON."""
+    """Return a fault that sends HTTP 200 with any JSON."""
 
     async def fault(_: web.Request) -> web.StreamResponse:
         return web.json_response(body)
@@ -226,19 +226,19 @@ def answer(body: Any) -> Fault:
 
 
 async def garbage(_: web.Request) -> web.StreamResponse:
-    """HTTP 200 with half of a JSON object."""
+    """Send HTTP 200 with half of a JSON object."""
     return web.Response(text='{"choices": [', content_type="application/json")
 
 
 async def dropped(request: web.Request) -> web.StreamResponse:
-    """No answer: the connection is cut."""
+    """Cut the connection without an answer."""
     assert request.transport is not None
     request.transport.abort()
     return web.Response()
 
 
 async def hang(_: web.Request) -> web.StreamResponse:
-    """No answer: the connection stays open."""
+    """Keep the connection open without an answer."""
     await asyncio.sleep(3600)
     return web.Response()
 
@@ -265,5 +265,5 @@ if __name__ == "__main__":
     parser.add_argument("--log", type=Path, required=True)
     parser.add_argument("--latency", type=float, default=0.005)
     parser.add_argument("--holds-after", type=int)
-    told = parser.parse_args()
-    asyncio.run(_serve_for_ever(told.port, told.log, told.latency, told.holds_after))
+    result = parser.parse_args()
+    asyncio.run(_serve_for_ever(result.port, result.log, result.latency, result.holds_after))

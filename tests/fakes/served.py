@@ -11,7 +11,7 @@ from fakes import openai_server
 
 
 class Served:
-    """One life of a server; it is started without waiting for it."""
+    """A server process; the constructor does not wait until it listens."""
 
     def __init__(
         self,
@@ -35,11 +35,11 @@ class Served:
         assert self._stdout.readline() == b"ready\n"
 
     def release(self) -> None:
-        """Let it answer what it keeps waiting."""
+        """Let it answer the requests it holds."""
         self._process.send_signal(signal.SIGUSR1)
 
     def kill(self) -> None:
-        """Kill it like a power cut would."""
+        """Kill it without warning, like a power cut."""
         self._process.kill()
         self._process.wait(240)
         self._stdout.close()

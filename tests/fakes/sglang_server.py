@@ -1,4 +1,4 @@
-"""A stub of SGLang's server, its shapes from SGLang's documentation and source: it was not run."""
+"""A stub of SGLang's server, with formats from its documentation and source: it was not run."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class SGLangShaped(NativeServer):
     """The endpoints of SGLang."""
 
     adds_bos: bool = False
-    """Whether raw text gets a beginning-of-text token, as SGLang does for models with one."""
+    """Whether raw text gets a beginning-of-text token, as in SGLang for models that have one."""
     tells_prompts: bool = False
     tells_usage: bool = False
-    """Whether `/v1/score` tells what it used: newer versions do."""
+    """Whether `/v1/score` reports usage, as newer versions do."""
 
     def endpoints(self) -> dict[str, Callable[[Any], Any]]:
-        """What this server answers, by path."""
+        """Return the handlers by path."""
         return {
             **super().endpoints(),
             "/server_info": lambda _: {"tokenizer_path": "toy", "version": "0.5.9"},
@@ -35,7 +35,7 @@ class SGLangShaped(NativeServer):
         }
 
     def prompts_in(self, path: str, body: Any) -> list[str]:
-        """The prompts of a request for answers."""
+        """Return the prompts of a request for answers."""
         match path:
             case "/v1/completions":
                 return [self.tokenizer.decode(body["prompt"])]
@@ -60,12 +60,12 @@ class SGLangShaped(NativeServer):
         rows = []
         for text, labels in zip(body["text"], body["token_ids_logprob"], strict=True):
             temperature = body["sampling_params"]["temperature"]
-            told = [[self.logp(bos + text, label, temperature), label, None] for label in labels]
+            result = [[self.logp(bos + text, label, temperature), label, None] for label in labels]
             meta = {
                 "prompt_tokens": len(self.tokens(bos + text)),
                 "completion_tokens": 1,
                 "cached_tokens": 5,
-                "output_token_ids_logprobs": [told],
+                "output_token_ids_logprobs": [result],
             }
             rows.append({"text": next(iter(self.logps(bos + text))), "meta_info": meta})
         return web.json_response(rows)

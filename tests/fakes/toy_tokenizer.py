@@ -1,4 +1,4 @@
-"""A toy tokenizer and chat template: small, reversible, and with the traps that real ones have."""
+"""A toy tokenizer and chat template: small, reversible, and with the pitfalls of real ones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _PIECE = re.compile("|".join(map(re.escape, SPECIAL)) + "| ?[A-Z]?[a-z]+|.", re.
 
 
 class ToyTokenizer:
-    """Words with the space before them are tokens, so `Yes` and ` Yes` are two, `YES` is three."""
+    """A tokenizer of words with their leading space: `Yes` and ` Yes` differ, `YES` is 3 tokens."""
 
     def __init__(self) -> None:
         self._ids: dict[str, int] = {}
@@ -19,15 +19,15 @@ class ToyTokenizer:
             self.id_of(piece)
 
     def id_of(self, piece: str) -> int:
-        """Return the token of one piece of text; a new one the first time."""
+        """Return the token of one piece of text; create it on first use."""
         return self._ids.setdefault(piece, len(self._ids))
 
     def piece(self, token: int) -> str:
-        """Return what the token stands for."""
+        """Return the text of the token."""
         return list(self._ids)[token]
 
     def encode(self, text: str, *, bos: bool = False) -> list[int]:
-        """Return the tokens of `text`, with a beginning-of-text token if asked."""
+        """Return the tokens of `text`, optionally with a beginning-of-text token."""
         return [self.id_of(piece) for piece in [BOS] * bos + _PIECE.findall(text)]
 
     def decode(self, tokens: list[int]) -> str:

@@ -1,7 +1,7 @@
-"""The part of vllm and transformers that the vllm engine uses, without a model behind it.
+"""A fake of the parts of vllm and transformers that the vllm engine uses, without a model.
 
 `installed(monkeypatch)` puts both into `sys.modules`. Probabilities are a fixed function of the
-prompt; faults are set on the FakeEngines that were made.
+prompt; tests set faults on the FakeEngines that were created.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ MASS = 0.9
 
 
 class VLLMClientError(Exception):
-    """How newer releases refuse one request."""
+    """The error with which newer releases refuse one request."""
 
 
 class FakeTokenizer:
-    """Words are tokens, numbered by their content."""
+    """A tokenizer whose tokens are words, numbered by content."""
 
     def __init__(self) -> None:
         self.words: dict[int, str] = {0: "Yes", 1: "No"}
@@ -64,7 +64,7 @@ class FakeTokenizer:
 
 @dataclass
 class FakeParams:
-    """Sampling parameters of a vLLM that tells chosen tokens."""
+    """Sampling parameters of a vLLM that returns chosen tokens."""
 
     max_tokens: int
     temperature: float
@@ -89,14 +89,14 @@ class OldParams:
 
 @dataclass
 class FakeEngine:
-    """Answers every waiting request in one step, the last first."""
+    """An engine that answers every waiting request in one step, the last first."""
 
     arguments: Mapping[str, Any] = field(default_factory=dict)
     asked: list[tuple[str, list[int]]] = field(default_factory=list)
     waiting: list[Any] = field(default_factory=list)
     params: list[Any] = field(default_factory=list)
     swallowed: int = 0
-    """Log-probabilities of a prompt's last tokens that are left out."""
+    """Number of final prompt tokens whose log-probabilities are left out."""
     dies: bool = False
     shut_down: int = 0
 
@@ -124,7 +124,7 @@ class FakeEngine:
 
 
 class FakeVLLM:
-    """The fake package: what was made, and what to make next."""
+    """The fake package: engines created so far, and settings for the next one."""
 
     def __init__(self) -> None:
         self.engines: list[FakeEngine] = []
@@ -139,7 +139,7 @@ class FakeVLLM:
 
 
 def installed(monkeypatch: pytest.MonkeyPatch, params: type = FakeParams) -> FakeVLLM:
-    """Return the fake that `import vllm` finds from now on."""
+    """Install the fake for `import vllm` and return it."""
     fake = FakeVLLM()
     modules: dict[str, dict[str, Any]] = {
         "vllm": {
@@ -164,10 +164,10 @@ def installed(monkeypatch: pytest.MonkeyPatch, params: type = FakeParams) -> Fak
 
 
 class FakeArguments(dict[str, Any]):
-    """What vLLM is to be set up with, by name."""
+    """Engine arguments by name."""
 
     def create_engine_config(self, usage_context: str) -> Any:
-        """Return the settings of an engine that is not loaded."""
+        """Return the settings of an engine without loading it."""
         assert usage_context == "llm"
         if self["model"] == "unknown":
             raise ValueError("unknown is no model")
@@ -193,8 +193,8 @@ def _words(text: str) -> list[str]:
     return re.findall(r"\S+", text)
 
 
-def _told(tokens: Sequence[int], p_yes: float) -> dict[int, float]:
-    """A share of yes on the first half of the tokens, the rest on the others."""
+def _shares(tokens: Sequence[int], p_yes: float) -> dict[int, float]:
+    """Return log-probabilities: a share of yes on the first half of the tokens, the rest on no."""
     half = len(tokens) // 2
     best = {token: math.log(MASS * p_yes / half) for token in tokens[:half]}
     rest = math.log(MASS * (1 - p_yes) / (len(tokens) - half))
@@ -212,12 +212,12 @@ def _read(tokens: Sequence[int], swallowed: int) -> list[Any]:
 def _output(name: str, tokens: list[int], params: Any, swallowed: int = 0) -> Any:
     number = int.from_bytes(hashlib.sha256(repr(tokens).encode()).digest()[:8], "big")
     p_yes = 0.02 + 0.96 * number / 2**64
-    told = {0: math.log(MASS * p_yes), 1: math.log(MASS * (1 - p_yes))}
+    result = {0: math.log(MASS * p_yes), 1: math.log(MASS * (1 - p_yes))}
     chosen = getattr(params, "logprob_token_ids", None)
     if chosen is not None:
         known = 0 in chosen
-        told = {t: told.get(t, -30.0) for t in chosen} if known else _told(chosen, p_yes)
-    logprobs = {token: SimpleNamespace(logprob=logprob) for token, logprob in told.items()}
+        result = {t: result.get(t, -30.0) for t in chosen} if known else _shares(chosen, p_yes)
+    logprobs = {token: SimpleNamespace(logprob=logprob) for token, logprob in result.items()}
     graded = chosen is not None or params.logprobs is not None
     completion = SimpleNamespace(
         text="a word" if params.detokenize else "",

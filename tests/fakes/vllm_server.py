@@ -1,7 +1,7 @@
-"""A recorded-shape stub of vLLM's server: no proof that a real one behaves so.
+"""A stub of vLLM's server with recorded formats; it does not prove how a real one behaves.
 
-The replies' shapes were recorded from vLLM 0.32.0; tests/real_judge/test_vllm_transports.py holds
-them against a real server.
+The formats were recorded from vLLM 0.32.0; tests/real_judge/test_vllm_transports.py compares them
+with a real server.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ class VLLMShaped(NativeServer):
     """The endpoints of vLLM 0.32."""
 
     most_logprobs: int = 50
-    """--max-logprobs: more are refused."""
+    """--max-logprobs; requests for more are refused."""
     adds_bos: bool = False
-    """A server that puts a beginning-of-text token before raw prompts, told otherwise or not."""
+    """Whether raw prompts always get a beginning-of-text token, even if the request declines it."""
     mixed: bool = False
-    """Whether requests with label tokens are in flight beside every request without: vLLM then
-    lists the drawn token and placeholders instead of the most likely tokens."""
+    """Whether label-token requests are in flight together with other requests: vLLM then lists the
+    drawn token and placeholders instead of the most likely tokens."""
 
     def endpoints(self) -> dict[str, Callable[[Any], Any]]:
-        """What this server answers, by path."""
+        """Return the handlers by path."""
         return {
             **super().endpoints(),
             "/version": lambda _: {"version": "0.32.0"},
@@ -40,7 +40,7 @@ class VLLMShaped(NativeServer):
         }
 
     def prompts_in(self, path: str, body: Any) -> list[str]:
-        """The prompts of a request for answers."""
+        """Return the prompts of a request for answers."""
         match path:
             case "/v1/chat/completions/batch":
                 return [messages[-1]["content"] for messages in body["messages"]]
@@ -60,8 +60,8 @@ class VLLMShaped(NativeServer):
             tokens = self.tokens(self.template.render(body["messages"][-1]["content"]))
         else:
             tokens = self.tokenizer.encode(body["prompt"], bos=body["add_special_tokens"])
-        told = {"count": len(tokens), "max_model_len": CONTEXT, "tokens": tokens}
-        return {**told, "token_strs": None}
+        result = {"count": len(tokens), "max_model_len": CONTEXT, "tokens": tokens}
+        return {**result, "token_strs": None}
 
     def _chat_completion(self, body: Any) -> Any:
         prompt = self.template.render(body["messages"][-1]["content"])
@@ -76,12 +76,12 @@ class VLLMShaped(NativeServer):
         return {"object": "chat.completion", "choices": [choice], "usage": usage}
 
     def listed(self, prompt: str, body: Mapping[str, Any]) -> list[tuple[str, float]]:
-        """The list of the most likely tokens, damaged when batched with other requests."""
-        told = super().listed(prompt, body)
-        return [told[0], ("<|endoftext|>", PLACEHOLDER)] if self.mixed else told
+        """Return the most likely tokens, damaged when batched with other requests."""
+        result = super().listed(prompt, body)
+        return [result[0], ("<|endoftext|>", PLACEHOLDER)] if self.mixed else result
 
     def _batch(self, body: Any) -> Any:
-        prompts = [self.template.render(told[-1]["content"]) for told in body["messages"]]
+        prompts = [self.template.render(result[-1]["content"]) for result in body["messages"]]
         if any(len(self.tokens(prompt)) >= CONTEXT for prompt in prompts):
             return error("the prompt is longer than max_model_len")
         choices = [
@@ -103,14 +103,14 @@ class VLLMShaped(NativeServer):
             return error("the prompt is longer than max_model_len")
         choices = []
         for index, prompt in enumerate(prompts):
-            told = dict(self._exact(prompt, body))
-            drawn, logp = next(iter(told.items()))
-            logprobs = {"tokens": [drawn], "token_logprobs": [logp], "top_logprobs": [told]}
+            result = dict(self._exact(prompt, body))
+            drawn, logp = next(iter(result.items()))
+            logprobs = {"tokens": [drawn], "token_logprobs": [logp], "top_logprobs": [result]}
             text = self.tokenizer.piece(int(drawn.removeprefix("token_id:")))
             choices.append(
                 {"index": index, "text": text, "logprobs": logprobs, "finish_reason": "length"}
             )
-        # As in vLLM, the cached tokens are those of the last prompt alone.
+        # As in vLLM, the cached tokens are those of the last prompt only.
         usage = self.usage(prompts, {"cached_tokens": 3})
         return {"object": "text_completion", "choices": self.ordered(choices), "usage": usage}
 
@@ -118,7 +118,7 @@ class VLLMShaped(NativeServer):
         rows = []
         prompts = []
         for index, item in enumerate(body["items"]):
-            # Without a word, as vLLM does.
+            # Silently, as vLLM does.
             prompt = self.tokenizer.decode((body["query"] + item)[: CONTEXT - 1])
             prompts.append(prompt)
             score = math.exp(self.logp(prompt, body["label_token_ids"][0], 1.0))
@@ -127,7 +127,7 @@ class VLLMShaped(NativeServer):
         return {"object": "list", "model": MODEL, "data": self.ordered(rows), "usage": usage}
 
     def _exact(self, prompt: str, body: Any) -> list[tuple[str, float]]:
-        """The drawn token, then the label tokens; a drawn label stands first only."""
+        """Return the drawn token, then the label tokens; a drawn label appears only first."""
         temperature = body["temperature"]
         drawn = self.listed(prompt, {"temperature": temperature, "top_logprobs": 1})[0][0]
         ids = dict.fromkeys((self.tokenizer.id_of(drawn), *body["logprob_token_ids"]))

@@ -1,4 +1,4 @@
-"""Authors that work in batches: killed while a batch is open, they pay for nothing twice."""
+"""Batch authors that are killed while a batch is open pay for nothing twice."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from support.dimension_author import AUGMENTING, FILTERING, TWO_PARTS, AuthorSer
 from support.make import QUERIES, write_benchmark
 
 SLOW = 240.0
-"""Seconds after which something hangs, on however busy a machine."""
+"""Seconds after which something hangs, even on a busy machine."""
 CONFIG = """\
 name: demo
 benchmark: {{path: benchmark}}
@@ -39,7 +39,7 @@ OPTIONS = {"instance": "{}", "dimension": "{file: own.yaml}"}
 
 @dataclass
 class Author(AuthorServer):
-    """Writes what either author asks for; the list about the sea only when it sees its mistake."""
+    """Writes for either author; the list about the sea is right only after its mistake."""
 
     def _written(self, prompt: str) -> str:
         if "<<<query>>>" not in prompt:
@@ -50,18 +50,18 @@ class Author(AuthorServer):
 
 @dataclass
 class AuthorBatches(FakeBatches):
-    """A Batch API with such an author behind it."""
+    """A Batch API with this author behind it."""
 
     def _brain(self) -> FakeOpenAI:
         return Author()
 
     @property
     def sizes(self) -> list[int]:
-        """How many requests each batch holds."""
+        """Number of requests in each batch."""
         return [len(batch.rows) for batch in self.batches.values()]
 
     def watched(self) -> int:
-        """How many batches were looked at, so that their names have been recorded."""
+        """Number of batches that were polled, so that their ids have been recorded."""
         return len({call for call in self.calls if "/batches/batch_" in call})
 
 
@@ -74,17 +74,17 @@ async def server() -> AsyncIterator[AuthorBatches]:
 
 
 async def finish(folder: Path) -> dict[str, Any]:
-    """Run to the end; return what it told."""
+    """Run to the end; return its output."""
     process = await start_cli(folder, "run", "--only", "checklist", "--json")
     async with asyncio.timeout(SLOW):
         out, errors = await process.communicate()
     assert process.returncode == 0, errors.decode()
-    told: dict[str, Any] = json.loads(out)
-    return told
+    summary: dict[str, Any] = json.loads(out)
+    return summary
 
 
 async def kill_at(folder: Path, server: AuthorBatches, batches: int) -> None:
-    """Start, and kill once so many batches are known by name; then let those that are open end."""
+    """Start, kill once this many batches are recorded, then let the open ones end."""
     process = await start_cli(folder, "run", "--only", "checklist", "--json")
     await server.until(lambda: server.watched() == batches, SLOW)
     process.kill()
@@ -96,29 +96,31 @@ def prepare(folder: Path, server: AuthorBatches, kind: str) -> None:
     """Write a benchmark, a dimension file and the config of one kind of author."""
     write_benchmark(folder / "benchmark")
     (folder / "own.yaml").write_text(TWO_PARTS)
-    told = {"kind": kind, "options": OPTIONS[kind]}
-    config = CONFIG.format(model=MODEL, base_url=server.base_url, **told)
+    summary = {"kind": kind, "options": OPTIONS[kind]}
+    config = CONFIG.format(model=MODEL, base_url=server.base_url, **summary)
     (folder / "rocketeval.yaml").write_text(config)
 
 
-async def test_an_instance_author_and_its_retries(tmp_path: Path, server: AuthorBatches) -> None:
-    """One batch for all queries, one more for the list that was refused; killed in the first."""
+async def test_killed_instance_author_and_its_retries(
+    tmp_path: Path, server: AuthorBatches
+) -> None:
+    """One batch for all queries, one more for the refused list; killed in the first."""
     prepare(tmp_path, server, "instance")
     await kill_at(tmp_path, server, 1)
     server.stuck = False
-    told = await finish(tmp_path)
-    assert (told["checklists"], told["failures"]) == (len(QUERIES), {})
-    assert told["refusals"]["mistakes"] == {"numbers out of order": 1}
+    summary = await finish(tmp_path)
+    assert (summary["checklists"], summary["failures"]) == (len(QUERIES), {})
+    assert summary["refusals"]["mistakes"] == {"numbers out of order": 1}
     assert server.sizes == [len(QUERIES), 1]
     assert set(server.paid.values()) == {1}
     assert (await finish(tmp_path))["reused"] == len(QUERIES)
     assert server.sizes == [len(QUERIES), 1]
 
 
-async def test_a_dimension_author_killed_in_both_of_its_batches(
+async def test_dimension_author_killed_in_both_batches(
     tmp_path: Path, server: AuthorBatches
 ) -> None:
-    """All that adds questions in one batch, the filters in the next."""
+    """One batch for all steps that add questions, one for the filters."""
     prepare(tmp_path, server, "dimension")
     await kill_at(tmp_path, server, 1)
     journal = tmp_path / "runs" / "demo" / "authored.jsonl"
@@ -128,8 +130,8 @@ async def test_a_dimension_author_killed_in_both_of_its_batches(
     await kill_at(tmp_path, server, 2)
     assert len([line for line in journal.read_text().split("\n") if line]) == AUGMENTING
     server.stuck = False
-    told = await finish(tmp_path)
-    assert told["composition"]["reused_steps"] == AUGMENTING
-    assert told["composition"]["failed_steps"] == {}
+    summary = await finish(tmp_path)
+    assert summary["composition"]["reused_steps"] == AUGMENTING
+    assert summary["composition"]["failed_steps"] == {}
     assert server.sizes == [AUGMENTING, FILTERING]
     assert set(server.paid.values()) == {1}

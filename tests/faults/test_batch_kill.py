@@ -1,4 +1,4 @@
-"""A run that is killed while its batches are open: no batch is lost, no request paid for twice."""
+"""A run that is killed while its batches are open loses none and pays for nothing twice."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from support.make import write_benchmark
 
 TASKS, REQUESTS, BATCHES = 6, 12, 3
 SLOW = 240.0
-"""Seconds after which something hangs, on however busy a machine."""
+"""Seconds after which something hangs, even on a busy machine."""
 SOON = 20.0
-"""Seconds in which a stopped command ends; asleep, its loop would only wake after thirty."""
+"""Seconds in which a stopped command ends; a sleeping loop would wake only after thirty."""
 CONFIG = """\
 name: demo
 benchmark: {{path: benchmark}}
@@ -51,29 +51,29 @@ class Command:
         (folder / "rocketeval.yaml").write_text(config)
 
     async def start(self) -> StartedCommand:
-        """Start a new life."""
+        """Start a new process."""
         return await start_cli(self.folder, "run")
 
     async def finish(self) -> str:
-        """Run to the end; return what it told."""
+        """Run to the end; return its output."""
         process = await self.start()
         async with asyncio.timeout(SLOW):
-            _, told = await process.communicate()
-        assert process.returncode == 0, told.decode()
-        return told.decode()
+            _, output = await process.communicate()
+        assert process.returncode == 0, output.decode()
+        return output.decode()
 
     @property
     def home(self) -> Path:
-        """Where the judge's engine keeps its files."""
+        """The folder of the judge's engine."""
         return self.folder / "runs" / "demo" / "engines" / "judge"
 
     def journaled(self, event: str) -> int:
-        """How many records of a kind the journal holds."""
+        """Return the number of journal records of this kind."""
         lines = (self.home / "batches.jsonl").read_text().split("\n")
         return sum(json.loads(line)["event"] == event for line in lines if line)
 
     def judged(self) -> list[str]:
-        """The keys in the ledger."""
+        """Return the keys in the ledger."""
         tables = read_tables(self.folder / "runs" / "demo" / "ledger", ["key"])
         return [key for table in tables for key in table["key"].to_pylist()]
 
@@ -85,19 +85,19 @@ def command(tmp_path: Path, server: FakeBatches) -> Command:
 
 
 async def kill(process: StartedCommand) -> None:
-    """End a life like a power cut would."""
+    """Kill the process like a power cut would."""
     process.kill()
     await process.communicate()
     assert process.returncode == -signal.SIGKILL
 
 
 def watched(server: FakeBatches) -> int:
-    """How many batches were looked at, so that their names have been recorded."""
+    """Return the number of batches that were polled, so that their ids are recorded."""
     return len({call for call in server.calls if "/batches/batch_" in call})
 
 
 def assert_paid_once(server: FakeBatches, command: Command) -> None:
-    """Every request was accepted exactly once, every response judged once, nothing left behind."""
+    """Check that every request was accepted once, every response judged once, no file left."""
     assert len(server.paid) == REQUESTS
     assert set(server.paid.values()) == {1}
     assert len(server.batches) == BATCHES
@@ -106,20 +106,20 @@ def assert_paid_once(server: FakeBatches, command: Command) -> None:
 
 
 async def test_killed_while_batches_are_open(server: FakeBatches, command: Command) -> None:
-    """The next process takes up the open batches and waits for them."""
+    """The next process resumes the open batches and waits for them."""
     process = await command.start()
     await server.until(lambda: watched(server) == BATCHES)
     await kill(process)
     assert command.journaled("created") == BATCHES
     assert command.judged() == []
     server.stuck = False
-    told = await command.finish()
-    assert "taking up 3 batches of an earlier process" in told
+    output = await command.finish()
+    assert "resuming 3 batches of an earlier process" in output
     assert_paid_once(server, command)
 
 
-async def test_killed_before_it_heard_of_its_batches(server: FakeBatches, command: Command) -> None:
-    """Created, but the names never arrived: the tags find the batches."""
+async def test_killed_before_batch_ids_arrived(server: FakeBatches, command: Command) -> None:
+    """The batches were created, but their ids never arrived: the tags find them."""
     server.fail("POST /v1/batches", hung_after_it, times=BATCHES)
     process = await command.start()
     await server.until(lambda: len(server.batches) == BATCHES)
@@ -131,7 +131,7 @@ async def test_killed_before_it_heard_of_its_batches(server: FakeBatches, comman
 
 
 async def test_killed_while_answers_arrive(server: FakeBatches, command: Command) -> None:
-    """Some answers are here, some recorded, some not: each is used, none is paid for again."""
+    """Each downloaded or recorded answer is used, and none is paid for again."""
     server.stuck = False
     process = await command.start()
     await server.until(lambda: any(call.endswith("/content") for call in server.calls))
@@ -142,11 +142,11 @@ async def test_killed_while_answers_arrive(server: FakeBatches, command: Command
     assert len(set(command.judged())) == TASKS
 
 
-@pytest.mark.parametrize("heard", [True, False], ids=["heard of", "not heard of"])
+@pytest.mark.parametrize("heard", [True, False], ids=["ids known", "ids unknown"])
 async def test_stopped_while_batches_are_open(
     server: FakeBatches, command: Command, heard: bool
 ) -> None:
-    """One Ctrl-C ends the waiting at once, not the batches; the next run goes on."""
+    """One Ctrl-C ends the waiting at once, not the batches; the next run continues."""
     if not heard:
         server.fail("POST /v1/batches", hung_after_it, times=BATCHES)
     process = await command.start()
@@ -155,9 +155,9 @@ async def test_stopped_while_batches_are_open(
     )
     process.send_signal(signal.SIGINT)
     async with asyncio.timeout(SOON):
-        _, told = await process.communicate()
-    assert process.returncode == 130, told.decode()
-    assert ("5 requests submitted" in told.decode()) == heard
+        _, output = await process.communicate()
+    assert process.returncode == 130, output.decode()
+    assert ("5 requests submitted" in output.decode()) == heard
     server.stuck = False
     await command.finish()
     assert_paid_once(server, command)

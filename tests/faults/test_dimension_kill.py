@@ -1,4 +1,4 @@
-"""An author that is killed between its steps: what was paid for is not paid again."""
+"""An author that is killed between its steps pays for no step twice."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from support.dimension_author import AUGMENTING, FILTERING, TWO_PARTS, AuthorSer
 from support.make import write_benchmark
 
 SLOW = 240.0
-"""Seconds after which something hangs, on however busy a machine."""
+"""Seconds after which something hangs, even on a busy machine."""
 CONFIG = """\
 name: demo
 benchmark: {{path: benchmark}}
@@ -26,13 +26,13 @@ cache: null
 
 
 def steps_in(journal: Path) -> list[str]:
-    """The names of the steps that are safe."""
+    """Return the names of the recorded steps."""
     lines = journal.read_text().split("\n") if journal.exists() else []
     return [json.loads(line)["query_id"] for line in lines if line]
 
 
-async def test_killed_twice_each_step_is_paid_for_once(tmp_path: Path) -> None:
-    """SIGKILL among the augmenting steps, and again before the last filter."""
+async def test_author_killed_twice_pays_each_step_once(tmp_path: Path) -> None:
+    """SIGKILL during the augmenting steps, and again before the last filter."""
     write_benchmark(tmp_path / "benchmark")
     (tmp_path / "own.yaml").write_text(TWO_PARTS)
     journal = tmp_path / "runs" / "demo" / "authored.jsonl"
@@ -48,11 +48,11 @@ async def test_killed_twice_each_step_is_paid_for_once(tmp_path: Path) -> None:
             await process.wait()
         survived = steps_in(journal)
         process = await start_cli(tmp_path, "run", "--only", "checklist", "--json")
-        out, told = await process.communicate()
-        assert process.returncode == 0, told.decode()
+        out, output = await process.communicate()
+        assert process.returncode == 0, output.decode()
         facts = json.loads(out)
         steps = steps_in(journal)
         assert len(steps) == len(set(steps)) == AUGMENTING + FILTERING
         assert facts["composition"]["reused_steps"] == len(survived)
-        # A request in flight at each kill is the only thing that can be asked for again.
+        # A request in flight at each kill is the only one that can be repeated.
         assert len(server.chats) <= AUGMENTING + FILTERING + 2

@@ -1,4 +1,4 @@
-"""A judge's server dies in the middle of a run: nothing finished is lost, nothing is paid twice."""
+"""The judge's server dies during a run: nothing is lost or paid for twice."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ TASKS = QUERIES * CANDIDATES
 PROMPTS = TASKS * ITEMS
 CONCURRENCY = 4
 DEATH = TASKS // 3
-"""The server is killed when so many judgments are finished."""
+"""The server is killed after this many judgments."""
 
 
 class MortalServer:
-    """The fake server as a process that can be killed and started again on its port."""
+    """The fake server as a process that can be killed and restarted on its port."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -40,19 +40,19 @@ class MortalServer:
         self.port = free_port()
 
     def start(self) -> None:
-        """Start a new life, without waiting for it."""
+        """Start a new process without waiting for it."""
         self._lives.append(Served(self.port, self._log(len(self._lives))))
 
     def wait_until_ready(self) -> None:
-        """Wait until the current life listens."""
+        """Wait until the current process listens."""
         self._lives[-1].wait_until_ready()
 
     def kill(self) -> None:
-        """Kill the current life like a power cut would."""
+        """Kill the current process like a power cut would."""
         self._lives[-1].kill()
 
     def answered(self, life: int) -> list[str]:
-        """The prompts that this life answered, in order."""
+        """Return the prompts that this process answered, in order."""
         log = self._log(life)
         return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
 
@@ -61,7 +61,7 @@ class MortalServer:
 
 
 class At(Observer):
-    """Does something once, when so many judgments are finished."""
+    """Does something once, after this many judgments."""
 
     def __init__(self, count: int, action: Callable[[], None]) -> None:
         self.count = count
@@ -75,7 +75,7 @@ class At(Observer):
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[MortalServer]:
-    """A running server, dead afterwards."""
+    """A running server, killed afterwards."""
     mortal = MortalServer(tmp_path)
     mortal.start()
     mortal.wait_until_ready()
@@ -87,7 +87,7 @@ def server(tmp_path: Path) -> Iterator[MortalServer]:
 def config(
     tmp_path: Path, server: MortalServer, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[float], RunConfig]:
-    """A run of 40 tasks with this server as its judge, for a given patience."""
+    """Return a run of 40 tasks judged by this server, for a given patience."""
     monkeypatch.setattr(http, "FIRST_WAIT", 0.02)
     folder = tmp_path / "benchmark"
     names = [f"q{number}" for number in range(QUERIES)]
@@ -118,15 +118,15 @@ async def grade(run: Run) -> None:
 
 
 def recorded(run: Run) -> list[str]:
-    """Keys of all judgments in the run's ledger."""
+    """Return the keys of all judgments in the run's ledger."""
     tables = read_tables(run.store.ledger_folder, ["key"])
     return [key for table in tables for key in table["key"].to_pylist()]
 
 
-async def test_the_server_dies_and_comes_back(
+async def test_server_dies_and_comes_back(
     server: MortalServer, config: Callable[[float], RunConfig]
 ) -> None:
-    """The run waits, goes on by itself, and ends with every judgment exactly once."""
+    """The run waits, continues by itself, and ends with every judgment exactly once."""
     loop = asyncio.get_running_loop()
 
     def die_and_rise() -> None:
@@ -147,14 +147,14 @@ async def test_the_server_dies_and_comes_back(
     assert asked.total() - PROMPTS <= CONCURRENCY
 
 
-async def test_the_server_dies_for_good(
+async def test_server_dies_for_good(
     server: MortalServer, config: Callable[[float], RunConfig]
 ) -> None:
-    """The run ends soon and says so; the next one asks only what is missing."""
+    """The run ends soon with an error; the next one asks only what is missing."""
     watcher = At(DEATH, server.kill)
     first = Run(config(0.2), observer=watcher)
     started = time.monotonic()
-    with pytest.raises(EngineUnavailable, match="The judge is gone") as caught:
+    with pytest.raises(EngineUnavailable, match="Judge unreachable") as caught:
         await grade(first)
     assert time.monotonic() - started < 60
     finished = recorded(first)
@@ -176,10 +176,10 @@ async def test_the_server_dies_for_good(
     assert len({*server.answered(0), *asked_again}) == PROMPTS
 
 
-async def test_the_same_run_can_be_taken_up_again(
+async def test_same_run_can_be_continued(
     server: MortalServer, config: Callable[[float], RunConfig]
 ) -> None:
-    """A program that caught the error may call the same Run again once the server is back."""
+    """A program that caught the error may call the same Run again."""
     run = Run(config(0.2), observer=At(DEATH, server.kill))
     with pytest.raises(EngineUnavailable):
         await grade(run)

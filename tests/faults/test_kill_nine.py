@@ -1,4 +1,4 @@
-"""A killed run loses nothing: the real process, the real signal, the real files."""
+"""A killed run loses nothing: a real process, a real signal, real files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SCRIPT = Path(__file__).parents[2] / "studies" / "robustness" / "kill_nine.py"
 
 
 def test_five_kills_lose_nothing_and_change_no_byte() -> None:
-    """After five SIGKILLs every judgment is there once, and the scores are byte-identical."""
+    """After five SIGKILLs every judgment is there once, and scores are byte-identical."""
     command = [sys.executable, str(SCRIPT), "--kills", "5", "--delay", "0.2", "--seed", "7"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr

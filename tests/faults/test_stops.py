@@ -1,4 +1,4 @@
-"""A stopped command ends soon, whatever its server does, and keeps what it was answered."""
+"""A stopped command ends soon, whatever its server does, and keeps its answers."""
 
 from __future__ import annotations
 
@@ -20,15 +20,13 @@ ITEMS = ("One?", "Two?", "Three?")
 
 
 @pytest.mark.parametrize("kind", ["hung", "dead", "slow"])
-def test_a_stopped_command_ends_and_the_next_asks_only_what_is_missing(
-    kind: str, tmp_path: Path
-) -> None:
-    """The real command, once each; studies/robustness/stops.py measures how long it takes."""
+def test_stopped_command_can_be_continued(kind: str, tmp_path: Path) -> None:
+    """Runs the real command once per case; studies/robustness/stops.py measures the time."""
     assert stops.stop_once(kind, tmp_path, random.Random(7)).code == 130
 
 
-def test_a_second_interrupt_ends_it_at_once(tmp_path: Path) -> None:
-    """Before the answers in flight had their time; still no traceback."""
+def test_second_interrupt_ends_at_once(tmp_path: Path) -> None:
+    """Answers in flight are not waited for, and there is no traceback."""
     stops.write_benchmark(tmp_path / "benchmark")
     server = stops.Server(tmp_path, stops.free_port())
     (tmp_path / "rocketeval.yaml").write_text(stops.CONFIG.format(port=server.port))
@@ -41,23 +39,23 @@ def test_a_second_interrupt_ends_it_at_once(tmp_path: Path) -> None:
         while "Stopping" not in running.stderr.readline():
             assert running.poll() is None
         running.send_signal(signal.SIGINT)
-        _, told = running.communicate(timeout=60)
+        _, output = running.communicate(timeout=60)
     finally:
         server.kill()
     assert running.returncode == 130
-    assert "Traceback" not in told
+    assert "Traceback" not in output
 
 
 def task(number: int) -> GradingTask:
-    """A task of three items."""
+    """Return a task with three items."""
     return GradingTask(key(f"{number}"), f"q{number}", "c", f"Text {number}. ", ITEMS)
 
 
 @pytest.mark.parametrize("hangs_at", [None, 0, 4])
-def test_half_answered_responses_are_kept(
+def test_answers_of_interrupted_responses_are_kept(
     hangs_at: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After a stop, what is in flight has seconds; then its answers so far are handed over."""
+    """After a stop, tasks in flight have some seconds; then their answers are kept."""
 
     async def work() -> tuple[Grading, list[Judgment], int, float]:
         server = SlowServer(2.0)
@@ -86,6 +84,6 @@ def test_half_answered_responses_are_kept(
     kept = sum(answer.p_yes is not None for cut in grading.cut_off for answer in cut.answers) + len(
         ITEMS
     ) * len(judged)
-    # What the server answered after the last moment is all that is lost.
+    # What the server answered after the last moment is lost.
     assert served - 1 <= kept <= served
     assert bool(kept) == (hangs_at != 0)

@@ -1,4 +1,4 @@
-"""What a plan lets a stage expect: only of the work it was made for."""
+"""Expectations from a plan: only for the grading it was made for."""
 
 from __future__ import annotations
 
@@ -46,16 +46,16 @@ PLAN = Plan(
     rate_from=None,
     seconds=None,
 )
-"""For four judgments."""
+"""A plan for four judgments."""
 
 
 def plan(**changes: Any) -> Plan:
-    """A plan for four judgments, with changes."""
+    """Return a plan for four judgments, with changes."""
     return replace(PLAN, **changes)
 
 
-def test_a_plan_for_this_work_is_expected() -> None:
-    """Tokens and money as planned, and exact if they were counted."""
+def test_plan_for_this_grading_is_used() -> None:
+    """Tokens and cost are as planned, and exact if they were counted."""
     found = expected_use(plan(), WANTED, 4, PRICE)
     assert found is not None
     assert (found.prompt_tokens, found.cost, found.exact) == (1000, 0.4, True)
@@ -64,15 +64,15 @@ def test_a_plan_for_this_work_is_expected() -> None:
     assert not sampled.exact
 
 
-def test_of_a_run_that_goes_on_the_share_is_expected() -> None:
+def test_resumed_run_expects_its_share() -> None:
     """A quarter of the judgments is about a quarter of the plan."""
     found = expected_use(plan(), WANTED, 1, PRICE)
     assert found is not None
     assert (found.prompt_tokens, found.cost, found.exact) == (250, 0.1, False)
 
 
-def test_a_plan_for_other_work_is_not_used() -> None:
-    """Other judgments, more of them, or none left: nothing is expected."""
+def test_plan_for_other_work_is_not_used() -> None:
+    """Other judgments, more of them, or none left: no expectation."""
     assert expected_use(None, WANTED, 4, PRICE) is None
     assert expected_use(plan(made_for="x"), WANTED, 4, PRICE) is None
     assert expected_use(plan(to_judge=3), WANTED, 4, PRICE) is None
@@ -84,8 +84,8 @@ def test_a_plan_for_other_work_is_not_used() -> None:
     [PRICE.model_copy(update={"currency": "EUR"}), PRICE.model_copy(update={"prompt": 4.0}), None],
     ids=["currency", "price", "none"],
 )
-def test_money_of_another_price_is_left_out(price: PriceConfig | None) -> None:
-    """Tokens are expected all the same; an amount is never shown in a currency not its own."""
+def test_cost_at_another_price_is_left_out(price: PriceConfig | None) -> None:
+    """Tokens are still expected, but no cost is shown at another price."""
     found = expected_use(plan(), WANTED, 4, price)
     assert found is not None
     assert (found.prompt_tokens, found.cost, found.repriced) == (1000, None, True)

@@ -1,4 +1,4 @@
-"""What a task may cost is set aside before, and what it did cost is counted after."""
+"""The budget reserves the most a task can cost, then counts what it cost."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from rocketeval.observer import Observer
 from rocketeval.records import Answer, GradingTask, Status, Usage
 
 PRICE = PriceConfig(prompt=1e6, completion=1e6)
-"""One for a token."""
+"""A price of one per token."""
 TASK = GradingTask(b"key", "q", "c", "prefix ", ("é?", "two?"))
 MOST = 2 * (7 + TEMPLATE_TOKENS) + 3 + 4 + 2
 YES, LOST = exact_answer(0.5), Answer(Status.ERROR)
 
 
 def never() -> bool:
-    """The run is not ending."""
+    """Return False: the run is not ending."""
     return False
 
 
 def make(engine: ScriptedEngine | None = None, limit: float = 1e6) -> tuple[Budget, GradingBudget]:
-    """A budget and its view by a judge."""
+    """Return a budget and its view for grading."""
     budget = Budget(limit)
     return budget, GradingBudget(PricedBudget(budget, PRICE), engine or ScriptedEngine(), {})
 
@@ -37,18 +37,16 @@ def make(engine: ScriptedEngine | None = None, limit: float = 1e6) -> tuple[Budg
     ("per_call", "items", "expected"),
     [(1, 5, 5), (None, 5, 1), (2, 5, 3), (64, 5, 1), (None, 0, 0), (1, 0, 0), (64, 65, 2)],
 )
-def test_calls_follow_the_engines_own_number(
-    per_call: int | None, items: int, expected: int
-) -> None:
-    """None is all items of a response in one call; an engine that says nothing asks one each."""
+def test_calls_depend_on_items_per_call(per_call: int | None, items: int, expected: int) -> None:
+    """None means all items in one call; an engine without the attribute sends one each."""
     engine = ScriptedEngine()
     engine.items_per_call = per_call  # type: ignore[attr-defined]
     assert calls(engine, items) == expected
     assert calls(ScriptedEngine(), items) == items
 
 
-async def test_exactly_the_most_a_task_can_cost_is_set_aside() -> None:
-    """Bytes of every prompt, the template, and a token written for every item."""
+async def test_reservation_is_the_most_a_task_can_cost() -> None:
+    """It covers the bytes of every prompt, the template, and one token per item."""
     _, fits = make(limit=MOST)
     assert await fits.admit(TASK, {}, never)
     _, tight = make(limit=MOST - 1)
@@ -66,18 +64,20 @@ async def test_exactly_the_most_a_task_can_cost_is_set_aside() -> None:
         (EngineAnswers((YES, LOST), Usage(2, 50, 0, 1), "item 2: gone"), 51 + MOST / 2),
         (EngineAnswers((LOST, LOST), Usage(4), "item 1: gone", unavailable=True), 4 * MOST / 2),
     ],
-    ids=["told", "a retry", "nothing told", "half failed", "nobody there"],
+    ids=["reported", "a retry", "nothing reported", "half failed", "nobody there"],
 )
-async def test_retries_failures_and_silence_count(graded: EngineAnswers, spent: float) -> None:
-    """What is told counts as told; a request without an answer as the most it can have cost."""
+async def test_retries_failures_and_missing_usage_count(
+    graded: EngineAnswers, spent: float
+) -> None:
+    """Reported usage counts as reported, a request without an answer in full."""
     budget, limit = make()
     assert await limit.admit(TASK, {}, never)
     limit.settle(TASK, {}, graded)
     assert budget.spent == spent
 
 
-async def test_items_asked_alone_are_calls_of_their_own_whatever_the_engine_could_take() -> None:
-    """A method that asks one by one does not look like retries on an engine that takes several."""
+async def test_independent_requests_are_not_counted_as_retries() -> None:
+    """A method with one request per item does not look like retries on a batching engine."""
     engine = ScriptedEngine()
     engine.items_per_call = 64  # type: ignore[attr-defined]
     assert calls(engine, 5, alone=True) == 5
@@ -88,8 +88,8 @@ async def test_items_asked_alone_are_calls_of_their_own_whatever_the_engine_coul
     assert budget.spent == 102
 
 
-async def test_first_contact_leaves_less_room_and_tells_how_long_the_template_is() -> None:
-    """Whether shorter or longer than thought, the template is set aside with every prompt."""
+async def test_first_contact_is_reserved_and_measures_the_template() -> None:
+    """The measured length of the template is reserved with every prompt."""
 
     class Wordy(ScriptedEngine):
         async def tokenise(self, prompts: Sequence[str]) -> list[list[int]] | None:
@@ -104,8 +104,8 @@ async def test_first_contact_leaves_less_room_and_tells_how_long_the_template_is
             assert await limit.admit(TASK, {}, never) is fits
 
 
-async def test_a_task_that_waited_for_room_does_not_start_once_the_run_is_ending() -> None:
-    """Asked to stop, workers that wait for money go home, and none waits for ever."""
+async def test_task_waiting_for_budget_does_not_start_after_a_stop() -> None:
+    """After a stop, workers that wait for budget end."""
     stop = asyncio.Event()
     engine = ScriptedEngine(delay=0.01)
     _, limit = make(engine, MOST * 1.5)

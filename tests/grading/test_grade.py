@@ -1,4 +1,4 @@
-"""The grading loop: in order, bounded, stoppable, and it knows when the judge is gone."""
+"""The grading loop: ordered, bounded, stoppable, and it detects an unreachable judge."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ ITEMS = ("One?", "Two?", "Three?")
 
 
 def task(number: int, text: str = "fine") -> GradingTask:
-    """A task of three items."""
+    """Return a task with three items."""
     key = content_hash("task", number)
     return GradingTask(key, f"q{number}", "c", f"{text} {number} ", ITEMS, neutralised=number)
 
 
 class Watcher(Observer):
-    """Remembers what it hears."""
+    """Records the observed events."""
 
     def __init__(self) -> None:
         self.heard: list[str] = []
@@ -46,7 +46,7 @@ class Watcher(Observer):
 
 
 class Loop:
-    """A grading loop with everything it needs, ready to be run."""
+    """A grading loop with everything it needs."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class Loop:
 
 
 class Counting(ScriptedEngine):
-    """Notes the order of tasks and how many are in flight; `during` runs inside each."""
+    """Records the order of tasks and the number in flight; `during` runs inside each."""
 
     def __init__(
         self, during: Callable[[GradingTask], None] = lambda _: None, **script: Any
@@ -102,7 +102,7 @@ class Counting(ScriptedEngine):
 
 
 class Absent(ScriptedEngine):
-    """Cannot be reached for the tasks whose number is in `down`."""
+    """Is unreachable for the tasks whose number is in `down`."""
 
     def __init__(self, down: set[int]) -> None:
         super().__init__()
@@ -119,7 +119,7 @@ class Absent(ScriptedEngine):
 
 
 async def test_every_task_becomes_a_judgment() -> None:
-    """All are recorded once, with answers, cost and what was disarmed, and the observer hears."""
+    """All are recorded once with answers, usage and neutralizations, and observed."""
     loop = Loop(map(task, range(20)), ScriptedEngine())
     grading = await loop.run()
     assert (grading.judged, grading.failures, grading.spent.requests) == (20, [], 60)
@@ -130,16 +130,16 @@ async def test_every_task_becomes_a_judgment() -> None:
     assert loop.watcher.heard == [f"judged q{number}" for number in range(20)]
 
 
-async def test_tasks_start_in_order_and_bounded() -> None:
-    """Tasks start in the given order, never more than `concurrency` at once, but as many."""
+async def test_tasks_start_in_order_within_the_limit() -> None:
+    """Tasks start in the given order, with at most and up to `concurrency` at once."""
     engine = Counting()
     await Loop(map(task, range(30)), engine, concurrency=5).run()
     assert engine.started == [f"q{number}" for number in range(30)]
     assert engine.most == 5
 
 
-async def test_tasks_are_made_only_when_their_turn_comes() -> None:
-    """A million tasks are never in memory: the stream is read as places become free."""
+async def test_tasks_are_created_lazily() -> None:
+    """The stream is read as slots become free, so tasks are never all in memory."""
     made: list[int] = []
 
     def stream() -> Iterator[GradingTask]:
@@ -154,19 +154,19 @@ async def test_tasks_are_made_only_when_their_turn_comes() -> None:
     assert max(ahead) <= 2 * 3
 
 
-async def test_stop_finishes_what_is_in_flight() -> None:
-    """After a stop the tasks in flight are finished and recorded, and no other is started."""
+async def test_stop_finishes_tasks_in_flight() -> None:
+    """After a stop, tasks in flight are finished and recorded, and no other starts."""
     engine = Counting(lambda current: loop.stop.set() if current.query_id == "q6" else None)
     loop = Loop(map(task, range(50)), engine, concurrency=4)
     grading = await loop.run()
     assert grading.stopped
-    assert not grading.gone
+    assert not grading.unreachable
     assert 7 <= len(engine.started) <= 10
     assert len(loop.recorded) == len(engine.started) == grading.judged
 
 
-async def test_a_stop_before_the_start_starts_nothing() -> None:
-    """A loop that is already asked to stop asks the judge nothing."""
+async def test_stop_before_the_start_asks_nothing() -> None:
+    """A loop that is already stopped sends no request."""
     engine = Counting()
     loop = Loop(map(task, range(5)), engine)
     loop.stop.set()
@@ -174,8 +174,8 @@ async def test_a_stop_before_the_start_starts_nothing() -> None:
     assert engine.started == []
 
 
-async def test_failures_are_collected_and_the_rest_goes_on() -> None:
-    """A failed task is told with its reason and what was answered; the others are judged."""
+async def test_failures_do_not_stop_other_tasks() -> None:
+    """A failure is reported with its reason and answers; the others are judged."""
     tasks = (task(number, "bad" if number in (1, 3) else "fine") for number in range(6))
     loop = Loop(tasks, ScriptedEngine(fail_on="bad"), concurrency=1)
     grading = await loop.run()
@@ -185,48 +185,48 @@ async def test_failures_are_collected_and_the_rest_goes_on() -> None:
         task(1).key, "q1", "c", "item 1: scripted to fail", (Answer(Status.ERROR),) * 3
     )
     assert loop.watcher.heard[:2] == ["judged q0", "failed q1"]
-    assert not grading.gone
+    assert not grading.unreachable
 
 
-async def test_it_gives_up_when_the_judge_is_gone() -> None:
-    """One task per worker without a judge ends the loop; the caller's stop is left alone."""
+async def test_unreachable_judge_ends_the_loop() -> None:
+    """One unavailable task per worker ends the loop; the caller's stop is unchanged."""
     engine = Absent(set(range(2, 1000)))
     loop = Loop(map(task, range(1000)), engine, concurrency=3)
     grading = await loop.run()
-    assert grading.gone
+    assert grading.unreachable
     assert grading.judged == 2
     assert 3 <= len(grading.failures) < 3 + 3
     assert not loop.stop.is_set()
     assert not grading.stopped
 
 
-async def test_one_success_starts_the_count_again() -> None:
+async def test_success_resets_the_failure_count() -> None:
     """A judge that comes back before the limit is not given up."""
     engine = Absent(set(range(100)) - {3, 7})
     grading = await Loop(map(task, range(100)), engine, concurrency=4).run()
-    assert grading.gone
+    assert grading.unreachable
     assert grading.judged == 2
     assert 12 <= engine.asked < 12 + 4
 
 
-async def test_many_workers_give_up_together() -> None:
-    """With many in flight, a fixed number of tasks in a row without a judge is enough."""
+async def test_many_workers_share_the_failure_limit() -> None:
+    """With many in flight, a fixed number of consecutive failures ends the loop."""
     engine = Absent(set(range(1000)))
     grading = await Loop(map(task, range(1000)), engine, concurrency=100).run()
-    assert grading.gone
+    assert grading.unreachable
     assert GIVE_UP_AFTER <= len(grading.failures) <= 100 + GIVE_UP_AFTER
 
 
-async def test_a_judge_that_never_worked_is_not_asked_for_ever() -> None:
-    """When not one of the first tasks can be judged, the judge is at fault and the loop ends."""
+async def test_judge_that_never_worked_ends_the_loop() -> None:
+    """If none of the first tasks can be judged, the loop ends."""
     loop = Loop(map(task, range(1000)), ScriptedEngine(fail_on="fine"), concurrency=2)
     grading = await loop.run()
     assert grading.useless
     assert USELESS_AFTER <= len(grading.failures) < USELESS_AFTER + 2
 
 
-async def test_a_late_success_proves_the_judge() -> None:
-    """Tasks in flight that succeed after the first failures show that the judge is not at fault."""
+async def test_late_success_proves_the_judge() -> None:
+    """Tasks in flight that succeed after the first failures keep the loop running."""
 
     class Slow(ScriptedEngine):
         async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
@@ -240,7 +240,7 @@ async def test_a_late_success_proves_the_judge() -> None:
     assert not grading.useless
 
 
-async def test_one_query_that_is_too_long_does_not_condemn_the_judge() -> None:
+async def test_one_too_long_query_does_not_end_the_loop() -> None:
     """Many candidates of one query may fail before the first success on another."""
     tasks = [replace(task(number, "bad"), query_id="long") for number in range(30)]
     loop = Loop(iter([*tasks, task(99)]), ScriptedEngine(fail_on="bad"), concurrency=2)
@@ -249,8 +249,8 @@ async def test_one_query_that_is_too_long_does_not_condemn_the_judge() -> None:
     assert grading.judged == 1
 
 
-async def test_answers_without_logprobs_are_no_judgment() -> None:
-    """A server without log-probabilities is found out at once, and nothing is recorded."""
+async def test_answers_without_logprobs_are_failures() -> None:
+    """A server without log-probabilities is detected, and nothing is recorded."""
 
     class Silent(ScriptedEngine):
         async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
@@ -266,19 +266,19 @@ async def test_answers_without_logprobs_are_no_judgment() -> None:
     assert grading.spent.requests == 3 * USELESS_AFTER
 
 
-async def test_rejected_tasks_do_not_mean_that_the_judge_is_gone() -> None:
-    """Any number of tasks the judge will not take, in a row, leaves the loop running to its end."""
+async def test_rejected_tasks_do_not_make_the_judge_unreachable() -> None:
+    """Any number of consecutive rejections leaves the loop running to its end."""
     count = 3 * GIVE_UP_AFTER
     tasks = (task(number, "bad" if number < count else "fine") for number in range(count + 1))
     grading = await Loop(tasks, ScriptedEngine(fail_on="bad"), proven=True).run()
-    assert not grading.gone
+    assert not grading.unreachable
     assert not grading.useless
     assert len(grading.failures) == count
     assert grading.judged == 1
 
 
 class Refusing(Counting):
-    """Refuses to serve from the fifth task on."""
+    """Refuses from the fifth task on."""
 
     async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
         graded = await super().grade(task, known)
@@ -288,16 +288,16 @@ class Refusing(Counting):
 
 
 @pytest.mark.parametrize("concurrency", [1, 8])
-async def test_a_refusal_surfaces_as_itself(concurrency: int) -> None:
-    """The error says what to do next, also when several tasks meet it; what was judged is safe."""
+async def test_refusal_is_raised_unchanged(concurrency: int) -> None:
+    """The error keeps its hint even if several tasks raise it; judgments are safe."""
     loop = Loop(map(task, range(40)), Refusing(), concurrency=concurrency)
     with pytest.raises(EngineRefused, match="the key expired"):
         await loop.run()
     assert [made.query_id for made in loop.recorded] == ["q0", "q1", "q2", "q3"]
 
 
-async def test_a_full_disk_surfaces_as_itself() -> None:
-    """An error of the store ends the loop too, and is not hidden in a group."""
+async def test_full_disk_is_raised_unchanged() -> None:
+    """A StoreError ends the loop and is not hidden in a group."""
     loop = Loop(map(task, range(40)), ScriptedEngine())
 
     def full(_: Judgment) -> None:
@@ -308,8 +308,8 @@ async def test_a_full_disk_surfaces_as_itself() -> None:
         await loop.run()
 
 
-async def test_a_refusal_is_told_even_among_bugs() -> None:
-    """Where an engine also crashes in another task, the error for people is the one shown."""
+async def test_refusal_takes_precedence_over_bugs() -> None:
+    """If an engine also crashes in another task, the user sees the refusal."""
 
     class Both(ScriptedEngine):
         async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
@@ -320,8 +320,8 @@ async def test_a_refusal_is_told_even_among_bugs() -> None:
         await Loop(map(task, range(2)), Both(), concurrency=2).run()
 
 
-async def test_a_bug_is_not_swallowed() -> None:
-    """An engine's own mistake is raised with its traceback, not counted as a failed task."""
+async def test_bug_is_raised() -> None:
+    """An engine's bug is raised with its traceback, not counted as a failed task."""
 
     class Buggy(ScriptedEngine):
         async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
@@ -332,8 +332,8 @@ async def test_a_bug_is_not_swallowed() -> None:
     assert caught.group_contains(ZeroDivisionError)
 
 
-async def test_cancelling_drops_what_is_in_flight() -> None:
-    """A second Ctrl-C cancels the loop: it ends at once, and finished judgments are recorded."""
+async def test_cancelling_drops_tasks_in_flight() -> None:
+    """A second Ctrl-C ends the loop at once, and finished judgments are recorded."""
     engine = Counting(lambda current: running.cancel() if current.query_id == "q5" else None)
     loop = Loop(map(task, range(50)), engine, concurrency=2)
     running = asyncio.create_task(loop.run())
@@ -343,8 +343,8 @@ async def test_cancelling_drops_what_is_in_flight() -> None:
     assert engine.in_flight == 0
 
 
-async def test_half_answered_tasks_are_only_completed() -> None:
-    """What an earlier run was answered comes back unchanged; only the missing item is asked."""
+async def test_interrupted_tasks_ask_only_missing_items() -> None:
+    """Earlier answers come back unchanged; only the missing item is asked."""
     earlier = {0: exact_answer(0.111), 2: exact_answer(0.333)}
     engine = ScriptedEngine(lambda *_: 0.5)
     loop = Loop(map(task, range(2)), engine, known={task(1).key: earlier})
@@ -353,8 +353,8 @@ async def test_half_answered_tasks_are_only_completed() -> None:
     assert [answer.p_yes for answer in loop.recorded[1].answers] == [0.111, 0.5, 0.333]
 
 
-async def test_a_failure_keeps_its_answers_for_the_next_run() -> None:
-    """Fail in the middle, go on from there: together no item is asked twice."""
+async def test_failure_keeps_its_answers_for_the_next_run() -> None:
+    """A task that fails in the middle continues there: no item is asked twice."""
     broken = ScriptedEngine(fail_on="Three?")
     first = await Loop(iter([task(0)]), broken).run()
     kept = {
@@ -371,8 +371,8 @@ async def test_a_failure_keeps_its_answers_for_the_next_run() -> None:
     assert loop.recorded[0].answers == whole
 
 
-async def test_what_failures_cost_is_told_too() -> None:
-    """All that an observer hears of adds up to what the loop has spent."""
+async def test_cost_of_failures_is_reported() -> None:
+    """The observed usage adds up to what the loop has spent."""
 
     class Ledger(Observer):
         def __init__(self) -> None:

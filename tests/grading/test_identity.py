@@ -1,4 +1,4 @@
-"""A run that lacks nothing needs no judge; one that lacks something needs the very same."""
+"""A complete run needs no judge; an incomplete one needs the same judge."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ def add_a_response(folder: Path) -> None:
 
 
 async def judged(folder: Path, server: FakeOpenAI) -> RunConfig:
-    """A run that such a server has judged."""
+    """Return a run that this server has judged."""
     async with serving(server):
         asked = config(folder, server.base_url)
         await Run(asked).all()
     return asked
 
 
-async def test_a_finished_run_is_scored_without_its_judge(tmp_path: Path) -> None:
-    """The server is gone: everything is made again from what is there."""
+async def test_finished_run_is_scored_without_its_judge(tmp_path: Path) -> None:
+    """With the server stopped, every result is recomputed from the ledger."""
     asked = await judged(tmp_path, FakeOpenAI())
     before = (Run(asked).store.path / "scores.parquet").read_bytes()
     again = await Run(asked).all()
@@ -43,16 +43,16 @@ async def test_a_finished_run_is_scored_without_its_judge(tmp_path: Path) -> Non
     assert (again.path / "scores.parquet").read_bytes() == before
 
 
-async def test_what_is_missing_needs_the_judge(tmp_path: Path) -> None:
-    """A new response is not passed over in silence."""
+async def test_missing_judgment_needs_the_judge(tmp_path: Path) -> None:
+    """A new response is not skipped silently."""
     asked = await judged(tmp_path, FakeOpenAI())
     add_a_response(tmp_path)
     with pytest.raises(EngineUnavailable):
         await Run(asked).all()
 
 
-async def test_what_is_missing_needs_the_same_judge(tmp_path: Path) -> None:
-    """Somebody else behind the address is noticed before anything is asked."""
+async def test_missing_judgment_needs_the_same_judge(tmp_path: Path) -> None:
+    """Another judge behind the URL is detected before anything is asked."""
     server = FakeOpenAI()
     async with serving(server):
         asked = config(tmp_path, server.base_url)
@@ -65,16 +65,16 @@ async def test_what_is_missing_needs_the_same_judge(tmp_path: Path) -> None:
         assert len(server.chats) == chats
 
 
-async def test_other_settings_are_another_judge(tmp_path: Path) -> None:
-    """What the config says now is not what the run was judged with: the engine is asked."""
+async def test_changed_settings_identify_the_judge_again(tmp_path: Path) -> None:
+    """If the config differs from the run's, the engine is identified again."""
     asked = await judged(tmp_path, FakeOpenAI())
     other = asked.judge.model_copy(update={"extra_body": {"seed": 1}})
     with pytest.raises(EngineUnavailable):
         await Run(asked.model_copy(update={"judge": other})).all()
 
 
-async def test_an_engine_of_ones_own_is_always_asked(tmp_path: Path) -> None:
-    """The config does not describe it, so that the run cannot remember it."""
+async def test_custom_engine_is_always_identified(tmp_path: Path) -> None:
+    """The config does not describe it, so the run cannot recognize it."""
     server = FakeOpenAI()
     asked = await judged(tmp_path, server)
     engine = create_engine(asked.judge)

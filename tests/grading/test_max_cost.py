@@ -1,4 +1,4 @@
-"""A limit on money holds against a server that keeps its own bill."""
+"""max_cost is kept, by the bill of the server itself."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ from rocketeval.pipeline import Run
 from support.make import make_config
 
 PRICE = {"prompt": 1000.0, "completion": 2000.0}
-"""A thousandth for a token."""
+"""A price of a thousandth per token."""
 
 
 def dense(prompt: str) -> int:
-    """As many tokens as there can be."""
+    """Return the largest possible number of tokens."""
     return len(prompt.encode()) + TEMPLATE_TOKENS
 
 
 def usual(prompt: str) -> int:
-    """As many tokens as English has."""
+    """Return a typical number of tokens for English."""
     return len(prompt) // 4
 
 
 @dataclass
 class Billing(FakeOpenAI):
-    """Counts the money for every request that arrives, also when its answer is lost."""
+    """Counts the cost of every request that arrives, even if its answer is lost."""
 
     tokens: Callable[[str], int] = usual
     tells: bool = True
     bill: float = 0.0
     contact: float = 0.0
-    """What of it went to finding out how to ask."""
+    """The part of it that was spent on the first contact."""
 
     async def _chat(self, request: web.Request, body: Any) -> web.StreamResponse:
         used = self.used(body)
@@ -53,18 +53,18 @@ class Billing(FakeOpenAI):
         return await super()._chat(request, body)
 
     def used(self, body: Any) -> dict[str, int]:
-        """Tokens of one request."""
+        """Return the tokens of one request."""
         written = 1 if body.get("logprobs") else min(body["max_tokens"], 40)
         prompt = self.tokens(body["messages"][-1]["content"])
         return {"prompt_tokens": prompt, "completion_tokens": written}
 
     def reply(self, prompt: str, body: Any) -> dict[str, Any]:
-        reply, told = super().reply(prompt, body), self.used(body)
-        return {**reply, "usage": told} if self.tells else {**reply, "usage": None}
+        reply, usage = super().reply(prompt, body), self.used(body)
+        return {**reply, "usage": usage} if self.tells else {**reply, "usage": None}
 
 
 def settings(tmp_path: Path, server: FakeOpenAI, **changes: Any) -> RunConfig:
-    """Three queries, two candidates, two items each, judged by `server` at a price."""
+    """Return a config with 3 queries, 2 candidates, 2 items each, and a price."""
     judge = {"model": MODEL, "base_url": server.base_url, "price": PRICE, "patience": 5}
     return make_config(tmp_path, judge=judge | changes.pop("judge", {}), **changes)
 
@@ -72,10 +72,10 @@ def settings(tmp_path: Path, server: FakeOpenAI, **changes: Any) -> RunConfig:
 @pytest.mark.parametrize("tokens", [dense, usual])
 @pytest.mark.parametrize("concurrency", [1, 3, 8])
 @pytest.mark.parametrize("limit", [16.0, 21.0, 31.0, 46.0])
-async def test_the_servers_bill_never_goes_over(
+async def test_bill_never_exceeds_the_limit(
     tmp_path: Path, limit: float, concurrency: int, tokens: Callable[[str], int]
 ) -> None:
-    """Whatever the limit, concurrency and tokens, the bill is at most the limit; then it resumes.
+    """For any limit, concurrency and tokenizer the bill is within the limit; then it resumes.
 
     What is paid for is kept, and without a limit the same run asks each of the rest once.
     """
@@ -94,8 +94,8 @@ async def test_the_servers_bill_never_goes_over(
         assert len(prompts) == len(set(prompts)) == 12
 
 
-async def test_raising_the_limit_step_by_step_pays_nothing_twice(tmp_path: Path) -> None:
-    """Each command spends at most its own limit, and together they ask every item once."""
+async def test_raising_the_limit_pays_nothing_twice(tmp_path: Path) -> None:
+    """Each command spends at most its limit, and together they ask every item once."""
     async with serving(Billing()) as server:
         commands = 0
         while True:
@@ -115,8 +115,8 @@ async def test_raising_the_limit_step_by_step_pays_nothing_twice(tmp_path: Path)
         assert len(prompts) == len(set(prompts)) == 12
 
 
-async def test_a_lost_answer_counts_in_full(tmp_path: Path) -> None:
-    """A request whose connection broke may be billed; it is counted as if it were."""
+async def test_lost_answer_counts_in_full(tmp_path: Path) -> None:
+    """A request whose connection broke may be billed, so it counts."""
     async with serving(Billing(tokens=dense)) as server:
         server.fail(dropped, times=3)
         run = Run(settings(tmp_path, server, max_cost=100.0, judge={"concurrency": 1}))
@@ -126,8 +126,8 @@ async def test_a_lost_answer_counts_in_full(tmp_path: Path) -> None:
         assert server.bill - server.contact <= run.budget.spent
 
 
-async def test_a_server_that_tells_no_tokens_counts_in_full(tmp_path: Path) -> None:
-    """Silence is not free: what was set aside is what was spent."""
+async def test_server_without_usage_counts_in_full(tmp_path: Path) -> None:
+    """Without reported tokens, the reserved amount counts as spent."""
     async with serving(Billing(tokens=dense, tells=False)) as server:
         run = Run(settings(tmp_path, server, max_cost=25.0))
         with pytest.raises(BudgetSpent):
@@ -139,10 +139,10 @@ async def test_a_server_that_tells_no_tokens_counts_in_full(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("limit", [5.0, 18.0, 30.0])
 @pytest.mark.parametrize("concurrency", [1, 4])
-async def test_the_author_is_within_the_limit_too(
+async def test_author_counts_toward_the_limit(
     tmp_path: Path, limit: float, concurrency: int
 ) -> None:
-    """Checklists are paid from the same money; those that were written are kept."""
+    """Checklists are paid from the same budget; those that were written are kept."""
     async with serving(Billing(tokens=dense)) as server:
         engine = {"model": MODEL, "base_url": server.base_url, "concurrency": concurrency}
         author = {"kind": "instance", "engine": engine, "price": PRICE, "attempts": 2}
@@ -156,8 +156,8 @@ async def test_the_author_is_within_the_limit_too(
         assert len(prompts) == len(set(prompts)) == 3 + 18
 
 
-async def test_nothing_is_asked_before_every_price_is_known(tmp_path: Path) -> None:
-    """A limit without a price is a mistake in the config, found before any contact."""
+async def test_missing_price_is_refused_before_contact(tmp_path: Path) -> None:
+    """A limit without a price is a config error, found before any contact."""
     async with serving(FakeOpenAI()) as server:
         run = Run(settings(tmp_path, server, max_cost=1.0, judge={"price": None}))
         with pytest.raises(ConfigError, match="has no price"):
@@ -165,8 +165,8 @@ async def test_nothing_is_asked_before_every_price_is_known(tmp_path: Path) -> N
         assert not server.seen
 
 
-async def test_a_run_that_needs_nothing_spends_nothing(tmp_path: Path) -> None:
-    """With all judgments there, the smallest limit is enough."""
+async def test_complete_run_spends_nothing(tmp_path: Path) -> None:
+    """With all judgments present, the smallest limit is enough."""
     async with serving(Billing()) as server:
         await Run(settings(tmp_path, server)).to_judgments()
         run = Run(settings(tmp_path, server, max_cost=1e-9))

@@ -1,4 +1,4 @@
-"""The plan is what the run then does: items, calls, tokens, money, and nothing twice."""
+"""The plan matches the run: items, requests, tokens and cost."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PRICED = {"engine": "scripted", "model": "scripted", "price": PRICE}
 
 
 class Recording(ScriptedEngine):
-    """Keeps every prompt it is asked, and tells its bytes as tokens."""
+    """Records every prompt, and uses bytes as tokens."""
 
     def __init__(self, **script: Any) -> None:
         super().__init__(**script)
@@ -44,7 +44,7 @@ class Recording(ScriptedEngine):
 
 
 class Silent(ScriptedEngine):
-    """Cannot tell its tokens."""
+    """Has no tokenizer."""
 
     async def tokenise(self, prompts: Sequence[str]) -> list[list[int]] | None:
         return None
@@ -53,12 +53,12 @@ class Silent(ScriptedEngine):
 async def plan_of(
     tmp_path: Path, engine: ScriptedEngine, name: str = "run", **changes: Any
 ) -> Plan:
-    """The plan of the small benchmark."""
+    """Return the plan of the small benchmark."""
     return await Run(make_config(tmp_path, name, **changes), judge=engine).plan()
 
 
-async def test_the_run_does_what_the_plan_said(tmp_path: Path) -> None:
-    """Items, calls, tokens and the least to compute are those of the prompts really asked."""
+async def test_run_matches_the_plan(tmp_path: Path) -> None:
+    """Items, requests, tokens and the minimum to compute match the actual prompts."""
     engine = Recording()
     plan = await plan_of(tmp_path, engine, judge=PRICED)
     assert not engine.prompts
@@ -76,8 +76,8 @@ async def test_the_run_does_what_the_plan_said(tmp_path: Path) -> None:
     assert (plan.seconds, plan.rate_from) == (None, None)
 
 
-async def test_what_is_there_is_not_counted_again(tmp_path: Path) -> None:
-    """The run's own judgments and those in the cache are subtracted; so are answered items."""
+async def test_existing_judgments_are_not_counted(tmp_path: Path) -> None:
+    """Judgments in the run and the cache, and known answers, are subtracted."""
     limited = {"path": str(tmp_path / "benchmark"), "limit": 1}
     await Run(make_config(tmp_path, "other", benchmark=limited)).to_judgments()
     plan = await plan_of(tmp_path, Recording())
@@ -91,8 +91,8 @@ async def test_what_is_there_is_not_counted_again(tmp_path: Path) -> None:
     assert (plan.finished, plan.to_judge, plan.items, plan.prompt_tokens) == (6, 0, 0, 0)
 
 
-async def test_twins_are_one_judgment(tmp_path: Path) -> None:
-    """Responses with the same text are planned once, as they are judged once."""
+async def test_identical_responses_are_one_judgment(tmp_path: Path) -> None:
+    """Responses with the same text are planned and judged once."""
     make_config(tmp_path)
     for candidate in ("left", "right"):
         rows = [{"query_id": "sky", "text": "the same"}]
@@ -101,17 +101,17 @@ async def test_twins_are_one_judgment(tmp_path: Path) -> None:
     assert (plan.responses, plan.tasks, plan.items) == (2, 1, 2)
 
 
-async def test_tokens_are_estimated_where_the_engine_cannot_tell(tmp_path: Path) -> None:
-    """A quarter of the bytes, and the plan says that it is an estimate."""
+async def test_tokens_are_estimated_without_a_tokenizer(tmp_path: Path) -> None:
+    """A quarter of the bytes, marked as an estimate."""
     exact = await plan_of(tmp_path, Recording())
-    told = await plan_of(tmp_path, Silent())
-    assert told.tokens_known == "estimated"
-    assert told.prompt_tokens == round(exact.prompt_tokens / 4)
-    assert told.computed_tokens == round(exact.computed_tokens / 4)
+    estimated = await plan_of(tmp_path, Silent())
+    assert estimated.tokens_known == "estimated"
+    assert estimated.prompt_tokens == round(exact.prompt_tokens / 4)
+    assert estimated.computed_tokens == round(exact.computed_tokens / 4)
 
 
-async def test_a_large_run_is_sampled_by_whole_queries(tmp_path: Path) -> None:
-    """Some queries are tokenised and scaled by size; the plan says how many prompts that were."""
+async def test_large_run_is_sampled_by_whole_queries(tmp_path: Path) -> None:
+    """Some queries are tokenized and scaled by size; the plan counts those prompts."""
     write_jsonl(
         tmp_path / "benchmark" / "queries.jsonl",
         [{"id": f"q{n}", "text": f"Question {n:03d}?"} for n in range(60)],
@@ -132,8 +132,8 @@ async def test_a_large_run_is_sampled_by_whole_queries(tmp_path: Path) -> None:
     assert sampled.computed_tokens == pytest.approx(exact.computed_tokens, rel=0.03)
 
 
-def test_the_sample_is_even_and_about_as_large_as_asked() -> None:
-    """Queries are taken at equal distances, at least one, all when they fit."""
+def test_sample_is_evenly_spaced() -> None:
+    """Queries are evenly spaced, at least one, and all if they fit."""
     sizes = {str(n): 10 for n in range(100)}
     assert choose_evenly(sizes, 1000) == choose_evenly(sizes, None) == set(sizes)
     assert sorted(map(int, choose_evenly(sizes, 100))) == list(range(5, 100, 10))
@@ -141,16 +141,16 @@ def test_the_sample_is_even_and_about_as_large_as_asked() -> None:
     assert choose_evenly({}, 10) == set()
 
 
-async def test_calls_are_counted_as_the_engine_makes_them(tmp_path: Path) -> None:
-    """An engine that takes all items of a response at once makes one call a response."""
+async def test_requests_depend_on_items_per_call(tmp_path: Path) -> None:
+    """An engine that takes all items at once makes one request per response."""
     for per_call, requests in ((None, 6), (2, 6), (64, 6), (1, 12)):
         engine = Recording()
         engine.items_per_call = per_call  # type: ignore[attr-defined]
         assert (await plan_of(tmp_path, engine)).requests == requests
 
 
-async def test_checklists_still_to_be_written_are_estimated_apart(tmp_path: Path) -> None:
-    """What judging them takes is in no figure but the estimate, first by typical checklists."""
+async def test_unwritten_checklists_are_estimated_separately(tmp_path: Path) -> None:
+    """Their judging is only in the estimate, based on typical checklists at first."""
     engine = {"engine": "scripted", "model": "big"}
     author = {"kind": "instance", "engine": engine, "price": PRICE, "max_items": 6}
     judge = {"engine": "scripted", "model": "scripted", "price": PRICE}
@@ -165,7 +165,7 @@ async def test_checklists_still_to_be_written_are_estimated_apart(tmp_path: Path
     assert guess.cost is not None
     assert guess.cost > 0
     assert guess.seconds is None
-    # Then by the run's own, as soon as there are any.
+    # Then based on the run's own checklists.
     limited = {"path": str(tmp_path / "benchmark"), "limit": 1}
     first = make_config(tmp_path, author=author, judge=judge, benchmark=limited)
     await Run(first, judge=Recording()).to_checklists()
@@ -181,8 +181,8 @@ async def test_checklists_still_to_be_written_are_estimated_apart(tmp_path: Path
     assert (plan.items, plan.tokens_known) == (18, "exact")
 
 
-async def test_checklists_still_to_be_written_are_counted(tmp_path: Path) -> None:
-    """Their number and the most they cost are known; what judging them takes is not."""
+async def test_unwritten_checklists_are_counted(tmp_path: Path) -> None:
+    """Their number and maximum cost are known; the cost of judging them is not."""
     author = {"kind": "instance", "engine": {"engine": "scripted", "model": "big"}, "price": PRICE}
     plan = await plan_of(tmp_path, Recording(), author=author)
     assert (plan.checklists_to_write, plan.responses_waiting, plan.items) == (3, 6, 0)
@@ -193,8 +193,8 @@ async def test_checklists_still_to_be_written_are_counted(tmp_path: Path) -> Non
     assert (plan.checklists_to_write, plan.responses_waiting, plan.items) == (0, 0, 18)
 
 
-async def test_time_comes_from_earlier_judgments_of_this_judge(tmp_path: Path) -> None:
-    """Two items in half a second, eight responses at once: 32 items a second."""
+async def test_time_comes_from_earlier_judgments(tmp_path: Path) -> None:
+    """Two items in half a second, eight responses at once: 32 items per second."""
     limited = {"path": str(tmp_path / "benchmark"), "limit": 1}
     await Run(make_config(tmp_path, "try", benchmark=limited), judge=Recording()).to_judgments()
     plan = await plan_of(tmp_path, Recording())
@@ -205,15 +205,15 @@ async def test_time_comes_from_earlier_judgments_of_this_judge(tmp_path: Path) -
     assert another.seconds is None
 
 
-async def test_a_rate_can_be_told_or_probed(tmp_path: Path) -> None:
-    """A told rate is used as it is; a probe asks real items and says how many."""
+async def test_rate_can_be_given_or_probed(tmp_path: Path) -> None:
+    """A given rate is used unchanged; a probe asks real items and counts them."""
     engine = Recording(delay=0.05)
     run = Run(make_config(tmp_path), judge=engine)
     assert (await run.plan(rate=6.0)).seconds == pytest.approx(2.0)
     assert not engine.prompts
     probed = await run.plan(probe=True)
     assert len(engine.prompts) == 12
-    assert probed.rate_from == "12 real items were asked to measure it"
+    assert "12 real items" in (probed.rate_from or "")
     assert probed.items_per_second is not None
     assert 12 / 5 < probed.items_per_second <= 12 / 0.05
     failing = await Run(make_config(tmp_path), judge=Recording(fail_on="sky")).plan(probe=True)
@@ -221,17 +221,17 @@ async def test_a_rate_can_be_told_or_probed(tmp_path: Path) -> None:
     assert "the probe failed" in (failing.rate_from or "")
 
 
-async def test_an_engine_without_a_speed_is_not_probed(tmp_path: Path) -> None:
-    """A batch is answered when the server has time."""
+async def test_batch_engine_is_not_probed(tmp_path: Path) -> None:
+    """A batch engine has no measurable rate."""
     engine = Recording()
     engine.durable = True
-    with pytest.raises(ConfigError, match="no speed to measure"):
+    with pytest.raises(ConfigError, match="no measurable rate"):
         await Run(make_config(tmp_path), judge=engine).plan(probe=True)
     assert not engine.prompts
 
 
-async def test_a_plan_leaves_a_run_as_it_was(tmp_path: Path) -> None:
-    """Changed inputs are planned without touching the inputs and scores that are there."""
+async def test_plan_leaves_the_run_unchanged(tmp_path: Path) -> None:
+    """Changed inputs are planned without touching existing inputs and scores."""
     run = Run(make_config(tmp_path), judge=ScriptedEngine())
     await run.all()
     before = {p: p.read_bytes() for p in run.store.path.rglob("*") if p.is_file()}
@@ -244,8 +244,8 @@ async def test_a_plan_leaves_a_run_as_it_was(tmp_path: Path) -> None:
         await Run(make_config(tmp_path), judge=ScriptedEngine(model="other")).plan()
 
 
-async def test_offline_nothing_is_contacted_or_written(tmp_path: Path) -> None:
-    """The judge as the run knows it says what is finished; tokens are estimated."""
+async def test_offline_plan_contacts_and_writes_nothing(tmp_path: Path) -> None:
+    """The judge recorded in the run decides what is finished; tokens are estimated."""
     config = make_config(tmp_path)
     plan = await Run(config).plan_offline()
     assert (plan.tokens_known, plan.items, plan.in_flight) == ("estimated", 12, None)
@@ -257,7 +257,7 @@ async def test_offline_nothing_is_contacted_or_written(tmp_path: Path) -> None:
 
 
 class TestBill:
-    """Plan beside bill."""
+    """The bill next to its plan."""
 
     async def grade(self, tmp_path: Path, engine: ScriptedEngine | None = None) -> Any:
         """Grade the small benchmark; return the bill."""
@@ -265,8 +265,8 @@ class TestBill:
         await run.to_judgments()
         return run.store.manifest().stages.grade.bill
 
-    async def test_it_stands_beside_its_plan(self, tmp_path: Path) -> None:
-        """Every figure of the plan has that of the bill beside it, in the manifest too."""
+    async def test_bill_is_shown_next_to_its_plan(self, tmp_path: Path) -> None:
+        """Every planned figure has an actual one, also in the manifest."""
         plan = await plan_of(tmp_path, Recording(), judge=PRICED)
         found = await self.grade(tmp_path)
         assert found.plan.requests == found.bill.requests == 12
@@ -277,12 +277,12 @@ class TestBill:
         assert found.bill.cost < found.plan.cost
         assert found.currency == "USD"
 
-    async def test_without_a_plan_there_is_none(self, tmp_path: Path) -> None:
-        """A run that nobody planned has nothing to be held against."""
+    async def test_no_bill_without_a_plan(self, tmp_path: Path) -> None:
+        """A run without a plan has no bill."""
         assert await self.grade(tmp_path) is None
 
-    async def test_a_stale_plan_is_not_shown(self, tmp_path: Path) -> None:
-        """Another judge, other inputs or a run that had begun: the plan was for something else."""
+    async def test_stale_plan_is_not_shown(self, tmp_path: Path) -> None:
+        """A plan for another judge, other inputs or a partial run is not used."""
         await plan_of(tmp_path, Recording(), judge=PRICED)
         assert await self.grade(tmp_path, Recording(model="another")) is None
         await plan_of(tmp_path, Recording(), "two", judge=PRICED)
@@ -292,8 +292,8 @@ class TestBill:
         assert (await run.to_judgments()).bill is None
         assert (await run.to_judgments()).bill is None
 
-    async def test_what_an_engine_does_not_tell_is_not_made_up(self, tmp_path: Path) -> None:
-        """Cached tokens that nobody told leave the computed ones untold."""
+    async def test_unreported_figures_are_none(self, tmp_path: Path) -> None:
+        """Without reported cached tokens, the computed tokens are unknown."""
 
         class Untold(Recording):
             async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:

@@ -1,4 +1,4 @@
-"""The prefix bound: exact against every order of a simulated engine, and fast."""
+"""The prefix bound: exact for every order of a simulated engine, and fast."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rocketeval.grading.plan import PrefixBound, trie_tokens
 
 
 def simulate(order: Sequence[Sequence[int]], block: int) -> int:
-    """Tokens an engine computes that keeps every whole block for ever."""
+    """Return the tokens computed by an engine that keeps every whole block."""
     cache: set[tuple[int, ...]] = set()
     computed = 0
     for prompt in order:
@@ -30,7 +30,7 @@ def simulate(order: Sequence[Sequence[int]], block: int) -> int:
 
 
 def random_prompts(rng: random.Random, most: int) -> list[list[int]]:
-    """Prompts over a tiny vocabulary, so that they share, contain and repeat each other."""
+    """Return prompts over a tiny vocabulary, which share, contain and repeat each other."""
     prompts: list[list[int]] = []
     for _ in range(rng.randint(1, most)):
         base = rng.choice(prompts) if prompts and rng.random() < 0.6 else []
@@ -41,7 +41,7 @@ def random_prompts(rng: random.Random, most: int) -> list[list[int]]:
 
 @pytest.mark.parametrize("block", [1, 2, 3, 4])
 def test_no_order_of_a_perfect_engine_computes_less(block: int) -> None:
-    """Over every order of up to five prompts, the best a simulated engine does is the bound."""
+    """The best order of up to five prompts on a simulated engine reaches the bound."""
     rng = random.Random(block)
     for _ in range(300):
         prompts = random_prompts(rng, 5)
@@ -50,8 +50,8 @@ def test_no_order_of_a_perfect_engine_computes_less(block: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_it_is_the_size_of_the_trie(seed: int) -> None:
-    """The bound is the number of distinct beginnings, and one more for every repeated prompt."""
+def test_bound_is_the_size_of_the_trie(seed: int) -> None:
+    """The bound is the number of distinct prefixes, plus one per repeated prompt."""
     prompts = random_prompts(random.Random(seed), 60)
     beginnings = {tuple(p[:end]) for p in prompts for end in range(1, len(p) + 1)}
     repeats = len(prompts) - len({tuple(prompt) for prompt in prompts})
@@ -74,19 +74,19 @@ def test_it_is_the_size_of_the_trie(seed: int) -> None:
         ([], 1, 0),
     ],
 )
-def test_small_cases_by_hand(prompts: list[list[int]], block: int, computed: int) -> None:
-    """One prompt, repeats, beginnings, a last block computed again, blocks too long to share."""
+def test_small_cases(prompts: list[list[int]], block: int, computed: int) -> None:
+    """One prompt, repeats, prefixes, a recomputed last block, blocks too long to share."""
     assert trie_tokens(prompts, block).computed == computed
 
 
-def test_what_all_prompts_begin_with() -> None:
-    """The common beginning is that of all prompts, not of neighbours."""
+def test_common_prefix() -> None:
+    """The common prefix is that of all prompts, not of neighbors."""
     assert trie_tokens([[1, 2, 3], [1, 2, 4], [1, 5]]).common == 1
     assert trie_tokens([]) == PrefixBound(0, 0, 0, 0)
 
 
-def test_bytes_are_tokens_too() -> None:
-    """A text's bytes count like a list of the same numbers; large ids keep their order."""
+def test_bytes_are_tokens() -> None:
+    """Bytes count like a list of the same numbers; large ids keep their order."""
     texts = [b"one two", b"one three"]
     assert trie_tokens(texts) == trie_tokens([list(text) for text in texts])
     large = [[70_000, 1], [255, 1], [70_000, 2]]
@@ -94,7 +94,7 @@ def test_bytes_are_tokens_too() -> None:
 
 
 def test_twenty_thousand_prompts_take_seconds() -> None:
-    """20,000 prompts of 700 tokens that share their beginnings: a second or two on one core."""
+    """20,000 prompts of 700 tokens with shared prefixes: a second or two on one core."""
     rng = np.random.default_rng(0)
     texts = rng.integers(0, 50_000, (200, 689)).tolist()
     endings = rng.integers(0, 50_000, (100, 9)).tolist()

@@ -1,4 +1,4 @@
-"""An edited checklist: only new items are asked, and the answers are those of a fresh run."""
+"""An edited checklist: only new items are asked, with the answers of a fresh run."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ RESPONSES = len(QUERIES) * len(CANDIDATES)
 
 
 def edited(tmp_path: Path, name: str = "run", **changes: Any) -> RunConfig:
-    """A run with the checklists of the edited file."""
+    """Return a run with the checklists of the edited file."""
     author = {"kind": "file", "options": {"file": str(tmp_path / "mine.yaml")}}
     return make_config(tmp_path, name, author=author, cache=None, **changes)
 
 
 async def judge(config: RunConfig, **settings: Any) -> tuple[int, list[tuple[float | None, ...]]]:
-    """Grade; return how many items were asked, and all answers of the current checklists."""
+    """Grade; return the number of items asked, and all current answers."""
     engine = ScriptedEngine(**settings)
     run = Run(config, judge=engine)
     await run.to_judgments()
@@ -62,7 +62,7 @@ async def start(tmp_path: Path) -> dict[str, Any]:
     ],
 )
 async def test_only_new_items_are_asked(tmp_path: Path, items: list[str], new: int) -> None:
-    """Reordered, removed, changed, added; the answers are what a fresh run is given."""
+    """Items are reordered, removed, changed and added; answers equal a fresh run's."""
     await start(tmp_path)
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump({"for_all": {"items": items}}))
     plan = await Run(edited(tmp_path)).plan_offline()
@@ -74,8 +74,8 @@ async def test_only_new_items_are_asked(tmp_path: Path, items: list[str], new: i
     assert answers == wanted
 
 
-async def test_one_query_is_edited_and_the_others_are_left_alone(tmp_path: Path) -> None:
-    """Their judgments are not even written again."""
+async def test_editing_one_query_leaves_the_others(tmp_path: Path) -> None:
+    """Judgments of other queries are not written again."""
     content = await start(tmp_path)
     content["queries"] = {"sea": {"items": ["Is it right?", "Is it wet?"]}}
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump(content))
@@ -83,8 +83,8 @@ async def test_one_query_is_edited_and_the_others_are_left_alone(tmp_path: Path)
     assert asked == len(CANDIDATES)
 
 
-async def test_two_edits_later_the_first_answers_still_count(tmp_path: Path) -> None:
-    """An item that was taken out and comes back is not paid for again."""
+async def test_answers_survive_two_edits(tmp_path: Path) -> None:
+    """An item that was removed and comes back is not paid for again."""
     await start(tmp_path)
     for items, new in ((["Is it wet?"], 1), (["Is it wet?", "Is it right?"], 0)):
         (tmp_path / "mine.yaml").write_text(yaml.safe_dump({"for_all": {"items": items}}))
@@ -92,8 +92,8 @@ async def test_two_edits_later_the_first_answers_still_count(tmp_path: Path) -> 
         assert asked == new * RESPONSES
 
 
-async def test_answers_that_depend_on_other_items_are_asked_again(tmp_path: Path) -> None:
-    """With earlier answers in the prompt, an item in another place is another question."""
+async def test_dependent_answers_are_asked_again(tmp_path: Path) -> None:
+    """With earlier answers in the prompt, an item in another position is a new question."""
     method = {"kind": "all_yes"}
     config = make_config(tmp_path, cache=None, method=method)
     await judge(config)
@@ -103,8 +103,8 @@ async def test_answers_that_depend_on_other_items_are_asked_again(tmp_path: Path
     assert asked == 2 * RESPONSES
 
 
-async def test_a_failed_task_and_an_edit_together(tmp_path: Path) -> None:
-    """What a half-answered task had is kept beside what the earlier checklist brings."""
+async def test_failed_task_and_edit_together(tmp_path: Path) -> None:
+    """Answers of an interrupted task and of the earlier checklist are both kept."""
     await start(tmp_path)
     items = ["Is it right?", "Is it first?", "Is it bad?"]
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump({"for_all": {"items": items}}))
@@ -131,10 +131,10 @@ async def judge_failing(tmp_path: Path) -> tuple[int, Run]:
         (("Is it new?",), set()),
     ],
 )
-async def test_answers_of_another_run_are_known(
+async def test_answers_of_another_run_are_reused(
     tmp_path: Path, items: tuple[str, ...], places: set[int]
 ) -> None:
-    """Of the same items, also those of a checklist that was changed since; of this judge alone."""
+    """Answers of the same judge to the same items, also of changed checklists, are reused."""
     await start(tmp_path)
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump({"for_all": {"items": ["Is it wet?"]}}))
     await judge(edited(tmp_path))

@@ -1,4 +1,4 @@
-"""The schedule: query order, duplicates asked once, and what has no checklist left out."""
+"""The schedule: query order, identical responses once, no task without a checklist."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def saved(
     without: tuple[str, ...] = (),
     items: dict[str, tuple[str, ...]] | None = None,
 ) -> Inputs:
-    """Inputs on disk; every query has a checklist of one item unless told otherwise."""
+    """Save inputs to disk; by default every query has a checklist of one item."""
     inputs = Inputs(tmp_path)
     inputs.save(queries, responses, [], [], [])
     inputs.save_checklists(
@@ -35,7 +35,7 @@ def saved(
 
 
 def everyone(*candidates: str, queries: list[Query] = QUERIES) -> list[Response]:
-    """Every candidate's own response to every query, candidate by candidate as files come."""
+    """Return every candidate's response to every query, candidate by candidate."""
     return [
         Response(query.id, candidate, f"{candidate} on {query.id}")
         for candidate in candidates
@@ -44,24 +44,24 @@ def everyone(*candidates: str, queries: list[Query] = QUERIES) -> list[Response]
 
 
 def tasks(inputs: Inputs, finished: set[bytes] | None = None) -> list[GradingTask]:
-    """All tasks still to do."""
+    """Return all unfinished tasks."""
     done = finished or set()
     return list(unfinished_tasks(inputs, GradingPrompt(), JUDGE, done.__contains__))
 
 
 def pairs(found: list[GradingTask]) -> list[tuple[str, str]]:
-    """Query and candidate of each task."""
+    """Return query and candidate of each task."""
     return [(task.query_id, task.candidate) for task in found]
 
 
 def test_tasks_come_query_by_query(tmp_path: Path) -> None:
-    """The benchmark's query order, all candidates of a query together: prefixes are shared."""
+    """Tasks follow the benchmark's query order, so that prefixes are shared."""
     found = pairs(tasks(saved(tmp_path, everyone("b", "a"))))
     assert found == [(query, name) for query in ("zeta", "alpha", "mid") for name in ("a", "b")]
 
 
-def test_the_same_text_is_one_task(tmp_path: Path) -> None:
-    """Two candidates that say the same share one judgment; other queries are not touched."""
+def test_identical_responses_are_one_task(tmp_path: Path) -> None:
+    """Candidates with the same text share one judgment; other queries are separate."""
     twins = [Response("zeta", name, "the same words") for name in ("a", "b", "c")]
     inputs = saved(tmp_path, [*twins, Response("alpha", "a", "the same words")])
     found = tasks(inputs)
@@ -71,40 +71,40 @@ def test_the_same_text_is_one_task(tmp_path: Path) -> None:
     assert keys[3] == found[1].key
 
 
-def test_the_same_query_twice_is_one_task(tmp_path: Path) -> None:
-    """Two queries that say the same share judgments, also when both would be in flight at once."""
+def test_identical_queries_are_one_task(tmp_path: Path) -> None:
+    """Two queries with the same text share judgments, even in flight at once."""
     queries = [Query("one", "Why?"), Query("two", "Why?"), Query("three", "Why?", category="x")]
     responses = [Response(query.id, "a", "Because.") for query in queries]
     found = tasks(saved(tmp_path, responses, queries=queries))
     assert pairs(found) == [("one", "a")]
 
 
-def test_the_same_text_with_another_history_is_another_task(tmp_path: Path) -> None:
-    """What the candidate really went through is part of what a judge sees."""
-    said = [
+def test_other_history_is_another_task(tmp_path: Path) -> None:
+    """The conversation history is part of what a judge sees."""
+    answers = [
         Response("zeta", "a", "same", history=(Turn("user", "hello"),)),
         Response("zeta", "b", "same"),
     ]
-    assert len(tasks(saved(tmp_path, said))) == 2
+    assert len(tasks(saved(tmp_path, answers))) == 2
 
 
 def test_queries_without_checklist_are_skipped(tmp_path: Path) -> None:
-    """They give no task, and the cells say that they have no identity."""
+    """They give no task, and their cells have no identity."""
     inputs = saved(tmp_path, everyone("a"), without=("alpha",))
     assert pairs(tasks(inputs)) == [("zeta", "a"), ("mid", "a")]
     assert [cell.query_id for cell in cells(inputs, JUDGE) if cell.key is None] == ["alpha"]
 
 
-def test_finished_tasks_are_left_out(tmp_path: Path) -> None:
-    """Only what is not in the ledger is to be done."""
+def test_finished_tasks_are_skipped(tmp_path: Path) -> None:
+    """Only judgments that are not in the ledger are tasks."""
     inputs = saved(tmp_path, everyone("a", "b"))
     every = tasks(inputs)
     finished = {task.key for task in every[1:4]}
     assert tasks(inputs, finished) == [every[0], *every[4:]]
 
 
-def test_what_finishes_meanwhile_is_left_out_too(tmp_path: Path) -> None:
-    """The ledger is looked at when a task's turn comes, not when the schedule is made."""
+def test_tasks_finished_meanwhile_are_skipped(tmp_path: Path) -> None:
+    """The ledger is checked when a task's turn comes, not when the schedule is made."""
     inputs = saved(tmp_path, everyone("a", "b"))
     finished: set[bytes] = set()
     stream = unfinished_tasks(inputs, GradingPrompt(), JUDGE, finished.__contains__)
@@ -116,7 +116,7 @@ def test_what_finishes_meanwhile_is_left_out_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("change", ["judge", "query", "response", "items"])
-def test_every_part_of_the_prompt_is_in_the_identity(tmp_path: Path, change: str) -> None:
+def test_identity_covers_every_part_of_the_prompt(tmp_path: Path, change: str) -> None:
     """Another judge, query, response or checklist is another judgment."""
     query = Query("q", "Why?")
     base = saved(tmp_path / "base", [Response("q", "a", "So.")], queries=[query])
@@ -131,14 +131,14 @@ def test_every_part_of_the_prompt_is_in_the_identity(tmp_path: Path, change: str
     assert one.key != two.key
 
 
-def test_names_are_not_in_the_identity(tmp_path: Path) -> None:
-    """Renaming a query or a candidate does not pay for a judgment again."""
+def test_identity_excludes_names(tmp_path: Path) -> None:
+    """Renaming a query or a candidate keeps its judgments."""
     one = saved(tmp_path / "1", [Response("q", "a", "So.")], queries=[Query("q", "Why?")])
     two = saved(tmp_path / "2", [Response("r", "b", "So.")], queries=[Query("r", "Why?")])
     assert [cell.key for cell in cells(one, JUDGE)] == [cell.key for cell in cells(two, JUDGE)]
 
 
 def test_cells_and_tasks_agree(tmp_path: Path) -> None:
-    """Identities from stored hashes are those of the tasks made from the texts."""
+    """Identities from stored hashes equal those from the texts."""
     inputs = saved(tmp_path, everyone("a", "b", "c"))
     assert [cell.key for cell in cells(inputs, JUDGE)] == [task.key for task in tasks(inputs)]

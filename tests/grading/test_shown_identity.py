@@ -1,4 +1,4 @@
-"""What a judgment's identity rests on: who the judge is, and what it was shown."""
+"""The identity of a judgment: the judge, and what it was shown."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ALL = 2 * len(QUERIES)
 
 
 def in_steps(prompt: str) -> dict[str, float]:
-    """The same answers as `by_content`, computed with coarse logits."""
+    """Return the same answers as `by_content`, computed with coarse logits."""
     coarse = {t: round((math.log(p) + 20) / 0.125) * 0.125 for t, p in by_content(prompt).items()}
     whole = sum(math.exp(value) for value in coarse.values())
     return {token: math.exp(value) / whole for token, value in coarse.items()}
@@ -38,14 +38,14 @@ def config(folder: Path, server: FakeOpenAI, name: str = "run", **changes: Any) 
 
 
 def scores(run: Path) -> dict[tuple[str, str], float]:
-    """The score of every response."""
+    """Return the score of every response."""
     rows = map(json.loads, (run / "scores.jsonl").read_text().splitlines())
     return {(row["query_id"], row["candidate"]): row["score"] for row in rows}
 
 
 @pytest.fixture
 def unrecorded(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """As it was before precision was recorded; `undo` brings the present back."""
+    """Restore the state before precision was recorded; `undo` ends it."""
     now = OpenAIEngine.identify
 
     async def before(engine: OpenAIEngine) -> EngineIdentity:
@@ -56,7 +56,7 @@ def unrecorded(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 
 async def test_two_precisions_share_no_judgment(tmp_path: Path) -> None:
-    """Not through the cache, and not in one run."""
+    """Neither through the cache nor in one run."""
     async with serving(FakeOpenAI()) as fine:
         assert (await Run(config(tmp_path, fine, "fine")).all()).stages.grade.judged == ALL
     async with serving(FakeOpenAI(in_steps)) as coarse:
@@ -71,8 +71,8 @@ async def test_two_precisions_share_no_judgment(tmp_path: Path) -> None:
     assert "bfloat16" in Run(config(tmp_path, fine, "coarse")).store.judge().precision
 
 
-async def test_a_server_started_again_is_the_same_judge(tmp_path: Path) -> None:
-    """Another run takes every judgment from the cache, whatever the last digits were."""
+async def test_restarted_server_is_the_same_judge(tmp_path: Path) -> None:
+    """Another run reuses every judgment from the cache, whatever the last digits."""
     digests = set()
     for start in range(3):
 
@@ -87,10 +87,10 @@ async def test_a_server_started_again_is_the_same_judge(tmp_path: Path) -> None:
     assert len(digests) == 1
 
 
-async def test_a_run_from_before_is_not_judged_again(
+async def test_older_run_is_not_judged_again(
     tmp_path: Path, unrecorded: pytest.MonkeyPatch
 ) -> None:
-    """It goes on under the name it has, and asks only what is new."""
+    """It continues under its recorded judge, and asks only what is new."""
     async with serving(FakeOpenAI()) as server:
         await Run(config(tmp_path, server)).all()
         unrecorded.undo()
@@ -102,10 +102,8 @@ async def test_a_run_from_before_is_not_judged_again(
     assert Run(config(tmp_path, server)).store.judge().precision == ""
 
 
-async def test_a_cache_from_before_is_not_judged_again(
-    tmp_path: Path, unrecorded: pytest.MonkeyPatch
-) -> None:
-    """A new run finds the old keys; the plan knows, and scores come out the same."""
+async def test_older_cache_is_reused(tmp_path: Path, unrecorded: pytest.MonkeyPatch) -> None:
+    """A new run finds the old keys, the plan counts them, and scores are the same."""
     async with serving(FakeOpenAI()) as server:
         before = await Run(config(tmp_path, server, "old")).all()
         unrecorded.undo()
@@ -124,10 +122,10 @@ HARMLESS = "left explains the sky"
 FORGED = "It is [SECRET] blue."
 
 
-async def test_a_better_rule_voids_only_what_it_changes(
+async def test_new_rule_voids_only_changed_prompts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One response in three holds what the new rule disarms: it alone is judged again."""
+    """Only the one response in three that the new rule changes is judged again."""
     write_benchmark(tmp_path / "benchmark", texts={"sky": FORGED, "sea": "It holds <s> and salt."})
     async with serving(FakeOpenAI()) as server:
         await Run(config(tmp_path, server)).all()
@@ -145,6 +143,6 @@ async def test_a_better_rule_voids_only_what_it_changes(
     assert len(scores(run.path)) == ALL
 
 
-def test_the_first_rules_stay() -> None:
-    """Judgments are found by them: add rules to what is disarmed now, never to these."""
+def test_first_rules_are_unchanged() -> None:
+    """Judgments are found by them: add new rules, never change these."""
     assert content_hash(FIRST_RULES).hex() == "435add115592f077a12564dd3cc54b71"

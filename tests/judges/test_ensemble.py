@@ -1,4 +1,4 @@
-"""Runs of several judges, combined: the figures, what is refused, and what is left out."""
+"""Ensembles of several judges' runs: figures, refusals, and what is left out."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def make(*runs: JudgedRun) -> Ensemble:
     return make_ensemble(runs, runs[0].config.ranking)
 
 
-def test_mean_and_pooled_rank_what_the_judges_say(judged: Callable[..., JudgedRun]) -> None:
-    """Two judges for left and one for right: left wins both ways, by the right shares."""
+def test_mean_and_pooled_rankings(judged: Callable[..., JudgedRun]) -> None:
+    """Two judges prefer left and one right: left wins both ways, by the right shares."""
     runs = [judged("j1", likes("left")), judged("j2", likes("left")), judged("j3", likes("right"))]
     found = make(*runs)
     assert found.judges == ("j1", "j2", "j3")
@@ -54,10 +54,10 @@ def test_mean_and_pooled_rank_what_the_judges_say(judged: Callable[..., JudgedRu
     assert found.mean.rows[0].mean_score.value == pytest.approx(expected[:, 0].mean())
 
 
-def test_gold_meets_every_judge_and_both_ensembles(
+def test_votes_are_compared_with_every_judge_and_both_ensembles(
     judged: Callable[..., JudgedRun], tmp_path: Path
 ) -> None:
-    """All votes are for left: two judges agree, one never does, and the majority prevails."""
+    """All votes are for left: two judges agree, one never does, the majority agrees."""
     ratings = [{"candidate": "left", "value": 1100}, {"candidate": "right", "value": 900}]
     write_benchmark(tmp_path / "benchmark")
     write_jsonl(tmp_path / "benchmark" / "ratings.jsonl", ratings)
@@ -69,8 +69,10 @@ def test_gold_meets_every_judge_and_both_ensembles(
     assert all(one.n == 2 for one in found.ratings.values())
 
 
-def test_files_are_written_for_both(judged: Callable[..., JudgedRun], tmp_path: Path) -> None:
-    """A folder a method with ranking.json and ranking.csv, and the figures beside them."""
+def test_files_are_written_for_both_ensembles(
+    judged: Callable[..., JudgedRun], tmp_path: Path
+) -> None:
+    """Each ensemble has a folder with ranking.json and ranking.csv."""
     runs = [judged("j1", likes("left")), judged("j2", likes("right"))]
     found = make(*runs)
     save_ensemble(found, tmp_path / "out")
@@ -89,8 +91,8 @@ def test_files_are_written_for_both(judged: Callable[..., JudgedRun], tmp_path: 
         save_ensemble(make(*runs), runs[0].store.path)
 
 
-def test_a_gap_of_one_judge_is_counted(judged: Callable[..., JudgedRun]) -> None:
-    """What only some judges scored is out of the mean, and its number is told."""
+def test_missing_score_of_one_judge_is_counted(judged: Callable[..., JudgedRun]) -> None:
+    """Responses that only some judges scored are left out of the mean and counted."""
     whole = judged("j1", likes("left"))
     holed = judged("j2", likes("left"), fail_on="left explains the sea")
     found = make(whole, holed)
@@ -101,10 +103,8 @@ def test_a_gap_of_one_judge_is_counted(judged: Callable[..., JudgedRun]) -> None
     assert {row.missing for row in skipped.mean.rows} == {0}
 
 
-def test_queries_of_some_runs_only_are_left_out(
-    judged: Callable[..., JudgedRun], tmp_path: Path
-) -> None:
-    """The shared queries are ranked, and the others counted."""
+def test_unshared_queries_are_left_out(judged: Callable[..., JudgedRun], tmp_path: Path) -> None:
+    """Shared queries are ranked, the others counted."""
     write_benchmark(tmp_path / "benchmark")
     path = str(tmp_path / "benchmark")
     short = judged("j1", likes("left"), benchmark={"path": path, "limit": 2})
@@ -112,8 +112,8 @@ def test_queries_of_some_runs_only_are_left_out(
     assert (found.queries, found.queries_left_out, found.candidates_left_out) == (2, 1, ())
 
 
-def test_a_run_is_a_directory_or_its_config(judged: Callable[..., JudgedRun]) -> None:
-    """Both lead to the same run; a folder that is neither says what is wanted."""
+def test_run_is_a_directory_or_its_config(judged: Callable[..., JudgedRun]) -> None:
+    """Both lead to the same run; any other folder is refused with a hint."""
     run = judged("j1", likes("left"))
     by_config = open_run(run.store.path / "run.yaml")
     assert by_config.store.path == run.store.path
@@ -122,19 +122,19 @@ def test_a_run_is_a_directory_or_its_config(judged: Callable[..., JudgedRun]) ->
     assert "config file" in caught.value.hint
 
 
-def test_one_run_or_the_same_twice_is_refused(judged: Callable[..., JudgedRun]) -> None:
-    """An echo is no second opinion."""
+def test_single_or_repeated_run_is_refused(judged: Callable[..., JudgedRun]) -> None:
+    """An ensemble needs two different runs."""
     run = judged("j1", likes("left"))
-    with pytest.raises(ConfigError, match="ensemble of 1 run"):
+    with pytest.raises(ConfigError, match="at least two runs"):
         make(run)
     with pytest.raises(ConfigError, match="given twice"):
         make(run, run)
 
 
-def test_the_same_model_in_two_runs_is_named_by_its_run(
+def test_same_model_in_two_runs_is_named_by_run(
     judged: Callable[..., JudgedRun], tmp_path: Path
 ) -> None:
-    """Names stay apart, so that no row of a table takes another's place."""
+    """The names differ, so that no row replaces another."""
     one = judged("j1", likes("left"))
     config = make_config(tmp_path, name="again")
     rocketeval.run(config, judge=ScriptedEngine(likes("left"), model="j1"))
@@ -143,7 +143,7 @@ def test_the_same_model_in_two_runs_is_named_by_its_run(
 
 
 def test_other_scales_are_refused(judged: Callable[..., JudgedRun]) -> None:
-    """A mean of a five and a hundred is nothing."""
+    """Scores on different scales cannot be averaged."""
     one = judged("j1", likes("left"))
     other = judged("j2", likes("left"), scorer={"scale": [0, 100]})
     with pytest.raises(ConfigError, match=r"0 to 100.*1 to 10"):
@@ -153,9 +153,9 @@ def test_other_scales_are_refused(judged: Callable[..., JudgedRun]) -> None:
 def test_other_responses_under_the_same_names_are_refused(
     judged: Callable[..., JudgedRun], tmp_path: Path
 ) -> None:
-    """A candidate that answered anew between two runs is found by its text."""
+    """A response that changed between two runs is detected by its text."""
     one = judged("j1", likes("left"))
     write_benchmark(tmp_path / "benchmark", texts={"sea": "something new"})
     other = judged("j2", likes("left"))
-    with pytest.raises(BenchmarkError, match=r"'sea', or the response of 'left' to it, is another"):
+    with pytest.raises(BenchmarkError, match=r"'sea', or the response of 'left'"):
         make(one, other)

@@ -1,4 +1,4 @@
-"""Several judges beside each other: by hand-made answers, with gaps, and what is refused."""
+"""Agreement of judges: hand-made answers, missing answers, and refusals."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def likes(word: str) -> Callable[[str, str], float]:
 
 
 class Silent(ScriptedEngine):
-    """Judges everything, and never says yes or no."""
+    """Judges everything without a yes or no."""
 
     async def grade(self, task: GradingTask, known: Any) -> EngineAnswers:
         """Hide every answer."""
@@ -60,8 +60,8 @@ def compared(*runs: JudgedRun) -> JudgeReliability:
     return compare_judges(runs, runs[0].config.ranking)
 
 
-def test_figures_are_those_of_the_answers(judged: Judge) -> None:
-    """Two judges say the same, the third the opposite of everything: worked out by hand."""
+def test_figures_match_hand_computation(judged: Judge) -> None:
+    """Two judges agree, the third answers the opposite."""
     scripts = (likes("left"), likes("left"), likes("right"))
     runs = [judged(name, says(name, script)) for name, script in zip("abc", scripts, strict=True)]
     found = compared(*runs)
@@ -87,8 +87,8 @@ def test_figures_are_those_of_the_answers(judged: Judge) -> None:
     assert (found.orders.cells[0][1].reason or "").startswith("only 2 candidates have both")
 
 
-def test_another_scale_does_not_matter(judged: Judge) -> None:
-    """Scores are made here, on the first run's scale."""
+def test_other_scale_does_not_matter(judged: Judge) -> None:
+    """Scores are computed here, on the first run's scale."""
     one = judged("a", says("a", likes("left")))
     two = judged("b", says("b", likes("left")), scorer={"scale": [0, 100]})
     variance = compared(one, two).scores.variance
@@ -96,8 +96,8 @@ def test_another_scale_does_not_matter(judged: Judge) -> None:
     assert variance.value == pytest.approx(0.0)
 
 
-def test_a_response_that_one_judge_missed_is_left_out(judged: Judge) -> None:
-    """Of every judge, and counted."""
+def test_response_missing_from_one_judge_is_left_out(judged: Judge) -> None:
+    """It is left out for every judge, and counted."""
     whole = judged("a", says("a", likes("left")))
     holed = judged("b", says("b", likes("left"), fail_on="left explains the sea"))
     found = compared(whole, holed)
@@ -105,8 +105,8 @@ def test_a_response_that_one_judge_missed_is_left_out(judged: Judge) -> None:
     assert found.items.units == 10
 
 
-def test_other_checklists_are_left_out_and_alone_refused(judged: Judge, tmp_path: Path) -> None:
-    """Only queries asked by the same items compare."""
+def test_other_checklists_are_left_out(judged: Judge, tmp_path: Path) -> None:
+    """Only queries with the same items are compared; runs without any are refused."""
     one = judged("a", says("a", likes("left")))
     checklists = tmp_path / "benchmark" / "checklists.jsonl"
     items = [
@@ -119,38 +119,36 @@ def test_other_checklists_are_left_out_and_alone_refused(judged: Judge, tmp_path
     write_jsonl(checklists, [{"query_id": q, "items": ["Is it fun?"]} for q in QUERIES])
     author = {"min_items": 1}
     other = judged("c", says("c", likes("left")), author=author)
-    with pytest.raises(BenchmarkError, match="no response in common that was judged by the same"):
+    with pytest.raises(BenchmarkError, match="share no response that was judged with the same"):
         compared(one, other)
 
 
 def test_other_responses_under_the_same_names_are_refused(judged: Judge, tmp_path: Path) -> None:
-    """A candidate that answered anew between two runs is found by its text."""
+    """A response that changed between two runs is detected by its text."""
     one = judged("a", says("a", likes("left")))
     write_benchmark(tmp_path / "benchmark", texts={"sea": "something new"})
     other = judged("b", says("b", likes("left")))
-    with pytest.raises(BenchmarkError, match="'sea', or the response of 'left' to it, is another"):
+    with pytest.raises(BenchmarkError, match="'sea', or the response of 'left'"):
         compared(one, other)
 
 
-def test_a_judge_without_answers_is_refused_by_its_run(judged: Judge) -> None:
-    """Hidden answers are none; two judges of different responses have nothing in common."""
+def test_judge_without_answers_is_refused(judged: Judge) -> None:
+    """Hidden answers do not count, and judges of different responses share nothing."""
     one = judged("a", says("a", likes("left")))
     silent = judged("b", Silent(model="b"))
     with pytest.raises(BenchmarkError, match=r"runs/b answered none of the items") as caught:
         compared(one, silent)
-    assert "Leave its run out" in (caught.value.hint or "")
+    assert "Leave this run out" in (caught.value.hint or "")
     left = judged("c", says("c", likes("left"), fail_on="right explains"))
     right = judged("d", says("d", likes("left"), fail_on="left explains"))
-    with pytest.raises(BenchmarkError, match="no response in common"):
+    with pytest.raises(BenchmarkError, match="share no response"):
         compared(left, right)
 
 
-def test_one_run_the_same_run_and_an_ungraded_one_are_refused(
-    judged: Judge, tmp_path: Path
-) -> None:
-    """An echo is no second opinion."""
+def test_single_repeated_and_ungraded_runs_are_refused(judged: Judge, tmp_path: Path) -> None:
+    """A comparison needs two different graded runs."""
     one = judged("a", says("a", likes("left")))
-    with pytest.raises(ConfigError, match="One run cannot agree with itself"):
+    with pytest.raises(ConfigError, match="at least two runs"):
         compared(one)
     with pytest.raises(ConfigError, match="given twice"):
         compared(one, one)
@@ -159,8 +157,8 @@ def test_one_run_the_same_run_and_an_ungraded_one_are_refused(
         compared(one, JudgedRun(RunStore(config.run_path), config))
 
 
-def test_grades_are_compared_as_amounts(judged: Judge) -> None:
-    """A digit has no yes and no: no kappa, and alpha by distance."""
+def test_grades_are_compared_as_numbers(judged: Judge) -> None:
+    """Grades have no kappa, and alpha uses distances."""
     method = {"kind": "direct"}
     runs = [
         judged(name, says(name, likes("left"), labels=DIGITS), method=method) for name in ("a", "b")
@@ -173,17 +171,17 @@ def test_grades_are_compared_as_amounts(judged: Judge) -> None:
     assert [pair.kappa for pair in found.pairs] == [None]
 
 
-def test_the_same_judge_in_two_runs_is_named_as_such(judged: Judge, tmp_path: Path) -> None:
-    """By its fingerprint, whatever the runs are called."""
+def test_same_judge_in_two_runs_is_named(judged: Judge, tmp_path: Path) -> None:
+    """It is recognized by its fingerprint, whatever the runs are called."""
     one = judged("a", says("a", likes("left")))
     config = make_config(tmp_path, name="again")
     rocketeval.run(config, judge=says("a", likes("left")))
     words = "\n".join(compared(one, open_run(config.run_path)).advice)
-    assert "a (a) and a (again) are the same judge, asked in the same way" in words
+    assert "a (a) and a (again) are the same judge" in words
 
 
-def test_the_run_keeps_it_until_it_is_scored_anew(judged: Judge, tmp_path: Path) -> None:
-    """reliability.json stands beside the scores it rests on, and goes with them."""
+def test_reliability_is_dropped_when_scores_change(judged: Judge, tmp_path: Path) -> None:
+    """reliability.json is removed together with the scores it is based on."""
     other = judged("b", says("b", likes("right")))
     run = Run(make_config(tmp_path, name="a"), judge=says("a", likes("left")))
     rocketeval.run(run.config, judge=says("a", likes("left")))

@@ -1,4 +1,4 @@
-"""Several judges as one: means, pooled matches, gaps that are counted, and no false certainty."""
+"""Ensembles of judges: means, pooled matches, missing scores and intervals."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def grid_of(scores: Floats, names: str = "abcd", first: int = 0) -> ScoreGrid:
 
 
 def judges(seed: int, queries: int, count: int, missing: float = 0.0) -> list[ScoreGrid]:
-    """Judges that see the same quality through noise of their own."""
+    """Return judges that see the same quality with independent noise."""
     rng = np.random.default_rng(seed)
     quality = rng.normal(size=(queries, 4)) + np.array([0.0, 0.5, 1.0, 1.5])
     grids = []
@@ -34,8 +34,8 @@ def judges(seed: int, queries: int, count: int, missing: float = 0.0) -> list[Sc
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.3])
-def test_pooled_ratings_are_the_fit_of_every_judges_pairs(missing: float) -> None:
-    """Listing each pair of each judge and query gives the same strengths."""
+def test_pooled_ratings_fit_all_pairs_of_all_judges(missing: float) -> None:
+    """An explicit list of all pairs gives the same strengths."""
     grids = judges(0, 25, 3, missing)
     wins, met = np.zeros(4), np.zeros((4, 4))
     for grid in grids:
@@ -51,8 +51,8 @@ def test_pooled_ratings_are_the_fit_of_every_judges_pairs(missing: float) -> Non
     assert [found[name] for name in "abcd"] == pytest.approx(expected, abs=1e-5)
 
 
-def test_the_same_judge_twice_is_no_more_certain() -> None:
-    """Intervals come from queries: an echo doubles the comparisons and narrows nothing."""
+def test_repeated_judge_does_not_narrow_intervals() -> None:
+    """Intervals come from queries, so a copy of a judge narrows nothing."""
     (grid,) = judges(2, 60, 1)
     once, twice = rank(grid).rows, rank_pooled([grid, grid]).rows
     for one, two in zip(once, twice, strict=True):
@@ -62,8 +62,8 @@ def test_the_same_judge_twice_is_no_more_certain() -> None:
         assert (one.queries, one.missing) == (two.queries, two.missing)
 
 
-def test_judges_with_noise_of_their_own_make_it_more_certain() -> None:
-    """Three judges' intervals are narrower than one's, for what the judges add is averaged."""
+def test_independent_judges_narrow_intervals() -> None:
+    """Three judges have narrower intervals than one, because their noise averages out."""
     grids = judges(3, 80, 3)
     widths = [
         np.mean([row.mean_score.high - row.mean_score.low for row in found.rows])
@@ -72,8 +72,8 @@ def test_judges_with_noise_of_their_own_make_it_more_certain() -> None:
     assert widths[1] < 0.9 * widths[0]
 
 
-def test_the_mean_is_of_all_judges_or_of_those_there_are() -> None:
-    """drop leaves a gap where one judge has one; skip takes the others; nobody's stays a gap."""
+def test_missing_scores_are_dropped_or_skipped() -> None:
+    """drop needs all judges, skip uses those present; without any there is no mean."""
     grids = [
         grid_of(np.array([[1.0, 2.0, np.nan]]), "abc"),
         grid_of(np.array([[4.0, np.nan, np.nan]]), "abc"),
@@ -82,8 +82,8 @@ def test_the_mean_is_of_all_judges_or_of_those_there_are() -> None:
     np.testing.assert_array_equal(ensemble_mean(grids, "skip").scores, [[2.5, 2.0, np.nan]])
 
 
-def test_a_missing_judge_cannot_tilt_pooled_matches() -> None:
-    """A lenient judge that scored one candidate only lifts its skipped mean, not its matches."""
+def test_missing_scores_do_not_bias_pooled_matches() -> None:
+    """A lenient judge of one candidate raises its skipped mean, not its matches."""
     strict = np.tile([5.0, 5.0], (10, 1))
     lenient = np.tile([9.0, np.nan], (10, 1))
     grids = [grid_of(strict, "ab"), grid_of(lenient, "ab")]
@@ -93,8 +93,8 @@ def test_a_missing_judge_cannot_tilt_pooled_matches() -> None:
     assert common_grids(grids).partly_scored == 10
 
 
-def test_grids_are_cut_to_what_they_share() -> None:
-    """Rows and columns are matched by name, whatever their order; the rest is counted."""
+def test_grids_are_restricted_to_shared_names() -> None:
+    """Rows and columns are matched by name; the rest is counted."""
     one = grid_of(np.arange(6.0).reshape(2, 3), "abc")
     other = grid_of(10 + np.arange(6.0).reshape(2, 3), "cbx", first=1)
     found = common_grids([one, other])
@@ -106,7 +106,7 @@ def test_grids_are_cut_to_what_they_share() -> None:
 
 
 def test_runs_with_nothing_in_common_are_refused() -> None:
-    """No shared query, or no shared candidate, is named."""
+    """The error says whether a query or a candidate is missing."""
     one = grid_of(np.zeros((2, 2)), "ab")
     with pytest.raises(BenchmarkError, match="no query in common"):
         common_grids([one, grid_of(np.zeros((2, 2)), "ab", first=5)])

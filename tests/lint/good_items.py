@@ -1,4 +1,4 @@
-"""Items without a defect, written for the tests: many look like one of the bad ones at a glance."""
+"""Items without a defect; many resemble bad ones at first glance."""
 
 from __future__ import annotations
 

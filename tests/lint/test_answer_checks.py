@@ -1,4 +1,4 @@
-"""The answers to an item: dead, redundant, unsure, backwards, and what the ranking loses."""
+"""Checks of answers: dead, redundant, unsure and backwards items, and the ranking without them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RESPONSES = 40
 
 
 def table_of(p_yes: Floats, queries: int = 1) -> AnswerTable:
-    """A table of the same answers for each of some queries, one row a candidate."""
+    """Return a table of the same answers for each query, one row per candidate."""
     rows, items = p_yes.shape
     names = [f"c{row:04d}" for row in range(rows)]
     return AnswerTable(
@@ -43,7 +43,7 @@ def looked_at(
     width: Floats | None = None,
     labels: Floats | None = None,
 ) -> list[tuple[ItemBehavior, set[str]]]:
-    """The figures and the kinds found of every column."""
+    """Return the figures and the kinds found for each column."""
     table = table_of(p_yes)
     items = tuple(f"Does the response hold {number}?" for number in range(p_yes.shape[1]))
     answers = JudgedAnswers(
@@ -58,16 +58,16 @@ def looked_at(
 
 @pytest.fixture
 def quality() -> Floats:
-    """How good each response is, from 0 to 1."""
+    """Return the quality of each response, from 0 to 1."""
     return np.random.default_rng(1).permutation(np.linspace(0.05, 0.95, RESPONSES))
 
 
 def noisy(quality: Floats, seed: int) -> Floats:
-    """Answers that follow the quality, more or less."""
+    """Return answers that follow the quality with noise."""
     return np.clip(quality + np.random.default_rng(seed).normal(0, 0.2, len(quality)), 0.0, 1.0)
 
 
-def test_dead_redundant_and_backwards_items_are_called_so(quality: Floats) -> None:
+def test_dead_redundant_and_backwards_items_are_flagged(quality: Floats) -> None:
     """Each for its own reason, and a good item for none."""
     good = noisy(quality, 2)
     columns = [
@@ -93,8 +93,8 @@ def test_dead_redundant_and_backwards_items_are_called_so(quality: Floats) -> No
     ]
 
 
-def test_an_unsure_judge_is_seen_in_three_ways(quality: Floats) -> None:
-    """Answers near a half, of little mass, or between wide bounds; a missing one counts as weak."""
+def test_unsure_judge_is_detected_in_three_ways(quality: Floats) -> None:
+    """Answers near 0.5, of low mass, or with wide bounds; a missing answer counts as weak."""
     near = 0.5 + 0.1 * (quality - 0.5)
     sure = np.where(quality > 0.5, 0.9, 0.1)
     some = np.arange(RESPONSES) % 3 == 0
@@ -107,8 +107,8 @@ def test_an_unsure_judge_is_seen_in_three_ways(quality: Floats) -> None:
     assert found[1][0].weak == pytest.approx(some.mean())
 
 
-def test_an_item_that_is_hardly_ever_answered_is_only_that(quality: Floats) -> None:
-    """Of a few answers nothing more is said."""
+def test_unanswered_item_has_only_that_finding(quality: Floats) -> None:
+    """A few answers give no other finding."""
     few = np.where(np.arange(RESPONSES) < 5, 0.99, np.nan)
     p_yes = np.stack([noisy(quality, 2), few], axis=1)
     own, kinds = looked_at(p_yes)[1]
@@ -116,8 +116,8 @@ def test_an_item_that_is_hardly_ever_answered_is_only_that(quality: Floats) -> N
     assert own.answered == 5
 
 
-def test_labels_are_held_against_items_where_there_are_enough(quality: Floats) -> None:
-    """Ten labelled responses at least; an item whose yes goes with low labels is an error."""
+def test_items_against_labels_need_ten_labels(quality: Floats) -> None:
+    """An item whose yes correlates with low labels is an error."""
     p_yes = np.stack([noisy(quality, 2), noisy(quality, 3)], axis=1)
     labels = 10.0 - 9.0 * quality
     (own, kinds), _ = looked_at(p_yes, labels=labels)
@@ -130,7 +130,7 @@ def test_labels_are_held_against_items_where_there_are_enough(quality: Floats) -
 
 
 def test_discrimination_is_with_the_other_items(quality: Floats) -> None:
-    """An item does not correlate with itself, gaps or not."""
+    """An item does not correlate with itself, with or without gaps."""
     p_yes = np.stack([noisy(quality, seed) for seed in range(3)], axis=1)
     p_yes[3, 1] = np.nan
     found = looked_at(p_yes)
@@ -138,16 +138,16 @@ def test_discrimination_is_with_the_other_items(quality: Floats) -> None:
     assert found[0][0].discrimination == pytest.approx(np.corrcoef(p_yes[:, 0], rest)[0, 1])
 
 
-def test_chance_alone_calls_nobody_backwards() -> None:
-    """Of many items that go with nothing, none is said to go against the others."""
+def test_random_items_are_not_backwards() -> None:
+    """Of many unrelated items, none is flagged."""
     p_yes = np.random.default_rng(0).random((30, 60))
     assert not any("backwards" in kinds for _, kinds in looked_at(p_yes))
     assert not surely_negative(0.5, 100)
     assert not surely_negative(-0.9, 3)
 
 
-def test_paired_correlations_are_pearsons() -> None:
-    """Column by column, on the rows that both know."""
+def test_paired_correlations_equal_pearson() -> None:
+    """Column by column, on common rows."""
     rng = np.random.default_rng(3)
     x, y = rng.random((30, 4)), rng.random((30, 4))
     x[:5, 1] = np.nan
@@ -160,8 +160,8 @@ def test_paired_correlations_are_pearsons() -> None:
     assert np.isnan(found[2])
 
 
-def test_the_influence_of_an_item_is_what_scoring_again_says() -> None:
-    """Leaving an item out really moves means, and places, by so much."""
+def test_influence_equals_scoring_again() -> None:
+    """Leaving an item out moves means and places by exactly this much."""
     rng = np.random.default_rng(5)
     p_yes = rng.random((6, 3))
     p_yes[2, 1] = np.nan
@@ -175,7 +175,7 @@ def test_the_influence_of_an_item_is_what_scoring_again_says() -> None:
 
 
 def test_the_ranking_without_items_is_compared_pair_by_pair() -> None:
-    """Three candidates, of which two change places; a query's only item stays."""
+    """Of three candidates two swap places; a query's only item is kept."""
     table = table_of(np.array([[0.9, 0.1], [0.5, 0.6], [0.2, 0.2]]))
     without = ranking_without(table, {("q0", 2)})
     assert (without.swapped_pairs, without.pairs, without.largest_move) == (1, 3, 1)
@@ -186,7 +186,7 @@ def test_the_ranking_without_items_is_compared_pair_by_pair() -> None:
 
 
 def test_rows_of_different_lengths_are_read() -> None:
-    """A response that was not judged has no answers at all."""
+    """A response without a judgment has no answers."""
     table = AnswerTable(["q0"] * 3, ["a", "b", "c"], np.array([0.2, 0.9, 0.8, 0.1]), _OFFSETS)
     answers = JudgedAnswers(table, np.ones(4), np.zeros(4))
     checklist = Checklist("q0", ("One?", "Two?"))

@@ -1,4 +1,4 @@
-"""What is taken of an author's new questions: the rules that flag items hold for them too."""
+"""Checks of an author's new questions, by the same rules as lint."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ITEMS = (
 
 
 def request(*numbers: int, items: tuple[str, ...] = ITEMS) -> RewriteRequest:
-    """A request to rewrite these items."""
+    """Return a request to rewrite these items."""
     findings = {
         number: [make_finding("q", number, items[number - 1], "vague", "why")] for number in numbers
     }
@@ -36,29 +36,29 @@ def request(*numbers: int, items: tuple[str, ...] = ITEMS) -> RewriteRequest:
 
 
 def problems(asked: RewriteRequest, *new: str | None) -> dict[int, str]:
-    """What is wrong with new questions, in the items' order."""
+    """Return the problems of new questions, in item order."""
     return find_problems(asked, dict(zip(asked.numbers, new, strict=True)), Context())
 
 
-def test_a_good_question_and_a_drop_have_no_problem() -> None:
-    """Both are taken as they are."""
+def test_good_question_and_drop_have_no_problem() -> None:
+    """Both are used unchanged."""
     assert problems(request(2, 4), "Does the response name the river?", None) == {}
 
 
-def test_a_flagged_question_is_refused_for_its_kind() -> None:
-    """By the rules of lint, whatever the old item was flagged for."""
+def test_flagged_question_is_rejected_by_kind() -> None:
+    """By the checks of lint, for any kind of the old item."""
     found = problems(request(2, 4), "Does the response avoid?", "What is the river's name?")
     assert "not_yes_no" in found[4]
 
 
-def test_the_old_question_is_refused() -> None:
-    """Also with other blanks; what answers show would never be seen in its words."""
+def test_unchanged_question_is_rejected() -> None:
+    """Also with different spaces, even if its text alone would not be flagged."""
     found = problems(request(1), "Does the  response name Paris?")
     assert found == {1: "it is the old question unchanged"}
 
 
-def test_a_question_that_repeats_another_is_refused() -> None:
-    """An earlier item, a later one that stays, and another new one."""
+def test_duplicate_question_is_rejected() -> None:
+    """Of an earlier item, a later unchanged one, and another new one."""
     assert "item 1" in problems(request(2), "Does the response mention Paris?")[2]
     later = problems(request(2), "Does the response say when the tower was built?")
     assert later == {2: "it asks the same as item 3"}
@@ -66,8 +66,8 @@ def test_a_question_that_repeats_another_is_refused() -> None:
     assert both == {4: "it asks the same as item 2"}
 
 
-def test_a_checklist_keeps_an_item() -> None:
-    """Nobody can drop them all."""
+def test_checklist_keeps_at_least_one_item() -> None:
+    """Not all items can be dropped."""
     asked = request(1, 2, items=ITEMS[:2])
     attempts = RewriteAttempts(asked, Context())
     with pytest.raises(ChecklistError, match="one must stay at least"):
@@ -79,8 +79,8 @@ def test_a_checklist_keeps_an_item() -> None:
     assert RewriteAttempts(asked, Context()).read("1. DROP\n2. Is the river named?").new[1] is None
 
 
-def test_the_best_of_several_attempts_is_taken() -> None:
-    """Good questions of the list with fewest flagged ones; the others stay, with the reason."""
+def test_best_of_several_attempts_is_used() -> None:
+    """Good questions of the best reply are used; the others stay, with the reason."""
     attempts = RewriteAttempts(request(2, 4), Context())
     for text in (
         "2. Does the response name the river?\n4. How well?",
@@ -96,8 +96,8 @@ def test_the_best_of_several_attempts_is_taken() -> None:
     assert "scale" in salvaged.left[4]
 
 
-def test_an_item_that_goes_back_can_take_another_with_it() -> None:
-    """Item 2 would have taken the words of item 1, which stays after all."""
+def test_restored_item_can_invalidate_another() -> None:
+    """The new item 2 would duplicate item 1, which stays after all."""
     attempts = RewriteAttempts(request(1, 2), Context())
     with pytest.raises(ChecklistError):
         attempts.read("1. How good is it?\n2. Does the response name Paris?")
@@ -107,23 +107,23 @@ def test_an_item_that_goes_back_can_take_another_with_it() -> None:
     assert "asks the same as item 1" in salvaged.left[2]
 
 
-def test_nothing_readable_leaves_nothing() -> None:
-    """Then the checklist has failed as a whole."""
+def test_no_readable_reply_gives_no_result() -> None:
+    """The whole checklist has failed."""
     attempts = RewriteAttempts(request(2), Context())
     with pytest.raises(ChecklistError):
         attempts.read("Sorry.")
     assert attempts.salvage() is None
 
 
-def test_groups_and_the_rest_stay_with_their_items() -> None:
-    """What the checklist is about, its author, and each item's group."""
+def test_groups_and_metadata_are_kept() -> None:
+    """The description of the checklist, its author, and each item's group."""
     old = Checklist("q", ("a", "b", "c"), "me", ("x", "y", "z"), "about it")
     new = with_rewrites(old, {1: "A", 2: None})
     assert new == Checklist("q", ("A", "c"), "me", ("x", "z"), "about it")
 
 
-def test_requests_are_by_checklist_and_in_order() -> None:
-    """One a query, or one without any query where all share."""
+def test_one_request_per_checklist_in_order() -> None:
+    """One per query, or one without a query for a shared checklist."""
     made = {name: Checklist(name, ITEMS) for name in ("a", "b", "c")}
     queries = {name: Query(name, "?") for name in made}
     findings = [
@@ -137,8 +137,8 @@ def test_requests_are_by_checklist_and_in_order() -> None:
     assert (one.query, one.query_ids, one.name) == (None, ("a", "b", "c"), "all 3 queries")
 
 
-def test_labels_and_candidates_do_not_write_checklists_unasked() -> None:
-    """What answers of these candidates, this judge or labels show is offered only if named."""
+def test_findings_on_candidates_and_labels_are_not_offered_by_default() -> None:
+    """Findings that depend on candidates, judge or labels need `--kind`."""
     unasked = set(KINDS) - set(OFFERED)
     assert unasked == {
         "against_labels",

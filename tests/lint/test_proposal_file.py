@@ -1,4 +1,4 @@
-"""A proposal as a file: what was stands in comments that no text can leave."""
+"""The proposal file: old items are comments that no text can break out of."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ HOSTILE = (
 def proposal(
     checklists: dict[str, Checklist], new: dict[int, str | None], left: int | None = None
 ) -> Fixes:
-    """A proposal that rewrites the same items of every checklist."""
+    """Return a proposal that rewrites the same items of every checklist."""
     changes = [
         ItemChange(
             query_id=query_id,
@@ -73,7 +73,7 @@ def proposal(
 
 
 def written(folder: Path, checklists: dict[str, Checklist], fixes: Fixes, ending: str) -> Path:
-    """The proposal's file."""
+    """Return the proposal file."""
     queries = {name: Query(name, f"{name} {BREAKS}") for name in checklists}
     path = folder / f"new.{ending}"
     write_proposal(path, fixes, checklists, queries)
@@ -82,7 +82,7 @@ def written(folder: Path, checklists: dict[str, Checklist], fixes: Fixes, ending
 
 @pytest.mark.parametrize("ending", ["yaml", "csv"])
 @pytest.mark.parametrize("groups", [None, (*HOSTILE[:5], *HOSTILE[:4])])
-def test_hostile_texts_come_back(
+def test_hostile_texts_round_trip(
     tmp_path: Path, ending: str, groups: tuple[str, ...] | None
 ) -> None:
     """In old items, new ones, groups, ids and queries."""
@@ -105,10 +105,8 @@ def test_hostile_texts_come_back(
 
 @settings(deadline=None)
 @given(st.lists(st.text(min_size=1).filter(str.strip), min_size=2, max_size=4, unique=True))
-def test_any_text_comes_back_and_none_leaves_its_comment(
-    tmp_path_factory: pytest.TempPathFactory, texts: list[str]
-) -> None:
-    """Whatever an item holds, as old and as new text, and as the id of its query."""
+def test_any_text_round_trips(tmp_path_factory: pytest.TempPathFactory, texts: list[str]) -> None:
+    """As old text, new text and query id; no text breaks out of its comment."""
     made = {texts[0]: Checklist(texts[0], tuple(texts)), "other": Checklist("other", ("Is it?",))}
     fixes = proposal({texts[0]: made[texts[0]]}, {1: texts[1], 2: None})
     fixes_all = [*fixes.checklists, made["other"]]
@@ -123,8 +121,8 @@ def _with(fixes: Fixes, checklists: list[Checklist]) -> Fixes:
     return replace(fixes, checklists=tuple(checklists))
 
 
-def test_what_an_item_was_stands_above_it(tmp_path: Path) -> None:
-    """With the kinds of findings; also what was dropped, and what stayed though it is flagged."""
+def test_old_text_is_a_comment_above_the_item(tmp_path: Path) -> None:
+    """With the kinds of findings; also for dropped and unchanged flagged items."""
     made = {
         "a": Checklist("a", ("Is it good?", "Is it two?", "How well?", "Is it red?")),
         "b": Checklist("b", ("Is it?",)),
@@ -144,8 +142,8 @@ def test_what_an_item_was_stands_above_it(tmp_path: Path) -> None:
     assert lines[-2:] == ["items:", "- Is it?"]
 
 
-def test_a_group_that_lost_its_items_is_gone(tmp_path: Path) -> None:
-    """An empty one would be refused when the file is read."""
+def test_empty_group_is_removed(tmp_path: Path) -> None:
+    """The file author would reject an empty group."""
     made = {"a": Checklist("a", ("Is it?", "Is it so?"), "x", ("one", "two"), "one: a\ntwo: b")}
     fixes = proposal(made, {1: None})
     path = written(tmp_path, made, fixes, "yaml")
@@ -155,8 +153,8 @@ def test_a_group_that_lost_its_items_is_gone(tmp_path: Path) -> None:
     assert "# dropped (vague): Is it?" in path.read_text()
 
 
-def test_a_list_that_is_not_for_every_query_is_not_for_all(tmp_path: Path) -> None:
-    """Queries without a checklist must not get one by the way."""
+def test_partial_list_is_not_written_for_all(tmp_path: Path) -> None:
+    """Queries without a checklist must not get one."""
     made = {name: Checklist(name, ("Is it good?", "Is it red?")) for name in ("a", "b")}
     fixes = proposal({"a": made["a"]}, {1: "Is it short?"})
     both = [with_rewrites(each, {1: "Is it short?"}) for each in made.values()]

@@ -1,4 +1,4 @@
-"""One checklist that all queries share: a finding is told once."""
+"""A checklist that all queries share: each finding is reported once."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ QUERIES = ("sky", "sea", "sun")
 
 
 def test_all_queries_share_or_none_do() -> None:
-    """Two that are alike among three are two checklists; one alone is nobody's but its query's."""
+    """Two equal of three are two checklists; a single one belongs to its query."""
     same = [Checklist(query, ("Is it?",)) for query in QUERIES]
     assert is_shared(same)
     assert not is_shared([*same, Checklist("moon", ("Is it not?",))])
     assert not is_shared(same[:1])
 
 
-def test_words_count_wherever_they_are_seen() -> None:
-    """Also in one query alone, where the others speak of it themselves."""
+def test_static_findings_always_count() -> None:
+    """Also if found in one query only, because the others mention the term."""
     found = [make_finding("sea", 2, "Is it good?", "vague", "why")]
     merged, left_out = merge_shared(found, QUERIES)
     assert [(each.query_id, each.query_ids, each.why) for each in merged] == [
@@ -28,8 +28,8 @@ def test_words_count_wherever_they_are_seen() -> None:
     assert left_out == 0
 
 
-def test_answers_count_where_they_hold_in_half_of_the_queries() -> None:
-    """The figures are the first query's, and it says so; what few queries show is counted."""
+def test_findings_on_answers_need_half_of_the_queries() -> None:
+    """The figures are those of the first query; rarer findings are counted."""
     found = [
         make_finding("sky", 1, "Is it?", "always_yes", "yes to all"),
         make_finding("sea", 1, "Is it?", "unsure", "0.05"),

@@ -1,4 +1,4 @@
-"""The words of an item: bad ones are found, good ones and other languages are left alone."""
+"""Static checks: bad items are found, good ones and other languages are not flagged."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lint.bad_items import ALONE, TWINS
+from lint.bad_items import DUPLICATES, SINGLE
 from lint.good_items import DIFFERENT, ITEMS
 from lint.held_back_items import BAD
 from rocketeval.lint.findings import KINDS, ItemFinding, Severity
@@ -16,7 +16,7 @@ from rocketeval.records import Checklist, Query, Turn
 
 
 def findings(*items: str, query: str | None = None, **settings: object) -> tuple[ItemFinding, ...]:
-    """What is found in a checklist of these items."""
+    """Return the findings on a checklist of these items."""
     queries = None if query is None else {"q": Query("q", query)}
     candidates = settings.get("candidates", ())
     assert isinstance(candidates, tuple)
@@ -24,13 +24,13 @@ def findings(*items: str, query: str | None = None, **settings: object) -> tuple
 
 
 def kinds(*items: str, query: str | None = None) -> set[str]:
-    """The kinds of what is found."""
+    """Return the kinds of the findings."""
     return {found.kind for found in findings(*items, query=query)}
 
 
 def test_there_are_enough_bad_and_good_items() -> None:
     """At least 60 of each, of at least eight kinds with five items each."""
-    every = {**ALONE, **TWINS}
+    every = {**SINGLE, **DUPLICATES}
     assert sum(map(len, every.values())) >= 60
     assert len(every) >= 8
     assert all(len(items) >= 5 for items in every.values())
@@ -38,39 +38,39 @@ def test_there_are_enough_bad_and_good_items() -> None:
     assert {*CHECKS, "duplicate", "near_duplicate"} == every.keys()
 
 
-@pytest.mark.parametrize("kind", ALONE)
-def test_a_bad_item_is_found_for_what_it_is(kind: str) -> None:
-    """Every item of the kind has a finding of that kind, with a sentence of what to do."""
-    for item in ALONE[kind]:
+@pytest.mark.parametrize("kind", SINGLE)
+def test_bad_item_has_the_finding_of_its_kind(kind: str) -> None:
+    """Every item has a finding of that kind, with advice."""
+    for item in SINGLE[kind]:
         found = {each.kind: each for each in findings(item)}
         assert kind in found, item
         assert found[kind].severity is KINDS[kind].severity
         assert found[kind].why.endswith((".", "?`"))
 
 
-@pytest.mark.parametrize("kind", TWINS)
-def test_a_twin_is_found_and_names_the_other(kind: str) -> None:
+@pytest.mark.parametrize("kind", DUPLICATES)
+def test_duplicate_is_found_and_names_the_first(kind: str) -> None:
     """The second of two is flagged, the first is not."""
-    for pair in TWINS[kind]:
+    for pair in DUPLICATES[kind]:
         found = findings(*pair)
         assert [(each.item, each.kind) for each in found] == [(2, kind)], pair
         assert "item 1" in found[0].why
 
 
 @pytest.mark.parametrize("item", ITEMS)
-def test_a_good_item_is_left_alone(item: str) -> None:
-    """Also one that looks like a bad one, and one in another language."""
+def test_good_item_is_not_flagged(item: str) -> None:
+    """Also one that resembles a bad one, and one in another language."""
     assert not findings(item)
 
 
 @pytest.mark.parametrize("pair", DIFFERENT)
-def test_items_that_look_alike_and_differ_are_left_alone(pair: tuple[str, str]) -> None:
-    """One word on each side makes two questions."""
+def test_similar_but_different_items_are_not_flagged(pair: tuple[str, str]) -> None:
+    """One different word on each side makes two questions."""
     assert not findings(*pair)
 
 
-def test_rules_carry_beyond_what_they_were_written_for() -> None:
-    """Of bad items written after the rules, at least 85 in a hundred are found."""
+def test_checks_generalize_to_new_items() -> None:
+    """Of bad items written after the checks, at least 85% are found."""
     every = [item for items in BAD.values() for item in items]
     assert sum(bool(findings(item)) for item in every) >= 0.85 * len(every)
 
@@ -88,27 +88,27 @@ def test_rules_carry_beyond_what_they_were_written_for() -> None:
         ("Does the response keep {name} as it is?", "Translate, but keep {name}.", ""),
     ],
 )
-def test_what_the_query_speaks_of_an_item_may_speak_of(item: str, query: str, kind: str) -> None:
+def test_items_may_mention_what_the_query_mentions(item: str, query: str, kind: str) -> None:
     """A task about references, lies or models has items about them."""
     assert kinds(item, query=query) == ({kind} if kind else set())
 
 
-def test_the_history_belongs_to_the_query() -> None:
-    """What was said before is known too."""
+def test_history_counts_as_part_of_the_query() -> None:
+    """Earlier turns are context, too."""
     query = Query("q", "Go on.", history=(Turn("user", "Use the reference I sent."),))
     checklist = Checklist("q", ("Does the response quote the reference?",))
     assert not check_checklists([checklist], {"q": query}).findings
 
 
-def test_a_candidate_under_test_is_known_by_name() -> None:
-    """The names of a run's candidates are no words for an item; short ones may be other words."""
+def test_candidate_names_are_flagged() -> None:
+    """Names of the run's candidates are flagged; short ones may be other words."""
     item = "Does solid-v2 name the capital?"
     assert not findings(item)
     assert {each.kind for each in findings(item, candidates=("solid-v2", "is"))} == {"candidate"}
 
 
-def test_items_that_are_not_english_are_counted() -> None:
-    """Those checks passed over are said to be, and what needs no English is still looked at."""
+def test_non_english_items_are_counted() -> None:
+    """Skipped checks are counted, and language-independent checks still run."""
     items = ("\u5bf9\u5417\uff1f", "\u5bf9\u5417\uff1f", "Is the tone formal?", "")
     found = check_checklists([Checklist("q", items)])
     assert found.not_english == 2
@@ -116,7 +116,7 @@ def test_items_that_are_not_english_are_counted() -> None:
 
 
 def test_one_cause_is_one_finding() -> None:
-    """A statement has no question mark, and that is no second fault."""
+    """A statement has no question mark, but that is not a second finding."""
     assert kinds("The response names Paris.") == {"not_yes_no"}
     assert kinds("Polite") == {"too_short"}
 
@@ -133,20 +133,20 @@ def test_one_cause_is_one_finding() -> None:
         "x" * 1_000_000,
     ],
 )
-def test_a_hostile_item_takes_no_time(item: str) -> None:
+def test_hostile_item_is_checked_fast(item: str) -> None:
     """No text makes the patterns search for long."""
     started = time.process_time()
     findings(item, item + "?")
     assert time.process_time() - started < 10.0
 
 
-def test_severities_are_the_kinds() -> None:
-    """Errors are those that measure nothing or the wrong thing."""
+def test_severity_follows_the_kind() -> None:
+    """Errors are items that measure nothing or the wrong thing."""
     assert KINDS["yes_is_worse"].severity is Severity.ERROR
     assert KINDS["double_barrelled"].severity is Severity.WARNING
 
 
-def test_the_page_knows_every_kind() -> None:
+def test_docs_list_every_kind() -> None:
     """docs/lint.md has a row for each kind, with its severity."""
     page = (Path(__file__).parents[2] / "docs" / "lint.md").read_text(encoding="utf-8")
     for kind, about in KINDS.items():

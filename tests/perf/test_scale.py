@@ -1,4 +1,4 @@
-"""Figures of cost by size: only like experiments are compared."""
+"""Cost by size: only figures of the same experiment are compared."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PERF = Path(__file__).parents[2] / "perf"
 
 @pytest.fixture
 def scale(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """The script as a module; what it imports from its own folder is forgotten again."""
+    """Return the script as a module; its own imports are removed again."""
     before = set(sys.modules)
     monkeypatch.syspath_prepend(str(PERF))
     import scale
@@ -28,7 +28,7 @@ def scale(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def cost(scale: Any, answers: int, seconds: float, **others: Any) -> Any:
-    """What scoring took."""
+    """Return a cost of scoring."""
     figures = {
         "candidates": 250,
         "queries": answers // 2000,
@@ -56,8 +56,8 @@ OTHER = [
 
 
 @pytest.mark.parametrize("other", OTHER, ids=lambda other: next(iter(other)))
-def test_another_experiment_changes_no_exponent(scale: Any, other: dict[str, Any]) -> None:
-    """It has a table of its own, and replaces no figure of the same size."""
+def test_other_experiment_changes_no_exponent(scale: Any, other: dict[str, Any]) -> None:
+    """It has a separate table, and replaces no figure of the same size."""
     own = [cost(scale, 10**5, 1.0), cost(scale, 10**6, 10.0)]
     alone = scale.describe(scale.by_experiment(own))
     strange = cost(scale, 10**6, 500.0, **other)
@@ -68,18 +68,18 @@ def test_another_experiment_changes_no_exponent(scale: Any, other: dict[str, Any
     assert len(headings) == 2
 
 
-def test_exponents_are_told_for_each_two_sizes(scale: Any) -> None:
-    """And over all of them."""
+def test_exponents_between_neighboring_sizes_and_overall(scale: Any) -> None:
+    """The growth line has an exponent per pair of sizes and one over all sizes."""
     costs = [cost(scale, 10**5, 1.0), cost(scale, 10**6, 1.0), cost(scale, 10**7, 10.0)]
-    told = scale.growth(costs)
-    assert told[1] == (
+    result = scale.growth(costs)
+    assert result[1] == (
         "score  CPU seconds 0.50: 0.00 from 100,000 to 1,000,000, 1.00 from 1,000,000 to 10,000,000"
     )
     assert scale.growth(costs[:1]) == []
 
 
-def test_a_record_without_resamples_is_read_and_replaced(scale: Any, tmp_path: Path) -> None:
-    """It is its own experiment until the size is measured again."""
+def test_record_without_resamples_is_read_and_replaced(scale: Any, tmp_path: Path) -> None:
+    """It is a separate experiment until the size is measured again."""
     rows = [asdict(cost(scale, size, 1.0)) for size in (10**5, 10**6)]
     for row in rows:
         del row["bootstrap"]
@@ -91,8 +91,8 @@ def test_a_record_without_resamples_is_read_and_replaced(scale: Any, tmp_path: P
     assert scale.read_costs(tmp_path / "absent.json") == []
 
 
-def test_the_picture_shows_one_experiment(scale: Any, tmp_path: Path) -> None:
-    """The one with the most sizes, by its name."""
+def test_plot_shows_one_experiment(scale: Any, tmp_path: Path) -> None:
+    """The plot shows the experiment with the most sizes, by its name."""
     pytest.importorskip("matplotlib")
     own = [cost(scale, 10**5, 1.0), cost(scale, 10**6, 10.0)]
     groups = scale.by_experiment([cost(scale, 10**4, 9.0, bootstrap=50), *own])

@@ -1,4 +1,4 @@
-"""What an author wrote is read strictly: every deviation is a named failure."""
+"""Strict parsing of an author's list: every deviation is a named failure."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def parse(text: str, least: int = 1, most: int = 20) -> tuple[str, ...]:
         "```text\n1. Is it short?\n2. Is it right?\n```",
     ],
 )
-def test_a_numbered_list_is_read(text: str) -> None:
-    """Either number style, blank lines, spaces, line ends and a fence around it."""
+def test_numbered_list_is_parsed(text: str) -> None:
+    """Either number style, blank lines, spaces, line endings and a code fence."""
     assert parse(text) == ("Is it short?", "Is it right?")
 
 
-def test_order_is_the_written_one() -> None:
+def test_items_keep_their_order() -> None:
     """Item 10 comes after item 9."""
     assert parse(TWELVE) == tuple(f"Is point {number} made?" for number in range(1, 13))
 
@@ -46,12 +46,12 @@ def test_order_is_the_written_one() -> None:
     ],
 )
 def test_questions_in_other_scripts_are_questions(question: str) -> None:
-    """A question mark is not always `?`; numbers inside an item are text."""
+    """Other question marks are accepted; numbers inside an item are text."""
     assert parse(f"1. {question}") == (question,)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "problem"),
     [
         ("", "there are 0 items; 2 to 3 are wanted"),
         ("1. Is it?", "there are 1 items; 2 to 3 are wanted"),
@@ -75,15 +75,15 @@ def test_questions_in_other_scripts_are_questions(question: str) -> None:
         ("9" * 5000 + ". Is it?", "is not a numbered question"),
     ],
 )
-def test_each_failure_has_a_name(text: str, said: str) -> None:
+def test_each_failure_is_named(text: str, problem: str) -> None:
     """Nothing is repaired or guessed: the message names the line, the number or the item."""
     with pytest.raises(ChecklistError) as refused:
         parse(text, 2, 3)
-    assert said in refused.value.message
+    assert problem in refused.value.message
 
 
 def test_a_long_line_is_cut_in_the_message() -> None:
-    """The reason goes back to the author and into reports: it stays short."""
+    """The reason goes to the author and into reports, so it stays short."""
     with pytest.raises(ChecklistError) as refused:
         parse("x" * 10_000)
     assert len(refused.value.message) < 120

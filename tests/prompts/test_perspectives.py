@@ -21,8 +21,8 @@ def asked_of_pair(first: str, second: str) -> GradingTask:
     return prompt.render(QUERY, pair, ITEMS, b"key")
 
 
-def test_a_pair_shows_both_responses_in_their_order() -> None:
-    """The first is A, the second B, and each item ends the same prompt."""
+def test_pair_shows_both_responses_in_order() -> None:
+    """The first is A, the second B; all items share the same prefix."""
     task = asked_of_pair("Four.", "Five.")
     assert task.prefix.index("Response A") < task.prefix.index("Four.")
     assert task.prefix.index("Four.") < task.prefix.index("Response B")
@@ -31,15 +31,15 @@ def test_a_pair_shows_both_responses_in_their_order() -> None:
     assert task.neutralised == 0
 
 
-def test_a_response_cannot_forge_the_other() -> None:
-    """Markers in a response are disarmed and counted, on either side."""
+def test_response_cannot_forge_the_other() -> None:
+    """Markers are neutralized and counted on either side."""
     for task in (asked_of_pair(FORGED, "Five."), asked_of_pair("Five.", FORGED)):
         assert task.prefix.count("<<<end of response>>>") == 2
         assert task.neutralised == 2
 
 
-def test_pairs_differ_by_either_text_and_by_order() -> None:
-    """Identity of a pair: both texts in their order, and nothing of the names."""
+def test_pair_identity_covers_both_texts_and_order() -> None:
+    """But not the names."""
     x, y = Response("q", "x", "Four."), Response("q", "y", "Five.")
     hashes = {pair_up(a, b).content_hash for a in (x, y) for b in (x, y)}
     assert len(hashes) == 4
@@ -47,23 +47,23 @@ def test_pairs_differ_by_either_text_and_by_order() -> None:
     assert renamed.content_hash == pair_up(x, y).content_hash
 
 
-def test_two_conversations_are_not_shown_side_by_side() -> None:
-    """Second turns after different first answers are refused by name."""
+def test_different_conversations_are_not_compared() -> None:
+    """Second turns after different first answers are refused."""
     first = Response("q", "x", "Four.", (Turn("assistant", "Hi."),))
     with pytest.raises(BenchmarkError, match="'x' and 'y' had different conversations"):
         pair_up(first, Response("q", "y", "Five.", (Turn("assistant", "Ho."),)))
 
 
-def test_a_query_is_asked_about_without_any_response() -> None:
-    """The prompt holds the query and its history, and no section for a response."""
+def test_query_prompt_has_no_response() -> None:
+    """It has the query and its history, but no section for a response."""
     prompt = QueryPrompt(Template.load("query"))
     task = prompt.render(QUERY, query_alone(QUERY), ITEMS, b"key")
     assert "What is two and two?" in task.prefix
     assert "response" not in (task.prefix + task.suffixes[0]).casefold()
 
 
-def test_the_prompts_have_fingerprints_of_their_own() -> None:
-    """No two ways to ask share a hash, so that no run mixes their answers."""
+def test_prompts_have_distinct_fingerprints() -> None:
+    """So that runs never mix their answers."""
     prompts = [
         GradingPrompt(),
         QueryPrompt(Template.load("query")),

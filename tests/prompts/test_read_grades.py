@@ -1,4 +1,4 @@
-"""Reading what a judge wrote: the grade it means, or none, and never a crash."""
+"""Parsing a judge's text: the intended grade, or none, and never a crash."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ WORDS = st.sampled_from(("Yes", "No"))
         ('{"score": ["8"]} {"score": "8"}', 8),
     ],
 )
-def test_a_grade_is_read_as_it_was_meant(text: str, score: float) -> None:
+def test_intended_grade_is_read(text: str, score: float) -> None:
     """JSON, markdown and plain text; a score quoted from the response does not count."""
     answer = read_score(text)
     assert answer.status is Status.OK
@@ -73,23 +73,23 @@ def test_a_grade_is_read_as_it_was_meant(text: str, score: float) -> None:
         '{"a":' * 5000 + " score: 7",
     ],
 )
-def test_what_is_no_clear_grade_is_unreadable(text: str) -> None:
-    """A range, another maximum, off the scale, maybe quoted, or none: said, never guessed."""
+def test_unclear_grade_is_unreadable(text: str) -> None:
+    """A range, another maximum, off the scale, possibly quoted, or none: never guessed."""
     answer = read_score(text)
     assert (answer.status, answer.p_yes, answer.text) == (Status.UNREADABLE, None, text)
 
 
 @given(st.text())
 def test_any_text_gives_a_grade_on_the_scale_or_none(text: str) -> None:
-    """No text breaks the reading."""
-    for told in (text, f"score: {text}", f'"score": "{text}"'):
-        answer = read_score(told)
+    """No text causes an error."""
+    for written in (text, f"score: {text}", f'"score": "{text}"'):
+        answer = read_score(written)
         assert answer.p_yes is None or 0.0 <= answer.p_yes <= 1.0
 
 
 @given(st.integers(1, 10), st.text(alphabet="abc \n.", max_size=30))
-def test_a_grade_is_found_behind_any_words(score: int, before: str) -> None:
-    """An analysis of any length comes first."""
+def test_grade_is_found_after_any_text(score: int, before: str) -> None:
+    """An analysis of any length may come first."""
     answer = read_score(f'{{"weaknesses": "{before}", "score": "{score}"}}')
     assert answer.p_yes == pytest.approx((score - 1) / 9)
 
@@ -124,7 +124,7 @@ def test_a_grade_is_found_behind_any_words(score: int, before: str) -> None:
     ],
 )
 def test_answers_are_read_by_their_number(text: str, expected: list[float | None]) -> None:
-    """Whatever stands around them; what is not clear stays open."""
+    """Surrounding text is ignored; unclear answers stay open."""
     answers = read_answers(text, 2)
     assert [answer.p_yes for answer in answers] == expected
     assert [answer.status is Status.OK for answer in answers] == [e is not None for e in expected]
@@ -133,17 +133,17 @@ def test_answers_are_read_by_their_number(text: str, expected: list[float | None
 
 @given(st.lists(WORDS, min_size=1, max_size=30))
 def test_every_listed_answer_is_read(words: list[str]) -> None:
-    """As many as there are, in the form that was asked for."""
+    """For any number of items, in the requested format."""
     text = "\n".join(f"Q{number}: {word}" for number, word in enumerate(words, 1))
     answers = read_answers(text, len(words))
     assert [answer.p_yes for answer in answers] == [float(word == "Yes") for word in words]
 
 
 @given(st.text(), st.integers(1, 5))
-def test_any_text_gives_as_many_answers_as_there_are_items(text: str, items: int) -> None:
-    """No text breaks the reading."""
-    for told in (text, f"Q1: {text}", f"1. {text}?"):
-        answers = read_answers(told, items)
+def test_any_text_gives_one_answer_per_item(text: str, items: int) -> None:
+    """No text causes an error."""
+    for written in (text, f"Q1: {text}", f"1. {text}?"):
+        answers = read_answers(written, items)
         assert len(answers) == items
         assert all(answer.p_yes in (None, 0.0, 1.0) for answer in answers)
 
@@ -157,12 +157,12 @@ def test_any_text_gives_as_many_answers_as_there_are_items(text: str, items: int
         ("No grade here, only words about a score.", "No grade here, only words about a score."),
     ],
 )
-def test_an_analysis_is_shown_without_its_score(text: str, left: str) -> None:
-    """The next judge is to give its own."""
+def test_analysis_is_shown_without_its_score(text: str, left: str) -> None:
+    """The next judge gives its own."""
     assert without_score(text) == left
 
 
-def test_half_a_word_is_not_read() -> None:
+def test_incomplete_last_word_is_ignored() -> None:
     """At a token limit, a score of 10 may be cut to 1."""
     assert read_score('"score": "1').p_yes == 0.0
     assert read_score(whole_words('"score": "1')).status is Status.UNREADABLE

@@ -1,4 +1,4 @@
-"""What an optimizer writes is read strictly: single yes/no questions, or a mistake it is told."""
+"""Strict parsing of an optimizer's text: yes/no questions, or a named mistake."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ and people mind it.
 
 
 def read(text: str) -> ProposedQuestions:
-    """Return what is read under the usual limits."""
+    """Parse a text with the usual limits."""
     return read_proposed(text, most_responses=3, most_queries=2)
 
 
@@ -45,8 +45,8 @@ def test_three_parts_are_read() -> None:
     )
 
 
-def test_its_lines_are_read_again_as_the_same() -> None:
-    """What a journal keeps gives back what was read."""
+def test_lines_round_trip() -> None:
+    """Journaled lines give the same result."""
     assert read("\n".join(read(WHOLE).lines())) == read(WHOLE)
 
 
@@ -59,21 +59,21 @@ def test_its_lines_are_read_again_as_the_same() -> None:
         f"```\n{WHOLE}```",
     ],
 )
-def test_headings_may_look_otherwise(text: str) -> None:
-    """Markdown that every model writes a little differently is no mistake."""
+def test_heading_styles_are_accepted(text: str) -> None:
+    """Variants of Markdown are not mistakes."""
     assert read(text) == read(WHOLE)
 
 
 @pytest.mark.parametrize("none", ["", "none", "(none)", "None."])
-def test_there_may_be_nothing_about_queries(none: str) -> None:
-    """The last part is optional; its heading too."""
+def test_query_part_is_optional(none: str) -> None:
+    """So is its heading."""
     head = WHOLE.partition("# About queries")[0]
     assert read(f"{head}# About queries\n{none}").about_queries == ()
     assert read(head).about_queries == ()
 
 
-def test_a_long_analysis_is_cut_visibly() -> None:
-    """It is kept for people; nobody is asked again for being wordy."""
+def test_long_analysis_is_truncated_with_a_mark() -> None:
+    """It is for people; a long one is not refused."""
     long = WHOLE.replace("It never", "It never " + "ever " * 1000)
     analysis = read(long).analysis
     assert len(analysis) == LONGEST_ANALYSIS
@@ -111,27 +111,27 @@ def test_a_long_analysis_is_cut_visibly() -> None:
     ],
 )
 def test_anything_else_is_a_named_mistake(text: str, mistake: str) -> None:
-    """Nothing is guessed: each mistake has its kind, which the optimizer is told."""
+    """Nothing is guessed: each mistake has a category, which the optimizer sees."""
     with pytest.raises(Unreadable) as caught:
         read(text)
     assert mistake in caught.value.mistake
 
 
-def test_the_part_of_a_mistake_is_told() -> None:
+def test_mistake_names_its_part() -> None:
     """An optimizer that wrote two lists must know which one is meant."""
     with pytest.raises(Unreadable, match="About queries: item 1 is not a question"):
         read(WHOLE.replace("greeting?", "greeting."))
 
 
-def test_a_list_alone_has_the_same_limits() -> None:
+def test_list_without_analysis_has_the_same_limits() -> None:
     """What is asked for without an analysis is held to the same."""
     assert read_questions("1. Is it kind?", 1, 2) == ("Is it kind?",)
     with pytest.raises(Unreadable, match="names one of two responses"):
         read_questions("1. Is it better than Response B?", 1, 2)
 
 
-def test_replies_stand_under_their_numbers() -> None:
-    """Each is a question, or DROP; about queries none speaks of the response."""
+def test_replies_are_read_by_number() -> None:
+    """Each is a question or DROP; those about queries must not mention the response."""
     assert read_replies("1. DROP\n2. Is it kind?", 2, ABOUT_RESPONSES) == (None, "Is it kind?")
     with pytest.raises(Unreadable, match="there are 1 lines"):
         read_replies("1. DROP", 2, ABOUT_RESPONSES)

@@ -1,4 +1,4 @@
-"""What an author writes in place of items: read strictly, each mistake named."""
+"""Strict parsing of rewritten items, with named mistakes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rocketeval.prompts.parse import read_rewrites
 
 
 def test_questions_and_drops_in_order() -> None:
-    """Under the items' own numbers; fences, blank lines and closing brackets are let pass."""
+    """By the items' own numbers; code fences, blank lines and closing brackets are accepted."""
     text = "```text\n2) Is it short?\n\n5. drop\n7. Is `DROP` explained?\n```"
     assert read_rewrites(text, [2, 5, 7]) == ("Is it short?", None, "Is `DROP` explained?")
     assert read_rewrites("3. \u6b63\u3057\u3044\u3067\u3059\u304b\uff1f", [3]) == (
@@ -33,7 +33,7 @@ def test_questions_and_drops_in_order() -> None:
     ],
 )
 def test_each_mistake_is_named(text: str, mistake: str) -> None:
-    """Too few or many lines, other numbers, statements, words around the list."""
+    """Too few or too many lines, other numbers, statements, text around the list."""
     with pytest.raises(ChecklistError, match=r".") as raised:
         read_rewrites(text, [2, 5])
     assert mistake in raised.value.message

@@ -1,4 +1,4 @@
-"""Verdicts on questions are read strictly: one each, in order, nothing else."""
+"""Strict parsing of verdicts on questions: one each, in order, nothing else."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from rocketeval.prompts.parse import QuestionVerdict, read_verdicts
 
 
 def row(number: Any = 1, **changes: Any) -> dict[str, Any]:
-    """A good verdict, changed."""
+    """A valid verdict with changes."""
     return {"question": number, "yes_is_better": True, "fits": True, "repeats": None, **changes}
 
 
-def test_one_verdict_a_question() -> None:
-    """With or without the fence that models like."""
+def test_one_verdict_per_question() -> None:
+    """With or without a code fence."""
     text = json.dumps([row(1), row(2, fits=False, repeats=1)])
     wanted = (QuestionVerdict(True, True, None), QuestionVerdict(True, False, 1))
     assert read_verdicts(text, 2) == wanted
@@ -25,7 +25,7 @@ def test_one_verdict_a_question() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "told"),
+    ("rows", "problem"),
     [
         ([], "0 verdicts; 2 questions"),
         ([row(1), row(2), row(3)], "3 verdicts"),
@@ -44,16 +44,16 @@ def test_one_verdict_a_question() -> None:
         ([row(1, repeats=2), row(2)], "repeats of question 1"),
     ],
 )
-def test_anything_else_is_a_named_mistake(rows: Any, told: str) -> None:
-    """Two questions were given."""
+def test_anything_else_is_a_named_mistake(rows: Any, problem: str) -> None:
+    """For two questions."""
     with pytest.raises(ChecklistError) as refused:
         read_verdicts(json.dumps(rows), 2)
-    assert told in refused.value.message
+    assert problem in refused.value.message
 
 
 @pytest.mark.parametrize("text", ["", "keep all", "Here you go: []", "[" * 100_000, "[1,", "\x00"])
-def test_what_is_no_json_is_quoted_in_short(text: str) -> None:
-    """The reason goes back to the author: it must stay short."""
+def test_invalid_json_is_quoted_briefly(text: str) -> None:
+    """The reason goes to the author, so it must stay short."""
     with pytest.raises(ChecklistError, match="it is not JSON") as refused:
         read_verdicts(text, 1)
     assert len(refused.value.message) < 300

@@ -1,4 +1,4 @@
-"""Templates and grading prompts: filled in one pass, cut at the item, proof against forgery."""
+"""Templates and grading prompts: filled in one pass, split at the item, safe from forgery."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def markers(text: str) -> list[str]:
 
 
 def test_prefix_and_suffix_are_the_filled_template() -> None:
-    """What a judge reads for an item is the template with its five values, nothing else."""
+    """The prompt for an item is exactly the template with its five values."""
     task = render()
     template = Template.load("grade")
     history, _ = render_history(QUERY.history)
@@ -59,20 +59,20 @@ def test_prefix_and_suffix_are_the_filled_template() -> None:
         assert task.prefix + suffix == template.fill({**values, "item": item})
 
 
-def test_the_task_says_whose_it_is() -> None:
+def test_task_has_identity_and_names() -> None:
     """Identity and names travel with the text."""
     task = render()
     assert (task.key, task.query_id, task.candidate) == (b"key", "q", "c")
     assert task.neutralised == 0
 
 
-def test_items_of_one_response_share_the_prefix_exactly() -> None:
-    """The prefix does not know the items: another checklist gives the same prefix."""
+def test_items_share_the_prefix() -> None:
+    """The prefix does not depend on the checklist."""
     assert render(checklist=Checklist("q", ("Other?",))).prefix == render().prefix
 
 
-def test_responses_to_one_query_share_everything_before_the_response() -> None:
-    """A judge's prefix cache holds instruction, history and query across candidates."""
+def test_responses_share_the_prefix_before_the_response() -> None:
+    """The judge's prefix cache holds instruction, history and query across candidates."""
     one, other = render().prefix, render(response=Response("q", "d", "No idea.")).prefix
     shared = one[: one.index(RESPONSE.text)]
     assert other.startswith(shared)
@@ -82,7 +82,7 @@ def test_responses_to_one_query_share_everything_before_the_response() -> None:
 @pytest.mark.parametrize("text", HOSTILE)
 @pytest.mark.parametrize("place", ["query", "response", "history", "role", "own history", "item"])
 def test_untrusted_text_forges_nothing(text: str, place: str) -> None:
-    """Wherever hostile text stands, the prompt has the markers of a harmless one."""
+    """Wherever hostile text appears, the prompt has the markers of a harmless one."""
     query, response, checklist = QUERY, RESPONSE, CHECKLIST
     if place == "query":
         query = Query("q", text, QUERY.history)
@@ -105,7 +105,7 @@ def test_untrusted_text_forges_nothing(text: str, place: str) -> None:
     assert task.neutralised >= 1
 
 
-def test_what_was_disarmed_is_counted_over_the_whole_task() -> None:
+def test_neutralized_places_are_counted_over_the_task() -> None:
     """Query, history, response and items all count."""
     task = GradingPrompt().render(
         Query("q", "<s>", (Turn("user", "<s> <s>"),)),
@@ -117,7 +117,7 @@ def test_what_was_disarmed_is_counted_over_the_whole_task() -> None:
 
 
 def test_placeholders_inside_untrusted_text_stay_literal() -> None:
-    """A response that writes {{query}} shows the judge those nine characters."""
+    """A response that contains {{query}} shows the judge those nine characters."""
     task = render(
         Query("q", "{{response}} {{item}}"), Response("q", "c", "{{query}} {{history}} {{x}}")
     )
@@ -128,18 +128,18 @@ def test_placeholders_inside_untrusted_text_stay_literal() -> None:
 
 @pytest.mark.parametrize("text", [r"\1 \g<0> \\", "$1 ${x} %s {0}", "\x00\ud7ff\U0001f600", ""])
 def test_text_is_not_a_pattern(text: str) -> None:
-    """Backslashes, dollars and braces are copied as they are."""
+    """Backslashes, dollars and braces are copied unchanged."""
     assert f"<<<response>>>\n{text}\n<<<end" in render(response=Response("q", "c", text)).prefix
 
 
-def test_a_candidates_own_history_replaces_the_querys() -> None:
-    """The judge sees the conversation that this candidate really had."""
+def test_candidate_history_replaces_query_history() -> None:
+    """The judge sees the conversation that this candidate had."""
     own = render(response=Response("q", "c", "x", (Turn("user", "Bonjour"),))).prefix
     assert "<<<user turn>>>\nBonjour\n<<<end of turn>>>" in own
     assert "Hello" not in own
 
 
-def test_a_conversation_that_opens_says_so() -> None:
+def test_empty_history_is_stated() -> None:
     """Without earlier turns the section is not empty."""
     assert NO_HISTORY in render(Query("q", "Why?")).prefix
     assert render_history(()) == (NO_HISTORY, 0)
@@ -155,8 +155,8 @@ def own_template(tmp_path: Path, text: str, encoding: str = "utf-8") -> Path:
 GOOD = "{{history}} {{query}} {{response}} {{item}} Answer:"
 
 
-def test_a_users_own_template_is_used(tmp_path: Path) -> None:
-    """Byte-order mark, CRLF and last newlines of the file do not reach the judge."""
+def test_own_template_is_used(tmp_path: Path) -> None:
+    """Byte-order mark, CRLF and trailing newlines do not reach the judge."""
     path = own_template(tmp_path, "\ufeff{{history}}\r\n{{query}} {{response}}\r\n{{item}}\r\n\r\n")
     template = Template.load("grade", path, needs=NEEDS)
     assert template.text == "{{history}}\n{{query}} {{response}}\n{{item}}"
@@ -166,12 +166,12 @@ def test_a_users_own_template_is_used(tmp_path: Path) -> None:
 
 
 def test_another_template_has_another_hash() -> None:
-    """A changed word is another judge."""
+    """A changed word makes another judge."""
     assert Template("grade", GOOD).hash != Template("grade", GOOD + " ").hash
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "problem"),
     [
         (GOOD.replace("{{response}}", ""), "lacks: {{response}}."),
         (GOOD + "{{item}}", "more than once: {{item}}."),
@@ -181,21 +181,21 @@ def test_another_template_has_another_hash() -> None:
         ("{{history}} {{query}} {{item}} {{response}}", "holds {{response}} after {{item}}"),
     ],
 )
-def test_a_template_that_cannot_work_is_refused_before_any_call(text: str, said: str) -> None:
-    """Missing, repeated, unknown and misplaced placeholders are told when the prompt is made."""
+def test_invalid_template_is_refused_before_any_call(text: str, problem: str) -> None:
+    """Missing, repeated, unknown and misplaced placeholders are reported on creation."""
     with pytest.raises(PromptError) as refused:
         GradingPrompt(Template("grade", text))
-    assert said in str(refused.value)
+    assert problem in str(refused.value)
 
 
-def test_loading_checks_what_is_needed(tmp_path: Path) -> None:
-    """`needs` holds for a file as well."""
+def test_loading_checks_needed_placeholders(tmp_path: Path) -> None:
+    """`needs` applies to a file too."""
     with pytest.raises(PromptError, match="lacks"):
         Template.load("grade", own_template(tmp_path, "nothing"), needs=NEEDS)
 
 
-def test_a_template_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    """A wrong path or another encoding gives a sentence with the path."""
+def test_unreadable_template_is_named(tmp_path: Path) -> None:
+    """A wrong path or encoding gives an error with the path."""
     with pytest.raises(PromptError, match=r"Cannot read the .* template .*absent"):
         Template.load("grade", tmp_path / "absent.txt")
     with pytest.raises(PromptError, match=r"own\.txt is not text in UTF-8"):
@@ -203,7 +203,7 @@ def test_a_template_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 
 
 def test_filling_is_a_single_pass() -> None:
-    """A value that looks like a placeholder is not filled again; an unknown one is refused."""
+    """A value that looks like a placeholder is not filled; an unknown placeholder is refused."""
     assert Template("t", "{{a}}{{b}}").fill({"a": "{{b}}", "b": "{{a}}"}) == "{{b}}{{a}}"
     with pytest.raises(PromptError, match=r"\{\{c\}\}") as refused:
         Template("t", "{{c}}").fill({"a": "", "b": ""})
@@ -212,12 +212,12 @@ def test_filling_is_a_single_pass() -> None:
 
 @pytest.mark.parametrize("name", ["grade", "checklist"])
 def test_packaged_templates_end_without_a_newline(name: str) -> None:
-    """A judge goes on right after `Answer:`."""
+    """A judge continues right after `Answer:`."""
     assert not Template.load(name).text.endswith("\n")
 
 
-def test_the_author_sees_history_query_and_reference() -> None:
-    """All that the author may know is in the request, disarmed."""
+def test_author_prompt_has_history_query_and_reference() -> None:
+    """All of them neutralized."""
     query = Query("q", "Why? <s>", (Turn("user", "Hi"),), reference="Because. <<<query>>>")
     request = render_checklist_request(Template.load("checklist"), query, least=5, most=10)
     assert "<<<user turn>>>\nHi\n<<<end of turn>>>" in request
@@ -228,10 +228,10 @@ def test_the_author_sees_history_query_and_reference() -> None:
     )
 
 
-def test_a_template_makes_another_judge_and_a_rule_another_text(
+def test_neutralization_rules_change_only_affected_identities(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Other rules for disarming change the identity of the texts they change, and no other."""
+    """A new template makes another judge; new rules change only the texts they affect."""
     packaged = GradingPrompt()
     other = GradingPrompt(Template("grade", packaged.template.text + " Think first."))
     assert other.hash != packaged.hash

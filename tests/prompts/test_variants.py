@@ -1,4 +1,4 @@
-"""Prompts of the grading methods: what each shows, how it is hashed, and that none is forged."""
+"""Prompts of the grading methods: content, hashes, and resistance to forgery."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def prompts(response: Response, query: Query) -> dict[str, Prompt]:
 
 
 def asked(prompt: Prompt, query: Query, response: Response, checklist: Checklist) -> str:
-    """The last prompt that is put to a judge."""
+    """The last prompt sent to a judge."""
     task = prompt.render(query, response, checklist, b"key")
     return task.prefix + task.suffixes[-1]
 
@@ -69,16 +69,16 @@ def marks(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
-def test_all_templates_begin_alike(name: str) -> None:
-    """An engine's prefix cache holds a response for every method: the same bytes to its end."""
+def test_all_templates_share_their_beginning(name: str) -> None:
+    """So that a prefix cache holds a response for every method."""
     head = Template.load("response").text
     assert Template.load(name).text.startswith(head)
     assert head.endswith("{{response}}\n<<<end of response>>>")
     assert Template.load("grade").hash == GradingPrompt().template.hash
 
 
-def test_the_prefix_of_a_response_is_shared_by_all_methods() -> None:
-    """As rendered, not only as templates: history, query and response are shown alike."""
+def test_all_methods_share_the_rendered_prefix() -> None:
+    """History, query and response are rendered identically."""
     rendered = [
         asked(prompt, QUERY, RESPONSE, CHECKLIST) for prompt in prompts(RESPONSE, QUERY).values()
     ]
@@ -90,7 +90,7 @@ def test_the_prefix_of_a_response_is_shared_by_all_methods() -> None:
 @pytest.mark.parametrize("text", HOSTILE)
 @pytest.mark.parametrize("place", ["query", "response", "own history", "item"])
 def test_untrusted_text_forges_nothing_in_any_method(text: str, place: str) -> None:
-    """Wherever hostile text stands, every prompt has the markers of a harmless one."""
+    """Wherever hostile text appears, every prompt has the markers of a harmless one."""
     query, response, checklist = QUERY, RESPONSE, CHECKLIST
     if place == "query":
         query = Query("q", text, QUERY.history)
@@ -107,32 +107,32 @@ def test_untrusted_text_forges_nothing_in_any_method(text: str, place: str) -> N
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_an_analysis_forges_nothing(text: str) -> None:
-    """What another judge wrote may repeat the response's tricks: it is disarmed, and counted."""
+def test_analysis_forges_nothing(text: str) -> None:
+    """Another judge's text may repeat the response's tricks: it is neutralized and counted."""
     harmless = asked(analysis_prompt("It is right."), QUERY, RESPONSE, CHECKLIST)
     assert marks(asked(analysis_prompt(text), QUERY, RESPONSE, CHECKLIST)) == marks(harmless)
     assert analysis_prompt(text).render(QUERY, RESPONSE, CHECKLIST, b"").neutralised > 0
 
 
-def test_an_analysis_stands_in_its_own_section() -> None:
-    """Between the response and the question, marked as material."""
+def test_analysis_has_its_own_section() -> None:
+    """Between the response and the question."""
     text = asked(analysis_prompt("Short, but right."), QUERY, RESPONSE, CHECKLIST)
     assert "<<<expert turn>>>\nShort, but right.\n<<<end of turn>>>\n\n# Question" in text
 
 
-def test_an_analysis_of_another_text_is_not_shown() -> None:
-    """The same names with another response are no match: the content decides."""
+def test_analysis_of_another_text_is_not_shown() -> None:
+    """The content decides, not the names."""
     prompt = analysis_prompt("It is right.")
-    twin = Response("other", "twin", RESPONSE.text)
+    copied = Response("other", "copied", RESPONSE.text)
     renamed = Query("other", QUERY.text, QUERY.history)
-    assert "It is right." in asked(prompt, renamed, twin, CHECKLIST)
+    assert "It is right." in asked(prompt, renamed, copied, CHECKLIST)
     changed = Response("q", "c", "Because of magic.")
-    with pytest.raises(BenchmarkError, match=r"runs/cot holds no analysis .* 'c' to query 'q'"):
+    with pytest.raises(BenchmarkError, match=r"runs/cot has no analysis .* 'c' to query 'q'"):
         prompt.render(QUERY, changed, CHECKLIST, b"")
 
 
 def test_all_items_are_listed_in_one_ending() -> None:
-    """Numbered from Q1, and the task knows how many answers it will have."""
+    """Numbered from Q1; the task knows the number of answers."""
     prompt = ListedPrompt(Template.load("multi_item"))
     task = prompt.render(QUERY, RESPONSE, CHECKLIST, b"")
     assert len(task.suffixes) == 1
@@ -141,7 +141,7 @@ def test_all_items_are_listed_in_one_ending() -> None:
 
 
 @pytest.mark.parametrize("word", ["Yes", "No"])
-def test_forced_answers_stand_behind_every_earlier_item(word: str) -> None:
+def test_forced_answers_follow_every_earlier_item(word: str) -> None:
     """The exact text that a judge reads before the third item."""
     task = ForcedPrompt(word).render(QUERY, RESPONSE, CHECKLIST, b"")
     one, two, three = (item + TAIL for item in CHECKLIST.items)
@@ -154,8 +154,8 @@ def test_forced_answers_stand_behind_every_earlier_item(word: str) -> None:
     assert LINK == "\n\n# Next question about the response\n"
 
 
-def test_a_transcript_is_as_long_as_it_can_get() -> None:
-    """What is laid out before a judge answers is no shorter than what it will read."""
+def test_transcript_has_maximum_length() -> None:
+    """The planned prompt is at least as long as the real one."""
     longest = TranscriptPrompt().render(QUERY, RESPONSE, CHECKLIST, b"").suffixes
     forced = ForcedPrompt("No").render(QUERY, RESPONSE, CHECKLIST, b"").suffixes
     assert longest == ForcedPrompt("Yes").render(QUERY, RESPONSE, CHECKLIST, b"").suffixes
@@ -164,8 +164,8 @@ def test_a_transcript_is_as_long_as_it_can_get() -> None:
     assert single_questions(()) == ()
 
 
-def test_hashes_tell_prompts_apart() -> None:
-    """A judge asked another way is another judge; the transcript is no way of its own."""
+def test_prompts_have_distinct_hashes() -> None:
+    """Another way of asking is another judge; the transcript shares its base prompt's hash."""
     found = [
         GradingPrompt().hash,
         ForcedPrompt("Yes").hash,
@@ -182,8 +182,8 @@ def test_hashes_tell_prompts_apart() -> None:
     assert analysis_prompt("x").hash == analysis_prompt("y").hash
 
 
-def test_a_bare_prompt_is_the_conversation_alone() -> None:
-    """Roles where there are earlier turns; nothing but the query where there are none."""
+def test_bare_prompt_is_only_the_conversation() -> None:
+    """With roles if there are earlier turns, otherwise only the query."""
     task = BarePrompt().render(QUERY, RESPONSE, CHECKLIST, b"key")
     assert task.prefix == "user: Hi\n\nassistant: Hello\n\nuser: Why is the sky blue?"
     assert task.suffixes == (RESPONSE.text,)
@@ -194,7 +194,7 @@ def test_a_bare_prompt_is_the_conversation_alone() -> None:
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_a_bare_prompt_speaks_no_control_tokens(text: str) -> None:
+def test_bare_prompt_has_no_control_tokens(text: str) -> None:
     """A response cannot end its own turn in the judge's chat template."""
     query = Query("q", text, (Turn("<|im_start|>", text),))
     task = BarePrompt().render(query, Response("q", "c", text), CHECKLIST, b"")

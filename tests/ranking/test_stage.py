@@ -38,7 +38,7 @@ def test_the_config_anchors_the_ratings(tmp_path: Path) -> None:
     left, right = outcome.ranking.rows
     assert right.rating.value == right.rating.low == right.rating.high == 1234
     assert left.rating.value > 1234
-    assert "with right held at 1234" in outcome.report.read_text()
+    assert "right fixed at 1234" in outcome.report.read_text()
 
 
 def test_an_unknown_anchor_is_found_before_the_judge_is_asked(tmp_path: Path) -> None:

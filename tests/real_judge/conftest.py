@@ -1,8 +1,8 @@
-"""A real judge, started once for all the tests of this folder.
+"""A real judge, started once for all tests of this folder.
 
-ROCKETEVAL_TEST_JUDGE_URL points the tests at a server that already runs (base address ending in
-`/v1`). Otherwise SmolLM2-135M is served with llama.cpp. It judges at chance level: test with it
-that the plumbing works, never that an answer is right.
+ROCKETEVAL_TEST_JUDGE_URL points the tests at a running server (base URL ending in `/v1`). Otherwise
+llama.cpp serves SmolLM2-135M. It judges at chance level: use it to test that the plumbing works,
+never that an answer is right.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .server import ServedJudge, fetched_weights, listed_judge, llamacpp_judge
 def judge_url(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ServedJudge]:
-    """Base address and name of a judge that answers."""
+    """Yield the base URL and name of a running judge."""
     running = os.environ.get("ROCKETEVAL_TEST_JUDGE_URL")
     if running:
         yield listed_judge(running.rstrip("/"))
@@ -36,6 +36,6 @@ def judge_url(
 
 @pytest.fixture(scope="session")
 def judge_gguf() -> Path:
-    """The weights of a small judge, where llama.cpp can load them."""
+    """Return the weights of a small judge for llama.cpp."""
     need("xllamacpp", "no real judge here: pip install xllamacpp==2026.10.11549")
     return fetched_weights("smollm2-135m")

@@ -18,20 +18,20 @@ SCRIPTS = Path(__file__).resolve().parents[2] / "studies" / "judges"
 START_SECONDS = 240.0
 ANSWER_SECONDS = 240.0
 SLOTS = 4
-"""Prompts kept: with one, every probe would cost the next task its cached prefix."""
+"""Number of cached prompts: with one, every probe would evict the next task's prefix."""
 
 
 class ServedJudge(NamedTuple):
-    """Where a real judge answers."""
+    """The URL and name of a real judge."""
 
     base_url: str
-    """OpenAI-compatible base address, ending in `/v1`."""
+    """OpenAI-compatible base URL, ending in `/v1`."""
     name: str
     """The name to put into a request's `model` field."""
 
 
 def fetched_weights(judge: str) -> Path:
-    """Give the GGUF file of the judge, from the cache or freshly downloaded."""
+    """Return the GGUF file of the judge, from the cache or downloaded."""
     fetched = subprocess.run(
         [sys.executable, str(SCRIPTS / "fetch_weights.py"), judge],
         check=True,
@@ -44,7 +44,7 @@ def fetched_weights(judge: str) -> Path:
 @contextmanager
 def llamacpp_judge(gguf: Path, name: str, log: Path) -> Iterator[ServedJudge]:
     """Serve the file with llama.cpp on a free port for the length of the `with` block."""
-    # One thread: two that wait for each other lose more than they gain beside other tests.
+    # One thread: two that wait for each other are slower while other tests run.
     command = [sys.executable, str(SCRIPTS / "serve_llamacpp.py"), str(gguf)]
     command += ["--name", name, "--threads", "1", "--slots", str(SLOTS)]
     with (
@@ -60,13 +60,13 @@ def llamacpp_judge(gguf: Path, name: str, log: Path) -> Iterator[ServedJudge]:
 
 
 def listed_judge(base_url: str) -> ServedJudge:
-    """Give the judge that an already running server lists first."""
+    """Return the judge that a running server lists first."""
     with urllib.request.urlopen(f"{base_url}/models", timeout=ANSWER_SECONDS) as reply:
         return ServedJudge(base_url, json.load(reply)["data"][0]["id"])
 
 
 def post_chat(judge: ServedJudge, fields: dict[str, Any]) -> dict[str, Any]:
-    """Give the judge's decoded reply to one chat completion request."""
+    """Return the judge's decoded reply to one chat completion request."""
     request = urllib.request.Request(
         f"{judge.base_url}/chat/completions",
         data=json.dumps({"model": judge.name, **fields}).encode(),
@@ -79,7 +79,7 @@ def post_chat(judge: ServedJudge, fields: dict[str, Any]) -> dict[str, Any]:
 
 def _ready_judge(process: subprocess.Popen[str], log: Path) -> ServedJudge:
     assert process.stdout is not None
-    # A server that hangs while loading would block readline for ever.
+    # A server that hangs while loading would block readline forever.
     deadline = threading.Timer(START_SECONDS, process.kill)
     deadline.start()
     try:

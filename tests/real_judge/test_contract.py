@@ -1,4 +1,4 @@
-"""The HTTP engine keeps the engine contract in front of a real judge."""
+"""The engine contract for the HTTP engine with a real judge."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .server import ServedJudge
 
 TOO_LONG = "many words " * 40_000
 BATCHING = 0.05
-"""Low-precision servers answer a little differently on cold and on cached prefixes."""
+"""Low-precision servers answer slightly differently on cold and on cached prefixes."""
 
 
 class TestRealJudge(EngineContract):
@@ -23,7 +23,7 @@ class TestRealJudge(EngineContract):
 
     @pytest.fixture
     def case(self, judge_url: ServedJudge) -> EngineCase:
-        # One after the other: how several are batched would change the last digits.
+        # One after the other, because batching would change the last digits.
         config = EngineConfig(
             model=judge_url.name, base_url=judge_url.base_url, concurrency=1, min_mass=0.0
         )

@@ -1,4 +1,4 @@
-"""`rocketeval doctor` on a real model: what serves it is found out, its quality is not asserted."""
+"""`rocketeval doctor` on a real model: it detects the server; quality is not asserted."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from support.in_process import cli
 from .server import ServedJudge
 
 ASKED = GOLD[1:3]
-"""Two of the nine gold cases: a small model on one core reads few words a second."""
+"""Two of the nine known cases, because a small model on one core is slow."""
 
 
 @pytest.fixture(scope="module")
 def examined(judge_url: ServedJudge, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """The JSON of one quick examination; a judge at chance level is exit code 4."""
+    """Return the JSON of one quick check; a judge at chance level gives exit code 4."""
     folder: Path = tmp_path_factory.mktemp("doctor")
     options = ["--judge", judge_url.name, "--base-url", judge_url.base_url, "--json", "--quick"]
     with patch("rocketeval.doctor.examine.GOLD", ASKED):
         done = cli(folder, "doctor", *options, code=(0, 4))
-    told: dict[str, Any] = json.loads(done.stdout)
-    return told
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
 
 
-def finding(told: dict[str, Any], name: str) -> dict[str, str]:
-    """The finding of that name."""
-    found: dict[str, str] = next(row for row in told["findings"] if row["name"] == name)
+def finding(result: dict[str, Any], name: str) -> dict[str, str]:
+    """Return the finding of that name."""
+    found: dict[str, str] = next(row for row in result["findings"] if row["name"] == name)
     return found
 
 
-def test_the_server_and_its_logprobs_are_found_out(examined: dict[str, Any]) -> None:
-    """llama.cpp is recognised, its log-probabilities are raw, and some of them are yes and no."""
+def test_server_and_logprobs_are_detected(examined: dict[str, Any]) -> None:
+    """llama.cpp is recognized, its log-probabilities are raw, and some of them are yes and no."""
     if "ROCKETEVAL_TEST_JUDGE_URL" not in os.environ:
         assert finding(examined, "server")["told"].startswith("llamacpp")
     assert finding(examined, "logprobs")["told"].startswith("raw, 20 listed")
@@ -46,7 +46,7 @@ def test_the_server_and_its_logprobs_are_found_out(examined: dict[str, Any]) -> 
 
 
 def test_every_figure_is_measured(examined: dict[str, Any]) -> None:
-    """All gold items were asked, once; cost is told."""
+    """All known items were asked once, and the cost is reported."""
     figures = examined["figures"]
     assert figures["items"] == len(examined["gold"]) == sum(len(case.items) for case in ASKED)
     assert figures["answered"] > 0

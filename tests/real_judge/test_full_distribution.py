@@ -1,7 +1,7 @@
-"""The proven interval holds the exact p_yes of a real judge, however few tokens it lists.
+"""The proven interval contains the exact p_yes of a real judge, however few tokens it lists.
 
-llama.cpp lists as many tokens as it is asked for, so that the whole distribution over SmolLM2's
-vocabulary can be had: the exact p_yes is known, and every shorter list can be held against it.
+llama.cpp lists as many tokens as requested, so the whole distribution over SmolLM2's vocabulary is
+available: the exact p_yes is known, and every shorter list can be compared with it.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from .server import ServedJudge, post_chat
 Listed = list[tuple[str, float]]
 
 EVERY_TOKEN = 1_000_000
-"""More than any vocabulary has."""
+"""More tokens than any vocabulary has."""
 ROUNDING = 1e-3
 """llama.cpp sums a vocabulary in single precision, in an order that depends on the list's length;
-the ratio of two tokens does not feel it."""
+this does not affect the ratio of two tokens."""
 REAL_K = (1, 2, 3, 5, 10, 20)
 ALL_K = range(1, 21)
 READOUT = Readout(min_mass=0.0, max_width=1.0)
@@ -39,7 +39,7 @@ CASES = (
 
 @dataclass(frozen=True)
 class Graded:
-    """One grading prompt, and what the judge says to it."""
+    """One grading prompt with the judge's distribution."""
 
     prompt: str
     everything: Listed
@@ -47,11 +47,11 @@ class Graded:
     p_yes: float
     """Exact: every spelling of yes and no summed."""
     replies: Mapping[int, Listed]
-    """What the server lists when it is asked for the top k."""
+    """The server's top-k lists, by k."""
 
 
 def fields(prompt: str, top: int) -> dict[str, Any]:
-    """A one-token request, as grading sends it."""
+    """Return a one-token request, as grading sends it."""
     return {
         "messages": [{"role": "user", "content": prompt}],
         "max_tokens": 1,
@@ -62,19 +62,19 @@ def fields(prompt: str, top: int) -> dict[str, Any]:
 
 
 def listed(reply: dict[str, Any]) -> Listed:
-    """The tokens of the first position."""
+    """Return the tokens of the first position."""
     (first,) = reply["choices"][0]["logprobs"]["content"]
     return [(row["token"], row["logprob"]) for row in first["top_logprobs"]]
 
 
 def settled(judge: ServedJudge, request: dict[str, Any]) -> Listed:
-    """The reply when the cache holds just this prompt: other states differ in the last digits."""
+    """Return the reply when the cache holds only this prompt; other states differ slightly."""
     post_chat(judge, {**request, "top_logprobs": 1})
     return listed(post_chat(judge, request))
 
 
 def exact_p_yes(everything: Listed) -> float:
-    """What the readout must find, computed from scratch over the whole vocabulary."""
+    """Return the exact p_yes, computed over the whole vocabulary."""
     yes, no = (
         math.fsum(math.exp(logp) for token, logp in everything if token in spelled)
         for spelled in (READOUT.yes, READOUT.no)
@@ -83,13 +83,13 @@ def exact_p_yes(everything: Listed) -> float:
 
 
 def assert_same(reply: Listed, expected: Listed) -> None:
-    """The same tokens with the same values, up to the rounding of the server's own softmax."""
+    """Assert the same tokens and values, up to the rounding of the server's softmax."""
     assert [token for token, _ in reply] == [token for token, _ in expected]
     assert [logp for _, logp in reply] == pytest.approx([p for _, p in expected], abs=ROUNDING)
 
 
 def assert_holds(answer: Answer, p_yes: float, what: str) -> None:
-    """An answer says nothing, or an interval that holds the exact value."""
+    """Assert that an answer is missing, or an interval that contains the exact value."""
     if answer.p_low is None or answer.p_high is None:
         assert answer.status is Status.HIDDEN, f"{what}: {answer}"
         return
@@ -98,7 +98,7 @@ def assert_holds(answer: Answer, p_yes: float, what: str) -> None:
 
 @pytest.fixture(scope="module")
 def graded(judge_url: ServedJudge) -> Sequence[Graded]:
-    """Real grading prompts with the judge's whole distribution after each."""
+    """Return real grading prompts with the judge's whole distribution after each."""
     prompts = []
     for query, response, item in CASES:
         task = grading_prompt(None).render(
@@ -116,8 +116,8 @@ def graded(judge_url: ServedJudge) -> Sequence[Graded]:
     return found
 
 
-def test_the_list_is_the_whole_distribution(graded: Sequence[Graded]) -> None:
-    """All tokens of the vocabulary are there, and their probabilities sum to one."""
+def test_list_is_the_whole_distribution(graded: Sequence[Graded]) -> None:
+    """All tokens of the vocabulary are listed, and their probabilities sum to one."""
     for case in graded:
         assert len(case.everything) > 40_000
         assert math.fsum(math.exp(logp) for _, logp in case.everything) == pytest.approx(
@@ -125,14 +125,14 @@ def test_the_list_is_the_whole_distribution(graded: Sequence[Graded]) -> None:
         )
 
 
-def test_nothing_hidden_gives_the_exact_value(graded: Sequence[Graded]) -> None:
-    """Read whole, the distribution gives p_yes itself."""
+def test_complete_list_gives_the_exact_value(graded: Sequence[Graded]) -> None:
+    """The complete distribution gives p_yes itself."""
     for case in graded:
         assert READOUT.read(case.everything).p_yes == pytest.approx(case.p_yes, abs=1e-12)
 
 
-def test_every_truncation_holds_the_exact_value(graded: Sequence[Graded]) -> None:
-    """For the top 1 to 20, the interval holds p_yes, and more tokens never prove less."""
+def test_every_truncation_contains_the_exact_value(graded: Sequence[Graded]) -> None:
+    """For the top 1 to 20, the interval contains p_yes and never widens with more tokens."""
     proven = 0
     for case in graded:
         widths = []
@@ -147,8 +147,8 @@ def test_every_truncation_holds_the_exact_value(graded: Sequence[Graded]) -> Non
 
 
 @pytest.mark.parametrize("k", REAL_K)
-def test_real_replies_hold_the_exact_value(graded: Sequence[Graded], k: int) -> None:
-    """What the server sends for a small k is the head of the whole list, and proves no less."""
+def test_real_replies_contain_the_exact_value(graded: Sequence[Graded], k: int) -> None:
+    """The reply for a small k is the head of the whole list, with an interval at least as tight."""
     for case in graded:
         assert_same(case.replies[k], case.everything[:k])
         assert_holds(READOUT.read(case.replies[k]), case.p_yes, f"top {k}")
@@ -166,7 +166,7 @@ def test_real_replies_hold_the_exact_value(graded: Sequence[Graded], k: int) -> 
 def test_listed_values_are_raw(
     judge_url: ServedJudge, graded: Sequence[Graded], setting: dict[str, Any]
 ) -> None:
-    """Sampling settings choose the token, and change no probability that is listed."""
+    """Sampling settings choose the token, but change no listed probability."""
     case = graded[0]
     reply = settled(judge_url, {**fields(case.prompt, 20), **setting})
     assert_same(reply, case.everything[:20])

@@ -15,7 +15,7 @@ RESPONSE = (
 
 
 def chat_fields(item: str) -> dict[str, Any]:
-    """Give a one-token request about an item, as grading sends it."""
+    """Return a one-token request about an item, as grading sends it."""
     return {
         "messages": [{"role": "user", "content": f"{RESPONSE}\n\n{item} Answer Yes or No."}],
         "max_tokens": 1,
@@ -26,7 +26,7 @@ def chat_fields(item: str) -> dict[str, Any]:
 
 
 def top_logprobs(reply: dict[str, Any]) -> list[tuple[str, float]]:
-    """Give the first token's candidates, most likely first."""
+    """Return the first token's candidates, most likely first."""
     (first,) = reply["choices"][0]["logprobs"]["content"]
     return [(entry["token"], entry["logprob"]) for entry in first["top_logprobs"]]
 

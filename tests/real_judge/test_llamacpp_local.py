@@ -26,14 +26,14 @@ from .test_walk import check_answers, judgments, run_cli
 
 TOO_LONG = "many words " * 10_000
 CACHE_STATE = 0.06
-"""llama.cpp answers a little differently on a cold and on a cached prefix."""
+"""llama.cpp answers slightly differently on a cold and on a cached prefix."""
 OWN = [
     check
     for check in ENGINE_CHECKS
     if check.__name__.removeprefix("check_")
     in {"identity", "probabilities", "failure", "write", "likelihood", "close"}
 ]
-"""The rest is what the engine behind HTTP does, and is shown with the same server there."""
+"""The remaining rules concern the HTTP engine and are tested there with the same server."""
 TASK = GradingTask(
     b"k",
     "bees",
@@ -47,7 +47,7 @@ TASK = GradingTask(
 
 
 def gguf_config(gguf: Path, **settings: object) -> EngineConfig:
-    """A config for a small judge."""
+    """Return a config for a small judge."""
     options = {"context": 2048, "threads": 1}
     return EngineConfig(
         engine="llamacpp", model=str(gguf), min_mass=0.0, options=options, **settings
@@ -56,7 +56,7 @@ def gguf_config(gguf: Path, **settings: object) -> EngineConfig:
 
 @pytest.fixture(scope="class")
 def loaded_once(judge_gguf: Path) -> Iterator[None]:
-    """Engines that start and stop, around a model that is loaded once and keeps its prefixes."""
+    """Load the model once for all engines, which start and stop and keep its prefixes."""
     start = run_path(str(SCRIPTS / "serve_llamacpp.py"))["start"]
     options = {"slots": SLOTS, "context": 2048, "threads": 1}
     running = start(judge_gguf, llamacpp.SERVED_AS, 0, **options)
@@ -66,20 +66,20 @@ def loaded_once(judge_gguf: Path) -> Iterator[None]:
 
 @pytest.mark.usefixtures("loaded_once")
 class TestLlamaCpp:
-    """A small model inside this process, asked in the way of the engine in test_contract.py."""
+    """A small model in this process, tested like the engine in test_contract.py."""
 
     @pytest.mark.parametrize("check", OWN, ids=lambda check: check.__name__)
     async def test_contract(
         self, judge_gguf: Path, check: Callable[[EngineCase], Awaitable[None]]
     ) -> None:
-        """The engine keeps this rule of the contract."""
-        # One after the other: how several are batched would change the last digits.
+        """Check one rule of the engine contract."""
+        # One after the other, because batching would change the last digits.
         create = partial(LlamaCppEngine.create, gguf_config(judge_gguf, concurrency=1))
         await check(EngineCase(create, TOO_LONG, CACHE_STATE))
 
 
-async def test_it_answers_as_the_served_file_does(judge_gguf: Path, judge_url: ServedJudge) -> None:
-    """The same file behind a server of its own gives the same probabilities; its hash is told."""
+async def test_it_answers_like_the_served_file(judge_gguf: Path, judge_url: ServedJudge) -> None:
+    """The same file behind a separate server gives the same probabilities and reports its hash."""
     if "ROCKETEVAL_TEST_JUDGE_URL" in os.environ:
         pytest.skip("ROCKETEVAL_TEST_JUDGE_URL may serve another file")
     inside = LlamaCppEngine.create(gguf_config(judge_gguf, concurrency=1))
@@ -100,8 +100,8 @@ async def test_it_answers_as_the_served_file_does(judge_gguf: Path, judge_url: S
     assert "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53" in identity.version
 
 
-async def test_a_damaged_file_is_refused(judge_gguf: Path, tmp_path: Path) -> None:
-    """A download that was cut off is an error for people, not a crash."""
+async def test_damaged_file_is_refused(judge_gguf: Path, tmp_path: Path) -> None:
+    """A truncated download is a readable error, not a crash."""
     damaged = tmp_path / "damaged.gguf"
     with judge_gguf.open("rb") as whole:
         damaged.write_bytes(whole.read(10_000_000))
@@ -111,7 +111,7 @@ async def test_a_damaged_file_is_refused(judge_gguf: Path, tmp_path: Path) -> No
     await engine.aclose()
 
 
-def test_a_whole_run_without_a_server(judge_gguf: Path, tmp_path: Path) -> None:
+def test_whole_run_without_a_server(judge_gguf: Path, tmp_path: Path) -> None:
     """Two responses judged by a file, from the command line to the report."""
     write_benchmark(tmp_path / "benchmark")
     judge = gguf_config(judge_gguf).model_dump(include={"engine", "model", "min_mass", "options"})

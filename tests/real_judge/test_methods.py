@@ -1,4 +1,4 @@
-"""A real model asked in other ways: by a digit, item after item, and in its own words."""
+"""A real model with other methods: a digit, items in sequence, and written text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .server import ServedJudge
 async def test_a_response_is_graded(
     judge_url: ServedJudge, tmp_path: Path, kind: str, options: dict[str, int]
 ) -> None:
-    """The judgment is there and paid for; a text that holds no score is kept and said so."""
+    """The judgment exists with its usage; a text without a score is kept and marked."""
     config = make_config(
         tmp_path,
         benchmark={"path": str(tmp_path / "benchmark"), "limit": 1, "candidates": ["left"]},
@@ -43,7 +43,7 @@ async def test_a_response_is_graded(
             if answer.p_yes is not None:
                 assert 0.0 <= answer.p_yes <= 1.0
     if kind != "cot":
-        # A judge this small may spread its words so thinly that no answer counts.
+        # A judge this small may spread its probability so thinly that no answer counts.
         assert all(0.0 < mass <= 1.001 for row in rows for mass in row["mass"])
         bounds = [(row["p_low"][0], row["p_high"][0]) for row in rows]
         assert all(0.0 <= low <= high <= 1.0 for low, high in bounds)

@@ -1,6 +1,6 @@
 """The vllm engine with a real vLLM and a real model.
 
-Needs vLLM and a Hugging Face folder of a small judge (studies/judges/convert_to_hf.py makes one):
+Needs vLLM and a Hugging Face folder of a small judge (studies/judges/convert_to_hf.py writes one):
 
     ROCKETEVAL_TEST_HF_JUDGE=FOLDER python -m pytest tests/real_judge/test_vllm_local.py
 """
@@ -55,19 +55,19 @@ TASK = GradingTask(
 pytestmark = [
     pytest.mark.skipif(find_spec("vllm") is None, reason="vllm is not installed"),
     pytest.mark.skipif(not FOLDER, reason="ROCKETEVAL_TEST_HF_JUDGE names no judge's folder"),
-    # Warnings of vLLM and torch are theirs to mend.
+    # Warnings of vLLM and torch are not ours to fix.
     pytest.mark.filterwarnings("ignore"),
 ]
 
 
 def vllm_config(**options: Any) -> EngineConfig:
-    """A config for a small judge in single precision."""
+    """Return a config for a small judge in single precision."""
     return EngineConfig(engine="vllm", model=FOLDER, min_mass=0.0, options={**OPTIONS, **options})
 
 
 @pytest.fixture
 async def engine() -> AsyncIterator[VLLMEngine]:
-    """A judge of its own, closed afterwards."""
+    """Yield a separate judge, closed afterwards."""
     engine = VLLMEngine.create(vllm_config())
     yield engine
     await engine.aclose()
@@ -81,8 +81,8 @@ class TestVLLM(EngineContract):
         return EngineCase(partial(VLLMEngine.create, vllm_config()), TOO_LONG, SINGLE_PRECISION)
 
 
-async def test_answers_are_those_of_the_model(engine: VLLMEngine) -> None:
-    """transformers, computing the whole distribution, finds the same p_yes and mass."""
+async def test_answers_match_transformers(engine: VLLMEngine) -> None:
+    """transformers, computing the whole distribution, gives the same p_yes and mass."""
     import torch
     from transformers import AutoModelForCausalLM
 
@@ -94,8 +94,10 @@ async def test_answers_are_those_of_the_model(engine: VLLMEngine) -> None:
     for prompt, answer in zip(prompts, graded.answers, strict=True):
         with torch.no_grad():
             logits = model(torch.tensor([prompt])).logits[0, -1]
-        told = torch.log_softmax(logits.double(), -1).tolist()
-        yes, no = (math.fsum(math.exp(told[token]) for token in tokens) for tokens in labels.groups)
+        result = torch.log_softmax(logits.double(), -1).tolist()
+        yes, no = (
+            math.fsum(math.exp(result[token]) for token in tokens) for tokens in labels.groups
+        )
         assert answer.status is Status.OK
         assert answer.p_yes == pytest.approx(yes / (yes + no), abs=SINGLE_PRECISION)
         assert answer.mass == pytest.approx(yes + no, abs=SINGLE_PRECISION)
@@ -104,10 +106,10 @@ async def test_answers_are_those_of_the_model(engine: VLLMEngine) -> None:
 async def test_a_list_holds_the_exact_answer(
     engine: VLLMEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Asked for the most likely tokens instead, vLLM proves an interval with the value in it."""
+    """With the most likely tokens instead, vLLM gives an interval that contains the value."""
     exact = (await engine.grade(TASK, {})).answers
     await engine.aclose()
-    monkeypatch.setattr("rocketeval.engines.vllm_worker._tells_chosen_tokens", lambda: False)
+    monkeypatch.setattr("rocketeval.engines.vllm_worker._reports_chosen_tokens", lambda: False)
     listing = VLLMEngine.create(vllm_config())
     try:
         listed = (await listing.grade(TASK, {})).answers
@@ -121,8 +123,8 @@ async def test_a_list_holds_the_exact_answer(
         assert other.p_low - SINGLE_PRECISION <= one.p_yes <= other.p_high + SINGLE_PRECISION
 
 
-async def test_writing_beside_grading_changes_no_answer(engine: VLLMEngine) -> None:
-    """Requests with and without label tokens in one batch leave each other alone."""
+async def test_writing_during_grading_changes_no_answer(engine: VLLMEngine) -> None:
+    """Requests with and without label tokens in one batch do not affect each other."""
     alone = (await engine.grade(TASK, {})).answers
     texts, graded = await asyncio.gather(
         asyncio.gather(*(engine.write(f"Count to {n}.", max_tokens=12) for n in range(4))),
@@ -143,8 +145,8 @@ async def test_the_prefix_is_computed_once(engine: VLLMEngine) -> None:
     assert usage.completion_tokens == 3
 
 
-async def test_there_is_one_beginning_of_the_text(engine: VLLMEngine) -> None:
-    """What is counted is what the model's own template gives, token by token."""
+async def test_prompt_has_one_beginning_of_text(engine: VLLMEngine) -> None:
+    """The tokens equal those of the model's own template."""
     from transformers import AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(FOLDER)
@@ -153,8 +155,8 @@ async def test_there_is_one_beginning_of_the_text(engine: VLLMEngine) -> None:
     assert await engine.tokenise(["Hello there"]) == [expected]
 
 
-def test_ctrl_c_stops_a_run_that_goes_on_later(tmp_path: Path) -> None:
-    """Sent to the whole process group, as a terminal does: finish, stop, go on to the end."""
+def test_ctrl_c_stops_a_run_that_resumes_later(tmp_path: Path) -> None:
+    """SIGINT to the whole process group, as from a terminal: stop cleanly, then resume."""
     folder = tmp_path / "demo"
     rocketeval = [sys.executable, "-m", "rocketeval.cli.main"]
     subprocess.run([*rocketeval, "init", str(folder), "--model", FOLDER], check=True)
@@ -174,7 +176,7 @@ def test_ctrl_c_stops_a_run_that_goes_on_later(tmp_path: Path) -> None:
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True, text=True
     ) as process:
         _wait_for_a_judgment(run, process)
-        assert not _children(process.pid), "a process of its own would outlive a kill"
+        assert not _children(process.pid), "a child process would outlive a kill"
         os.killpg(process.pid, signal.SIGINT)
         shown, _ = process.communicate(timeout=120)
     assert process.returncode == 130, shown

@@ -1,7 +1,7 @@
 """Every request form of vLLM, in front of a real server.
 
-ROCKETEVAL_TEST_VLLM_URL is the base address (ending in `/v1`) of a vLLM server; serve its model in
-fp32 (`--dtype float32`), since low precision answers differently from batch to batch.
+ROCKETEVAL_TEST_VLLM_URL is the base URL (ending in `/v1`) of a vLLM server; serve its model in fp32
+(`--dtype float32`), because low precision answers differently from batch to batch.
 ROCKETEVAL_TEST_VLLM_PROCESSED_URL is one started with `--logprobs-mode processed_logprobs`.
 """
 
@@ -29,7 +29,7 @@ from .server import ServedJudge, listed_judge
 TOO_LONG = "many words " * 40_000
 EXACT = ("chat_exact", "chat_batch", "completions", "generative_scoring")
 FP32 = 1e-5
-"""How far two ways to ask the same may lie apart in fp32; batches of another size moved 3e-6."""
+"""Largest difference of two request forms in fp32; other batch sizes moved answers by 3e-6."""
 TASKS = tuple(
     GradingTask(
         name.encode(),
@@ -54,7 +54,7 @@ TASKS = tuple(
 
 
 def judge_at(variable: str) -> ServedJudge:
-    """The judge at the address in the environment; skips where there is none."""
+    """Return the judge at the URL in the environment; skip the test without one."""
     url = os.environ.get(variable)
     if not url:
         pytest.skip(f"no real vLLM here: set {variable} to the base address of one")
@@ -63,12 +63,12 @@ def judge_at(variable: str) -> ServedJudge:
 
 @pytest.fixture(scope="module")
 def vllm() -> ServedJudge:
-    """A vLLM server that runs."""
+    """Return a running vLLM server."""
     return judge_at("ROCKETEVAL_TEST_VLLM_URL")
 
 
 def engine(judge: ServedJudge, transport: str) -> OpenAIEngine:
-    """An engine that asks in one way; a judge at chance level may use little mass."""
+    """Return an engine with one request form; a judge at chance level may have little mass."""
     return OpenAIEngine(
         EngineConfig(
             model=judge.name,
@@ -81,7 +81,7 @@ def engine(judge: ServedJudge, transport: str) -> OpenAIEngine:
 
 
 async def answers(judge: ServedJudge, transport: str) -> list[Answer]:
-    """The answers to all tasks."""
+    """Return the answers to all tasks."""
     asked = engine(judge, transport)
     try:
         graded = [await asked.grade(task, {}) for task in TASKS]
@@ -92,7 +92,7 @@ async def answers(judge: ServedJudge, transport: str) -> list[Answer]:
 
 
 class VLLMContract(EngineContract):
-    """The engine contract by one request form."""
+    """The engine contract for one request form."""
 
     name: ClassVar[str]
 
@@ -132,7 +132,7 @@ class TestGenerativeScoring(VLLMContract):
 
 
 async def test_all_forms_agree(vllm: ServedJudge) -> None:
-    """Exact forms give one p_yes; a list of the most likely tokens proves an interval around it."""
+    """Exact forms give one p_yes; top tokens give an interval that contains it."""
     exact = {name: await answers(vllm, name) for name in EXACT}
     listed = await answers(vllm, "chat")
     assert len({round(one.p_yes or 0, 4) for one in listed}) > len(listed) // 2
@@ -147,8 +147,8 @@ async def test_all_forms_agree(vllm: ServedJudge) -> None:
         assert one.p_low - FP32 <= reference.p_yes <= one.p_high + FP32
 
 
-async def test_the_best_form_is_chosen(vllm: ServedJudge) -> None:
-    """A current vLLM gets one exact call per response, and every form of it works."""
+async def test_best_form_is_chosen(vllm: ServedJudge) -> None:
+    """A current vLLM gets one exact call per response, and every request form works."""
     asked = engine(vllm, "auto")
     try:
         assert (await asked.identify()).endpoint == "chat_batch"
@@ -159,8 +159,8 @@ async def test_the_best_form_is_chosen(vllm: ServedJudge) -> None:
     assert findings["logprobs"].told.startswith("raw")
 
 
-async def test_processed_log_probabilities_are_found_out(vllm: ServedJudge) -> None:
-    """A server that scales by temperature is known as such, and tells the same as one that not."""
+async def test_processed_log_probabilities_are_detected(vllm: ServedJudge) -> None:
+    """A server that scales by temperature is detected, and gives the same answers as a raw one."""
     processed = judge_at("ROCKETEVAL_TEST_VLLM_PROCESSED_URL")
     asked = engine(processed, "auto")
     try:
@@ -174,8 +174,8 @@ async def test_processed_log_probabilities_are_found_out(vllm: ServedJudge) -> N
         )
 
 
-async def test_the_stub_has_the_shapes_of_the_real_server(vllm: ServedJudge) -> None:
-    """Everything the tests' stub of vLLM sends, a real server sends in the same places."""
+async def test_stub_has_the_format_of_the_real_server(vllm: ServedJudge) -> None:
+    """A real server sends everything that the tests' stub sends, in the same places."""
     stub = VLLMShaped()
     async with serving(stub):
         asked = OpenAIEngine(EngineConfig(model=MODEL, base_url=stub.base_url))
@@ -193,7 +193,7 @@ async def test_the_stub_has_the_shapes_of_the_real_server(vllm: ServedJudge) -> 
 
 
 def real(judge: ServedJudge, path: str, body: Mapping[str, Any] | None) -> Any:
-    """A real server's reply."""
+    """Return a real server's reply."""
     request = urllib.request.Request(
         judge.base_url.removesuffix("/v1") + path,
         data=None if body is None else json.dumps(body).encode(),
@@ -204,7 +204,7 @@ def real(judge: ServedJudge, path: str, body: Mapping[str, Any] | None) -> Any:
 
 
 def keys(value: Any, path: str = "") -> set[str]:
-    """Every key path in a reply; token names are content, not shape."""
+    """Return every key path in a reply; token names are content, not format."""
     if isinstance(value, list):
         return {found for item in value for found in keys(item, path + "[]")}
     if not isinstance(value, dict):

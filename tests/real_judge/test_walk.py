@@ -1,4 +1,4 @@
-"""The whole product against a real model: real weights, real server, real command line."""
+"""The whole product with a real model: real weights, real server, real command line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CANDIDATES = ["brief", "broken"]
 
 
 def run_cli(config: Path, *args: str) -> str:
-    """Run `rocketeval run`; gaps are allowed, a weak judge may leave some."""
+    """Run `rocketeval run`; gaps are allowed, because a weak judge may leave some."""
     command = [sys.executable, "-m", "rocketeval.cli.main", "run", str(config), *args]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode in (0, 3), done.stdout + done.stderr
@@ -27,13 +27,13 @@ def run_cli(config: Path, *args: str) -> str:
 
 
 def judgments(run: Path) -> list[dict[str, Any]]:
-    """Every judgment in a run's ledger."""
+    """Return every judgment in a run's ledger."""
     rows: list[dict[str, Any]] = pq.read_table(run / "ledger").to_pylist()
     return rows
 
 
 def check_answers(rows: list[dict[str, Any]]) -> None:
-    """Real probabilities: in range, inside their bounds, and not all the same."""
+    """Check for real probabilities: in range, inside their bounds, and not all the same."""
     answers = [
         answer
         for row in rows
@@ -45,7 +45,7 @@ def check_answers(rows: list[dict[str, Any]]) -> None:
 
 
 def shorten(folder: Path) -> Path:
-    """Two candidates and two items a query: a model on one core reads few words a second."""
+    """Keep two candidates and two items per query, because a model on one core is slow."""
     config = folder / "rocketeval.yaml"
     settings = yaml.safe_load(config.read_text())
     settings["benchmark"]["candidates"] = CANDIDATES
@@ -56,7 +56,7 @@ def shorten(folder: Path) -> Path:
     return config
 
 
-def test_the_quickstart_is_judged_by_a_real_model(judge_url: ServedJudge, tmp_path: Path) -> None:
+def test_quickstart_with_a_real_model(judge_url: ServedJudge, tmp_path: Path) -> None:
     """A real checklist for two candidates, from `init` to the report."""
     base_url, model = judge_url
     folder = tmp_path / "demo"

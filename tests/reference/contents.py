@@ -1,4 +1,4 @@
-"""What files hold, as plain JSON: rows of Parquet, arrays of .npz, the blocks of a report."""
+"""The content of files as plain JSON: Parquet rows, .npz arrays, the blocks of a report."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _NUMBERS = {"scores": "<f4", "answers": "<u2"}
 
 
 def folder_content(folder: Path) -> dict[str, Any]:
-    """Return what every file below a folder holds, by its path; judgments as one table."""
+    """Return the content of every file below a folder by its path; judgments as one table."""
     found: dict[str, Any] = {}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         if path.is_dir() or path.suffix in _IGNORED or path.name in _IGNORED:
             continue
         if path.parent.name == "ledger":
-            # Judgments are written as they come: their order and their files tell nothing.
+            # Judgments are written as they arrive, so their order and files are irrelevant.
             place = f"{name.rpartition('/')[0]}/*"
             found.setdefault(place, []).extend(_judgments(path))
         else:
@@ -42,7 +42,7 @@ def folder_content(folder: Path) -> dict[str, Any]:
 
 
 def file_content(path: Path) -> Any:
-    """Return what a file holds; ValueError for a sort of file that nobody has read before."""
+    """Return the content of a file; raise ValueError for an unknown kind of file."""
     if path.suffix == ".json":
         return json.loads(path.read_bytes())
     if path.suffix == ".jsonl":
@@ -92,7 +92,7 @@ def _judgments(path: Path) -> list[dict[str, Any]]:
 
 
 def _arrays(path: Path) -> dict[str, Any]:
-    """Return the header and the arrays; the digest is left out, since it covers the time too."""
+    """Return the header and the arrays, without the digest, which also covers the time."""
     with np.load(path, allow_pickle=False) as arrays:
         found = {name: arrays[name] for name in arrays.files if name != "digest"}
     header = json.loads(bytes(found.pop("header")))

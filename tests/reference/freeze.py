@@ -1,8 +1,8 @@
-"""Freeze what the reference runs give: `python tests/reference/freeze.py [NAME...]`.
+"""Freeze the results of the reference runs: `python tests/reference/freeze.py [NAME...]`.
 
-Do this only after a change that was meant to change what users see. The files of an earlier version
-(`frozen/cache`, `frozen/run` and what belongs to them) are made anew only by `--old-files`: they
-stand for what users have on their disks.
+Do this only after an intended change of what users see. The files of an earlier version
+(`frozen/cache`, `frozen/run` and related files) represent what users have on their disks; only
+`--old-files` writes them again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 
 def main(names: list[str]) -> None:
-    """Make the runs and write what they gave."""
+    """Make the runs and write their results."""
     from reference.frozen import freeze, path_of
     from reference.runs import RUNS, make_old, seen_in
 

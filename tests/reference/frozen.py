@@ -1,4 +1,4 @@
-"""What the reference runs gave when they were frozen, and how something else is told apart."""
+"""The frozen results of the reference runs, and how to compare new results with them."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.linalg  # noqa: F401  (its kernels are among those that are told)
+import scipy.linalg  # noqa: F401  (loads kernels that `arithmetic` reports)
 from threadpoolctl import threadpool_info
 
 FROZEN = Path(__file__).parent / "frozen"
 DECLARED: tuple[tuple[str, str], ...] = ()
-"""Changes of wording that were decided on: old text, new text. All else must be as it was."""
+"""Intended changes of wording: old text, new text. Everything else must be unchanged."""
 MOST_SHOWN = 20
-"""Differences that are shown."""
+"""Maximum number of differences to show."""
 MADE_ON = FROZEN / "made_on.json"
-"""Which libraries made the frozen numbers: others may round the last bit of a sum differently."""
+"""The libraries behind the frozen numbers; others may round the last bit of a sum differently."""
 _NOTHING = object()
 
 
 def arithmetic() -> dict[str, str]:
-    """Return what decides the last bit of a number here."""
+    """Return the libraries and kernels that determine the last bit of a number."""
     libraries = {name: version(name) for name in ("numpy", "scipy", "scikit-learn", "pyarrow")}
     kernels = {each.get("architecture", "") for each in threadpool_info()}
     found = np.show_config(mode="dicts")["SIMD Extensions"]["found"]
@@ -34,25 +34,25 @@ def arithmetic() -> dict[str, str]:
 
 
 def is_exact() -> bool:
-    """Whether every bit must agree: the numbers were made with the same libraries and kernels."""
+    """Return whether every bit must agree, because libraries and kernels are the same."""
     made_on: dict[str, str] = json.loads(MADE_ON.read_text())
     return made_on == arithmetic()
 
 
 def path_of(name: str) -> Path:
-    """Return where a run is frozen."""
+    """Return the path of a frozen run."""
     return FROZEN / f"{name}.json.xz"
 
 
 def freeze(name: str, seen: Mapping[str, Any]) -> None:
-    """Write what a run gave; the same gives the same bytes."""
+    """Write the results of a run; equal results give equal bytes."""
     FROZEN.mkdir(exist_ok=True)
     MADE_ON.write_text(json.dumps(arithmetic(), indent=2) + "\n")
     path_of(name).write_bytes(lzma.compress(canonical(seen).encode(), preset=9))
 
 
 def load(name: str) -> dict[str, Any]:
-    """Return what a run gave when it was frozen, in the words of today."""
+    """Return the frozen results of a run, in today's wording."""
     text = lzma.decompress(path_of(name).read_bytes()).decode()
     found: dict[str, Any] = json.loads(text, object_hook=_without_schema)
     return dict(reworded(found))
@@ -63,12 +63,12 @@ def _without_schema(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def canonical(content: Any) -> str:
-    """Return JSON in one way only: sorted names, nothing rounded."""
+    """Return canonical JSON: sorted names, nothing rounded."""
     return json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
 def reworded(content: Any, declared: tuple[tuple[str, str], ...] = DECLARED) -> Any:
-    """Return content with every declared change of wording, in names of keys too."""
+    """Return content with every declared change of wording, also in keys."""
     if isinstance(content, dict):
         return {
             reworded(name, declared): reworded(each, declared) for name, each in content.items()
@@ -86,7 +86,7 @@ def _reworded_text(text: str, declared: tuple[tuple[str, str], ...]) -> str:
 
 
 def differences(frozen: Any, found: Any, place: str = "", *, exact: bool = True) -> Iterator[str]:
-    """Yield the place of every difference, with both values; 1 and 1.0 differ too.
+    """Yield the path of every difference with both values; 1 and 1.0 differ too.
 
     Unless `exact`, numbers may differ by one part in a billion.
     """
@@ -113,7 +113,7 @@ def differences(frozen: Any, found: Any, place: str = "", *, exact: bool = True)
         yield f"{place}\n    frozen: {_shown(frozen)}\n    now:    {_shown(found)}"
 
 
-def told(found: list[str]) -> str:
+def message_of(found: list[str]) -> str:
     """Return the first differences as a message."""
     more = len(found) - MOST_SHOWN
     return "\n".join([f"{len(found)} differences", *found[:MOST_SHOWN]]) + (

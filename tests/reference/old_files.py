@@ -1,4 +1,4 @@
-"""Files that an earlier version wrote, as a user has them: a cache, a run and a benchmark."""
+"""Files of an earlier version, as a user has them: a cache, a run and a benchmark."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ PLACES = {
     "run": "runs/old",
     "evaluator.npz": "evaluator.npz",
 }
-"""Where each of the frozen files lies in a user's folder."""
+"""Path of each frozen file in a user's folder."""
 HOME = "/a/users/folder"
-"""Stands in frozen files for the folder that they were made in."""
+"""Placeholder in frozen files for the folder in which they were made."""
 _TEXT = (".json", ".jsonl", ".yaml")
 _LEFT_OUT = (".lock", "report.html")
 
 
 def keep_old(home: Path) -> None:
-    """Take a folder's files into the frozen ones."""
+    """Copy a folder's files into the frozen ones."""
     for name, place in PLACES.items():
         kept, source = FROZEN / name, home / place
         if source.is_file():
@@ -33,7 +33,7 @@ def keep_old(home: Path) -> None:
 
 
 def restore_old(home: Path) -> None:
-    """Put the frozen files into a folder, as if they had been made there."""
+    """Copy the frozen files into a folder, as if they had been made there."""
     for name, place in PLACES.items():
         kept, target = FROZEN / name, home / place
         if kept.is_file():

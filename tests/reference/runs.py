@@ -1,6 +1,6 @@
-"""The reference runs: what a user does, from the data to the last table.
+"""The reference runs: a user's commands, from the data to the last table.
 
-Only the command line and files are used: modules may move, what a user sees must not.
+They use only the command line and files: modules may move, what a user sees must not change.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ METHODS = (
     "checklist,checklist+hard,fixed,sequential,all_yes,all_no,multi_item,direct,reference,cot,"
     "generic,criterion:criterion=fluency,rubric:criterion=fluency,perplexity"
 )
-"""All ways to ask, but for that which needs another run's words."""
+"""All grading methods except the one that needs another run's text."""
 GRID_METHODS = "checklist,checklist+hard,checklist+extra_trees:trees=5"
 
 
 def quickstart(session: Session) -> None:
-    """The packaged example: every verb, and every way to ask."""
+    """Run every verb and every method on the packaged example."""
     session.say("init", "demo")
     config = session.home / "demo" / "rocketeval.yaml"
     lines = config.read_text(encoding="utf-8").splitlines()
@@ -47,7 +47,7 @@ def quickstart(session: Session) -> None:
     session.both("labels", "next", path, "--candidate", "careful", "--queries", "5")
     session.export_all("demo/runs/quickstart")
     session.say("audit", path, "--methods", METHODS)
-    # The paper's own files, as they were exported, are a benchmark too.
+    # The paper's own files, as exported, are also a benchmark.
     exported = {"kind": "rocketeval", "path": "exports/quickstart/rocketeval"}
     session.say("run", _config(session, "paper", benchmark=exported))
     session.keep("runs/paper")
@@ -56,7 +56,7 @@ def quickstart(session: Session) -> None:
 
 
 def grid(session: Session) -> None:
-    """A few hundred responses with all sorts of gold, before and after judging."""
+    """Run a few hundred responses with all kinds of reference data, before and after judging."""
     _grid(session, 8, 30)
     prices = {"prices": "prices.yaml"}
     text = "models: {judge-one: {prompt: 2, cached: 0.5, completion: 4, currency: EUR}}\n"
@@ -89,7 +89,7 @@ def grid(session: Session) -> None:
     session.say("lint", config, "--query", "q04", "--strict")
     session.both("audit", config, "--against", "runs/other")
     write_item_gold(session.home / "item_gold.jsonl", _answers(session.home, "grid"))
-    session.both("audit", config, "--item-gold", "item_gold.jsonl")
+    session.both("audit", config, "--reference-answers", "item_gold.jsonl")
     session.both("audit", config, "--methods", GRID_METHODS)
     session.both("audit", config, "--scorers", "mean,isotonic")
     session.say(*_verb("report"), config)
@@ -102,7 +102,7 @@ def grid(session: Session) -> None:
 
 
 def learned(session: Session) -> None:
-    """Scorers that learn from labels and votes."""
+    """Run the scorers that learn from labels and votes."""
     _grid(session, 8, 12)
     scorers: dict[str, dict[str, Any]] = {
         "trees": {"kind": "extra_trees", "options": {"trees": 5, "min_labels": 3}},
@@ -123,14 +123,14 @@ def learned(session: Session) -> None:
     session.say("audit", "trees.yaml", "--scorers", "mean,isotonic,pooled_ridge", "--json")
     session.say("audit", "logistic.yaml", "--scorers", "mean,pooled_logistic")
     session.export_all("runs/trees", whole=False)
-    # A scorer that was fitted in one run scores another.
+    # A scorer fitted in one run scores another.
     fitted = {"kind": "pooled_ridge", "fitted": "runs/ridge/scorer.npz"}
     session.say("run", _config(session, "reused", scorer=fitted), "--json")
     session.keep("runs/reused")
 
 
 def dimension(session: Session) -> None:
-    """One checklist for all queries, from seeds alone, with groups; and an author's steps."""
+    """Run one checklist for all queries, from seeds only, with groups; and an author's steps."""
     write_grid(session.home / "benchmark", 4, 10, checklists=False)
     options = {"file": "summarization", "dimensions": ["coherence", "fluency"], "steps": []}
     seeds = _config(session, "seeds", author={"kind": "dimension", "options": options})
@@ -151,7 +151,7 @@ def dimension(session: Session) -> None:
 
 
 def _author_writes(session: Session) -> None:
-    """Steps of an author whose words are on record, and checklists for each query."""
+    """Run an author with recorded texts: its steps, and checklists for each query."""
     said = "1. Is the response one whole?\n2. Does each part lead on?\n3. Does it end well?"
     engine = {"engine": "scripted", "model": "author", "options": {"text": said}}
     price = {"prompt": 1, "completion": 2, "currency": "EUR"}
@@ -162,7 +162,7 @@ def _author_writes(session: Session) -> None:
     each = _config(session, "instance", author={"kind": "instance", "engine": engine})
     session.say("run", each)
     session.keep("runs/instance")
-    # Exported, perhaps edited, and taken for a run.
+    # Exported checklists as the author of another run.
     session.say(*_verb("checklist"), each, "--json")
     run_command(session.home, ("checklist", each, "--out", "sheet.yaml"))
     session.keep_file("sheet.yaml")
@@ -172,7 +172,7 @@ def _author_writes(session: Session) -> None:
 
 
 def ensemble(session: Session) -> None:
-    """Three judges, one of which saw fewer queries, in one ranking."""
+    """Run three judges, one of which saw fewer queries, in one ranking."""
     _grid(session, 6, 15)
     for name in ("first", "second", "third"):
         engine = {"engine": "scripted", "model": name}
@@ -188,7 +188,7 @@ def ensemble(session: Session) -> None:
 
 
 def gaps(session: Session) -> None:
-    """Responses that are absent, empty or not judged, answers that cannot be read."""
+    """Run with absent, empty and unjudged responses and unreadable answers."""
     _grid(session, 5, 12)
     benchmark = session.home / "benchmark"
     rows = [
@@ -216,7 +216,7 @@ def gaps(session: Session) -> None:
     session.say("lint", fixing, "--fix", "fixed.csv", "--json")
     for name in ("fixed.yaml", "fixed.csv"):
         session.keep_file(name)
-    # The judge is well again: what is missing is asked, and nothing else.
+    # The judge works again: only what is missing is asked.
     session.say("run", _config(session, "failing", cache=None), "--json")
     session.keep("runs/failing")
     text = "1. Yes\n2. No\n3. Perhaps\n4. Yes"
@@ -229,7 +229,7 @@ def gaps(session: Session) -> None:
 
 
 def evolved(session: Session) -> None:
-    """Evaluators that learn from votes, with an optimizer's words on record, and judge with it."""
+    """Run evaluators that learn from votes with a recorded optimizer, and judge with them."""
     _grid(session, 4, 16, share=1.0)
     price = {"prompt": 1, "completion": 2, "currency": "EUR"}
     section = {**_evolve_section(session), "price": price}
@@ -246,7 +246,7 @@ def evolved(session: Session) -> None:
 
 
 def _evolve_section(session: Session) -> dict[str, Any]:
-    """Write seeds and the optimizer's words, and return the section of a config with them."""
+    """Write seeds and the optimizer's recorded texts; return the config section."""
     write_rows(session.home / "optimizer.jsonl", OPTIMIZER_WRITES)
     (session.home / "seeds.yaml").write_text(SEEDS, encoding="utf-8")
     return {
@@ -266,7 +266,7 @@ def _evolve_section(session: Session) -> dict[str, Any]:
 
 
 def _judge_with(session: Session, evaluator: str) -> None:
-    """Judge with an evaluator in a run of its own."""
+    """Judge with an evaluator in a separate run."""
     config = _config(session, "evaluated")
     session.both("plan", config, "--evaluator", evaluator, "--rate", "10")
     session.say("run", config, "--evaluator", evaluator)
@@ -277,7 +277,7 @@ def _judge_with(session: Session, evaluator: str) -> None:
 
 
 def old(session: Session) -> None:
-    """Files of an earlier version: its cache answers everything, its runs can still be read."""
+    """Read files of an earlier version: its cache answers everything, its runs are readable."""
     restore_old(session.home)
     write_old_configs(session, "again")
     session.say("run", "again.yaml", "--json")
@@ -286,7 +286,7 @@ def old(session: Session) -> None:
     session.say("run", "again-judged.yaml", "--json")
     for name in ("again", "again-author", "again-evolve", "again-judged"):
         session.keep(f"runs/{name}")
-    # What was made then is read now, before anything of it is written anew.
+    # Read the old files before anything is written again.
     session.export_all("runs/old")
     write_old_configs(session, "old")
     session.both("compare", "birch", "dune", "old.yaml", "--fail-if", "never")
@@ -295,7 +295,7 @@ def old(session: Session) -> None:
     for words in ("lint", "labels estimate", "rank", "audit", "explain", "report", "score"):
         session.both(*_verb(words), "old.yaml")
     session.both("ensemble", "runs/old", "runs/again", "--out", "both")
-    # A scorer that was fitted then scores now.
+    # An old scorer scores a new run.
     fitted = {"kind": "pooled_ridge", "fitted": "runs/old/scorer.npz"}
     session.say("run", _config(session, "fitted", scorer=fitted), "--json")
     session.keep("runs/fitted")
@@ -344,7 +344,7 @@ OPTIMIZER_WRITES = (
         "text": "1. DROP\n2. Does the query set a limit?\n3. DROP\n4. DROP\n5. DROP",
     },
 )
-"""Of the second batch of mistakes it says nothing."""
+"""The recorded optimizer has no answer to the second batch of mistakes."""
 SEEDS = """\
 perspectives:
   - text: Is the response a good answer to the query as a whole?
@@ -372,8 +372,8 @@ RUNS: dict[str, Callable[[Session], None]] = {
 
 
 def seen_in(name: str, home: Path) -> dict[str, Any]:
-    """Make a reference run in an empty folder and return everything that a user sees of it."""
-    # The report names the folder of the benchmark.
+    """Make a reference run in an empty folder and return everything that a user sees."""
+    # The report contains the name of the benchmark folder.
     (home / "home").mkdir()
     session = Session(home / "home")
     RUNS[name](session)
@@ -381,7 +381,7 @@ def seen_in(name: str, home: Path) -> dict[str, Any]:
 
 
 def _grid(session: Session, candidates: int, queries: int, *, share: float = 0.35) -> None:
-    """Write a benchmark, and gold that has to do with what a judge answers."""
+    """Write a benchmark, and reference data that depends on a judge's answers."""
     benchmark = session.home / "benchmark"
     write_grid(benchmark, candidates, queries)
     run_command(session.home, (*_verb("grade"), _config(session, "probe", cache=None), "--quiet"))
@@ -401,7 +401,7 @@ def _answers(home: Path, run: str) -> list[dict[str, Any]]:
 
 
 def _config(session: Session, name: str, **changes: Any) -> str:
-    """Write a config beside the benchmark; JSON is YAML too. Return its name."""
+    """Write a config next to the benchmark (JSON is valid YAML); return its name."""
     content = {
         "name": name,
         "benchmark": {"path": "benchmark"},

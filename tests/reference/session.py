@@ -1,4 +1,4 @@
-"""A user at the command line, and everything that this user gets to see."""
+"""A user at the command line, with everything that the user sees."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VOLATILE = frozenset(
     {"created", "finished", "run_id", "seconds", "latency_seconds"}
     | {"versions", "made_with", "rocketeval"}
 )
-"""Names in JSON whose values belong to one run on one machine: times, versions, chance names."""
+"""JSON names whose values belong to one run on one machine: times, versions, random names."""
 _WORDS = (
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(\+00:00|Z)?"), "<moment>"),
     (re.compile(r"^\d\d:\d\d:\d\d "), "<clock> "),
@@ -31,10 +31,10 @@ _WORDS = (
     (re.compile(r", [^,]*/s overall"), ""),
     (re.compile(r"^[0-9a-f]{16}$"), "<run id>"),
 )
-"""What differs in text from run to run, and what stands there instead. A time that `plan` works out
-from a given rate stays."""
+"""Texts that differ from run to run, and their placeholders. A time that `plan` computes from a
+given rate stays."""
 _SOMETIMES = re.compile(r"\d\d:\d\d:\d\d .*(\d so far|\(\d+ ?%\))")
-"""A line that is only said where something takes long."""
+"""A line that appears only if something takes long."""
 
 FORMATS = {
     "csv": ("ranking", "scores", "judgments", "audit", "wins", "groups", "group_scores"),
@@ -43,31 +43,31 @@ FORMATS = {
     "jsonl": ("scores", "judgments", "ranking", "audit", "wins", "groups", "group_scores"),
     "parquet": ("scores", "judgments", "ranking", "audit", "wins", "groups", "group_scores"),
 }
-"""What each format of `rocketeval export` can hold."""
+"""The content that each format of `rocketeval export` can hold."""
 
 
 class Session:
-    """Runs commands in a folder and keeps what they say and write."""
+    """Commands run in a folder, with their stored output and files."""
 
     def __init__(self, home: Path) -> None:
         self.home = home.resolve()
         self.seen: dict[str, Any] = {}
-        """By command, or by file."""
+        """Stored content by command or file."""
 
     def say(self, *args: str) -> str:
-        """Run a command, keep its words and its exit code, and return its stdout."""
+        """Run a command, store its output and exit code, and return its stdout."""
         code, out, err = run_command(self.home, args)
-        told = {"code": code, "stdout": self._told(args, out), "stderr": self._clean(err)}
-        self._keep(f"$ {' '.join(args)}", told)
+        result = {"code": code, "stdout": self._output(args, out), "stderr": self._clean(err)}
+        self._keep(f"$ {' '.join(args)}", result)
         return out
 
     def both(self, *args: str) -> None:
-        """Run a command for people, and for programs."""
+        """Run a command with and without --json."""
         self.say(*args)
         self.say(*args, "--json")
 
     def export_all(self, run: str, *, whole: bool = True) -> None:
-        """Export a run in every format; unless `whole`, leave out what other formats hold too."""
+        """Export a run in every format; unless `whole`, skip content of other formats."""
         for form, whats in FORMATS.items():
             for what in whats if whole or form in ("jsonl", "markdown") else whats[:1]:
                 self._export(run, form, what)
@@ -76,12 +76,12 @@ class Session:
         self.keep("exports")
 
     def keep(self, folder: str) -> None:
-        """Keep what every file below a folder holds."""
+        """Store the content of every file below a folder."""
         for name, content in folder_content(self.home / folder).items():
             self._keep(f"{folder}/{name}", self._clean(content))
 
     def keep_file(self, name: str) -> None:
-        """Keep what one file holds."""
+        """Store the content of one file."""
         self._keep(name, self._clean(file_content(self.home / name)))
 
     def _export(self, run: str, form: str, what: str | None) -> None:
@@ -93,10 +93,10 @@ class Session:
         self.say(*args)
 
     def _keep(self, name: str, content: Any) -> None:
-        # A command that is given again may say something else the second time.
+        # A repeated command may print something else the second time.
         self.seen[name if name not in self.seen else f"{name} (again)"] = content
 
-    def _told(self, args: tuple[str, ...], out: str) -> Any:
+    def _output(self, args: tuple[str, ...], out: str) -> Any:
         if "--json" in args:
             return self._clean(json.loads(out))
         if out.startswith("{"):
@@ -104,12 +104,12 @@ class Session:
         return self._clean(out)
 
     def _clean(self, value: Any) -> Any:
-        """Return a value without what belongs to this machine and this moment; text as lines."""
+        """Return a value without details of this machine and moment; text as lines."""
         if isinstance(value, dict):
             return {
                 name: f"<{name}>" if _volatile(name, value) else self._clean(each)
                 for name, each in value.items()
-                # The version of a file's schema, which says nothing about the run.
+                # The schema version of a file says nothing about the run.
                 if not (name == "schema" and isinstance(each, int))
             }
         if isinstance(value, list):
@@ -131,13 +131,13 @@ class Session:
 
 
 def _volatile(name: str, row: Mapping[str, Any]) -> bool:
-    """Whether a value belongs to one run on one machine, or to a version of the library."""
-    if name == "seconds" and row.get("rate_from") == "as told by --rate":
+    """Return whether a value belongs to one run on one machine, or to a library version."""
+    if name == "seconds" and "--rate" in str(row.get("rate_from")):
         return False
     if name == "version":
         return "schema" in row
     if name == "hash":
-        # Of all bytes of an evaluator, the time in its header too; a frozen one keeps its own.
+        # Covers all bytes of an evaluator, including the time in its header; a frozen one is fixed.
         return str(row.get("file")).endswith(
             ("runs/evolve/evaluator.npz", "runs/labels/evaluator.npz")
         )
@@ -145,7 +145,7 @@ def _volatile(name: str, row: Mapping[str, Any]) -> bool:
 
 
 def run_command(home: Path, args: tuple[str, ...]) -> tuple[int, str, str]:
-    """Run `rocketeval` in a folder, within this process; return its exit code and its words."""
+    """Run `rocketeval` in a folder, within this process; return its exit code and output."""
     streams = [io.TextIOWrapper(io.BytesIO(), "utf-8", newline="") for _ in range(2)]
     kept = {name: value for name, value in os.environ.items() if name not in _SETTINGS}
     with (
@@ -162,7 +162,7 @@ def run_command(home: Path, args: tuple[str, ...]) -> tuple[int, str, str]:
 
 
 _SETTINGS = ("COLUMNS", "LINES", "OPENAI_API_KEY", "OPENAI_BASE_URL", "FORCE_COLOR", "NO_COLOR")
-"""Of the environment: what would change the words that a pipe gets."""
+"""Environment variables that would change the output in a pipe."""
 
 
 def _exit_code() -> int:

@@ -1,4 +1,4 @@
-"""Whole runs give what they gave before: every number, rank, name and verdict a user sees."""
+"""Whole runs reproduce the frozen results: every number, rank, name and verdict a user sees."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from reference.frozen import FROZEN, canonical, differences, is_exact, load, reworded, told
+from reference.frozen import FROZEN, canonical, differences, is_exact, load, message_of, reworded
 from reference.runs import RUNS, seen_in
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_a_run_gives_what_it_gave(name: str, tmp_path: Path) -> None:
-    """All words, documents and files of the run are those that were frozen."""
+def test_run_reproduces_frozen_result(name: str, tmp_path: Path) -> None:
+    """All output, documents and files of the run equal the frozen ones."""
     seen = seen_in(name, tmp_path)
     frozen = load(name)
     if name == "old":
@@ -22,11 +22,11 @@ def test_a_run_gives_what_it_gave(name: str, tmp_path: Path) -> None:
     if canonical(seen) != canonical(frozen):
         found = list(differences(frozen, seen, exact=is_exact()))
         if found:
-            pytest.fail(told(found), pytrace=False)
+            pytest.fail(message_of(found), pytrace=False)
 
 
 def assert_nothing_was_asked(seen: Mapping[str, Any]) -> None:
-    """The cache of an earlier version holds all judgments, checklists and proposals."""
+    """Check that an old cache holds all judgments, checklists and proposals."""
     for name in ("again", "again-author", "again-judged"):
         stages = seen[f"$ run {name}.yaml --json"]["stdout"]["stages"]
         grade = stages["grade"]
@@ -39,20 +39,20 @@ def assert_nothing_was_asked(seen: Mapping[str, Any]) -> None:
     assert spent["judge"]["questions"] == spent["optimizer"]["requests"] == 0
 
 
-def test_frozen_files_name_no_folder_of_the_machine_that_made_them() -> None:
-    """What is kept as text has no temporary folder in it."""
+def test_frozen_files_contain_no_temporary_folder() -> None:
+    """No frozen text contains the folder in which it was made."""
     for path in FROZEN.rglob("*"):
         if path.is_file():
             content = path.read_bytes()
-            # Texts in arrays take four bytes a character.
+            # Texts in arrays take four bytes per character.
             assert b"/tmp/" not in content.replace(b"\0", b""), path
 
 
-def test_a_difference_is_told_by_its_place() -> None:
-    """Both values stand beside the way to them; a number of another sort is a difference."""
+def test_difference_is_reported_with_its_path() -> None:
+    """The message has both values and their path; a number of another type is a difference."""
     frozen = {"a": [{"p": 0.25}, {"p": 1.0}], "b": ["x", "y"], "c": None}
     found = {"a": [{"p": 0.25}, {"p": 1}], "b": ["x"], "d": "new"}
-    shown = told(list(differences(frozen, found)))
+    shown = message_of(list(differences(frozen, found)))
     assert "5 differences" in shown
     assert "['a'][1]['p']\n    frozen: 1.0\n    now:    1" in shown
     assert "['b']: 2 entries, now 1; the first that differs:" in shown
@@ -61,16 +61,16 @@ def test_a_difference_is_told_by_its_place() -> None:
     assert not list(differences(frozen, frozen))
 
 
-def test_the_last_bit_counts_only_where_the_same_libraries_add_up() -> None:
-    """Elsewhere a billionth is allowed, and no more; texts and counts are the same everywhere."""
+def test_last_bit_counts_only_with_the_same_libraries() -> None:
+    """With other libraries a billionth is allowed; texts and counts must be equal."""
     assert list(differences(0.1 + 0.2, 0.3))
     assert not list(differences(0.1 + 0.2, 0.3, exact=False))
     for frozen, found in ((0.3, 0.30001), (3, 4), ("0.3", "0.30000000000000004"), (1, 1.0)):
         assert list(differences(frozen, found, exact=False))
 
 
-def test_declared_wording_is_taken_over() -> None:
-    """Old words are new ones everywhere, also in the names of commands and files."""
+def test_declared_wording_replaces_the_frozen_one() -> None:
+    """Old wording is replaced everywhere, also in the names of commands and files."""
     old = {"$ rank a.yaml": ["Rank of candidates", 1], "b": {"rank": None}}
     new = {"$ rank a.yaml": ["Place of candidates", 1], "b": {"rank": None}}
     assert reworded(old, (("Rank of", "Place of"),)) == new

@@ -1,4 +1,4 @@
-"""A made-up report: every free text is one word, every kind of gap is there."""
+"""A synthetic report in which every free text is one word and every kind of gap occurs."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def make_source() -> MakeSource:
 
 
 def made_up(word: str = "harmless", queries: int = 3, length: int = 10) -> ReportSource:
-    """Return a report of two candidates; the last query divides them most."""
+    """Return a report of two candidates; the last query has the largest spread."""
     content = MadeUp(word, queries, length)
     detail = served_detail(content.scores, content.items)
     return ReportSource(made_up_head(word), content, detail)
 
 
 class MadeUp(RunContent):
-    """Blocks in which every text is one word; it counts how often texts were read."""
+    """Blocks in which every text is one word; counts how often texts are read."""
 
     def __init__(self, word: str, queries: int, length: int) -> None:
         self.word = word
@@ -62,7 +62,7 @@ class MadeUp(RunContent):
         self.items: Ints = np.full(queries, 2)
 
     def hold(self, places: Sequence[int]) -> None:
-        """Nothing is read."""
+        """Do nothing."""
 
     def queries(self, detail: list[int]) -> QueriesBlock:
         count = len(self.items)
@@ -125,7 +125,7 @@ class MadeUp(RunContent):
 
 
 def noise(seed: int, length: int) -> str:
-    """Return text that does not compress."""
+    """Return incompressible text."""
     random = np.random.default_rng(seed)
     return random.integers(33, 127, length).astype(np.uint8).tobytes().decode()
 

@@ -1,4 +1,4 @@
-"""All pairs at once say what `compare` says of each."""
+"""All-pairs comparison gives the same results as `compare` for each pair."""
 
 from __future__ import annotations
 
@@ -25,8 +25,10 @@ def grid(queries: int, candidates: int, missing: float = 0.0, digits: int = 12) 
     ("queries", "candidates", "missing", "digits"),
     [(40, 7, 0.0, 12), (40, 7, 0.3, 12), (12, 5, 0.2, 12), (30, 6, 0.2, 0), (3, 3, 0.0, 12)],
 )
-def test_the_same_as_one_by_one(queries: int, candidates: int, missing: float, digits: int) -> None:
-    """With and without gaps, with exact ties, with few enough to count all signs."""
+def test_same_results_as_compare(
+    queries: int, candidates: int, missing: float, digits: int
+) -> None:
+    """With and without missing scores, with exact ties, and with all signs enumerated."""
     scores = grid(queries, candidates, missing, digits)
     found = compare_all(scores, bootstrap=300, seed=3)
     assert found.first == candidates
@@ -46,8 +48,8 @@ def test_the_same_as_one_by_one(queries: int, candidates: int, missing: float, d
     assert place == len(found.verdict)
 
 
-def test_two_without_a_common_query_cannot_be_told_apart() -> None:
-    """Where `compare` refuses, there is nothing to show: no queries, no bounds."""
+def test_candidates_without_a_common_query_have_no_figures() -> None:
+    """`compare` refuses such a pair."""
     scores = ScoreGrid(("x", "y"), ("a", "b"), np.array([[5.0, np.nan], [np.nan, 6.0]]))
     found = compare_all(scores)
     assert found.verdict == ("share no query",)
@@ -56,16 +58,16 @@ def test_two_without_a_common_query_cannot_be_told_apart() -> None:
     assert np.isnan(figures).all()
 
 
-def test_two_that_are_always_equal_do_share_queries() -> None:
-    """No difference anywhere is a finding, not a lack of one."""
+def test_identical_scores_are_tied() -> None:
+    """A difference of zero is a result, not missing data."""
     scores = ScoreGrid(("x", "y"), ("a", "b"), np.full((2, 2), 5.0))
     found = compare_all(scores)
     assert found.verdict == (ComparisonVerdict.UNKNOWN,)
     assert (found.effect[0], found.p_value[0], found.ties[0]) == (0.0, 1.0, 2)
 
 
-def test_pairs_that_take_too_long_are_fewer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first of the ranking are kept, and they get the same figures."""
+def test_work_limit_reduces_the_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The top candidates keep the same figures."""
     scores = grid(40, 10)
     whole = compare_all(scores, bootstrap=50)
     monkeypatch.setattr(module, "MOST_WORK", module.MOST_WORK / 2_000)
@@ -75,13 +77,13 @@ def test_pairs_that_take_too_long_are_fewer(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_long_ranking_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only the first candidates are compared."""
+    """Only the top candidates are compared."""
     monkeypatch.setattr(module, "MOST_CANDIDATES", 4)
     assert compare_all(grid(20, 9), bootstrap=20).first == 4
 
 
-def test_flips_that_tie_with_what_was_seen_are_counted_alike() -> None:
-    """Differences of a few sizes, none zero: many flipped sums equal the one seen to the digit."""
+def test_flipped_sums_equal_to_the_observed_one_are_counted() -> None:
+    """With few distinct differences, many flipped sums equal the observed one exactly."""
     random = np.random.default_rng(5)
     steps = np.array([0.0, 1.0, 3.0]) * random.choice([-1.0, 1.0], (30, 1)) + 4.0
     scores = 1.0 + 9.0 * (steps + 0.5 * random.integers(0, 2, (30, 3)) * [1, 0, 1]) / 11.0

@@ -1,4 +1,4 @@
-"""Blocks hold exactly what the run has, in the contract's encoding."""
+"""Blocks hold the run's data in the encoding of the contract."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def opened(block: bytes | None) -> bytes:
     return gzip.decompress(block)
 
 
-def test_scores_and_answers_are_tables_of_numbers(make_source: MakeSource) -> None:
-    """Float32 a score and Uint16 an answer, little-endian, query after query."""
+def test_scores_and_answers_are_binary_tables(make_source: MakeSource) -> None:
+    """Float32 scores and Uint16 answers, little-endian, query by query."""
     source = make_source()
     scores = np.frombuffer(opened(source.block("scores")), "<f4").reshape(3, 2)
     assert scores.tolist() == [[5.0, 5.0], [5.0, 6.0], [5.0, 7.0]]
@@ -28,36 +28,36 @@ def test_scores_and_answers_are_tables_of_numbers(make_source: MakeSource) -> No
     assert answers[0].tolist() == [[15000, 65535], [60000, 0]]
 
 
-def test_every_probability_has_its_own_number_of_a_missing_one() -> None:
-    """The largest probability stays clear of the mark for no answer."""
+def test_probabilities_differ_from_the_code_for_unanswered() -> None:
+    """The largest probability is below the code."""
     assert encoded(np.array([0.0, 1.0])).tolist() == [0, 60000]
 
 
 @pytest.mark.parametrize(
     "name", ["query-3", "query--1", "query-1e0", "query-", "query-²", "query-" + "9" * 5000, "x"]
 )
-def test_there_is_no_block_of_another_name(make_source: MakeSource, name: str) -> None:
-    """A server can ask for whatever a visitor sent."""
+def test_unknown_block_names_give_none(make_source: MakeSource, name: str) -> None:
+    """A visitor of the server can send any name."""
     assert make_source().block(name) is None
 
 
-def test_the_same_block_has_the_same_bytes(make_source: MakeSource) -> None:
-    """No time is written into it."""
+def test_blocks_are_reproducible(make_source: MakeSource) -> None:
+    """The gzip header has no timestamp."""
     assert make_source().block("query-1") == make_source().block("query-1")
 
 
-def test_limits_give_detail_to_the_most_divisive_queries(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Scores for two of three queries, answers for one: the one that divides most."""
+def test_limits_favor_queries_with_the_largest_spread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two of three queries get scores; the one with the largest spread gets answers."""
     monkeypatch.setattr(module, "MOST_SCORES", 4)
     monkeypatch.setattr(module, "MOST_ANSWERS", 7)
     scores = np.array([[5.0, 5.5], [5.0, 9.0], [5.0, 5.0]])
     assert served_detail(scores, np.full(3, 2)).tolist() == [SCORES, TEXTS, 0]
 
 
-def test_a_query_beyond_the_limits_brings_its_own_cells(
+def test_a_query_beyond_the_limits_has_its_own_cells(
     make_source: MakeSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Any query can be opened where a server stands behind the page."""
+    """A served page can open any query."""
     monkeypatch.setattr(module, "MOST_ANSWERS", 4)
     source = make_source()
     assert source.places(ANSWERS) == [2]

@@ -1,4 +1,4 @@
-"""Curves show what gold says of low and high scores, and only where there is enough of it."""
+"""Calibration curves appear only with enough reference data."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rocketeval.report.cells import ResponseGrid, make_cells
 from rocketeval.report.figures import curves
 from support.make import make_config
 
-NOTHING_TOLD = calibration(np.zeros(0), np.zeros(0), [])
+NO_CALIBRATION = calibration(np.zeros(0), np.zeros(0), [])
 QUERIES = [f"q{number}" for number in range(20)]
 NAMES = ["a", "b"]
 
@@ -39,24 +39,24 @@ def cells() -> ResponseGrid:
 
 
 def test_labels_that_equal_scores_lie_on_the_diagonal(tmp_path: Path, cells: ResponseGrid) -> None:
-    """Ten bins hold every labelled response; each mean label is the mean score."""
+    """Ten bins hold all labeled responses; each mean label equals the mean score."""
     (curve,) = curves(cells, make_config(tmp_path), cells.scores, (), None)
     assert curve.diagonal
     assert len(curve.bins) == 10
     assert sum(each.n for each in curve.bins) == 40
     for each in curve.bins:
         assert each.y.value == pytest.approx(each.x)
-    assert "40 labelled responses" in curve.how
+    assert "40 labeled responses" in curve.how
 
 
 def test_labels_of_another_scale_have_no_diagonal(tmp_path: Path, cells: ResponseGrid) -> None:
-    """y = x means nothing there."""
+    """y = x is meaningless there."""
     (curve,) = curves(cells, make_config(tmp_path), cells.scores * 10, (), None)
     assert not curve.diagonal
 
 
-def test_votes_climb_with_the_difference(tmp_path: Path, cells: ResponseGrid) -> None:
-    """Voters who follow the scores give 0 where the first is far worse, 1 where it is better."""
+def test_vote_share_rises_with_the_score_difference(tmp_path: Path, cells: ResponseGrid) -> None:
+    """Voters who follow the scores give a share of 0 at the left and 1 at the right."""
     votes = [
         Vote(query, "a", "b", "a" if a > b else "b")
         for query, (a, b) in zip(QUERIES, cells.scores.tolist(), strict=True)
@@ -69,24 +69,24 @@ def test_votes_climb_with_the_difference(tmp_path: Path, cells: ResponseGrid) ->
 
 
 def test_a_tie_is_half_a_vote(tmp_path: Path, cells: ResponseGrid) -> None:
-    """Voters who always tie give a flat line."""
+    """Votes that are all ties give a flat line."""
     votes = [Vote(query, "a", "b", "tie") for query in QUERIES]
     (curve,) = curves(cells, make_config(tmp_path), np.full((20, 2), np.nan), votes, None)
     assert {each.y.value for each in curve.bins} == {0.5}
 
 
 def test_a_few_labels_or_votes_make_no_curve(tmp_path: Path, cells: ResponseGrid) -> None:
-    """Bins of one or two say nothing."""
+    """Bins of one or two values are not informative."""
     few = np.full((20, 2), np.nan)
     few[:3] = 5.0
     assert curves(cells, make_config(tmp_path), few, [Vote("q0", "a", "b", "a")], None) == ()
 
 
-def test_gold_answers_to_items_are_a_curve(tmp_path: Path, cells: ResponseGrid) -> None:
-    """The bins that were measured, against the diagonal."""
+def test_reference_answers_give_a_curve(tmp_path: Path, cells: ResponseGrid) -> None:
+    """The measured bins, with a diagonal."""
     one = CalibrationBin(0.8, 0.9, items=8, mean_p=0.85, gold=Interval(0.75, 0.5, np.nan))
-    told = replace(NOTHING_TOLD, by_width=CalibrationCurve((one,), 0.1), items=8)
-    found = ItemGold(told, responses=1, unjudged=0, unknown=0, advice=())
+    measured = replace(NO_CALIBRATION, by_width=CalibrationCurve((one,), 0.1), items=8)
+    found = ItemGold(measured, responses=1, unjudged=0, unknown=0, advice=())
     (curve,) = curves(cells, make_config(tmp_path), np.full((20, 2), np.nan), (), found)
     assert curve.diagonal
     assert [(each.x, each.y.value, each.n) for each in curve.bins] == [(0.85, 0.75, 8)]

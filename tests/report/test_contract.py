@@ -1,4 +1,4 @@
-"""Python and the page mean the same by every name."""
+"""Python and the page use the same field names."""
 
 from __future__ import annotations
 
@@ -45,26 +45,26 @@ BLOCKS = ["QueriesBlock", "ItemFigure", "QueryBlock", "LabelsBlock", "PairsBlock
 
 
 @pytest.mark.parametrize("name", SAME)
-def test_records_have_the_names_of_the_contract(name: str) -> None:
+def test_records_match_the_contract(name: str) -> None:
     """Field by field, in order."""
     assert [field.name for field in fields(SAME[name])] == contract_names()[name]
 
 
 @pytest.mark.parametrize("name", DESCRIBED)
-def test_evaluators_have_the_names_of_the_contract(name: str) -> None:
-    """Field by field, in order: evaluator.json is handed to the page as it is."""
+def test_evaluators_match_the_contract(name: str) -> None:
+    """Field by field, in order; the page reads evaluator.json unchanged."""
     assert [field.name for field in fields(DESCRIBED[name])] == contract_names()[name]
 
 
 @pytest.mark.parametrize("name", BLOCKS)
-def test_blocks_have_the_names_of_the_contract(name: str) -> None:
-    """Key by key: the page reads them by these names."""
+def test_blocks_match_the_contract(name: str) -> None:
+    """Key by key."""
     assert sorted(getattr(data, name).__annotations__) == sorted(contract_names()[name])
 
 
 @pytest.mark.parametrize("name", ["ANSWER_STEPS", "NO_ANSWER"])
-def test_numbers_are_those_of_the_contract(name: str) -> None:
-    """An answer is read with the step it was written with."""
+def test_constants_match_the_contract(name: str) -> None:
+    """Answers are decoded with the step size they were encoded with."""
     found = re.search(rf"const {name} = (\d+);", CONTRACT.read_text("utf-8"))
     assert found is not None
     assert int(found[1]) == getattr(data, name)

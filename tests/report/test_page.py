@@ -1,4 +1,4 @@
-"""The report is one closed file: complete, loud about gaps, and deaf to what it shows."""
+"""The report is one self-contained file that shows missing data and runs no embedded text."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ QUERY_BLOCKS = ("query-0", "query-1", "query-2")
 
 
 class Page(HTMLParser):
-    """The elements of a page, and the text of its scripts and styles."""
+    """The parsed elements of a page, and the text of its scripts and styles."""
 
     def __init__(self, page: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -103,13 +103,13 @@ class Page(HTMLParser):
 
 @pytest.mark.parametrize("word", HOSTILE)
 def test_hostile_text_changes_no_markup(word: str) -> None:
-    """A page full of hostile text has the very elements and attributes of a harmless one."""
+    """A page with hostile text has the same elements and attributes as a harmless one."""
     assert Page(embedded_page(made_up(word))).skeleton == Page(embedded_page(made_up())).skeleton
 
 
 @pytest.mark.parametrize("word", HOSTILE)
 def test_head_and_blocks_round_trip(word: str) -> None:
-    """The script reads exactly the text that the run holds."""
+    """The script reads the exact text of the run."""
     page = Page(embedded_page(made_up(word)))
     expected = plain(replace(made_up_head(word), blocks="embedded"))
     assert page.head == json.loads(json.dumps(expected))
@@ -119,21 +119,21 @@ def test_head_and_blocks_round_trip(word: str) -> None:
 
 
 @pytest.mark.parametrize("word", HOSTILE)
-def test_embedded_json_holds_no_character_that_html_reads(word: str) -> None:
-    """Inside the head nothing can close it, open a comment or end a line of script."""
+def test_embedded_json_has_no_html_characters(word: str) -> None:
+    """Nothing in the head can close its element, open a comment or end a line of script."""
     head = Page(embedded_page(made_up(word))).raw["script"][0]
     assert not re.search("[<>&\u2028\u2029]", head)
 
 
-def test_lone_surrogate_can_still_be_written() -> None:
-    """Text that UTF-8 cannot hold is shown as the replacement character, not refused."""
+def test_lone_surrogates_are_replaced() -> None:
+    """Text that UTF-8 cannot encode does not stop the report."""
     page = Page(embedded_page(made_up("a\ud800b")).encode().decode())
     assert page.head["run"] == "a\N{REPLACEMENT CHARACTER}b"
     assert page.block("query-0")["text"] == "a\N{REPLACEMENT CHARACTER}b"
 
 
-def test_blocks_come_after_the_program(make_source: MakeSource) -> None:
-    """The first screen is drawn while the blocks are still being read."""
+def test_blocks_come_after_the_script(make_source: MakeSource) -> None:
+    """The first screen renders while the browser still reads the blocks."""
     scripts = Page(embedded_page(make_source())).scripts
     assert scripts[0] == {"type": "application/json", "id": "head"}
     assert scripts[1] == {}
@@ -145,8 +145,8 @@ def test_blocks_come_after_the_program(make_source: MakeSource) -> None:
     assert {script.get("type") for script in scripts[2:]} == {"application/octet-stream"}
 
 
-def test_policy_allows_the_inlined_script_and_style_alone(make_source: MakeSource) -> None:
-    """The hashes in the policy are those of what the page really holds."""
+def test_policy_allows_only_the_inlined_script_and_style(make_source: MakeSource) -> None:
+    """The hashes in the policy match the content of the page."""
     page = Page(embedded_page(make_source()))
     styles = json.loads(
         resources.files("rocketeval.report").joinpath("page/style-hashes.json").read_text()
@@ -167,8 +167,8 @@ def quoted_hash(source: str) -> str:
     return f"'sha256-{b64encode(sha256(source.encode()).digest()).decode()}'"
 
 
-def test_a_served_page_may_ask_its_own_server_alone(make_source: MakeSource) -> None:
-    """It has no blocks; it fetches them from where it came."""
+def test_a_served_page_connects_only_to_its_server(make_source: MakeSource) -> None:
+    """It has no blocks and fetches them."""
     page = Page(served_page(make_source().head, "report"))
     assert page.policy["connect-src"] == "'self'"
     assert page.head["blocks"] == "served"
@@ -177,8 +177,8 @@ def test_a_served_page_may_ask_its_own_server_alone(make_source: MakeSource) -> 
 
 
 @pytest.mark.parametrize("word", ["harmless", *HOSTILE])
-def test_the_list_of_runs_is_a_page_too(word: str) -> None:
-    """Its head is in it, and readable without scripts."""
+def test_the_list_of_runs_is_a_page(word: str) -> None:
+    """It embeds its head and is readable without scripts."""
     line = RunLine(
         name=word,
         at=word,
@@ -207,7 +207,7 @@ def test_the_list_of_runs_is_a_page_too(word: str) -> None:
 
 
 def test_nothing_is_loaded(make_source: MakeSource) -> None:
-    """No attribute names anything outside the file, and no style attribute is relied on."""
+    """No attribute refers to anything outside the file, and there are no style attributes."""
     page = Page(embedded_page(make_source()))
     addresses = {
         value
@@ -220,34 +220,34 @@ def test_nothing_is_loaded(make_source: MakeSource) -> None:
     assert not re.search(r"url\((?!\s*['\"]?data:)|@import", page.raw["style"][0])
 
 
-def test_the_program_cannot_end_its_own_element() -> None:
-    """Its file holds nothing that HTML would read as the end of a script or a style."""
+def test_script_and_style_cannot_end_their_elements() -> None:
+    """The files contain no closing tag of a script or a style."""
     folder = resources.files("rocketeval.report").joinpath("page")
     assert not re.search("</script|<!--", folder.joinpath("app.js").read_text("utf-8"), re.I)
     assert "</style" not in folder.joinpath("app.css").read_text("utf-8").lower()
 
 
-def test_same_data_same_bytes(make_source: MakeSource) -> None:
-    """Two reports of one run are equal byte for byte."""
+def test_the_page_is_reproducible(make_source: MakeSource) -> None:
+    """Two reports of one run are equal to the byte."""
     assert embedded_page(make_source()) == embedded_page(make_source())
 
 
 def test_leaderboard_reads_without_scripts(make_source: MakeSource) -> None:
-    """Ranks, ratings, scores with their intervals and everything missing are in the markup."""
+    """Ranks, ratings, scores with intervals and missing data are in the markup."""
     shown = Page(embedded_page(make_source("solid"))).text
     assert "1 (1 to 2) solid 5 (4 to 6) 5.00 (4.00 to 6.00) 1 of 9" in shown
     assert "not ranked solid missing missing 9 of 9" in shown
-    assert "Not complete 2 solid" in shown
+    assert "Missing data 2 solid" in shown
 
 
-def test_run_without_candidates_still_has_a_page() -> None:
-    """Nothing ranked is a sentence, not an empty table."""
+def test_run_without_candidates_has_a_page() -> None:
+    """It shows a sentence instead of an empty table."""
     head = replace(made_up_head("run"), candidates=())
-    assert "No candidate has been ranked." in Page(served_page(head, "report")).text
+    assert "No candidate is ranked" in Page(served_page(head, "report")).text
 
 
-def test_a_missing_program_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A checkout without a build is told from a broken report."""
+def test_a_missing_bundle_is_an_error_with_advice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A checkout may lack the built page."""
     elsewhere = resources.files("rocketeval.prompts")
     monkeypatch.setattr(module.resources, "files", lambda _: elsewhere)
     with pytest.raises(RocketEvalError, match="missing from this installation"):

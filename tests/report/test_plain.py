@@ -1,4 +1,4 @@
-"""Figures that are no numbers are refused by name; ends without a limit are left open."""
+"""Non-finite figures are refused by name; unknown interval bounds become null."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ HEAD = made_up_head("run")
 LOSS = LostItem(4, 3, "Is it right?", 0.1, nan, 1.25)
 
 
-def test_open_ends_are_null() -> None:
-    """A candidate that never lost has no upper end, and few queries give no bounds: no fault."""
+def test_unknown_bounds_are_null() -> None:
+    """A candidate that never lost has no upper bound, and few queries give no bounds."""
     for low, high in ((4.0, inf), (nan, nan)):
         rated = replace(HEAD.candidates[0], rating=Interval(5.0, low, high))
         found = plain(replace(HEAD, candidates=(rated,)))["candidates"][0]["rating"]
@@ -53,17 +53,17 @@ def test_open_ends_are_null() -> None:
         ({"wins": ((None, nan),)}, "report head 'run'"),
     ],
 )
-def test_a_figure_that_is_no_number_is_refused_by_name(changes: Any, owner: str) -> None:
-    """The error says whose figure it is."""
+def test_a_non_finite_figure_is_refused_by_name(changes: Any, owner: str) -> None:
+    """The error names the owner of the figure."""
     with pytest.raises(RocketEvalError, match=f"cannot show (nan|inf) for {owner}"):
         plain(replace(HEAD, **changes))
 
 
-def test_every_status_has_words() -> None:
-    """A new status cannot appear in reports under its bare name."""
+def test_every_status_has_an_explanation() -> None:
+    """Reports never show the name of a status alone."""
     assert set(STATUS_TEXT) == set(GRADE_STATUS_TEXT) == set(Status) - {Status.OK}
 
 
-def test_a_grade_is_not_called_a_yes_or_no() -> None:
-    """Judges that are asked for a grade are not said to have hidden a yes."""
+def test_explanations_for_grades_do_not_mention_yes() -> None:
+    """A judge that gives grades does not answer yes or no."""
     assert not [words for words in GRADE_STATUS_TEXT.values() if "yes" in words.split()]

@@ -1,4 +1,4 @@
-"""Rounded scores tie exactly where the scores themselves tie."""
+"""Rounded scores tie exactly where the original scores tie."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ CASES = {
 
 
 def on_the_page(row: Floats, margin: float) -> Floats:
-    """Who beats whom by the numbers that the page has: Float32, subtracted as doubles."""
+    """Return the wins as the page computes them: Float32 values, subtracted as doubles."""
     given = row.astype("<f4").astype(np.float64)
     gaps = given[:, None] - given[None, :]
     return np.where((np.abs(gaps) < margin) | np.isnan(gaps), 0.0, np.sign(np.nan_to_num(gaps)))
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_every_comparison_with_the_margin_is_kept(case: str) -> None:
-    """What the page lists as a tie is what the ranking counted as one, with gaps too."""
+def test_rounding_keeps_all_wins_and_ties(case: str) -> None:
+    """The page and the ranking agree on every tie, also with missing scores."""
     scores, scale, margin = CASES[case]
     scores = np.where(RANDOM.uniform(size=scores.shape) < 0.1, np.nan, scores)
     found = quantize(scores, scale, margin)
@@ -41,21 +41,21 @@ def test_every_comparison_with_the_margin_is_kept(case: str) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_is_rounded_away_is_below_what_is_shown(case: str) -> None:
-    """Two digits are shown of a scale of nine points."""
+def test_rounding_error_is_invisible(case: str) -> None:
+    """The page shows two decimals on a scale of nine points."""
     scores, scale, margin = CASES[case]
     moved = np.abs(quantize(scores, scale, margin) - scores).max()
     assert moved < (scale[1] - scale[0]) / 9 * 1e-3
 
 
-def test_noise_is_taken_out() -> None:
-    """Scores without a tie in sight are kept to a 65,000th of the scale, which compresses."""
+def test_scores_are_rounded_to_steps() -> None:
+    """Scores without near ties are rounded to 1/65,000 of the scale, which compresses."""
     scores = np.array([[1.123456789, 5.123456789, 9.123456789]])
     steps = quantize(scores, (1.0, 10.0), 0.1) * 2.0**13
     assert (steps == steps.round()).all()
 
 
-def test_rows_without_a_score_stay_empty() -> None:
-    """Nothing is made up, and nothing warns."""
+def test_rows_without_scores_stay_empty() -> None:
+    """There is no warning."""
     assert np.isnan(quantize(np.full((2, 3), np.nan), (1.0, 10.0), 0.1)).all()
     assert quantize(np.empty((0, 3)), (1.0, 10.0), 0.1).shape == (0, 3)

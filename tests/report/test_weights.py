@@ -1,4 +1,4 @@
-"""The page shows weights only where the score is made with them."""
+"""The page shows weights only if the scorer uses them."""
 
 from __future__ import annotations
 
@@ -44,20 +44,20 @@ def found(
         ("somebody's own", {}, {}, ("none", "", False)),
     ],
 )
-def test_what_is_known_of_weights(
+def test_weights_of_each_scorer(
     tmp_path: Path,
     kind: str,
     learned: dict[str, Any],
     weights: dict[str, tuple[float, ...]],
     expected: tuple[str, str, bool],
 ) -> None:
-    """Equal only for scorers that weigh alike; a scorer over features has none per item."""
+    """Weights are equal, learned, or absent for scorers without weights per item."""
     weighed = found(tmp_path, kind, learned, weights)
     assert (weighed.weights, weighed.learned_from, weighed.else_equal) == expected
 
 
-def test_a_query_without_weights_has_none_unless_all_items_weigh_the_same(tmp_path: Path) -> None:
-    """Forests leave such a query to the mean; a pooled regression does not."""
+def test_weights_of_a_query_without_learned_weights(tmp_path: Path) -> None:
+    """Forests fall back to the mean there; a pooled regression has no weights."""
     trees = found(tmp_path, "extra_trees", {"labels": 80}, {"q": (0.7, 0.3)})
     ridge = found(tmp_path, "pooled_ridge", {"labels": 80}, {"q": (0.7, 0.3)})
     equal = trees.of_items(2, None)
@@ -68,7 +68,7 @@ def test_a_query_without_weights_has_none_unless_all_items_weigh_the_same(tmp_pa
 
 
 def test_without_weights_there_is_no_influence() -> None:
-    """Mean and correlation are facts; a share of differences would be made up."""
+    """Mean and correlation do not need weights; influence does."""
     answers = np.array([[0.1, 0.9], [0.9, 0.8], [0.4, 0.1], [0.6, 0.3]])
     figures = figures_of(answers, answers[:, 0], None, learned=False)
     assert [item["influence"] for item in figures] == [None, None]

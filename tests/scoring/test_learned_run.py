@@ -115,7 +115,7 @@ async def test_a_saved_scorer_is_not_held_against_its_own_labels(home: Path) -> 
     assert outcome.audit.refused.labels == 40
     assert list(outcome.audit.labels) == ["held-out labels"]
     assert outcome.stages.score.basis == {"fitted": 40, "unseen": 32}
-    assert "labels refused: the scorer was fitted to them" in outcome.report.read_text()
+    assert "labels refused because the scorer was fitted" in outcome.report.read_text()
 
 
 async def test_a_saved_scorer_of_another_judge_is_refused(home: Path) -> None:

@@ -1,4 +1,4 @@
-"""The query bootstrap: seeded, close to refitting, and covering what it says it covers."""
+"""The query bootstrap: reproducible, close to refitting, and with nominal coverage."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 def fitted(
     seed: int, queries: int, candidates: int, missing: float
 ) -> tuple[Floats, NDArray[np.bool_], Floats]:
-    """Per-query wins, presence and full fit of a simulated grid."""
+    """Return per-query wins, presence and full fit of a simulated grid."""
     rng = np.random.default_rng(seed)
     scores = rng.normal(size=(queries, candidates)) + np.linspace(-0.5, 0.5, candidates)
     scores[rng.random(scores.shape) < missing] = np.nan
@@ -27,14 +27,14 @@ def fitted(
 
 
 def width(draws: Floats) -> Floats:
-    """Width of the 95 % percentile interval of each column."""
+    """Return the width of the 95% percentile interval of each column."""
     low, high = np.quantile(draws, [0.025, 0.975], axis=0)
     return high - low
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.3])
-def test_one_step_draws_are_the_refits(missing: float) -> None:
-    """One Newton step gives, draw by draw, what fitting anew gives, and intervals as wide."""
+def test_one_step_draws_match_refits(missing: float) -> None:
+    """One Newton step gives the refits draw by draw, with equally wide intervals."""
     wins, present, strengths = fitted(1, 200, 12, missing)
     fast = bootstrap.one_step_draws(wins, present, strengths, resample_rows(len(wins), 300, 0))
     exact = bootstrap.exact_draws(wins, present, strengths, resample_rows(len(wins), 300, 0))
@@ -42,8 +42,8 @@ def test_one_step_draws_are_the_refits(missing: float) -> None:
     assert min(np.corrcoef(fast[:, c], exact[:, c])[0, 1] for c in range(12)) > 0.998
 
 
-def test_one_step_draws_follow_what_each_resample_holds() -> None:
-    """With four cells in five missing, draws still follow the refits, by the scaled curvature."""
+def test_one_step_draws_match_refits_with_missing_cells() -> None:
+    """With four cells in five missing, draws still match, by the scaled curvature."""
     wins, present, strengths = fitted(0, 150, 20, 0.8)
     fast = bootstrap.one_step_draws(wins, present, strengths, resample_rows(len(wins), 300, 0))
     exact = bootstrap.exact_draws(wins, present, strengths, resample_rows(len(wins), 300, 0))
@@ -51,7 +51,7 @@ def test_one_step_draws_follow_what_each_resample_holds() -> None:
 
 
 def test_few_candidates_with_gaps_are_refitted() -> None:
-    """Where one step is too short, the draws are the exact ones; otherwise they are the fast."""
+    """Draws are exact if one step is too short; otherwise they are fast."""
     wins, present, strengths = fitted(2, 30, 5, 0.5)
     settings = {"times": 20, "seed": 0}
     np.testing.assert_array_equal(
@@ -65,8 +65,8 @@ def test_few_candidates_with_gaps_are_refitted() -> None:
     )
 
 
-def test_refits_are_the_fits_of_the_resampled_rows() -> None:
-    """Each exact draw is the fit of a grid in which the drawn queries are written out again."""
+def test_exact_draws_are_fits_of_resampled_rows() -> None:
+    """Each exact draw is the fit of an explicit resample."""
     rng = np.random.default_rng(4)
     scores = rng.normal(size=(12, 4))
     scores[rng.random(scores.shape) < 0.3] = np.nan
@@ -82,7 +82,7 @@ def test_refits_are_the_fits_of_the_resampled_rows() -> None:
 
 
 def test_rows_of_one_query_are_drawn_together() -> None:
-    """Two judges' rows of a query come and go together: each draw is the fit of both, refitted."""
+    """Two judges' rows of a query are drawn together, and each draw is the fit of both."""
     one, here_one, _ = fitted(5, 150, 5, 0.1)
     other, here_other, _ = fitted(6, 150, 5, 0.1)
     wins, present = np.concatenate([one, other]), np.concatenate([here_one, here_other])
@@ -103,7 +103,7 @@ def test_rows_of_one_query_are_drawn_together() -> None:
 
 
 def test_queries_are_resampled_not_comparisons() -> None:
-    """Ten copies of each candidate make 100 times the comparisons and not a bit more certainty."""
+    """Ten copies of each candidate make 100 times the comparisons, but no narrower interval."""
     rng = np.random.default_rng(3)
     one = rng.normal(size=(100, 2)) + np.array([0.0, 0.3])
     copied = np.repeat(one, 10, axis=1)
@@ -118,8 +118,8 @@ def test_queries_are_resampled_not_comparisons() -> None:
     assert difference_width(copied) == pytest.approx(difference_width(one), rel=0.05)
 
 
-def test_a_seed_draws_the_same_queries_whatever_the_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Resamples are reproducible, and cutting them into blocks for memory changes none."""
+def test_seed_is_independent_of_block_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Resamples are reproducible, and blocks do not change them."""
     whole = np.concatenate(list(bootstrap.resample_queries(20, 50, 7)))
     monkeypatch.setattr(bootstrap, "_BLOCK_CELLS", 100)
     blocks = list(bootstrap.resample_queries(20, 50, 7))
@@ -132,7 +132,7 @@ def test_a_seed_draws_the_same_queries_whatever_the_block(monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("queries", [8, 40])
 def test_intervals_of_the_mean_cover_nominally(queries: int) -> None:
-    """Over 300 simulated benchmarks the 95 % interval holds the truth 90-98 % of the time."""
+    """Over 300 simulated benchmarks, 95% intervals cover 90-98% of the time."""
     rng = np.random.default_rng(11)
     hits = 0
     for trial in range(300):
@@ -144,7 +144,7 @@ def test_intervals_of_the_mean_cover_nominally(queries: int) -> None:
 
 
 def test_intervals_of_a_rating_difference_cover_nominally() -> None:
-    """Two equal candidates on unequally hard queries are told apart about 5 % of the time."""
+    """Two equal candidates on unequally hard queries differ significantly about 5% of the time."""
     rng = np.random.default_rng(12)
     hits = 0
     for trial in range(300):
@@ -158,7 +158,7 @@ def test_intervals_of_a_rating_difference_cover_nominally() -> None:
     assert 0.90 <= hits / 300 <= 0.98
 
 
-def test_ratio_draws_ignore_missing_cells_and_say_when_nothing_is_left() -> None:
+def test_ratio_draws_are_nan_without_data() -> None:
     """A candidate measured on one query has no mean on resamples without that query."""
     values, counted = np.array([[2.0], [0.0], [0.0]]), np.array([[1.0], [0.0], [0.0]])
     draws = bootstrap.ratio_draws(values, counted, times=200, seed=0)[:, 0]
@@ -168,7 +168,7 @@ def test_ratio_draws_ignore_missing_cells_and_say_when_nothing_is_left() -> None
 
 
 def test_one_query_has_no_interval() -> None:
-    """A figure from a single query is reported with unknown bounds, not with zero width."""
+    """A figure from a single query has unknown bounds, not zero width."""
     found = bootstrap.interval(3.0, np.full(100, 3.0), queries=1, level=0.95)
     assert found.value == 3.0
     assert np.isnan([found.low, found.high]).all()
@@ -182,8 +182,8 @@ def test_tails_shrink_for_few_queries_and_settle_for_many() -> None:
     assert tails[-1] == pytest.approx(0.025, abs=1e-4)
 
 
-def test_senseless_settings_are_refused() -> None:
-    """No resamples, or a level outside (0, 1), is an error that says what to use."""
+def test_invalid_settings_are_refused() -> None:
+    """No resamples, or a level outside (0, 1), is an error with a hint."""
     with pytest.raises(ConfigError, match="0 bootstrap"):
         list(bootstrap.resample_queries(5, 0, 0))
     with pytest.raises(ConfigError, match="level is 95"):

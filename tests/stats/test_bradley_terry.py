@@ -1,4 +1,4 @@
-"""Bradley-Terry strengths: against an outside implementation, by hand, and at the edges."""
+"""Bradley-Terry strengths: against another implementation, by hand, and at the edges."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 
 
 def skilled_scores(seed: int, queries: int, candidates: int, missing: float = 0.0) -> Floats:
-    """Candidates of rising skill, with noise that makes the lower ones win sometimes."""
+    """Return candidates of rising skill, with noise so that lower ones win sometimes."""
     rng = np.random.default_rng(seed)
     scores = rng.normal(size=(queries, candidates)) + np.linspace(-1, 1, candidates)
     scores[rng.random(scores.shape) < missing] = np.nan
@@ -24,7 +24,7 @@ def skilled_scores(seed: int, queries: int, candidates: int, missing: float = 0.
 
 
 def fitted(scores: Floats, tie_margin: float = 0.1, virtual_ties: float = 0.5) -> Floats:
-    """Strengths straight from scores."""
+    """Return strengths from scores."""
     wins = pairwise.win_totals(scores, tie_margin).sum(axis=0)
     return bradley_terry.fit(wins, pairwise.pair_counts(scores), virtual_ties=virtual_ties)
 
@@ -32,9 +32,8 @@ def fitted(scores: Floats, tie_margin: float = 0.1, virtual_ties: float = 0.5) -
 @pytest.mark.parametrize("decimals", [None, 0], ids=["fine scores", "coarse scores"])
 @pytest.mark.parametrize("tie_margin", [0.0, 0.1, 1.0])
 @pytest.mark.parametrize("missing", [0.0, 0.4])
-def test_strengths_equal_evalicas(missing: float, tie_margin: float, decimals: int | None) -> None:
-    """Without the virtual game, the fit is the one an independent package finds from pair lists,
-    with ties (coarse scores are often equal), with gaps, and at every margin."""
+def test_strengths_equal_evalica(missing: float, tie_margin: float, decimals: int | None) -> None:
+    """Without the virtual game, the fit equals evalica's, with ties, gaps and any margin."""
     evalica = pytest.importorskip("evalica", reason="evalica is the outside oracle")
     scores = skilled_scores(1, 50, 7, missing)
     if decimals is not None:
@@ -64,13 +63,13 @@ def test_two_candidates_have_the_log_odds_of_their_games() -> None:
 
 
 def test_the_virtual_game_hardly_moves_a_real_ranking() -> None:
-    """Against 400 comparisons a candidate it changes strengths by a fraction of a hundredth."""
+    """With 400 comparisons per candidate it changes strengths by under a hundredth."""
     scores = skilled_scores(2, 80, 6)
     shift = np.abs(fitted(scores) - fitted(scores, virtual_ties=0.0)).max()
     assert 0.0 < shift < 0.005
 
 
-def test_a_perfect_winner_and_loser_stay_finite() -> None:
+def test_perfect_winner_and_loser_stay_finite() -> None:
     """Complete separation gives large but finite strengths in the right order."""
     scores = np.tile([1.0, 2.0, 3.0, 4.0], (1000, 1))
     strengths = fitted(scores)
@@ -80,7 +79,7 @@ def test_a_perfect_winner_and_loser_stay_finite() -> None:
 
 
 def test_candidates_that_never_meet_stay_finite() -> None:
-    """Two islands and a candidate without games still have strengths; the idle one is mean."""
+    """Two separate groups and a candidate without games have strengths; the last is mean."""
     scores = np.full((6, 5), np.nan)
     scores[:3, :2] = [1.0, 2.0]
     scores[3:, 2:4] = [2.0, 1.0]
@@ -92,12 +91,12 @@ def test_candidates_that_never_meet_stay_finite() -> None:
 
 
 def test_equal_candidates_have_equal_strengths() -> None:
-    """All ties put everybody at zero."""
+    """All ties give strengths of zero."""
     np.testing.assert_allclose(fitted(np.ones((10, 4))), 0.0, atol=1e-12)
 
 
-def test_no_start_leads_astray() -> None:
-    """From an absurd start the safe step still reaches the same optimum."""
+def test_fit_converges_from_any_start() -> None:
+    """The damped step reaches the same optimum from an absurd start."""
     scores = skilled_scores(4, 30, 5)
     wins, met = pairwise.win_totals(scores, 0.1).sum(axis=0), pairwise.pair_counts(scores)
     far = bradley_terry.fit(wins, met, start=np.array([30.0, -30.0, 10.0, 0.0, -20.0]))
@@ -105,7 +104,7 @@ def test_no_start_leads_astray() -> None:
 
 
 def test_a_thousand_candidates_fit_in_seconds_of_cpu() -> None:
-    """Newton with one matrix a step: about half a second of CPU, with slack for slow machines."""
+    """Newton with one matrix per step takes about half a second of CPU, with slack."""
     scores = skilled_scores(5, 200, 1000)
     wins, met = pairwise.win_totals(scores, 0.1).sum(axis=0), pairwise.pair_counts(scores)
     before = time.process_time()

@@ -13,7 +13,7 @@ from rocketeval.stats.bootstrap import Resampling, query_places
 PLACES = np.repeat(np.arange(8), 3)
 
 
-def test_the_mean_of_each_part_is_that_of_its_values() -> None:
+def test_mean_of_each_part() -> None:
     """Every value counts once; a part without values is None."""
     rng = np.random.default_rng(0)
     values, parts = rng.random(90), rng.integers(0, 2, 90)
@@ -26,8 +26,8 @@ def test_the_mean_of_each_part_is_that_of_its_values() -> None:
         assert figure.low < figure.value < figure.high
 
 
-def test_a_share_of_all_is_not_certain() -> None:
-    """Eight queries of hits alone leave room for a miss; the mean of eight ones does not."""
+def test_share_of_all_hits_has_an_interval() -> None:
+    """Eight queries of hits leave room for a miss; the mean of eight ones does not."""
     hits = np.ones(24)
     sure = Resampling(50, 0, 0.95)
     assert sure.mean(hits, PLACES) == Interval(1.0, 1.0, 1.0)
@@ -40,15 +40,15 @@ def test_a_share_of_all_is_not_certain() -> None:
     assert (none.low, none.high) == (0.0, pytest.approx(1.0 - 0.025 ** (1 / 8)))
 
 
-def test_a_share_on_few_queries_has_no_bounds() -> None:
-    """Below six queries nothing is proven at 95 %."""
+def test_share_on_few_queries_has_no_bounds() -> None:
+    """Below six queries there is no 95% interval."""
     share = Resampling(50, 0, 0.95).share(np.ones(3), np.arange(3))
     assert share is not None
     assert math.isnan(share.low)
 
 
-def test_queries_may_have_any_names_but_as_many_as_things() -> None:
-    """Numbers and words alike."""
+def test_queries_may_be_numbers_or_names() -> None:
+    """Their number must match."""
     assert query_places(np.array([7, 3, 7]), 3).tolist() == [1, 0, 1]
     with pytest.raises(ValueError, match="1 queries named for 2 things"):
         query_places(["q"], 2)

@@ -1,4 +1,4 @@
-"""The fit behind an estimate: against closed forms and against really leaving labels out."""
+"""The fit behind an estimate: closed forms, and explicit leave-one-out."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rocketeval.stats.prediction_powered import (
 
 
 def sample_of(seed: int, labelled: int, queries: int, groups: int = 1) -> LabeledSample:
-    """Scores that follow labels loosely, labels of the first few queries, strata at random."""
+    """Return scores that follow labels loosely, with some labels and random strata."""
     rng = np.random.default_rng(seed)
     labels = rng.normal(6.0, 2.0, queries)
     scores = 2.0 + 0.4 * labels + rng.normal(size=queries)
@@ -30,14 +30,14 @@ def sample_of(seed: int, labelled: int, queries: int, groups: int = 1) -> Labele
 
 
 def without(sample: LabeledSample, row: int) -> LabeledSample:
-    """The sample with one label less."""
+    """Return the sample with one label less."""
     labels = sample.labels.copy()
     labels[row] = np.nan
     return replace(sample, labels=labels)
 
 
 def test_labels_alone_are_the_textbook_mean() -> None:
-    """Without scores and strata: the mean, its variance and Student's degrees of freedom."""
+    """Without scores and strata: the mean, its variance and degrees of freedom."""
     sample = sample_of(0, 25, 100)
     fit = fit_mean(sample, sample.strata, use_scores=False)
     known = sample.labels[:25]
@@ -47,7 +47,7 @@ def test_labels_alone_are_the_textbook_mean() -> None:
 
 
 def test_with_scores_it_is_the_regression_estimate() -> None:
-    """Slope and value are those of least squares, read off at the mean of all scores."""
+    """Slope and value equal least squares at the mean of all scores."""
     sample = sample_of(1, 30, 200)
     fit = fit_mean(sample, sample.strata)
     slope, intercept = np.polyfit(sample.scores[:30], sample.labels[:30], 1)
@@ -58,8 +58,8 @@ def test_with_scores_it_is_the_regression_estimate() -> None:
 
 @pytest.mark.parametrize("groups", [1, 3])
 @pytest.mark.parametrize("use_scores", [True, False])
-def test_the_variance_is_that_of_leaving_labels_out(groups: int, use_scores: bool) -> None:
-    """The part for want of labels equals the jackknife, every label left out for real."""
+def test_variance_equals_the_jackknife(groups: int, use_scores: bool) -> None:
+    """The part from sampling labels equals an explicit jackknife."""
     sample = sample_of(2, 36, 120, groups)
     fit = fit_mean(sample, sample.strata, use_scores=use_scores)
     moves = np.array(
@@ -74,8 +74,8 @@ def test_the_variance_is_that_of_leaving_labels_out(groups: int, use_scores: boo
         assert fit.within[stratum] == pytest.approx(expected)
 
 
-def test_strata_are_weighed_by_their_size() -> None:
-    """Many labels in a small stratum do not pull the mean towards it."""
+def test_strata_are_weighted_by_size() -> None:
+    """Many labels in a small stratum do not dominate the mean."""
     labels = np.full(100, np.nan)
     strata = np.repeat([0, 1], [20, 80])
     labels[:15], labels[20:25] = np.linspace(1, 3, 15), np.linspace(7, 9, 5)
@@ -87,8 +87,8 @@ def test_strata_are_weighed_by_their_size() -> None:
     assert fit.variance == pytest.approx(between / 100 + within)
 
 
-def test_scores_that_do_not_vary_are_not_used() -> None:
-    """Equal scores leave the labels alone."""
+def test_constant_scores_are_not_used() -> None:
+    """Equal scores leave only the labels."""
     sample = replace(sample_of(3, 20, 50), scores=np.full(50, 5.0))
     fit, alone = (fit_mean(sample, sample.strata, use_scores=use) for use in (True, False))
     assert (fit.slope, fit.variance, fit.freedom) == (0.0, alone.variance, alone.freedom)
@@ -100,7 +100,7 @@ def symmetric(third_moment: float) -> Fit:
 
 
 def test_without_skewness_the_interval_is_students() -> None:
-    """A symmetric estimate keeps Student's interval."""
+    """A symmetric estimate has Student's interval."""
     found = skewed_interval(symmetric(0.0), 0.95)
     assert found.high - 5.0 == pytest.approx(t.ppf(0.975, 10))
     assert 5.0 - found.low == pytest.approx(t.ppf(0.975, 10))
@@ -126,8 +126,8 @@ def test_halls_polynomial_maps_the_longer_end_back(skewness: float) -> None:
 
 
 @pytest.mark.parametrize("skewness", [-3.0, -0.8, 0.8, 3.0])
-def test_no_end_runs_away(skewness: float) -> None:
-    """Past the cubic's turning point an end stays within half again of Student's, never inside."""
+def test_bounds_are_limited(skewness: float) -> None:
+    """Past the cubic's turning point a bound stays within 1.5 times Student's."""
     found = skewed_interval(symmetric(skewness), 0.95)
     half = t.ppf(0.975, 10)
     near, far = sorted([5.0 - found.low, found.high - 5.0])
@@ -135,7 +135,7 @@ def test_no_end_runs_away(skewness: float) -> None:
     assert half < far <= MOST_REACH * half + 1e-9
 
 
-def test_nothing_varies_nothing_is_known() -> None:
+def test_constant_labels_have_no_interval() -> None:
     """Equal labels give no interval instead of one without width."""
     found = skewed_interval(replace(symmetric(0.0), within=np.zeros(1)), 0.95)
     assert math.isnan(found.low)
@@ -143,14 +143,14 @@ def test_nothing_varies_nothing_is_known() -> None:
 
 
 def test_satterthwaite_of_equal_parts_adds_up() -> None:
-    """Equal variances add their freedom; one that dominates keeps its own."""
+    """Equal variances add their freedom; a dominating one keeps its own."""
     assert satterthwaite(np.array([2.0, 2.0]), np.array([5.0, 5.0])) == pytest.approx(10.0)
     assert satterthwaite(np.array([9.0, 0.0]), np.array([4.0, 0.0])) == pytest.approx(4.0)
 
 
 @pytest.mark.parametrize("score", [0.1, 3.3, 7.3])
-def test_equal_scores_of_the_labelled_give_no_slope(score: float) -> None:
-    """Their mean is off by a rounding, which must not become a slope that predicts the others."""
+def test_equal_scores_of_labeled_queries_give_no_slope(score: float) -> None:
+    """Rounding error of the mean must not become a slope."""
     sample = sample_of(0, 12, 60)
     scores = np.where(sample.labelled, score, sample.scores)
     fit = fit_mean(replace(sample, scores=scores), sample.strata)

@@ -1,4 +1,4 @@
-"""Fleiss' and Cohen's kappa: those of other libraries, and a reason where there is none."""
+"""Fleiss' and Cohen's kappa: equal to other libraries, with a reason if undefined."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NAN = math.nan
 
 
 def by_hand(ratings: np.ndarray) -> float:
-    """Fleiss' kappa unit by unit, every unit counting once; NaN if undefined."""
+    """Return Fleiss' kappa unit by unit, each unit counting once; NaN if undefined."""
     units = [column[~np.isnan(column)] for column in ratings.T]
     units = [unit for unit in units if len(unit) >= 2]
     categories = np.unique(np.concatenate(units))
@@ -33,8 +33,8 @@ def by_hand(ratings: np.ndarray) -> float:
 
 @settings(deadline=None)
 @given(tables((2, 6), (1, 12)))
-def test_fleiss_of_complete_ratings_is_that_of_statsmodels(ratings: np.ndarray) -> None:
-    """Plain Fleiss where every rater rated every unit."""
+def test_fleiss_of_complete_ratings_equals_statsmodels(ratings: np.ndarray) -> None:
+    """Every rater rated every unit."""
     inter_rater = pytest.importorskip("statsmodels.stats.inter_rater")
     full = np.where(np.isnan(ratings), 2.0, ratings)
     found = fleiss_kappa(full)
@@ -50,7 +50,7 @@ def test_fleiss_of_complete_ratings_is_that_of_statsmodels(ratings: np.ndarray) 
 @settings(deadline=None)
 @given(tables((2, 6), (1, 12)))
 def test_fleiss_of_incomplete_ratings_counts_every_unit_once(ratings: np.ndarray) -> None:
-    """With gaps it is the mean over units; units rated less than twice are dropped and counted."""
+    """Units rated less than twice are dropped and counted."""
     enough = (~np.isnan(ratings)).sum(axis=0) >= 2
     kept = ratings[:, enough]
     found = fleiss_kappa(ratings)
@@ -62,8 +62,8 @@ def test_fleiss_of_incomplete_ratings_counts_every_unit_once(ratings: np.ndarray
     assert found.value == pytest.approx(by_hand(ratings), abs=1e-9)
 
 
-def test_fleiss_with_gaps_is_the_published_generalisation() -> None:
-    """Three raters with gaps: the value is the one recorded from irrCAC (after Gwet)."""
+def test_fleiss_with_gaps_is_the_published_generalization() -> None:
+    """Three raters with gaps give the value recorded from irrCAC (after Gwet)."""
     ratings = np.array(
         [[0, 1, 1, 2, NAN, 0, 2, 1], [0, 1, 2, 2, 1, NAN, 2, 0], [NAN, 1, 1, 2, 1, 0, 0, NAN]]
     )
@@ -72,8 +72,8 @@ def test_fleiss_with_gaps_is_the_published_generalisation() -> None:
 
 @settings(deadline=None)
 @given(tables((2, 2), (1, 25)), st.sampled_from([None, "linear", "quadratic"]))
-def test_cohen_is_that_of_scikit_learn(ratings: np.ndarray, weights: Weights | None) -> None:
-    """Plain and weighted, ties included, after missing pairs have been dropped and counted."""
+def test_cohen_equals_scikit_learn(ratings: np.ndarray, weights: Weights | None) -> None:
+    """Plain and weighted, with ties; missing pairs are dropped and counted."""
     both = ~np.isnan(ratings).any(axis=0)
     one, two = ratings[:, both].astype(int)
     found = cohen_kappa(ratings[0], ratings[1], weights)
@@ -86,8 +86,8 @@ def test_cohen_is_that_of_scikit_learn(ratings: np.ndarray, weights: Weights | N
     assert found.value == pytest.approx(expected, abs=1e-9)
 
 
-def test_a_level_nobody_gave_still_lies_between() -> None:
-    """The weights of 1 and 10 are those of nine steps, not of neighbours."""
+def test_unused_levels_count_in_the_distance() -> None:
+    """The weights of 1 and 10 are those of nine steps."""
     one, two = np.array([1.0, 2, 10, 10]), np.array([2.0, 2, 10, 1])
     neighbours = cohen_kappa_score(one.astype(int), two.astype(int), weights="linear")
     assert cohen_kappa(one, two, "linear").value != pytest.approx(neighbours, abs=0.01)
@@ -102,21 +102,21 @@ def test_a_level_nobody_gave_still_lies_between() -> None:
     ],
     ids=["never together", "all the same", "empty"],
 )
-def test_what_cannot_be_told_is_a_reason(ratings: list[list[float]], reason: str) -> None:
-    """Neither a 0, nor a 1, nor a NaN stands where there is no kappa."""
+def test_undefined_kappa_has_a_reason(ratings: list[list[float]], reason: str) -> None:
+    """The value is None, not 0, 1 or NaN."""
     table = np.array(ratings)
     for found in (fleiss_kappa(table), cohen_kappa(table[0], table[1])):
         assert (found.value, found.reason) == (None, reason)
         assert found.used + found.dropped == table.shape[1]
 
 
-def test_raters_who_never_say_the_same_are_no_reason() -> None:
-    """One always yes, one always no: chance would not agree either, and kappa is 0."""
+def test_raters_who_never_agree_have_kappa_zero() -> None:
+    """One always yes, one always no: chance agreement is zero, too."""
     assert cohen_kappa(np.ones(5), np.zeros(5)).value == 0.0
 
 
 def test_infinite_and_flat_ratings_are_refused() -> None:
-    """Ratings are finite, raters by units."""
+    """Ratings must be finite, with raters by units."""
     with pytest.raises(ValueError, match="infinite"):
         fleiss_kappa(np.array([[math.inf, 1.0], [1.0, 1.0]]))
     with pytest.raises(ValueError, match="1 dimensions"):

@@ -1,4 +1,4 @@
-"""Win totals without pairs agree with the plain double loop."""
+"""Win totals without pairs equal a plain double loop."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Floats = NDArray[np.float64]
 
 
 def plain_outcome(a: float, b: float, tie_margin: float) -> float:
-    """Win 1, tie 0.5, loss 0, by the definition."""
+    """Return win 1, tie 0.5, loss 0, by definition."""
     if abs(a - b) < tie_margin - 1e-9 or a == b:
         return 0.5
     return 1.0 if a > b else 0.0
 
 
 def plain_win_totals(scores: Floats, tie_margin: float) -> Floats:
-    """The double loop over candidates."""
+    """Return win totals by a double loop over candidates."""
     totals = np.zeros(scores.shape)
     for q, row in enumerate(scores):
         for i, a in enumerate(row):
@@ -33,7 +33,7 @@ def plain_win_totals(scores: Floats, tie_margin: float) -> Floats:
 
 
 def some_scores(seed: int, queries: int, candidates: int, missing: float = 0.0) -> Floats:
-    """Scores on a coarse scale, so that ties and exact margins are common."""
+    """Return scores on a coarse scale, with many ties and exact margins."""
     rng = np.random.default_rng(seed)
     scores = rng.integers(10, 31, size=(queries, candidates)) / 10.0
     scores[rng.random(scores.shape) < missing] = np.nan
@@ -43,36 +43,36 @@ def some_scores(seed: int, queries: int, candidates: int, missing: float = 0.0) 
 @pytest.mark.parametrize("missing", [0.0, 0.3, 0.95])
 @pytest.mark.parametrize("tie_margin", [0.0, 0.1, 0.25, 5.0])
 def test_win_totals_equal_the_double_loop(tie_margin: float, missing: float) -> None:
-    """Sorting and bisecting count exactly what comparing every pair counts."""
+    """Sorting and bisection count exactly the same as comparing every pair."""
     scores = some_scores(3, 40, 9, missing)
     fast = pairwise.win_totals(scores, tie_margin)
     np.testing.assert_array_equal(fast, plain_win_totals(scores, tie_margin))
 
 
-def test_a_difference_of_exactly_the_margin_wins_whatever_the_binary_digits() -> None:
-    """7.3 against 7.2 and 1.1 against 1.0 are both wins at 0.1; 0.09 is a tie."""
+def test_difference_of_exactly_the_margin_wins() -> None:
+    """7.3 against 7.2 and 1.1 against 1.0 are wins at 0.1; 0.09 is a tie."""
     scores = np.array([[7.3, 7.2], [1.1, 1.0], [1.09, 1.0]])
     assert pairwise.win_totals(scores, 0.1).tolist() == [[1, 0], [1, 0], [0.5, 0.5]]
     assert pairwise.compare(scores[:, 0], scores[:, 1], 0.1).tolist() == [1, 1, 0]
 
 
-def test_every_meeting_hands_out_one_win() -> None:
-    """Totals add up to the number of pairs, so no comparison is lost or counted twice."""
+def test_every_comparison_gives_one_win() -> None:
+    """Totals add up to the number of pairs."""
     scores = some_scores(5, 60, 12, 0.4)
     met = pairwise.pair_counts(scores)
     assert pairwise.win_totals(scores, 0.1).sum() == np.triu(met).sum()
 
 
 def test_pair_counts_count_shared_queries() -> None:
-    """Two candidates meet where both have a score, and nobody meets itself."""
+    """Two candidates meet if both have a score; the diagonal is zero."""
     scores = np.array([[1.0, 2.0, np.nan], [1.0, np.nan, np.nan], [1.0, 2.0, 3.0]])
     assert pairwise.pair_counts(scores).tolist() == [[0, 2, 1], [2, 0, 1], [1, 1, 0]]
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.5])
 @pytest.mark.parametrize("tie_margin", [0.0, 0.1, 0.25])
-def test_win_matrix_is_exactly_the_double_loop(tie_margin: float, missing: float) -> None:
-    """Every entry is the mean outcome of the two over the queries they share, to the last bit."""
+def test_win_matrix_equals_the_double_loop(tie_margin: float, missing: float) -> None:
+    """Every entry is the mean outcome over shared queries, to the last bit."""
     scores = some_scores(8, 30, 6, missing)
     expected = np.full((6, 6), np.nan)
     for i in range(6):
@@ -84,8 +84,8 @@ def test_win_matrix_is_exactly_the_double_loop(tie_margin: float, missing: float
     np.testing.assert_array_equal(pairwise.win_matrix(scores, tie_margin), expected)
 
 
-def test_win_matrix_holds_each_pairs_share() -> None:
-    """Shares match the double loop, mirror to one, and are unknown where two never meet."""
+def test_win_matrix_has_the_share_of_each_pair() -> None:
+    """Shares equal the double loop, mirror to one, and are NaN for pairs that never meet."""
     scores = some_scores(7, 30, 5, 0.3)
     scores[:, 4] = np.nan
     shares = pairwise.win_matrix(scores, 0.1)
@@ -98,14 +98,14 @@ def test_win_matrix_holds_each_pairs_share() -> None:
     assert np.isnan(np.diag(shares)).all()
 
 
-def test_win_matrix_is_withheld_for_many_candidates() -> None:
-    """Above the limit the caller gets None instead of a matrix nobody reads."""
+def test_win_matrix_is_none_for_many_candidates() -> None:
+    """Above the limit the result is None."""
     assert pairwise.win_matrix(np.zeros((1, pairwise.MATRIX_CANDIDATES + 1)), 0.1) is None
     assert pairwise.win_matrix(np.zeros((1, pairwise.MATRIX_CANDIDATES)), 0.1) is not None
 
 
 def test_a_million_cells_take_seconds_of_cpu_not_minutes() -> None:
-    """500 million comparisons cost a sort: about 0.3 s of CPU, with slack for slow machines."""
+    """500 million comparisons cost a sort: about 0.3 s of CPU, with slack."""
     scores = np.random.default_rng(0).normal(size=(1000, 1000))
     before = time.process_time()
     pairwise.win_totals(scores, 0.1)
@@ -113,7 +113,7 @@ def test_a_million_cells_take_seconds_of_cpu_not_minutes() -> None:
 
 
 @pytest.mark.parametrize("tie_margin", [-0.1, float("nan"), float("inf")])
-def test_senseless_margins_are_refused(tie_margin: float) -> None:
-    """A margin that is negative or no number is an error, not an empty ranking."""
+def test_invalid_margins_are_refused(tie_margin: float) -> None:
+    """A negative or NaN margin is an error, not an empty ranking."""
     with pytest.raises(ConfigError, match="tie margin"):
         pairwise.win_totals(np.zeros((1, 2)), tie_margin)

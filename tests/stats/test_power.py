@@ -1,4 +1,4 @@
-"""How many queries it takes: against the exact power of the t test."""
+"""Queries needed: against the exact power of the t test."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rocketeval.stats.permutation import POWER, detectable_effect, queries_neede
 
 
 def exact_power(effect: float, spread: float, queries: int, level: float) -> float:
-    """The power of a two-sided t test, by the noncentral distribution."""
+    """Return the power of a two-sided t test, by the noncentral distribution."""
     bound = t.ppf((1 + level) / 2, queries - 1)
     shift = effect * math.sqrt(queries) / spread
     return float(nct.sf(bound, queries - 1, shift) + nct.cdf(-bound, queries - 1, shift))
@@ -19,27 +19,27 @@ def exact_power(effect: float, spread: float, queries: int, level: float) -> flo
 
 @pytest.mark.parametrize("level", [0.9, 0.95, 0.99])
 @pytest.mark.parametrize("ratio", [0.05, 0.2, 0.5, 1.0])
-def test_so_many_queries_have_the_power(ratio: float, level: float) -> None:
-    """The number found has a power of 80 %, and one in ten fewer has not."""
+def test_needed_queries_have_80_percent_power(ratio: float, level: float) -> None:
+    """The number found has 80% power, and one tenth fewer does not."""
     needed = queries_needed(-ratio, 1.0, level)
     assert needed is not None
     assert exact_power(ratio, 1.0, needed, level) == pytest.approx(POWER, abs=0.04)
     assert exact_power(ratio, 1.0, math.floor(0.85 * needed), level) < POWER
 
 
-def test_needed_and_detectable_are_each_others_inverse() -> None:
-    """What n queries can tell needs n queries."""
+def test_needed_and_detectable_are_inverse() -> None:
+    """The effect that n queries detect needs n queries."""
     for queries in (10, 80, 1000):
         effect = detectable_effect(2.0, queries, 0.95) * (1 + 1e-9)
         assert queries_needed(effect, 2.0, 0.95) == queries
 
 
-def test_no_effect_needs_no_number() -> None:
-    """Zero can never be told apart from zero."""
+def test_zero_effect_has_no_number() -> None:
+    """Zero can never be detected."""
     assert queries_needed(0.0, 1.0, 0.95) is None
 
 
 def test_few_queries_detect_nothing() -> None:
-    """Below the least number of queries there is no figure; a spread of zero needs just those."""
+    """Below the minimum there is no figure; a spread of zero needs just the minimum."""
     assert math.isnan(detectable_effect(1.0, 5, 0.95))
     assert queries_needed(1.0, 0.0, 0.95) == 6

@@ -1,4 +1,4 @@
-"""Estimates from labels and scores: the published formulas, and intervals that cover."""
+"""Prediction-powered estimates: the published formulas, and coverage."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rocketeval.stats.prediction_powered import Estimate, LabeledSample, estimat
 
 
 def golden() -> tuple[np.ndarray, np.ndarray]:
-    """260 labels and scores, correlation 0.7: what the figures of ppi-python below were made of."""
+    """Return 260 labels and scores with correlation 0.7, used for the ppi-python figures below."""
     rng = np.random.default_rng(7)
     z = rng.normal(size=260)
     scores = 5 + 1.3 * (0.7 * z + np.sqrt(0.51) * rng.normal(size=260))
@@ -21,14 +21,14 @@ def golden() -> tuple[np.ndarray, np.ndarray]:
 
 
 def sample_of(labels: np.ndarray, scores: np.ndarray, labelled: int) -> LabeledSample:
-    """Labels of the first few queries, one stratum."""
+    """Return a sample with the first queries labeled, in one stratum."""
     known = np.where(np.arange(len(labels)) < labelled, labels, np.nan)
     names = tuple(map(str, range(len(labels))))
     return LabeledSample("a", names, scores, known, np.zeros(len(labels), np.int64))
 
 
 def skewed(rng: np.random.Generator, queries: int, rho: float) -> tuple[np.ndarray, np.ndarray]:
-    """Labels from 1 to 10 that pile up at 10 (skewness -1.2), and scores that follow them."""
+    """Return labels from 1 to 10 that pile up at 10 (skewness -1.2), and scores for them."""
     z = rng.normal(size=queries)
     w = rho * z + math.sqrt(1 - rho**2) * rng.normal(size=queries)
     labels = np.clip(np.round(8.8 + 2.6 * z - 0.5 * z * z), 1, 10)
@@ -36,14 +36,14 @@ def skewed(rng: np.random.Generator, queries: int, rho: float) -> tuple[np.ndarr
 
 
 def covers(found: Estimate, truth: float) -> tuple[bool, bool]:
-    """Whether the intervals with scores and of labels alone hold the truth."""
+    """Return whether the intervals with scores and from labels alone cover the truth."""
     both = (found.with_scores, found.labels_only)
     first, second = (interval.low <= truth <= interval.high for interval in both)
     return first, second
 
 
 def test_the_estimate_is_ppi_with_our_weight() -> None:
-    """ppi-python 0.2.3, given our weight, gives the same value and nearly the same interval."""
+    """ppi-python 0.2.3 with our weight gives the same value and nearly the same interval."""
     labels, scores = golden()
     found = estimate(sample_of(labels, scores, 60))
     assert found.weight == pytest.approx(0.4133136492467487)
@@ -67,8 +67,8 @@ def test_the_weight_is_power_tuned() -> None:
     assert variance(best) < min(variance(best - 0.01), variance(best + 0.01))
 
 
-def test_the_library_agrees_where_it_is_installed() -> None:
-    """The same against ppi-python itself, its own weight included for many labels."""
+def test_ppi_python_agrees_if_installed() -> None:
+    """The same against ppi-python itself, with its own weight for many labels."""
     ppi = pytest.importorskip("ppi_py", reason="ppi-python is not installed")
     rng = np.random.default_rng(3)
     labels, scores = skewed(rng, 4000, 0.7)
@@ -81,16 +81,16 @@ def test_the_library_agrees_where_it_is_installed() -> None:
     assert found.with_scores.high == pytest.approx(high, abs=0.03)
 
 
-def test_a_biased_judge_does_not_bias_the_estimate() -> None:
-    """Scores that are all two points too high give the same estimate and interval."""
+def test_biased_judge_does_not_bias_the_estimate() -> None:
+    """Scores that are two points too high give the same estimate and interval."""
     labels, scores = golden()
     one, other = (estimate(sample_of(labels, scores + bias, 60)) for bias in (0.0, 2.0))
     assert one.with_scores.value == pytest.approx(other.with_scores.value)
     assert one.with_scores.low == pytest.approx(other.with_scores.low)
 
 
-def test_a_good_judge_makes_labels_worth_more() -> None:
-    """At correlation 0.95 thirty labels are worth many more; at 0 hardly fewer than they are."""
+def test_good_judge_increases_effective_labels() -> None:
+    """At correlation 0.95 thirty labels equal many more; at 0 hardly fewer."""
     rng = np.random.default_rng(5)
     z = rng.normal(size=500)
     good = estimate(sample_of(z, 0.95 * z + 0.31 * rng.normal(size=500), 30))
@@ -102,8 +102,8 @@ def test_a_good_judge_makes_labels_worth_more() -> None:
 
 
 @pytest.mark.parametrize(("labelled", "rho"), [(15, 0.3), (15, 0.95), (40, 0.7)])
-def test_intervals_cover_what_they_say(labelled: int, rho: float) -> None:
-    """On skewed labels both intervals hold the truth 95 times in 100, or a little more often."""
+def test_intervals_cover_nominally(labelled: int, rho: float) -> None:
+    """On skewed labels both intervals cover 95% of the time, or slightly more."""
     rng = np.random.default_rng(labelled)
     truth = float(skewed(rng, 400_000, rho)[0].mean())
     hits = np.array(
@@ -117,8 +117,8 @@ def test_intervals_cover_what_they_say(labelled: int, rho: float) -> None:
 
 
 @pytest.mark.parametrize("queries", [12, 20, 40])
-def test_one_outlier_does_not_take_an_end_away(queries: int) -> None:
-    """Eleven differences of +2 and +3 and one of -2: near Student's interval, not down to -0.9."""
+def test_one_outlier_does_not_move_a_bound_far(queries: int) -> None:
+    """Eleven differences of +2 and +3 and one of -2 stay near Student's interval."""
     differences = np.array([2.0] * 8 + [3.0] * 3 + [-2.0])
     rng = np.random.default_rng(0)
     labels = np.concatenate([differences, np.zeros(queries - 12)])
@@ -135,8 +135,8 @@ def test_one_outlier_does_not_take_an_end_away(queries: int) -> None:
     assert max(both) <= 1.5 * min(both) + 1e-9
 
 
-def test_strata_undo_an_uneven_choice() -> None:
-    """Labels taken mostly where scores are low mislead, unless the strata they were taken in."""
+def test_strata_correct_an_uneven_sample() -> None:
+    """Labels mostly from low scores are biased, unless estimated in their strata."""
     rng = np.random.default_rng(11)
     truth = float(skewed(rng, 400_000, 0.7)[0].mean())
     right, wrong = [], []
@@ -158,8 +158,8 @@ def test_strata_undo_an_uneven_choice() -> None:
     assert np.mean(wrong, axis=0)[1] < 0.5
 
 
-def test_where_all_is_labelled_scores_add_nothing() -> None:
-    """Both estimates are the mean label, and the labels are worth what they are."""
+def test_scores_add_nothing_if_all_is_labeled() -> None:
+    """Both estimates are the mean label, with unchanged effective labels."""
     labels, scores = golden()
     found = estimate(sample_of(labels, scores, 260))
     assert found.with_scores == found.labels_only
@@ -168,7 +168,7 @@ def test_where_all_is_labelled_scores_add_nothing() -> None:
 
 
 def test_few_or_equal_labels_give_no_interval() -> None:
-    """Below ten labels, or when all are the same, the bounds are unknown and nothing is worth."""
+    """Below ten labels, or with equal labels, bounds and effective labels are unknown."""
     labels, scores = golden()
     few = estimate(sample_of(labels, scores, 9))
     equal = estimate(sample_of(np.full(260, 10.0), scores, 40))
@@ -179,8 +179,8 @@ def test_few_or_equal_labels_give_no_interval() -> None:
     assert math.isnan(equal.correlation)
 
 
-def test_an_interval_stays_on_the_scale() -> None:
-    """Value and bounds are cut to what a mean label can be."""
+def test_interval_stays_on_the_scale() -> None:
+    """Value and bounds are clipped to the range of a mean label."""
     labels, scores = golden()
     sample = sample_of(labels, scores, 60)
     free, cut = (estimate(sample, bounds=bounds) for bounds in (None, (5.7, 5.8)))
@@ -189,8 +189,8 @@ def test_an_interval_stays_on_the_scale() -> None:
     assert cut.width_ratio == free.width_ratio
 
 
-def test_no_label_is_an_error_that_says_what_to_do() -> None:
-    """One label is not enough for anything."""
+def test_too_few_labels_are_an_error_with_a_hint() -> None:
+    """One label is not enough."""
     labels, scores = golden()
     with pytest.raises(BenchmarkError, match="'a' against 'b' has 1 labelled") as found:
         estimate(sample_of(labels, scores, 1), against="b")

@@ -1,4 +1,4 @@
-"""Judges against judges: SciPy's coefficients on the candidates all of them have."""
+"""Rank correlation between judges: SciPy's coefficients on common candidates."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from support.tables import tables
 
 @settings(deadline=None, max_examples=50)
 @given(tables((2, 4), (3, 8)))
-def test_every_cell_is_scipys_on_common_candidates(table: np.ndarray) -> None:
+def test_every_cell_equals_scipy_on_common_candidates(table: np.ndarray) -> None:
     """Candidates that a judge lacks are left out of all cells, and named."""
     figures = {
         f"judge {row}": {f"c{column}": value for column, value in enumerate(own)}
@@ -38,14 +38,14 @@ def test_every_cell_is_scipys_on_common_candidates(table: np.ndarray) -> None:
             assert cell.kendall.value == pytest.approx(stats.kendalltau(one, two)[0], abs=1e-9)
 
 
-def test_too_few_common_candidates_are_said() -> None:
-    """Two in common are a reason in every cell."""
+def test_too_few_common_candidates_give_a_reason() -> None:
+    """Two in common give a reason in every cell."""
     found = rank_matrix({"one": {"a": 1, "b": 2, "c": 3}, "two": {"a": 1, "b": 2, "d": 3}})
     assert found.judges == ("one", "two")
     assert found.left_out == ("c", "d")
     assert found.cells[0][1].reason == "only 2 candidates have both figures; 3 are needed"
 
 
-def test_no_judges_are_an_empty_matrix() -> None:
-    """Nothing to compare is nothing, not an error."""
+def test_no_judges_give_an_empty_matrix() -> None:
+    """There is no error."""
     assert rank_matrix({}).cells == ()

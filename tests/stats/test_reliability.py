@@ -1,4 +1,4 @@
-"""Krippendorff's alpha and the whole picture of raters, against other libraries."""
+"""Krippendorff's alpha and all agreement figures, against other libraries."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EVERY_LEVEL: list[Level] = ["nominal", "ordinal", "interval"]
 
 
 def noisy(seed: int, raters: int, units: int) -> np.ndarray:
-    """Ratings 0..3 that mostly agree, some missing."""
+    """Return ratings 0..3 that mostly agree, with some missing."""
     rng = np.random.default_rng(seed)
     ratings = np.tile(rng.integers(0, 4, units), (raters, 1)).astype(float)
     wrong = rng.random(ratings.shape) < 0.3
@@ -30,7 +30,7 @@ def noisy(seed: int, raters: int, units: int) -> np.ndarray:
 @pytest.mark.parametrize("level", EVERY_LEVEL)
 @settings(deadline=None)
 @given(ratings=tables((2, 6), (1, 15)) | tables((2, 5), (1, 15), PROBABILITIES))
-def test_alpha_is_that_of_krippendorffs_library(level: Level, ratings: np.ndarray) -> None:
+def test_alpha_equals_the_krippendorff_library(level: Level, ratings: np.ndarray) -> None:
     """At every level, with ties and gaps; units rated less than twice are dropped and counted."""
     krippendorff = pytest.importorskip("krippendorff")
     enough = (~np.isnan(ratings)).sum(axis=0) >= 2
@@ -46,15 +46,15 @@ def test_alpha_is_that_of_krippendorffs_library(level: Level, ratings: np.ndarra
 
 
 @pytest.mark.parametrize("level", EVERY_LEVEL)
-def test_ratings_that_are_all_the_same_have_no_alpha(level: Level) -> None:
-    """Chance would agree as well: a reason, not a 1 and not a NaN."""
+def test_identical_ratings_have_no_alpha(level: Level) -> None:
+    """There is a reason, not 1 and not NaN."""
     found = krippendorff_alpha(np.array([[2.0, 2.0, 1.0], [2.0, 2.0, np.nan]]), level)
     assert (found.value, found.used, found.dropped) == (None, 2, 1)
     assert found.reason == "every rating is 2: chance would agree as well"
 
 
-def test_alpha_does_not_depend_on_the_unit_of_measure() -> None:
-    """Amounts that differ by next to nothing, far from zero, have the alpha of plain ones."""
+def test_alpha_is_scale_invariant() -> None:
+    """Tiny differences far from zero have the same alpha as plain ones."""
     ratings = noisy(1, 3, 20)
     plain = krippendorff_alpha(ratings, "interval").value
     assert krippendorff_alpha(ratings * 1e-200, "interval").value == pytest.approx(plain)
@@ -62,8 +62,8 @@ def test_alpha_does_not_depend_on_the_unit_of_measure() -> None:
 
 
 @pytest.mark.parametrize("level", ["nominal", "interval"])
-def test_draws_of_alpha_equal_laying_the_resamples_out(level: Level) -> None:
-    """Sums per query give the same alphas as repeating every drawn query's units."""
+def test_alpha_draws_equal_explicit_resamples(level: Level) -> None:
+    """Sums per query give the same alphas as repeating the units of drawn queries."""
     ratings, places = noisy(2, 4, 30), np.arange(30) // 3
     enough = (~np.isnan(ratings)).sum(axis=0) >= 2
     ratings, places = ratings[:, enough], places[enough]
@@ -77,7 +77,7 @@ def test_draws_of_alpha_equal_laying_the_resamples_out(level: Level) -> None:
 
 
 def test_many_categories_are_counted_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The size of a block changes nothing."""
+    """The block size changes nothing."""
     ratings, places = noisy(3, 5, 40), np.arange(40) // 4
     ratings[0] = np.arange(40)
     parts = module._parts(ratings, "nominal", places)
@@ -88,8 +88,8 @@ def test_many_categories_are_counted_in_blocks(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("level", EVERY_LEVEL)
-def test_the_whole_picture_holds_its_parts(level: Level) -> None:
-    """Alpha in its interval, kappas by pair, the mean variance of a unit, and what was dropped."""
+def test_reliability_has_all_figures(level: Level) -> None:
+    """Alpha in its interval, kappas by pair, the mean variance, and dropped units."""
     ratings = noisy(4, 4, 120)
     ratings[1:, 7] = np.nan
     groups = [f"q{unit // 4}" for unit in range(120)]
@@ -110,7 +110,7 @@ def test_the_whole_picture_holds_its_parts(level: Level) -> None:
 
 
 def test_alpha_intervals_cover_the_truth() -> None:
-    """Over 150 simulated benchmarks with uneven queries the interval covers 88-99 % of the time."""
+    """Over 150 simulated benchmarks with uneven queries, coverage is 88-99%."""
     rng = np.random.default_rng(6)
     hits = 0
     for _ in range(150):
@@ -125,8 +125,8 @@ def test_alpha_intervals_cover_the_truth() -> None:
 
 
 @pytest.mark.parametrize("level", EVERY_LEVEL)
-def test_nothing_to_rate_is_a_reason_everywhere(level: Level) -> None:
-    """No unit rated twice: no alpha, no variance, no kappa, and nothing raised."""
+def test_nothing_to_rate_gives_reasons(level: Level) -> None:
+    """No unit rated twice: no alpha, variance or kappa, and no error."""
     ratings = np.array([[1.0, math.nan], [math.nan, 2.0]])
     found = reliability(ratings, ["q", "r"], ["a", "b"], level=level, bootstrap=10)
     assert (found.alpha, found.variance, found.fleiss.value) == (None, None, None)
@@ -135,8 +135,8 @@ def test_nothing_to_rate_is_a_reason_everywhere(level: Level) -> None:
     assert (found.units, found.dropped, found.queries) == (0, 2, 0)
 
 
-def test_names_and_queries_must_fit() -> None:
-    """A name a rater, a query a unit."""
+def test_names_and_queries_must_match() -> None:
+    """One name per rater, one query per unit."""
     with pytest.raises(ValueError, match="1 names for 2 raters"):
         reliability(np.zeros((2, 3)), ["q"] * 3, ["a"])
     with pytest.raises(ValueError, match="2 queries named for 3 things"):

@@ -1,4 +1,4 @@
-"""From a grid and labels to what is known about a target."""
+"""Samples of a target, from a grid and labels."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ LABELS = [
 
 
 def test_one_candidate_uses_all_its_scores() -> None:
-    """Queries without its score are left out, whatever others have."""
+    """Queries without its score are left out, regardless of other candidates."""
     cells, _ = label_cells(GRID, LABELS)
     (sample,) = samples(GRID, cells, LabelTarget(("b",)))
     assert sample.query_ids == ("q1", "q2", "q4")
     assert sample.labelled.tolist() == [True, False, False]
 
 
-def test_a_difference_needs_both_sides() -> None:
-    """Scores and labels are differences, on the queries where both are known."""
+def test_difference_needs_both_candidates() -> None:
+    """Scores and labels are differences, on queries where both are known."""
     cells, _ = label_cells(GRID, LABELS)
     (sample,) = samples(GRID, cells, LabelTarget(("a",), against="b"))
     assert sample.scores.tolist() == [-1.0, -1.0, -2.0]
@@ -45,7 +45,7 @@ def test_a_difference_needs_both_sides() -> None:
 
 
 def test_several_candidates_share_queries_and_strata() -> None:
-    """All are sampled on the queries that all have, in strata of their mean score."""
+    """All are sampled on common queries, in strata of their mean score."""
     cells, _ = label_cells(GRID, LABELS)
     first, second = samples(GRID, cells, LabelTarget(("a", "b"), strata=2))
     assert first.query_ids == second.query_ids == ("q1", "q2", "q4")
@@ -63,14 +63,14 @@ def test_several_candidates_share_queries_and_strata() -> None:
         (LabelTarget(("a",), strata=0), "0 strata"),
     ],
 )
-def test_odd_targets_are_refused(target: LabelTarget, words: str) -> None:
+def test_invalid_targets_are_refused(target: LabelTarget, words: str) -> None:
     """Each mistake in a target is named."""
     with pytest.raises(ConfigError, match=words):
         samples(GRID, np.full((4, 3), NAN), target)
 
 
 def test_no_shared_score_is_an_error() -> None:
-    """A target without a single query says so."""
+    """A target without a common query raises an error."""
     grid = ScoreGrid(("q1", "q2"), ("a", "b"), np.array([[1.0, NAN], [NAN, 2.0]]))
     with pytest.raises(ConfigError, match="no query with a score of 'a', 'b'"):
         samples(grid, np.full((2, 2), NAN), LabelTarget(("a",), against="b"))

@@ -1,4 +1,4 @@
-"""Strata: a function of scores, of like size, and never too thin to estimate."""
+"""Strata: by score, of similar size, and with enough labels."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ import pytest
 from rocketeval.stats.prediction_powered import FEWEST_IN_STRATUM, make_strata, merge_thin
 
 
-def test_groups_are_of_like_size_and_ordered_by_score() -> None:
-    """Distinct scores fall into equal groups, the lowest first, whatever their order."""
+def test_groups_have_similar_size_and_score_order() -> None:
+    """Distinct scores fall into equal groups, the lowest first."""
     scores = np.random.default_rng(0).permutation(np.arange(40.0))
     strata = make_strata(scores, 4)
     assert np.bincount(strata).tolist() == [10, 10, 10, 10]
     assert [int(scores[strata == h].min()) for h in range(4)] == [0, 10, 20, 30]
 
 
-def test_equal_scores_are_never_parted() -> None:
-    """Where scores pile up there are fewer groups, numbered without gaps."""
+def test_equal_scores_share_a_stratum() -> None:
+    """With many equal scores there are fewer groups, numbered without gaps."""
     strata = make_strata(np.array([10.0] * 8 + [3.0, 4.0]), 4)
     assert len(set(strata[:8].tolist())) == 1
     assert sorted(set(strata.tolist())) == list(range(strata.max() + 1))
     assert make_strata(np.full(5, 7.0), 3).tolist() == [0] * 5
 
 
-def test_categories_are_kept_apart() -> None:
-    """No stratum holds two categories, and each category has its own groups."""
+def test_categories_are_separate() -> None:
+    """No stratum has two categories, and each category has its own groups."""
     scores = np.arange(20.0)
     kinds = ["code" if i % 2 else "math" for i in range(20)]
     strata = make_strata(scores, 2, kinds)
@@ -35,8 +35,8 @@ def test_categories_are_kept_apart() -> None:
 
 
 @pytest.mark.parametrize("labels", [0, 1, 7, 20, 60])
-def test_merged_strata_have_labels_enough(labels: int) -> None:
-    """After merging every stratum has its labels, or a single one is left; order is kept."""
+def test_merged_strata_have_enough_labels(labels: int) -> None:
+    """Every merged stratum has enough labels, or one is left; order is kept."""
     rng = np.random.default_rng(labels)
     strata = make_strata(rng.normal(size=60), 6)
     labelled = np.zeros(60, bool)
@@ -48,7 +48,7 @@ def test_merged_strata_have_labels_enough(labels: int) -> None:
     assert (np.diff(merged[order]) >= 0).all()
 
 
-def test_strata_with_labels_enough_stay() -> None:
+def test_strata_with_enough_labels_are_kept() -> None:
     """Nothing is merged without need."""
     strata = np.repeat([0, 1, 2], FEWEST_IN_STRATUM)
     assert merge_thin(strata, np.ones(len(strata), bool)).tolist() == strata.tolist()

@@ -1,4 +1,4 @@
-"""Findings come back from their files as they were."""
+"""Findings are read from their files unchanged."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rocketeval.store.run import RunStore
 
 
 class Color(Enum):
-    """An enum that a record holds."""
+    """An enum in a record."""
 
     RED = "red"
 
@@ -58,8 +58,8 @@ MADE = Made(
 )
 
 
-def test_a_finding_is_read_as_it_was_saved(tmp_path: Path) -> None:
-    """Nested records, enums, tuples and mappings; what JSON cannot hold comes back as NaN."""
+def test_finding_round_trips(tmp_path: Path) -> None:
+    """Nested records, enums, tuples and mappings; non-finite numbers become NaN."""
     store = RunStore(tmp_path)
     assert store.read_if_made(Made) is None
     with pytest.raises(StageMissing):
@@ -79,16 +79,19 @@ def test_a_finding_is_read_as_it_was_saved(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("[]", "no object"),
+        ("[]", "not a JSON object"),
         ('{"schema": 4}', "schema 4"),
         ('{"schema": 3, "rows": []}', "Made.pair"),
         ('{"rows": 7, "pair": ["a", 1], "by_name": {}, "mode": "a", "counts": []}', "TypeError"),
         ('{"rows": [], "pair": ["a", 1], "by_name": {}, "mode": "c", "counts": []}', "'c'"),
-        ('{"rows": [], "pair": ["a", 1], "by_name": {}, "mode": "a", "counts": ["x"]}', "no int"),
+        (
+            '{"rows": [], "pair": ["a", 1], "by_name": {}, "mode": "a", "counts": ["x"]}',
+            "not of type int",
+        ),
     ],
 )
-def test_a_file_of_another_version_is_refused(tmp_path: Path, text: str, why: str) -> None:
-    """The message names the file and the command that makes it again."""
+def test_file_of_another_version_is_refused(tmp_path: Path, text: str, why: str) -> None:
+    """The message names the file and the command that creates it again."""
     (tmp_path / "made.json").write_text(text)
     with pytest.raises(
         StoreError, match=r"made\.json was written by (another|a newer) version"
@@ -98,8 +101,8 @@ def test_a_file_of_another_version_is_refused(tmp_path: Path, text: str, why: st
     assert "rocketeval run --only rank" in str(refused.value.hint)
 
 
-def test_a_file_without_a_schema_is_read(tmp_path: Path) -> None:
-    """Runs from before files had versions."""
+def test_file_without_schema_is_read(tmp_path: Path) -> None:
+    """Runs from before files had schema versions can be read."""
     text = '{"rows": [], "pair": ["a", 1], "by_name": {}, "mode": "b", "counts": [3]}'
     (tmp_path / "made.json").write_text(text)
     assert RunStore(tmp_path).read(Made).counts == [3]
@@ -117,8 +120,8 @@ class ByName:
     rows: Mapping[str, tuple[float, ...]]
 
 
-def test_a_field_can_be_the_whole_file(tmp_path: Path) -> None:
-    """Its names are the user's: one that is called `schema` is a name like any other."""
+def test_field_can_be_the_whole_file(tmp_path: Path) -> None:
+    """Its names are the user's, so `schema` is an ordinary name."""
     store = RunStore(tmp_path)
     store.save(ByName({"schema": (0.5, math.inf), "q": ()}))
     assert json.loads((tmp_path / "by_name.json").read_text()) == {"schema": [0.5, None], "q": []}
@@ -128,7 +131,7 @@ def test_a_field_can_be_the_whole_file(tmp_path: Path) -> None:
 
 
 def test_records_are_plain_json_with_every_field() -> None:
-    """Paths are texts, what is no number is None, and names of mappings are texts."""
+    """Paths and mapping keys become strings, non-finite numbers None."""
     assert encode({1: (Path("a/b"), math.nan, Row("x", None, Color.RED))}) == {
         "1": ["a/b", None, {"name": "x", "figure": None, "color": Color.RED}]
     }

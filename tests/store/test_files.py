@@ -1,4 +1,4 @@
-"""Files that are whole or absent."""
+"""Atomic file writes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rocketeval.store.files import write_parquet_parts
 
 
 def rows(start: int, stop: int) -> pa.Table:
-    """Rows of a table with names, gaps and numbers."""
+    """Return rows with names, nulls and numbers."""
     numbers = range(start, stop)
     return pa.table(
         {
@@ -30,7 +30,7 @@ def rows(start: int, stop: int) -> pa.Table:
 def test_parts_give_the_bytes_of_one_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, group: int, step: int, count: int
 ) -> None:
-    """However the rows come, the file is the same: scores have a content hash."""
+    """The file does not depend on how the rows arrive: scores have a content hash."""
     monkeypatch.setattr(files, "ROW_GROUP", group)
     parts = [rows(start, min(start + step, count)) for start in range(0, count, step)]
     write_parquet_parts(tmp_path / "parts", parts or [rows(0, 0)])
@@ -38,16 +38,16 @@ def test_parts_give_the_bytes_of_one_table(
     assert (tmp_path / "parts").read_bytes() == (tmp_path / "whole").read_bytes()
 
 
-def test_row_groups_are_those_of_pyarrow(tmp_path: Path) -> None:
-    """A file in parts is cut where `pq.write_table` cuts a table that is not in parts."""
+def test_row_groups_match_pyarrow(tmp_path: Path) -> None:
+    """A file in parts has the row groups that `pq.write_table` would write."""
     numbers = pa.table({"n": pa.array(range(files.ROW_GROUP + 5), pa.int32())})
     pq.write_table(numbers, tmp_path / "whole", compression="zstd")
     write_parquet_parts(tmp_path / "parts", [numbers.slice(0, 9), numbers.slice(9)])
     assert (tmp_path / "parts").read_bytes() == (tmp_path / "whole").read_bytes()
 
 
-def test_a_part_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
-    """Nothing is replaced before everything is there, and nothing half-made stays."""
+def test_failed_write_keeps_the_old_file(tmp_path: Path) -> None:
+    """Nothing is replaced before everything is written, and no partial file stays."""
     path = tmp_path / "scores"
     path.write_bytes(b"before")
 

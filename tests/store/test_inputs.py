@@ -25,7 +25,7 @@ def save(folder: Path, responses: list[Response], queries: int = 3) -> Inputs:
     return inputs
 
 
-def test_everything_comes_back(tmp_path: Path) -> None:
+def test_inputs_round_trip(tmp_path: Path) -> None:
     """Records read from the snapshot equal those that were saved."""
     own = (Turn("user", "u"), Turn("assistant", "\u2028 <x>"))
     responses = [Response("q0", "a", "text"), Response("q1", "a", "", own)]
@@ -38,8 +38,8 @@ def test_everything_comes_back(tmp_path: Path) -> None:
     assert inputs.summary().empty_responses == 1
 
 
-def test_hashes_in_the_snapshot_are_the_records_own(tmp_path: Path) -> None:
-    """Identities computed from the snapshot equal those computed from the responses."""
+def test_snapshot_hashes_match_the_records(tmp_path: Path) -> None:
+    """Identities from the snapshot equal those from the responses."""
     responses = [Response("q0", "a", "x"), Response("q0", "b", "y", (Turn("user", "h"),))]
     heads = list(save(tmp_path, responses).heads())
     assert [head.hash for head in heads] == [one.content_hash for one in responses]
@@ -49,7 +49,7 @@ def test_hashes_in_the_snapshot_are_the_records_own(tmp_path: Path) -> None:
 def test_responses_are_sorted_by_query_through_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Candidate-ordered input comes out in query order, whatever fits in memory."""
+    """Input in candidate order comes out in query order, whatever fits in memory."""
     monkeypatch.setattr(module, "SPILL_BYTES", 500)
     monkeypatch.setattr(module, "QUERIES_PER_BUCKET", 4)
     cells = [(f"q{q}", f"c{c}") for c in (2, 0, 1) for q in range(9, -1, -1)]
@@ -60,21 +60,21 @@ def test_responses_are_sorted_by_query_through_disk(
     assert [path.name for path in tmp_path.iterdir()] == ["inputs"]
 
 
-def test_a_few_queries_can_be_read_alone(tmp_path: Path) -> None:
+def test_a_few_queries_can_be_read(tmp_path: Path) -> None:
     """The report reads only the responses it shows."""
     inputs = save(tmp_path, [Response(f"q{n}", "a", str(n)) for n in range(3)])
     assert [one.text for one in inputs.responses_to(["q2", "q0"])] == ["0", "2"]
 
 
 def test_saving_again_replaces_the_snapshot(tmp_path: Path) -> None:
-    """A second load leaves no response of the first behind."""
+    """A second load leaves no response of the first."""
     save(tmp_path, [Response("q0", "old", "x")])
     inputs = save(tmp_path, [Response("q1", "new", "y")])
     assert [one.candidate for one in inputs.responses()] == ["new"]
 
 
-def test_a_load_cut_short_leaves_the_old_snapshot(tmp_path: Path) -> None:
-    """A second load that dies half-way, or meets a mistake, changes nothing."""
+def test_interrupted_load_keeps_the_old_snapshot(tmp_path: Path) -> None:
+    """A second load that dies or fails changes nothing."""
     inputs = save(tmp_path, [Response("q0", "old", "x")])
 
     def dying() -> Iterator[Response]:
@@ -87,7 +87,7 @@ def test_a_load_cut_short_leaves_the_old_snapshot(tmp_path: Path) -> None:
     assert len(inputs.queries) == 3
 
 
-def test_the_order_of_input_does_not_change_the_content_hash(tmp_path: Path) -> None:
+def test_content_hash_ignores_input_order(tmp_path: Path) -> None:
     """The same benchmark read in another order is the same benchmark."""
     responses = [Response("q0", "a", "x"), Response("q1", "a", "y"), Response("q1", "b", "z")]
     first = save(tmp_path / "1", responses).summary()
@@ -95,8 +95,8 @@ def test_the_order_of_input_does_not_change_the_content_hash(tmp_path: Path) -> 
     assert first == second
 
 
-def test_a_missing_stage_says_what_to_run(tmp_path: Path) -> None:
-    """Reading before loading names the command that is missing."""
+def test_missing_stage_names_the_command(tmp_path: Path) -> None:
+    """Reading before loading names the command to run."""
     with pytest.raises(StageMissing, match="rocketeval run"):
         Inputs(tmp_path / "inputs").summary()
     inputs = save(tmp_path, [Response("q0", "a", "x")])
@@ -108,10 +108,10 @@ def test_a_missing_stage_says_what_to_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("batch", [1, 2, 5, 100])
 @pytest.mark.parametrize("rows", [1, 3, 4, 1000])
-def test_heads_come_in_tables_of_whole_queries(
+def test_head_tables_contain_whole_queries(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int, batch: int
 ) -> None:
-    """However files are read, a query is in one table, and nothing is lost or moved."""
+    """A query is always in one table, and nothing is lost or moved."""
     monkeypatch.setattr(module, "HEAD_ROWS", batch)
     monkeypatch.setattr(module, "QUERIES_PER_BUCKET", 2)
     cells = [(f"q{q}", f"c{c}") for q in range(7) for c in range(1 + 2 * (q % 3))]
@@ -127,8 +127,8 @@ def test_heads_come_in_tables_of_whole_queries(
     assert set(some["query_id"].to_pylist()) == {"q1", "q5"}
 
 
-def test_names_and_lengths_can_be_had_without_texts(tmp_path: Path) -> None:
-    """Of all candidates, and of the responses to a few queries."""
+def test_names_and_lengths_without_texts(tmp_path: Path) -> None:
+    """Available for all candidates, and for the responses to a few queries."""
     inputs = save(tmp_path, [Response(f"q{n}", f"c{n % 2}", "x" * n) for n in range(3)])
     assert inputs.candidates() == {"c0", "c1"}
     assert inputs.lengths_of(["q2", "q1"]) == {("q1", "c1"): 1, ("q2", "c0"): 2}

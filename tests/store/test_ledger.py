@@ -1,4 +1,4 @@
-"""The ledger loses nothing that was finished and holds nothing twice."""
+"""The ledger loses no finished judgment and has none twice."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def rows(folder: Path) -> list[Judgment]:
     return [row_to_judgment(row) for table in read_tables(folder) for row in table.to_pylist()]
 
 
-def test_journal_and_parts_hold_the_same_judgments(tmp_path: Path) -> None:
-    """What is read back equals what was appended, before and after rolling."""
+def test_journal_and_parts_have_the_same_judgments(tmp_path: Path) -> None:
+    """What is read equals what was appended, before and after rolling."""
     written = [judgment(str(n), 0.1 * n, 0.5) for n in range(1, 6)]
     written.append(
         Judgment(
@@ -41,7 +41,7 @@ def test_journal_and_parts_hold_the_same_judgments(tmp_path: Path) -> None:
 
 
 def test_parts_have_the_published_schema(tmp_path: Path) -> None:
-    """Every part reads with the schema other tools and backends rely on."""
+    """Every part has the schema that other tools rely on."""
     ledger = Ledger(tmp_path, JUDGE)
     ledger.append(judgment("a"))
     ledger.close()
@@ -64,8 +64,8 @@ def test_a_key_is_never_recorded_twice(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("torn", [b"{", b'{"key": "00', b"\x00\xff"])
-def test_a_torn_last_line_is_cut_off(tmp_path: Path, torn: bytes) -> None:
-    """A writer killed inside a write costs that one judgment only, and appending goes on."""
+def test_torn_last_line_is_cut_off(tmp_path: Path, torn: bytes) -> None:
+    """A kill during a write costs one judgment, and appending continues."""
     ledger = Ledger(tmp_path, JUDGE)
     ledger.append(judgment("a"))
     journal = next(tmp_path.glob("journal-*"))
@@ -78,7 +78,7 @@ def test_a_torn_last_line_is_cut_off(tmp_path: Path, torn: bytes) -> None:
     assert [one.query_id for one in rows(tmp_path)] == ["q-a", "q-b"]
 
 
-def test_a_part_makes_its_journal_void(tmp_path: Path) -> None:
+def test_part_supersedes_its_journal(tmp_path: Path) -> None:
     """A kill between writing a part and removing its journal doubles nothing."""
     ledger = Ledger(tmp_path, JUDGE)
     ledger.append(judgment("a"))
@@ -91,7 +91,7 @@ def test_a_part_makes_its_journal_void(tmp_path: Path) -> None:
     assert count_rows(tmp_path) == 1
 
 
-def test_a_small_journal_is_continued_not_rolled(tmp_path: Path) -> None:
+def test_small_journal_is_continued(tmp_path: Path) -> None:
     """Many restarts do not leave many tiny parts."""
     for n in range(5):
         Ledger(tmp_path, JUDGE).append(judgment(str(n)))
@@ -99,15 +99,15 @@ def test_a_small_journal_is_continued_not_rolled(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.parquet"))
 
 
-def test_a_temporary_part_is_ignored(tmp_path: Path) -> None:
-    """What a killed roll left behind is not read as a part."""
+def test_temporary_part_is_ignored(tmp_path: Path) -> None:
+    """The file of a killed roll is not read as a part."""
     Ledger(tmp_path, JUDGE).append(judgment("a"))
     (tmp_path / ".part-000001.parquet.99.tmp").write_bytes(b"PAR1 half")
     assert count_rows(tmp_path) == 1
 
 
-def test_the_mirror_follows_a_growing_journal(tmp_path: Path) -> None:
-    """Another run sees a judgment the moment it is recorded, not only after a roll."""
+def test_mirror_follows_a_growing_journal(tmp_path: Path) -> None:
+    """Another run sees a judgment as soon as it is recorded."""
     cache = tmp_path / "cache"
     ledger = Ledger(tmp_path / "one", JUDGE, mirror=Mirror(cache, "one"))
     ledger.append(judgment("a"))
@@ -120,8 +120,8 @@ def test_the_mirror_follows_a_growing_journal(tmp_path: Path) -> None:
     assert {path.suffix for path in cache.iterdir()} == {".parquet"}
 
 
-def test_adopting_takes_wanted_judgments_once(tmp_path: Path) -> None:
-    """Cached judgments come under this run's names; unwanted and finished ones stay out."""
+def test_wanted_judgments_are_reused_once(tmp_path: Path) -> None:
+    """Cached judgments get this run's names; unwanted and finished ones are skipped."""
     cache = tmp_path / "cache"
     for owner in ("one", "two"):
         donor = Ledger(tmp_path / owner, JUDGE, mirror=Mirror(cache, owner))
@@ -138,10 +138,8 @@ def test_adopting_takes_wanted_judgments_once(tmp_path: Path) -> None:
     assert (mine[key("a")].query_id, mine[key("a")].candidate) == ("my query", "my candidate")
 
 
-def test_a_full_disk_takes_the_half_written_judgment_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A short write is undone and named, and the judgment counts as unfinished."""
+def test_full_disk_undoes_a_partial_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A short write is undone and reported, and the judgment counts as unfinished."""
     ledger = Ledger(tmp_path, JUDGE)
     ledger.append(judgment("a"))
     real = __import__("os").write
@@ -156,6 +154,6 @@ def test_a_full_disk_takes_the_half_written_judgment_back(
     assert count_rows(tmp_path) == 2
 
 
-def test_an_empty_folder_reads_as_nothing(tmp_path: Path) -> None:
+def test_empty_folder_has_no_judgments(tmp_path: Path) -> None:
     """A run that was never graded has zero judgments, not an error."""
     assert list(read_tables(tmp_path / "absent")) == []

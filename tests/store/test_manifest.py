@@ -1,4 +1,4 @@
-"""The manifest and the plan: every stage's facts come back, and old files are read."""
+"""The manifest and the plan: all facts round-trip, and old files are read."""
 
 from __future__ import annotations
 
@@ -93,15 +93,15 @@ FULL = Stages(
 )
 
 
-def test_the_facts_of_every_stage_come_back() -> None:
-    """Nested records, tuples and what is left out; the same is written again."""
+def test_facts_of_every_stage_round_trip() -> None:
+    """Nested records, tuples and omitted values; the same file is written again."""
     written = json.loads(json.dumps(encode(FULL)))
     assert decode(Stages, written) == FULL
     assert encode(decode(Stages, written)) == written
 
 
-def test_a_stage_that_was_not_run_is_not_written() -> None:
-    """And what only some runs have is left out of the others."""
+def test_stage_that_has_not_run_is_not_written() -> None:
+    """Facts that only some runs have are left out of the others."""
     assert set(encode(FULL)) == {"load", "checklist", "grade", "score", "rank", "evolve"}
     assert list(FULL.made()) == ["load", "checklist", "grade", "score", "rank", "evolve"]
     plain = encode(SHEET)
@@ -111,15 +111,15 @@ def test_a_stage_that_was_not_run_is_not_written() -> None:
     assert encode(LearnedFacts()) == {}
 
 
-def test_when_it_ended_comes_first_and_its_seconds_last() -> None:
+def test_finish_time_comes_first_and_seconds_last() -> None:
     """People read the manifest from the top."""
     for facts in (FULL.load, FULL.checklist, FULL.grade, FULL.score, FULL.rank):
         names = list(encode(replace(facts, finished="2026-01-01", seconds=1.0)))
         assert (names[0], names[-1]) == ("finished", "seconds")
 
 
-def test_a_manifest_of_an_earlier_version_is_read(tmp_path: Path) -> None:
-    """Without a schema, without facts that came later, and with one that is gone."""
+def test_manifest_of_an_earlier_version_is_read(tmp_path: Path) -> None:
+    """Without a schema, without later facts, and with one that no longer exists."""
     grade = {"tasks": 6, "unfinished": 2, "judged": 4, "usage": encode(USAGE), "gone": 1}
     old = {"run_id": "x", "created": "2025", "stages": {"grade": grade}}
     path = tmp_path / "manifest.json"
@@ -140,8 +140,8 @@ def test_a_manifest_of_an_earlier_version_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content", ["[]", '{"schema": 99}', '{"stages": {"grade": {"tasks": "x"}}}']
 )
-def test_what_is_no_manifest_is_said_to_be_damaged(tmp_path: Path, content: str) -> None:
-    """Never a run without facts, and never a traceback."""
+def test_invalid_manifest_is_reported_as_damaged(tmp_path: Path, content: str) -> None:
+    """It is neither an empty manifest nor a traceback."""
     (tmp_path / "manifest.json").write_text(content)
     with pytest.raises(
         StoreError, match=r"manifest\.json was written by (another|a newer) version"
@@ -149,8 +149,8 @@ def test_what_is_no_manifest_is_said_to_be_damaged(tmp_path: Path, content: str)
         RunStore(tmp_path).manifest()
 
 
-def test_a_plan_is_read_as_it_was_saved(tmp_path: Path) -> None:
-    """With its price and the time it was made; plans without a price are read too."""
+def test_plan_round_trips(tmp_path: Path) -> None:
+    """With its price and time; plans without a price are read too."""
     whole = dict.fromkeys(Plan.__dataclass_fields__, 0)
     texts = {"made_for": "a", "judge": "j", "judge_digest": None, "currency": "", "rate_from": None}
     known = {"tokens_known": "exact", "created": "", "estimated": None}

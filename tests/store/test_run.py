@@ -27,7 +27,7 @@ def store(tmp_path: Path) -> RunStore:
 
 
 def test_two_processes_cannot_write_one_run(store: RunStore) -> None:
-    """The second writer is told who is in the way, at once."""
+    """The second writer gets an error at once."""
     holder = (
         "import sys, time; from pathlib import Path; from rocketeval.store.run import RunStore\n"
         f"with RunStore(Path({str(store.path)!r})).locked():\n"
@@ -45,8 +45,8 @@ def test_two_processes_cannot_write_one_run(store: RunStore) -> None:
         pass
 
 
-def test_a_run_never_mixes_two_judges(store: RunStore) -> None:
-    """Once there are judgments, another judge is refused and told what differs."""
+def test_run_never_mixes_two_judges(store: RunStore) -> None:
+    """Once there are judgments, another judge is refused, with the differences."""
     store.bind_judge(replace(JUDGE, version="0.9"))
     store.bind_judge(JUDGE)
     with store.ledger(JUDGE.digest, None) as ledger:
@@ -57,8 +57,8 @@ def test_a_run_never_mixes_two_judges(store: RunStore) -> None:
     assert store.judge() == JUDGE
 
 
-def test_failures_come_back_with_their_answers(store: RunStore) -> None:
-    """What was answered before a failure is kept, so that it is not paid for twice."""
+def test_failures_keep_their_answers(store: RunStore) -> None:
+    """Answers before a failure are kept, so that they are not paid for twice."""
     paid = Answer(Status.OK, 0.5, 0.5, 0.5, 1.0, -0.7, -0.7)
     failure = Failure(key("a"), "q", "c", "item 2: gone", (paid, Answer(Status.ERROR)))
     store.save_failures([failure])
@@ -69,8 +69,8 @@ def test_failures_come_back_with_their_answers(store: RunStore) -> None:
     assert not (store.path / "failures.jsonl").exists()
 
 
-def test_reading_a_stage_that_was_not_run_names_it(store: RunStore) -> None:
-    """Each reader says which command makes what it needs."""
+def test_missing_stage_names_the_command(store: RunStore) -> None:
+    """Each reader names the command that creates what it needs."""
     for read, command in (
         (store.judge, "rocketeval run --only grade"),
         (store.scores, "rocketeval run --only score"),
@@ -80,8 +80,8 @@ def test_reading_a_stage_that_was_not_run_names_it(store: RunStore) -> None:
             read()
 
 
-def test_the_manifest_keeps_its_run_id(store: RunStore, tmp_path: Path) -> None:
-    """Freezing the config again does not make it another run."""
+def test_manifest_keeps_its_run_id(store: RunStore, tmp_path: Path) -> None:
+    """Freezing the config again does not make another run."""
     before = store.manifest().run_id
     store.freeze(make_config(tmp_path))
     store.record_stage("grade", GradeFacts(judged=3))
@@ -89,8 +89,8 @@ def test_the_manifest_keeps_its_run_id(store: RunStore, tmp_path: Path) -> None:
     assert store.manifest().stages.grade.judged == 3
 
 
-def test_damaged_scores_say_how_to_make_them_again(tmp_path: Path) -> None:
-    """Half a file is an error for people, with the command that mends it."""
+def test_damaged_scores_name_the_command(tmp_path: Path) -> None:
+    """Half a file is an error with the command that creates it again."""
     store = RunStore(tmp_path)
     (tmp_path / "scores.parquet").write_bytes(b"PAR1 and no more")
     with pytest.raises(StoreError, match="damaged") as caught:
@@ -98,10 +98,10 @@ def test_damaged_scores_say_how_to_make_them_again(tmp_path: Path) -> None:
     assert "rocketeval run --only score" in caught.value.hint
 
 
-def test_scores_go_before_the_first_new_judgment_is_written(
+def test_scores_are_dropped_before_the_first_new_judgment(
     store: RunStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Opening a ledger drops nothing; a crash at the first write leaves no scores to be stale."""
+    """Opening a ledger drops nothing; a crash at the first write leaves no stale scores."""
     scores = store.path / "scores.parquet"
     scores.write_bytes(b"old")
     with store.ledger(JUDGE.digest, None):
@@ -118,8 +118,8 @@ def test_scores_go_before_the_first_new_judgment_is_written(
     assert not scores.exists()
 
 
-def test_scores_go_before_judgments_are_adopted(store: RunStore, tmp_path: Path) -> None:
-    """What another run paid for changes the scores just as well."""
+def test_scores_are_dropped_before_reused_judgments(store: RunStore, tmp_path: Path) -> None:
+    """Judgments reused from another run change the scores as well."""
     scores = store.path / "scores.parquet"
     scores.write_bytes(b"old")
     theirs = Ledger(tmp_path / "cache", JUDGE.digest)

@@ -1,4 +1,4 @@
-"""Only a run's own result files can be shown, and no link leads out of its folder."""
+"""Only a run's result files are public, and no link leads out of its folder."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def run(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", [*NAMES, "ledger/part-000001.parquet"])
-def test_results_are_shown(run: Path, name: str) -> None:
-    """What people take home from a run is there."""
+def test_results_are_public(run: Path, name: str) -> None:
+    """The result files of a run are public."""
     path = public_file(run, name)
     assert path is not None
     assert path.read_text() == name
@@ -50,13 +50,13 @@ def test_results_are_shown(run: Path, name: str) -> None:
         "..\\run.yaml",
     ],
 )
-def test_nothing_else_is(run: Path, name: str) -> None:
-    """Other names, other folders and files that are not there give nothing."""
+def test_other_files_are_not_public(run: Path, name: str) -> None:
+    """Other names, other folders and missing files give nothing."""
     assert public_file(run, name) is None
 
 
 def test_links_are_not_followed(run: Path) -> None:
-    """Neither a file nor a folder on the way may be a link, wherever it leads."""
+    """Neither the file nor a folder on the way may be a link."""
     (run / "audit.json").symlink_to("/etc/passwd")
     (run / "explain.json").symlink_to(run / "run.yaml")
     (run / "inputs" / "responses").symlink_to(run / "ledger")
@@ -65,7 +65,7 @@ def test_links_are_not_followed(run: Path) -> None:
     assert public_file(run, "inputs/responses/part-000001.parquet") is None
 
 
-def test_a_folder_of_runs_may_itself_be_reached_by_a_link(run: Path, tmp_path: Path) -> None:
-    """Users keep runs on other disks: a link to the run is theirs, a link inside it is not."""
+def test_run_folder_may_be_a_link(run: Path, tmp_path: Path) -> None:
+    """Users keep runs on other disks: a link to the run is allowed, one inside is not."""
     (tmp_path / "elsewhere").symlink_to(run)
     assert public_file(tmp_path / "elsewhere", "run.yaml") is not None

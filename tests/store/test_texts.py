@@ -1,4 +1,4 @@
-"""What a judge wrote is kept, and parts from before there were texts can still be read."""
+"""A judge's texts are kept, and parts from before texts existed are readable."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_texts_survive_the_journal_and_the_part(tmp_path: Path) -> None:
     ledger.close()
 
 
-def test_a_part_without_texts_is_read(tmp_path: Path) -> None:
+def test_part_without_texts_is_read(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path, JUDGE)
     ledger.append(judgment(b"a", None))
     ledger.close()

@@ -1,4 +1,4 @@
-"""A run can be watched from outside: counts follow the ledger, and the lock is left alone."""
+"""A run can be watched from outside: counts follow the ledger, the lock is untouched."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from support.make import judgment, key
 
 
 def test_counts_follow_a_growing_ledger(tmp_path: Path) -> None:
-    """Journal lines, rolled parts and adopted parts are each counted once; twins count twice."""
+    """Lines, rolled and reused parts count once; identical responses count separately."""
     wanted = {key(name): 1 for name in "abcdef"} | {key("twins"): 2}
     watch = LedgerWatch(tmp_path, wanted)
     assert (watch.look(), watch.total) == (0, 8)
@@ -31,8 +31,8 @@ def test_counts_follow_a_growing_ledger(tmp_path: Path) -> None:
     assert LedgerWatch(tmp_path, wanted).look() == 6
 
 
-def test_a_torn_line_waits_for_its_end(tmp_path: Path) -> None:
-    """A line that is being written counts when it is whole."""
+def test_torn_line_counts_when_complete(tmp_path: Path) -> None:
+    """A line that is being written counts when it is complete."""
     watch = LedgerWatch(tmp_path, {key("a"): 1})
     journal = tmp_path / "journal-000001.jsonl"
     line = f'{{"key":"{key("a").hex()}"}}\n'
@@ -42,7 +42,7 @@ def test_a_torn_line_waits_for_its_end(tmp_path: Path) -> None:
     assert watch.look() == 1
 
 
-def test_a_ledger_that_was_begun_anew_is_counted_anew(tmp_path: Path) -> None:
+def test_restarted_ledger_is_counted_again(tmp_path: Path) -> None:
     """Deleted judgments do not stay counted."""
     watch = LedgerWatch(tmp_path, {key("a"): 1, key("b"): 1})
     ledger = Ledger(tmp_path, b"j" * 16)
@@ -53,8 +53,8 @@ def test_a_ledger_that_was_begun_anew_is_counted_anew(tmp_path: Path) -> None:
     assert watch.look() == 0
 
 
-def test_what_was_read_is_not_opened_again(tmp_path: Path) -> None:
-    """A part that is known is only looked at from outside."""
+def test_known_parts_are_not_opened_again(tmp_path: Path) -> None:
+    """Only the size of a known part is checked."""
     ledger = Ledger(tmp_path, b"j" * 16)
     ledger.append(judgment("a"))
     ledger.close()
@@ -65,9 +65,9 @@ def test_what_was_read_is_not_opened_again(tmp_path: Path) -> None:
     assert watch.look() == 1
 
 
-@pytest.mark.skipif(not Path("/proc/locks").exists(), reason="only Linux tells who holds a lock")
-def test_who_holds_the_lock_is_seen_without_touching_it(tmp_path: Path) -> None:
-    """The holder is seen while it lives; looking never creates the lock's file."""
+@pytest.mark.skipif(not Path("/proc/locks").exists(), reason="only Linux lists lock holders")
+def test_lock_holder_is_seen_without_touching_the_lock(tmp_path: Path) -> None:
+    """The holder is seen while it lives; checking never creates the lock file."""
     store = RunStore(tmp_path)
     assert not is_held(store)
     assert not list(tmp_path.iterdir())
@@ -87,7 +87,7 @@ def test_who_holds_the_lock_is_seen_without_touching_it(tmp_path: Path) -> None:
 
 
 def test_changes_are_seen(tmp_path: Path) -> None:
-    """The newest change, the stages that are done and the version follow the files."""
+    """The newest change, the finished stages and the version follow the files."""
     store = RunStore(tmp_path)
     assert newest_change(store) == 0.0
     before = results_version(store)

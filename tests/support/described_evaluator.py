@@ -1,4 +1,4 @@
-"""What a run's evaluator.json can hold: two experts, a chain of parents, one hostile text."""
+"""A sample evaluator.json: two experts, a chain of parents, one hostile text."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DROPPED = "Is it good?"
 
 
 def perspective(name: str, text: str, *, about: str, **more: object) -> DescribedPerspective:
-    """Return a perspective as it is told of."""
+    """Return a perspective as evaluator.json describes it."""
     found = DescribedPerspective(
         id=name,
         text=text,
@@ -42,7 +42,7 @@ def perspective(name: str, text: str, *, about: str, **more: object) -> Describe
 
 
 def described() -> EvaluatorInRun:
-    """Return an evaluator of pairs: expert 1 of 2 is for code and looks at what is short."""
+    """Return an evaluator of pairs; expert 1 of 2 is for code and prefers short responses."""
     right, warm, short = (
         perspective("r0", TEXTS[0], about="response", importance=0.2),
         perspective(
@@ -97,5 +97,5 @@ def described() -> EvaluatorInRun:
 
 
 def interval(value: float) -> Interval:
-    """Return a figure that may be two points off."""
+    """Return a figure with an interval of two points to each side."""
     return Interval(value, value - 0.02, value + 0.02)

@@ -1,4 +1,4 @@
-"""An author of dimension checklists whose every line is known: it looks at what it is asked."""
+"""A fake author of dimension checklists with predictable lines that depend on its prompt."""
 
 from __future__ import annotations
 
@@ -43,28 +43,28 @@ TWO_PARTS = (
 )
 """A dimension file: two dimensions, three sub-dimensions, four seeds."""
 AUGMENTING = 3 + 4
-"""Requests that bring new questions: one a sub-dimension, one a seed."""
+"""Requests that produce new questions: one per sub-dimension, one per seed."""
 FILTERING = 2
 
 
 def kind_of(prompt: str) -> str:
-    """Which step a prompt asks for."""
+    """Return the step that a prompt asks for."""
     if "# The broad question" in prompt:
         return "elaborate"
     return "diversify" if "# Questions that are there" in prompt else "filter"
 
 
 def asked_questions(prompt: str) -> list[str]:
-    """The questions a filter is asked about."""
+    """Return the questions that a filter prompt lists."""
     listed = prompt.split("# Questions, each with")[1].split("# Task")[0]
     return re.findall(r"^\d+\. \[.*?\] (.*)$", listed, re.MULTILINE)
 
 
 def reply(prompt: str, worse: Collection[str] = (), other: Collection[str] = ()) -> str:
-    """Three questions that name what they were made from, or a verdict on each question.
+    """Return three questions that name their origin, or a verdict on each question.
 
-    Questions that hold a word of `worse` or `other` fail alignment or the dimension; what ends in
-    `(again)?` repeats the first question.
+    Questions with a word of `worse` or `other` fail alignment or the dimension; a question that
+    ends in `(again)?` repeats the first one.
     """
     kind = kind_of(prompt)
     if kind == "filter":
@@ -86,10 +86,10 @@ def reply(prompt: str, worse: Collection[str] = (), other: Collection[str] = ())
 
 @dataclass
 class AuthorServer(FakeOpenAI):
-    """Writes what a dimension author is asked for, and answers a listed checklist with yes."""
+    """A server that writes dimension checklists, and answers a listed checklist with yes."""
 
     unreadable: str | None = None
-    """Steps whose prompt holds this are answered with nonsense."""
+    """Steps whose prompt contains this text get nonsense."""
 
     def reply(self, prompt: str, body: Mapping[str, Any]) -> dict[str, Any]:
         if prompt.startswith(PREFIX):
@@ -107,5 +107,5 @@ class AuthorServer(FakeOpenAI):
 
     @property
     def kinds(self) -> Counter[str]:
-        """How often each step was asked for."""
+        """Return how often each step was requested."""
         return Counter(kind_of(seen.prompt) for seen in self.chats)

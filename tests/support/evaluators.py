@@ -1,4 +1,4 @@
-"""A benchmark with a judge of opinions, and evaluators that learned from it."""
+"""A benchmark with votes and labels, and evaluators fitted to random answers."""
 
 from __future__ import annotations
 
@@ -63,14 +63,14 @@ def write_opinions(folder: Path) -> Path:
 
 
 def opinion_config(tmp_path: Path, name: str = "run", **changes: Any) -> RunConfig:
-    """A config for that benchmark, with the scripted judge."""
+    """Return a config for that benchmark, with the scripted judge."""
     if not (tmp_path / "benchmark").exists():
         write_opinions(tmp_path / "benchmark")
     return make_config(tmp_path, name, **changes)
 
 
 def judges_of(config: RunConfig, asking: Asking) -> dict[str, JudgeFingerprint]:
-    """Who answers each sheet, with the config's judge."""
+    """Return the judge's identity for each sheet, with the config's judge."""
 
     async def find() -> dict[str, JudgeFingerprint]:
         found = {}
@@ -86,7 +86,7 @@ def judges_of(config: RunConfig, asking: Asking) -> dict[str, JudgeFingerprint]:
 
 @cache
 def fitted(task: str, asking: Asking, *, experts: int = 2, routing: int = 32) -> Evaluator:
-    """An evaluator that learned from random answers: the type of the query says which decides."""
+    """Return an evaluator fitted to random answers; the query type selects the deciding one."""
     chance, cases = np.random.default_rng(0), 240
     pairs = task == "pairs"
     answers = chance.uniform(-1.0 if pairs else 0.0, 1.0, (cases, len(ABOUT_RESPONSES)))
@@ -101,7 +101,7 @@ def fitted(task: str, asking: Asking, *, experts: int = 2, routing: int = 32) ->
         asking=asking, gold="votes" if pairs else "labels", most_about_queries=routing
     )
     table = CaseTable(rows, ABOUT_RESPONSES, answers, ABOUT_QUERIES, traits)
-    # One setting and few trees: how well they predict is not what is shown with them.
+    # One setting and few trees, because accuracy does not matter here.
     with patch.dict(SPACES, {"short": (ForestSettings(20, 5, 2, 5),)}):
         return fit_evaluator(table, settings, experts=experts)
 
@@ -116,7 +116,7 @@ def save_fitted(
     routing: int = 32,
     **notes: Any,
 ) -> Path:
-    """Write such an evaluator, fitted with the config's judge; return its path.
+    """Write a fitted evaluator with the config's judge; return its path.
 
     It learned from no query of any benchmark, unless the notes say so.
     """

@@ -1,7 +1,7 @@
-"""The command line in a process of its own, without the start of an interpreter.
+"""The command line in a separate process, without starting an interpreter.
 
-A server that has imported everything and done nothing forks once for every command: each has its
-own memory, streams, folder, environment and exit code, as when a shell starts it.
+A server process that has imported everything forks once per command. Each fork has its own memory,
+streams, folder, environment and exit code, as if a shell had started it.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from rocketeval.errors import RunLocked
 from rocketeval.store.run import RunStore
 
 SECONDS = 600
-"""After so long a command hangs, on however busy a machine."""
+"""Timeout for a command, generous enough for a busy machine."""
 HELD = 9
 CONTEXT = get_context("forkserver")
 CONTEXT.set_forkserver_preload(
     [
         *("rich.console", "rich.live", "rich.table", "rich.text"),
         *(module.name for module in walk_packages(rocketeval.__path__, "rocketeval.")),
-        # Imported where they are used; pyarrow loads pandas wherever it is installed.
+        # Modules that are imported lazily; pyarrow loads pandas if it is installed.
         *("pandas", "pyarrow.dataset", "scipy.stats"),
     ]
 )
 
 
 class Forked:
-    """A command that runs: of `subprocess.Popen`, what tests need. Its words must be few.
+    """A running command with the part of `subprocess.Popen` that tests need; its output is small.
 
-    With a `terminal` all its streams are that, and it is the terminal of its own session.
+    With a `terminal`, all its streams are that terminal, which controls its session.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Forked:
 
     @property
     def returncode(self) -> int | None:
-        """How it ended, negative for a signal; None while it runs."""
+        """Return its exit code, negative for a signal; None while it runs."""
         found: int | None = self._process.exitcode
         return found
 
@@ -78,7 +78,7 @@ class Forked:
         os.kill(self.pid, number)
 
     def kill(self) -> None:
-        """End it without notice."""
+        """Kill it."""
         self._process.kill()
 
     def wait(self, timeout: float = SECONDS) -> int:
@@ -93,7 +93,7 @@ class Forked:
         return self.returncode
 
     def communicate(self, timeout: float = SECONDS) -> tuple[str, str]:
-        """Wait for its end; return what it said that was not read yet."""
+        """Wait for its end; return its unread output."""
         self.wait(timeout)
         return self._unread[self.stdout], self._unread[self.stderr]
 
@@ -113,7 +113,7 @@ def run_script(
 
 
 def is_held(run: Path) -> bool:
-    """Whether another process is refused this run."""
+    """Return whether another process cannot lock this run."""
     process = CONTEXT.Process(target=_take, args=(run,))
     process.start()
     process.join(SECONDS)
@@ -143,8 +143,8 @@ def _ended(
         if process.exitcode is None:
             process.kill()
             raise subprocess.TimeoutExpired(command, SECONDS)
-        told = [path.read_bytes().decode() for path in paths]
-        return subprocess.CompletedProcess(command, process.exitcode, *told)
+        output = [path.read_bytes().decode() for path in paths]
+        return subprocess.CompletedProcess(command, process.exitcode, *output)
 
 
 def _started(
@@ -163,7 +163,7 @@ def _started(
 
 
 class _Stream:
-    """A file descriptor on its way into the new process."""
+    """A file descriptor to pass to the new process."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -184,13 +184,13 @@ def _run(
     environment: dict[str, str],
     streams: tuple[int, int],
 ) -> None:
-    """Be the command."""
+    """Run the command in the forked process."""
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
-    # As wide as the terminal is, or a pipe.
+    # Use the width of the terminal or pipe.
     os.environ.pop("COLUMNS", None)
-    # A test run in the background of a shell hands down that Ctrl-C is ignored.
+    # A test run in the background of a shell passes on that SIGINT is ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if os.isatty(streams[0]):
         os.setsid()

@@ -19,7 +19,7 @@ def make_graded(
     weights: Mapping[str, Sequence[float]] | None = None,
     categories: Mapping[str, str] | None = None,
 ) -> GradedRun:
-    """A graded run from answers by query and candidate; scores are plain means."""
+    """Return a graded run from answers by query and candidate; scores are plain means."""
     rows = [
         (query, name, list(own))
         for query, responses in p_yes.items()

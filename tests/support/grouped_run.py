@@ -1,4 +1,4 @@
-"""A finished run whose checklist has groups, hostile ones too, with a missing answer."""
+"""A finished run whose checklist has groups, including hostile ones, with a missing answer."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ P_YES = {"warm": 0.9, "kind": 0.7, "glad": 0.2, "short": 0.6, "whole": 0.4}
 
 
 def p_yes(prefix: str, suffix: str) -> float:
-    """By the item; `left` gets a tenth more."""
+    """Return a probability by item; `left` gets a tenth more."""
     found = next(p for word, p in P_YES.items() if word in suffix)
     return found + (0.05 if "left explains" in prefix else 0.0)
 
 
 def grouped_config(folder: Path, **changes: object) -> RunConfig:
-    """Write the benchmark and a file of grouped checklists; q0 has items of its own."""
+    """Write the benchmark and a file of grouped checklists; q0 has different items."""
     benchmark = folder / "benchmark"
     write_jsonl(benchmark / "queries.jsonl", [{"id": q, "text": f"Why {q}?"} for q in QUERIES])
     rows = [
@@ -49,6 +49,6 @@ def grouped_config(folder: Path, **changes: object) -> RunConfig:
 
 
 def grouped_run(folder: Path) -> tuple[RunConfig, Outcome]:
-    """Run it: right's response to q1 is never judged."""
+    """Return the finished run; right's response to q1 is never judged."""
     config = grouped_config(folder)
     return config, rocketeval.run(config, judge=ScriptedEngine(p_yes, fail_on="FAIL"))

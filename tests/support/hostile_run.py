@@ -1,4 +1,4 @@
-"""A finished run whose candidates have names that could do harm, with some gaps."""
+"""A finished run with hostile candidate names and some gaps."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAMES = (
     "a|b_{x}%$&#^~\\<b>\n[c]* --'' ,,\"`",
     "\x1b[31mred",
 )
-"""Candidates."""
+"""Candidate names."""
 QUERIES = tuple(f"q{n:02d}" for n in range(40))
 ITEMS = ("Is it right?", "=HYPERLINK(1)", "Is it, in short, clear?")
 
@@ -31,7 +31,7 @@ def _write(path: Path, rows: list[dict[str, object]]) -> None:
 
 
 def hostile_run(folder: Path) -> Run:
-    """Run it: one response fails, two candidates say the same to one query."""
+    """Return the finished run; one response fails, two candidates answer one query identically."""
     benchmark = folder / "benchmark"
     past = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
     queries = [

@@ -1,4 +1,4 @@
-"""The command line within this process: all of it but the start of an interpreter."""
+"""The command line within this process, without starting an interpreter."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from support.command import SCRIPTED
 def cli(
     folder: Path, *args: str, code: int | tuple[int, ...] = 0
 ) -> subprocess.CompletedProcess[str]:
-    """Run the command in `folder`, as `support.command.cli` does, but many times faster."""
+    """Run the command in `folder` like `support.command.cli`, but many times faster."""
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", newline="") for _ in range(2))
     command = ["rocketeval", *args]
-    # Nobody's terminal: as wide as it is in a pipe.
+    # No terminal: use the width of a pipe.
     environment = {name: os.environ[name] for name in os.environ if name != "COLUMNS"}
     with (
         chdir(folder),
@@ -34,13 +34,13 @@ def cli(
             main()
         except SystemExit as left:
             found = left.code if isinstance(left.code, int) else 0
-    told = [_written(stream) for stream in (out, err)]
-    assert found in ((code,) if isinstance(code, int) else code), "".join(told)
-    return subprocess.CompletedProcess(command, found, *told)
+    output = [_written(stream) for stream in (out, err)]
+    assert found in ((code,) if isinstance(code, int) else code), "".join(output)
+    return subprocess.CompletedProcess(command, found, *output)
 
 
 def run_scripted(folder: Path, *names: str) -> None:
-    """Write a config for each name beside the folder's benchmark, and run it."""
+    """Write a config for each name next to the folder's benchmark, and run it."""
     for name in names:
         (folder / f"{name}.yaml").write_text(SCRIPTED.format(name=name))
         cli(folder, "run", f"{name}.yaml", "--quiet")

@@ -27,11 +27,11 @@ FORMS: dict[str, Callable[[], NativeServer]] = {
     "sglang_generate": SGLangShaped,
     "sglang_score": SGLangShaped,
 }
-"""Every request form, with a stub of a server that has it."""
+"""Every request form, with a stub of a server that supports it."""
 SEVERAL = ("chat_batch", "completions", "generative_scoring", "sglang_generate", "sglang_score")
-"""Forms that ask all items of a response in a call."""
+"""Forms that ask all items of a response in one call."""
 RAW = ("completions", "generative_scoring", "sglang_generate", "sglang_score")
-"""Forms that write the chat template themselves."""
+"""Forms that render the chat template themselves."""
 
 
 @asynccontextmanager
@@ -46,7 +46,7 @@ async def judged(server: NativeServer, **settings: Any) -> AsyncIterator[OpenAIE
 
 
 def engine_at(server: NativeServer, **settings: Any) -> OpenAIEngine:
-    """Return an engine for a stub that is served already; SGLang's does not tell its template."""
+    """Return an engine for a running stub; SGLang's stub does not report its template."""
     base_url = server.base_url.removesuffix("/v1") + server.prefix + "/v1"
     defaults: dict[str, Any] = {"model": MODEL, "base_url": base_url, "patience": 1}
     if isinstance(server, SGLangShaped):
@@ -55,13 +55,13 @@ def engine_at(server: NativeServer, **settings: Any) -> OpenAIEngine:
 
 
 def given_template(server: NativeServer) -> dict[str, str]:
-    """Return the options in which a user tells the chat template."""
+    """Return the options with which a user sets the chat template."""
     return {"chat_head": server.template.head, "chat_tail": server.template.tail}
 
 
 @asynccontextmanager
 async def probed(server: NativeServer, name: str) -> AsyncIterator[ProbeResult]:
-    """Serve the stub, and find out how it can be asked by one form."""
+    """Serve the stub and probe it with one request form."""
     async with judged(server) as engine:
         http = HttpClient(engine.base_url, key=None, concurrency=4, timeout=5, patience=1)
         try:

@@ -11,7 +11,7 @@ from rocketeval.scoring.answers import AnswerTable
 
 
 def answer_table(rows: Sequence[tuple[str, str, Sequence[float]]]) -> AnswerTable:
-    """The table of (query id, candidate, answers)."""
+    """Return the table of (query id, candidate, answers)."""
     offsets = np.cumsum([0, *(len(answers) for _, _, answers in rows)]).astype(np.int64)
     flat = np.array([answer for _, _, answers in rows for answer in answers], dtype=np.float64)
     return AnswerTable([row[0] for row in rows], [row[1] for row in rows], flat, offsets)
@@ -24,7 +24,7 @@ def made_run(
     seed: int = 0,
     tie_gap: float = 0.4,
 ) -> tuple[AnswerTable, Gold]:
-    """Answers that follow a latent quality, with labels and votes that follow it too.
+    """Return answers that follow a latent quality, with labels and votes that follow it too.
 
     Voters call a tie where qualities differ by less than `tie_gap`.
     """

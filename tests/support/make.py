@@ -20,12 +20,12 @@ CANDIDATES = ("left", "right")
 
 
 def key(name: str) -> bytes:
-    """A judgment key made from a name."""
+    """Return a judgment key made from a name."""
     return content_hash("test", name)
 
 
 def judgment(name: str, *p_yes: float) -> Judgment:
-    """A judgment whose key, query and candidate come from `name`."""
+    """Return a judgment whose key, query and candidate come from `name`."""
     answers = tuple(map(exact_answer, p_yes or (0.25, 0.75)))
     return Judgment(key(name), f"q-{name}", f"c-{name}", answers, Usage(requests=len(answers)))
 
@@ -58,7 +58,7 @@ def write_benchmark(folder: Path, *, texts: Mapping[str, str] | None = None) -> 
 
 
 def make_config(tmp_path: Path, name: str = "run", **changes: Any) -> RunConfig:
-    """A config for the benchmark in tmp_path/benchmark, judged by the scripted engine."""
+    """Return a config for the benchmark in tmp_path/benchmark with the scripted engine."""
     benchmark = tmp_path / "benchmark"
     if not benchmark.exists():
         write_benchmark(benchmark)
@@ -76,5 +76,5 @@ def make_config(tmp_path: Path, name: str = "run", **changes: Any) -> RunConfig:
 
 
 def as_json(finding: Finding) -> bytes:
-    """What the file of a finding holds: two that differ in nothing but NaN are the same."""
+    """Return the stored JSON of a finding, in which equal NaNs compare equal."""
     return orjson.dumps(encode_finding(finding), option=orjson.OPT_SERIALIZE_NUMPY)

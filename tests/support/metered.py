@@ -1,4 +1,4 @@
-"""A scripted judge that counts every token it reads and writes, and keeps every prompt."""
+"""A scripted judge that counts every token it reads and writes, and stores every prompt."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from rocketeval.engines.scripted import ScriptedEngine
 from rocketeval.records import Answer, GradingTask, Usage
 
 SCORED = 'Q1: Yes\nQ2: No\n{"score": "7"}'
-"""A text in which every method that lets a judge write finds its answers."""
+"""A text in which every writing method finds its answers."""
 
 
 class MeteredEngine(ScriptedEngine):
-    """As dear as its prompts allow: a byte is a token, and it writes all it may."""
+    """A judge at maximum cost: every byte is a token, and it writes as much as allowed."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(text=lambda _: SCORED, **settings)
@@ -22,7 +22,7 @@ class MeteredEngine(ScriptedEngine):
         self.tokens = 0
 
     async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
-        """Answer, and count a token written for every item."""
+        """Answer, and count one written token per item."""
         asked = [s for place, s in enumerate(task.suffixes) if place not in known]
         graded = await super().grade(task, known)
         usage = Usage()
@@ -38,13 +38,13 @@ class MeteredEngine(ScriptedEngine):
         return WrittenText(written.text, self._read(prompt, max_tokens), finished=True)
 
     async def likelihood(self, prompt: str, text: str) -> Likelihood:
-        """Tell log-probabilities, and count what was read."""
-        told = await super().likelihood(prompt, text)
-        return Likelihood(told.logprobs, self._read(prompt + text, 1))
+        """Return log-probabilities, and count the tokens read."""
+        result = await super().likelihood(prompt, text)
+        return Likelihood(result.logprobs, self._read(prompt + text, 1))
 
     def _read(self, prompt: str, written: int) -> Usage:
         self.prompts.append(prompt)
-        # One more: the chat template, as `tokenise` tells of a single mark.
+        # One more for the chat template, which `tokenise` reports as one token.
         used = Usage(1, len(prompt.encode()) + 1, 0, written)
         self.tokens += used.prompt_tokens + written
         return used

@@ -1,4 +1,4 @@
-"""Mistakes that users make: how each is made, and what the command line must say to it."""
+"""Mistakes that users make: how to make each, and the words that the message must contain."""
 
 from __future__ import annotations
 
@@ -28,31 +28,31 @@ SECRET = "sk-not-to-be-shown"
 
 @dataclass
 class Place:
-    """The folder of a user who makes a mistake: a benchmark, a config, perhaps a server."""
+    """The folder of a user who makes a mistake: a benchmark, a config, possibly a server."""
 
     folder: Path
     config: dict[str, Any]
     server: FakeOpenAI
     undo: ExitStack
-    """What is taken back afterwards."""
+    """Callbacks that undo changes afterwards."""
 
     @property
     def benchmark(self) -> Path:
-        """The folder of the benchmark."""
+        """Return the benchmark folder."""
         return self.folder / "benchmark"
 
     @property
     def run(self) -> Path:
-        """The folder of the run."""
+        """Return the run directory."""
         return self.folder / "runs" / "demo"
 
     def write(self, name: str, content: str | bytes) -> None:
-        """Write a file of the benchmark."""
+        """Write a benchmark file."""
         path = self.benchmark / name
         path.write_bytes(content.encode() if isinstance(content, str) else content)
 
     def rows(self, name: str, *rows: Mapping[str, Any]) -> None:
-        """Write a file of the benchmark as JSON lines."""
+        """Write a benchmark file as JSON lines."""
         write_jsonl(self.benchmark / name, rows)
 
     def save_config(self) -> None:
@@ -73,21 +73,21 @@ class Place:
         }
 
     def set(self, section: str, **settings: Any) -> None:
-        """Change settings of a section of the config."""
+        """Change settings in a section of the config."""
         self.config[section] = {**self.config.get(section, {}), **settings}
 
     def run_once(self) -> None:
-        """Run everything, as it was before the mistake."""
+        """Run everything before the mistake is made."""
         self.save_config()
         cli(self.folder, "run", "--quiet")
 
     def finish(self) -> None:
-        """Have the run that `run_once` makes of a place without any change, but at once."""
+        """Copy a finished run of an unchanged place, which is faster than `run_once`."""
         self.save_config()
         shutil.copytree(_finished(), self.folder / "runs")
 
     def environment(self, **names: str) -> None:
-        """Set variables of the environment."""
+        """Set environment variables."""
         self.undo.enter_context(patch.dict(os.environ, names))
 
 
@@ -96,20 +96,20 @@ Make = Callable[[Place], None]
 
 @dataclass(frozen=True)
 class Mistake:
-    """One mistake, and what must be said to it."""
+    """One mistake and its expected message."""
 
     title: str
     make: Make
     says: tuple[str, ...]
-    """Words that are in what is printed, whatever else is."""
+    """Words that the output must contain."""
     command: tuple[str, ...] = ("run",)
     code: int = 2
     never: tuple[str, ...] = ()
-    """Words that would mislead."""
+    """Misleading words that the output must not contain."""
     asked: int | None = None
-    """Requests to write or judge that the server may see at most; None for any number."""
+    """Maximum requests to write or judge that the server may see; None for any number."""
     check: Callable[[Place], None] | None = None
-    """What must be so afterwards."""
+    """Check to run afterwards."""
     group: str = field(default="", compare=False)
 
 
@@ -125,7 +125,7 @@ def _finished() -> Path:
 
 @contextmanager
 def placed(folder: Path) -> Iterator[Place]:
-    """Give a place without any mistake in it yet."""
+    """Yield a place without any mistake."""
     write_benchmark(folder / "benchmark")
     config: dict[str, Any] = {
         "name": "demo",
@@ -140,7 +140,7 @@ def placed(folder: Path) -> Iterator[Place]:
 
 @contextmanager
 def served(server: FakeOpenAI) -> Iterator[FakeOpenAI]:
-    """Serve in a thread of its own, while this one runs the command line."""
+    """Serve in a separate thread while this one runs the command line."""
     loop, started, stop = asyncio.new_event_loop(), threading.Event(), asyncio.Event()
 
     async def serve() -> None:
@@ -160,7 +160,7 @@ def served(server: FakeOpenAI) -> Iterator[FakeOpenAI]:
 
 
 def told(place: Place, mistake: Mistake) -> str:
-    """Make the mistake, run the command, and return what it printed, without what varies."""
+    """Make the mistake, run the command, and return its output without variable parts."""
     mistake.make(place)
     if not (place.folder / "rocketeval.yaml").exists() and place.config:
         place.save_config()

@@ -10,7 +10,7 @@ from support.mistakes import Mistake, Place
 
 
 def nothing(place: Place) -> None:
-    """Change nothing: the command line is the mistake."""
+    """Change nothing; the mistake is in the command line."""
 
 
 def no_config(place: Place) -> None:
@@ -18,32 +18,32 @@ def no_config(place: Place) -> None:
 
 
 def config_text(text: str) -> Any:
-    """Return what writes a config as it stands."""
+    """Return a function that writes this text as the config."""
     return lambda place: (place.folder / "rocketeval.yaml").write_text(text)
 
 
 def setting(section: str, **settings: Any) -> Any:
-    """Return what changes a section of the config."""
+    """Return a function that changes a section of the config."""
     return lambda place: place.set(section, **settings)
 
 
 def top(**settings: Any) -> Any:
-    """Return what sets something at the top level."""
+    """Return a function that sets top-level settings."""
     return lambda place: place.config.update(settings)
 
 
 def file(name: str, content: str | bytes) -> Any:
-    """Return what replaces a file of the benchmark."""
+    """Return a function that replaces a benchmark file."""
     return lambda place: place.write(name, content)
 
 
 def rows(name: str, *own: dict[str, Any]) -> Any:
-    """Return what replaces a file of the benchmark by JSON lines."""
+    """Return a function that replaces a benchmark file with JSON lines."""
     return lambda place: place.rows(name, *own)
 
 
 def added(name: str, *own: dict[str, Any]) -> Any:
-    """Return what adds lines to a file of the benchmark."""
+    """Return a function that adds lines to a benchmark file."""
 
     def add(place: Place) -> None:
         import json
@@ -92,7 +92,7 @@ CONFIG = (
         ("rocketeval.yaml", "line 3"),
     ),
     Mistake(
-        "A section stands twice",
+        "A section occurs twice",
         config_text("benchmark: {path: benchmark}\njudge: {model: x}\njudge: {model: y}\n"),
         ("'judge'", "twice", "line 3"),
     ),
@@ -111,7 +111,7 @@ CONFIG = (
         setting("judge", concurrency=-1),
         ("judge.concurrency", "greater than 0", "-1"),
     ),
-    Mistake("A scale upside down", setting("scorer", scale=[10, 1]), ("scorer.scale", "[1, 10]")),
+    Mistake("A reversed scale", setting("scorer", scale=[10, 1]), ("scorer.scale", "[1, 10]")),
     Mistake(
         "A setting is missing",
         lambda place: place.config.pop("judge"),
@@ -145,7 +145,7 @@ CONFIG = (
         ("author", "'instanse'", "'instance'"),
     ),
     Mistake(
-        "An unknown format of benchmark",
+        "An unknown benchmark format",
         setting("benchmark", kind="json"),
         ("benchmark", "'json'", "'jsonl'"),
     ),
@@ -155,7 +155,7 @@ CONFIG = (
         ("author.engine",),
     ),
     Mistake(
-        "A limit of money without a price",
+        "A cost limit without a price",
         top(max_cost=5),
         ("max_cost", "judge.price", "price"),
     ),
@@ -165,7 +165,7 @@ CONFIG = (
         ("judge.price.prompt", "-1"),
     ),
     Mistake(
-        "A template that is not there",
+        "A missing template",
         setting("judge", template="missing.txt"),
         ("missing.txt", "`template`", "relative to the config"),
     ),
@@ -175,36 +175,36 @@ CONFIG = (
         ("mine.txt", "{{response}}"),
     ),
     Mistake(
-        "A candidate that nobody has",
+        "An unknown candidate in the config",
         setting("benchmark", candidates=["left", "rigth"]),
         ("'rigth'", "Did you mean 'right'", "benchmark.candidates"),
     ),
     Mistake(
-        "An anchor that is no candidate",
+        "An anchor that is not a candidate",
         setting("ranking", anchor="lef"),
         ("ranking.anchor", "'lef'", "'left'"),
     ),
-    Mistake("A name that leaves the folder", top(name="../other"), ("name", "../other")),
+    Mistake("A run name outside the output folder", top(name="../other"), ("name", "../other")),
 )
 
 QUERIES = (
     Mistake(
-        "There is no such benchmark",
+        "A missing benchmark",
         setting("benchmark", path="bench"),
         ("bench", "benchmark.path"),
     ),
     Mistake(
-        "There are no queries",
+        "A missing queries file",
         lambda place: (place.benchmark / "queries.jsonl").unlink(),
         ("queries.jsonl", "benchmark.path"),
     ),
-    Mistake("The queries are empty", file("queries.jsonl", ""), ("queries.jsonl", "empty")),
+    Mistake("An empty queries file", file("queries.jsonl", ""), ("queries.jsonl", "empty")),
     Mistake(
-        "A byte-order mark is no mistake",
+        "A byte-order mark is accepted",
         lambda place: place.write(
             "queries.jsonl", b"\xef\xbb\xbf" + (place.benchmark / "queries.jsonl").read_bytes()
         ),
-        ("Missing  nothing",),
+        ("left", "right"),
         code=0,
     ),
     Mistake(
@@ -228,33 +228,33 @@ QUERIES = (
         ("queries.jsonl:2", "'text'", "id, prompt"),
     ),
     Mistake(
-        "A field of another kind",
+        "A field of the wrong type",
         file("queries.jsonl", QUERY + '{"id": "sea", "text": ["Why?"]}\n'),
         ("queries.jsonl:2", "'text'", "text", '["Why?"]'),
     ),
     Mistake(
-        "An array, not a line for each",
+        "A JSON array instead of JSON lines",
         file("queries.jsonl", f"[{QUERY.strip()}]"),
         ("queries.jsonl:1", "one JSON object per line"),
     ),
     Mistake(
-        "Two queries with one id",
+        "Two queries with the same id",
         file("queries.jsonl", QUERY + QUERY),
         ("queries.jsonl:2", "'sky'", "Two queries"),
     ),
     Mistake(
-        "A query without words",
+        "A query without text",
         rows(
             "queries.jsonl",
             {"id": "sky", "text": " "},
             {"id": "sea", "text": "Why the sea?"},
             {"id": "sun", "text": "Why the sun?"},
         ),
-        ("queries without text: 1", "'sky'", "leave them out"),
+        ("without text", "'sky'"),
         code=0,
     ),
     Mistake(
-        "A response to no query",
+        "A response to an unknown query",
         added("responses/left.jsonl", {"query_id": "skye", "text": "Blue."}),
         ("left.jsonl:4", "'skye'", "Did you mean 'sky'"),
     ),
@@ -264,7 +264,7 @@ QUERIES = (
         ("left.jsonl:4", "'left'", "'sky'", "two responses"),
     ),
     Mistake(
-        "A file without a response",
+        "A response file without responses",
         file("responses/new.jsonl", ""),
         ("new.jsonl", "no response"),
     ),
@@ -286,13 +286,13 @@ QUERIES = (
             {"query_id": "sea", "text": " \n"},
             {"query_id": "sun", "text": "Bright."},
         ),
-        ("2 responses are empty", "left on sky, left on sea", "judged as they are"),
+        ("2 responses", "empty", "left on sky", "left on sea"),
         code=0,
     ),
     Mistake(
-        "A candidate did not answer everything",
+        "A candidate with missing responses",
         rows("responses/left.jsonl", {"query_id": "sky", "text": "Blue."}),
-        ("2 responses are absent", "left lacks 2 of 3"),
+        ("2 responses", "left", "2 of 3"),
         code=0,
     ),
     Mistake(
@@ -316,7 +316,7 @@ GOLD = (
         code=0,
     ),
     Mistake(
-        "A label that is no number",
+        "A label that is not a number",
         rows("labels.jsonl", label("sky", "left", "good")),
         ("labels.jsonl:1", "'value'", "number", '"good"'),
     ),
@@ -331,34 +331,34 @@ GOLD = (
         ("labels.jsonl:1", "'value'", "number", "true"),
     ),
     Mistake(
-        "A label on no query",
+        "A label on an unknown query",
         rows("labels.jsonl", label("skye", "left", 5)),
         ("labels.jsonl:1", "'skye'", "Did you mean 'sky'"),
     ),
     Mistake(
-        "Labels of nobody",
+        "Labels of an unknown candidate",
         rows("labels.jsonl", label("sky", "lefft", 5), label("sky", "left", 5)),
         ("1 of 2", "labels.jsonl:1", "do not exist", "'lefft' on 'sky'", "did you mean 'left'"),
         code=0,
     ),
     Mistake(
-        "Votes on nobody",
+        "Votes on an unknown candidate",
         rows("votes.jsonl", vote("sky", "left", "rigth"), vote("sky", "left", "right")),
         ("1 of 2", "votes.jsonl:1", "do not exist", "'rigth' on 'sky'", "did you mean 'right'"),
         code=0,
     ),
     Mistake(
-        "A vote on no query",
+        "A vote on an unknown query",
         rows("votes.jsonl", vote("skye", "left", "right")),
         ("votes.jsonl:1", "'skye'", "Did you mean 'sky'"),
     ),
     Mistake(
-        "A vote for nobody",
+        "A vote with an unknown winner",
         rows("votes.jsonl", vote("sky", "left", "right", "left")),
         ("votes.jsonl:1", "'left'", "a, b, tie"),
     ),
     Mistake(
-        "A vote between one",
+        "A vote between a candidate and itself",
         rows("votes.jsonl", vote("sky", "left", "left")),
         ("votes.jsonl:1", "'left'", "itself"),
     ),
@@ -378,9 +378,9 @@ CHECKLISTS = (
         ("checklists.jsonl", "author.kind: instance"),
     ),
     Mistake(
-        "A checklist of no query",
+        "A checklist of an unknown query",
         added("checklists.jsonl", {"query_id": "skye", "items": ["Is it blue?"]}),
-        ("'skye'", "1 id in the checklists is no query"),
+        ("'skye'", "1 id", "checklists"),
         code=0,
     ),
     Mistake(
@@ -390,7 +390,7 @@ CHECKLISTS = (
             {"query_id": "sky", "items": []},
             {"query_id": "sea", "items": ["Is it wet?"]},
         ),
-        ("2 queries have no checklist (sky, sun)", "add the missing checklists"),
+        ("2 queries", "sky, sun", "missing checklists"),
         code=3,
     ),
     Mistake(
@@ -402,25 +402,25 @@ CHECKLISTS = (
                 for q in ("sky", "sea", "sun")
             ),
         ),
-        ("same item twice: 3", "'sky'", "rocketeval lint"),
+        ("same item", "3", "'sky'", "rocketeval lint"),
         code=0,
     ),
     Mistake(
-        "Lists of one item",
+        "Checklists with one item",
         rows(
             "checklists.jsonl",
             *({"query_id": q, "items": ["Is it right?"]} for q in ("sky", "sea", "sun")),
         ),
-        ("one item: 3", "'sky'", "single answer"),
+        ("one item", "3", "'sky'"),
         code=0,
     ),
     Mistake(
-        "Items that are no texts",
+        "Items that are not text",
         rows("checklists.jsonl", {"query_id": "sky", "items": ["Is it right?", 3]}),
         ("checklists.jsonl:1", "'items'", "3"),
     ),
     Mistake(
-        "A checklist file that is not there",
+        "A missing checklist file",
         setting("author", kind="file", options={"file": "mine.yaml"}),
         ("mine.yaml", "rocketeval checklist --out"),
     ),

@@ -15,12 +15,12 @@ from support.mistakes import KEY, Mistake, Place
 
 
 def http(**settings: Any) -> Any:
-    """Return what lets the fake server judge."""
+    """Return a function that makes the fake server the judge."""
     return lambda place: place.judged_over_http(**settings)
 
 
 def answers(code: int, message: str, path: str = "/v1/chat/completions") -> Any:
-    """Return what lets the judge's server answer with an error."""
+    """Return a function that makes the judge's server answer with an error."""
 
     def make(place: Place) -> None:
         place.judged_over_http()
@@ -66,7 +66,7 @@ def free_port() -> int:
 
 
 TAKEN = free_port()
-"""A port that is free, until something is put on it."""
+"""A port that is free until a test uses it."""
 
 
 def down(place: Place) -> None:
@@ -91,7 +91,7 @@ SERVERS = (
         asked=0,
     ),
     Mistake(
-        "A wrong API key of the author",
+        "A wrong API key for the author",
         author_refused,
         ("author", KEY, "is set", "401"),
         code=4,
@@ -100,12 +100,12 @@ SERVERS = (
     Mistake(
         "No permission for log-probabilities",
         answers(403, "You are not allowed to request logprobs from this model"),
-        ("You are not allowed to request logprobs from this model", "403", "judge"),
+        ("not allowed to request logprobs", "403", "judge"),
         code=4,
         never=("no access to this model",),
     ),
     Mistake(
-        "No credit",
+        "No credit left",
         answers(402, "Insufficient balance"),
         ("Insufficient balance", "402", "credit"),
         code=4,
@@ -118,14 +118,14 @@ SERVERS = (
         asked=0,
     ),
     Mistake(
-        "The server does not know the path",
+        "A path that the server does not have",
         answers(404, "no such path"),
         ("404", "base_url", "/v1"),
         code=4,
     ),
     Mistake("An address without /v1", without_v1, ("/v1", "base_url"), code=4),
-    Mistake("https for a server without it", wrong_scheme, ("https", "http://"), code=4),
-    Mistake("Nobody listens", down, ("judge", "Cannot reach", "Start the server"), code=4),
+    Mistake("https for a server that speaks http", wrong_scheme, ("https", "http://"), code=4),
+    Mistake("The judge is unreachable", down, ("judge", "reach", "server"), code=4),
     Mistake(
         "A server name that does not exist",
         http(base_url="http://judge.invalid/v1"),
@@ -134,29 +134,29 @@ SERVERS = (
     ),
     Mistake("A server without log-probabilities", no_logprobs, ("log-probabilities",), code=4),
     Mistake(
-        "A response beyond the context",
+        "A response that exceeds the context",
         too_long,
-        ("right on sea", "the prompt is too long", "characters", "larger context"),
+        ("right on sea", "too long", "characters", "larger context"),
         code=3,
         never=("run it again to retry",),
     ),
     Mistake(
-        "Every response beyond the context",
+        "All responses exceed the context",
         all_too_long,
-        ("the prompt is too long", "larger context"),
+        ("too long", "larger context"),
         code=4,
     ),
     Mistake(
-        "A query beyond the author's context",
+        "A query that exceeds the author's context",
         author_too_long,
-        ("no checklist for sea", "the prompt is too long", "larger context"),
+        ("no checklist for sea", "too long", "larger context"),
         code=3,
     ),
 )
 
 
 def powerless(place: Place, *, writable: bool = False) -> None:
-    """Take away the right to write, also from root: be nobody for a while."""
+    """Remove write permission, also from root by switching to another user."""
     for path in (place.folder, *place.folder.rglob("*")):
         if not path.is_symlink():
             path.chmod(0o755 if path.is_dir() else 0o644)
@@ -186,7 +186,7 @@ def no_cache(place: Place) -> None:
 
 
 def no_longer_than(place: Place, size: int) -> None:
-    """Let no file grow longer: what a full disk does to a file that grows."""
+    """Limit the file size, which has the effect of a full disk on a growing file."""
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
     place.undo.callback(resource.setrlimit, resource.RLIMIT_FSIZE, limits)
@@ -215,7 +215,7 @@ def full_while_scoring(place: Place) -> None:
 
 def read_only_run(place: Place) -> None:
     place.finish()
-    # Whoever may not write may not be able to import either: everything is imported before.
+    # Without write permission imports may fail too, so import everything first.
     cli(place.folder, "compare", "left", "right")
     cli(place.folder, "explain", "--candidate", "left")
     powerless(place)
@@ -223,14 +223,14 @@ def read_only_run(place: Place) -> None:
 
 DISKS = (
     Mistake(
-        "A folder for runs that cannot be written",
+        "An output folder that cannot be written",
         no_output,
         ("/proc/runs", "output"),
         code=5,
         asked=0,
     ),
     Mistake(
-        "The folder for runs is a file",
+        "The output folder is a file",
         output_is_a_file,
         ("runs", "output"),
         code=5,
@@ -246,17 +246,17 @@ DISKS = (
     Mistake(
         "The disk is full while the author writes",
         full_while_authoring,
-        ("File too large", "authored.jsonl", "run the same command again"),
+        ("File too large", "authored.jsonl", "again"),
         code=5,
     ),
     Mistake(
         "The disk is full while the judge answers",
         full_while_grading,
-        ("only part of a judgment", "run the same command again"),
+        ("judgment", "again"),
         code=5,
     ),
     Mistake(
-        "The disk is full afterwards",
+        "The disk is full while scoring",
         full_while_scoring,
         ("File too large", "demo", "again"),
         code=5,
@@ -265,7 +265,7 @@ DISKS = (
     Mistake(
         "Compare in a folder that cannot be written",
         read_only_run,
-        ("left against right",),
+        ("left", "right"),
         command=("compare", "left", "right"),
         code=0,
     ),
@@ -279,7 +279,7 @@ DISKS = (
     Mistake(
         "Audit in a folder that cannot be written",
         read_only_run,
-        ("runs/demo", "cannot be written", "Verbs that only read"),
+        ("runs/demo", "cannot be written"),
         command=("audit",),
         code=5,
     ),
@@ -299,7 +299,7 @@ def other_judge(place: Place) -> None:
 
 
 def damaged(name: str, content: bytes = b"{ no") -> Any:
-    """Return what damages a file of a finished run."""
+    """Return a function that damages a file of a finished run."""
 
     def make(place: Place) -> None:
         place.finish()
@@ -310,7 +310,7 @@ def damaged(name: str, content: bytes = b"{ no") -> Any:
 
 
 def newer(name: str) -> Any:
-    """Return what lets a newer version have written a file of the run."""
+    """Return a function that sets a file of the run to a newer schema."""
 
     def make(place: Place) -> None:
         place.finish()
@@ -321,7 +321,7 @@ def newer(name: str) -> Any:
 
 
 def half_deleted(*names: str) -> Any:
-    """Return what deletes some files of a finished run."""
+    """Return a function that deletes some files of a finished run."""
 
     def make(place: Place) -> None:
         import shutil
@@ -417,7 +417,7 @@ RUNS = (
         code=5,
     ),
     Mistake(
-        "There is no run yet",
+        "No run yet",
         lambda place: None,
         ("demo", "rocketeval run"),
         command=("run", "--only", "rank"),
@@ -440,7 +440,7 @@ def port_taken(place: Place) -> None:
 
 VERBS = (
     Mistake(
-        "View on a port that is taken",
+        "View on a port in use",
         port_taken,
         (str(TAKEN), "--port"),
         command=("view", "runs", "--port", str(TAKEN)),
@@ -452,13 +452,13 @@ VERBS = (
         "A negative number", ran, ("--top", "-1"), command=("labels", "estimate", "--top", "-1")
     ),
     Mistake(
-        "Money that is no number",
+        "A cost limit that is not a number",
         lambda place: None,
         ("--max-cost", "abc"),
         command=("run", "--max-cost", "abc"),
     ),
     Mistake(
-        "A limit of nothing", lambda place: None, ("--limit", "0"), command=("run", "--limit", "0")
+        "A limit of zero", lambda place: None, ("--limit", "0"), command=("run", "--limit", "0")
     ),
     Mistake(
         "Explain an unknown candidate",
@@ -467,9 +467,9 @@ VERBS = (
         command=("explain", "--candidate", "lefft"),
     ),
     Mistake(
-        "A candidate where the config belongs",
+        "A candidate in place of the config",
         ran,
-        ("the config left", "option"),
+        ("left", "option"),
         command=("explain", "left"),
     ),
     Mistake(
@@ -485,7 +485,7 @@ VERBS = (
         command=("compare", "left", "rigth"),
     ),
     Mistake(
-        "Compare with nobody",
+        "Compare with one candidate only",
         ran,
         ("'SECOND'", "compare [OPTIONS] FIRST SECOND"),
         command=("compare", "left"),
@@ -509,20 +509,20 @@ VERBS = (
         "Export to an unknown format", ran, ("'cvs'", "csv"), command=("export", "--to", "cvs")
     ),
     Mistake(
-        "View nothing",
+        "View a path that does not exist",
         lambda place: None,
-        ("nowhere", "Give a config file"),
+        ("nowhere", "config file"),
         command=("view", "nowhere"),
         code=5,
     ),
     Mistake(
-        "An ensemble of nothing",
+        "An ensemble with a missing run",
         ran,
         ("nowhere",),
         command=("ensemble", "runs/demo", "nowhere", "--out", "x"),
     ),
     Mistake(
-        "Init where something is",
+        "Init in a folder with a config",
         ran,
         ("rocketeval.yaml", "exist"),
         command=("init", "."),

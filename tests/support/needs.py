@@ -1,4 +1,4 @@
-"""Packages that some tests need: absent, they are skipped, and in CI they fail."""
+"""Optional packages: without them, tests are skipped, or fail in CI."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 
 def need(package: str, reason: str, *, in_ci: bool = True) -> None:
-    """Skip for `reason` without `package`; fail where CI should have installed it."""
+    """Skip for `reason` without `package`; fail if CI should have installed it."""
     if find_spec(package) is not None:
         return
     if in_ci and os.environ.get("CI"):

@@ -1,9 +1,9 @@
-"""A hundred and more texts that try to run, to escape or to break a page."""
+"""More than a hundred texts that try to run code, to escape or to break a page."""
 
 from __future__ import annotations
 
 CANARY = "window.__canary=(window.__canary||0)+1"
-"""What every payload tries to run."""
+"""The code that every payload tries to run."""
 
 _PLAIN = (
     "<script>{x}</script>",
@@ -124,4 +124,4 @@ _SHAPES = (
 PAYLOADS = tuple(text.format(x=CANARY) for text in _PLAIN) + tuple(
     text.replace("{x}", CANARY) for text in _SHAPES
 )
-"""The texts themselves."""
+"""The payloads."""

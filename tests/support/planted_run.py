@@ -1,4 +1,4 @@
-"""Runs of the planted benchmark whose judge and optimizer keep every prompt they were given."""
+"""Runs of the planted benchmark whose judge and optimizer store every prompt."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ OPTIMIZER = "optimizer"
 
 @dataclass
 class Engines:
-    """Makes the engines of a run; the same prompt to the same sort of judge is one question."""
+    """A factory of the engines of a run; equal prompts to one kind of judge count once."""
 
     asked: Counter[tuple[tuple[str, ...], str]] = field(default_factory=Counter)
-    """What the judge was asked, by the labels it may answer with."""
+    """The judge's prompts, by its allowed labels."""
     written: Counter[str] = field(default_factory=Counter)
-    """What the optimizer was asked."""
+    """The optimizer's prompts."""
     hears: Callable[[Engines], None] | None = None
     """Called before each prompt is answered."""
 
@@ -60,7 +60,7 @@ class _Counting(ScriptedEngine):
 
 
 def planted_config(folder: Path, planted: Planted | None = None, **changes: Any) -> RunConfig:
-    """A config over a small planted benchmark in `folder`; `changes` are of the evolve section."""
+    """Return a config for a small planted benchmark in `folder`; `changes` apply to `evolve`."""
     benchmark = folder / "benchmark"
     if not benchmark.exists():
         (planted or make_planted(20)).write(benchmark)

@@ -1,4 +1,4 @@
-"""An author that rewrites items by a rule, on a server of its own."""
+"""A fake author that rewrites items by a rule, on a separate server."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ PRICE = {"prompt": 1000.0, "completion": 2000.0}
 
 
 def numbers(prompt: str) -> list[int]:
-    """The items that are to be rewritten."""
+    """Return the numbers of the items to rewrite."""
     listed = re.search(r"in their order: ([\d, ]+)\.", prompt)
     assert listed is not None
     return [int(number) for number in listed[1].split(",")]
 
 
 def good(prompt: str) -> str:
-    """A new question for each, which no rule flags."""
+    """Return one new question per item that no rule flags."""
     return "\n".join(f"{n}. Does the response explain reason {n}?" for n in numbers(prompt))
 
 
 @dataclass
 class RewritingServer(FakeOpenAI):
-    """Writes what `rule` makes of a prompt, and counts a token a byte."""
+    """A server that applies `rule` to a prompt and counts one token per byte."""
 
     rule: Callable[[str], str] = good
 
     def reply(self, prompt: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """The rule's text, with what it cost."""
+        """Return the rule's text with its usage."""
         if prompt.startswith(PREFIX):
             return super().reply(prompt, body)
         self.text = self.rule(prompt)
@@ -44,7 +44,7 @@ class RewritingServer(FakeOpenAI):
 
 
 def bad_items(query: str) -> list[str]:
-    """A good item and two that are flagged."""
+    """Return a good item and two that are flagged."""
     return [
         f"Does the response name the cause of the {query}?",
         f"Does the response fail to mention the {query}?",
@@ -53,7 +53,7 @@ def bad_items(query: str) -> list[str]:
 
 
 def write_bad_benchmark(folder: Path, *, shared: bool = False) -> None:
-    """Three queries whose checklists have two bad items each, or one for all."""
+    """Write three queries whose checklists have two bad items each, or one shared checklist."""
     write_benchmark(folder / "benchmark")
     rows = [
         {"query_id": query, "items": bad_items("world" if shared else query)} for query in QUERIES
@@ -64,7 +64,7 @@ def write_bad_benchmark(folder: Path, *, shared: bool = False) -> None:
 def fixing_config(
     folder: Path, server: FakeOpenAI, *, shared: bool = False, **changes: Any
 ) -> RunConfig:
-    """A run of that benchmark, whose author is the server."""
+    """Return a config for that benchmark with the server as author."""
     write_bad_benchmark(folder, shared=shared)
     author = {
         "engine": {"model": MODEL, "base_url": server.base_url, "patience": 5},

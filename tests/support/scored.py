@@ -1,4 +1,4 @@
-"""A run that is scored already, with whatever scores, labels and bases a test wants."""
+"""A scored run with any scores, labels and bases."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def scored_run(
 ) -> RunConfig:
     """Write a run whose queries are q0, q1, ...; return its config.
 
-    `basis` is by candidate; without it the table has no such column, as older runs.
+    `basis` is by candidate; without it the table has no such column, as in older runs.
     """
     config = make_config(folder, ranking={"bootstrap": 200})
     store = RunStore(config.run_path)
@@ -54,7 +54,7 @@ def scored_run(
 def scores_and_labels(
     queries: int, labelled: int, seed: int = 0
 ) -> tuple[dict[str, list[float | None]], list[Label]]:
-    """Scores of `new` and `old` (new is a point better), and labels of both on a few queries."""
+    """Return scores of `new` and `old` (new is a point better), and labels on some queries."""
     rng = np.random.default_rng(seed)
     scores: dict[str, list[float | None]] = {}
     labels: list[Label] = []

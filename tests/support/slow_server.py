@@ -1,6 +1,6 @@
-"""A server that answers one request at a time, in a time that passes only where it is waited for.
+"""A server that answers one request at a time, in virtual time.
 
-Everything runs as in a real run but the sockets: timeouts of minutes take milliseconds, and the
+Everything but the sockets runs as in a real run: timeouts of minutes take milliseconds, and the
 same run takes the same time on every machine.
 """
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """An event loop whose clock jumps to the next moment at which anything happens."""
+    """An event loop whose clock jumps to the next scheduled event."""
 
     now = 0.0
 
@@ -38,7 +38,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 def in_virtual_time(work: Coroutine[Any, Any, T], patch: pytest.MonkeyPatch) -> T:
-    """Return what `work` returns, on a clock of its own."""
+    """Run `work` on a virtual clock and return its result."""
     loop = VirtualLoop()
     patch.setattr(time, "monotonic", loop.time)
     with asyncio.Runner(loop_factory=lambda: loop) as runner:
@@ -46,7 +46,7 @@ def in_virtual_time(work: Coroutine[Any, Any, T], patch: pytest.MonkeyPatch) -> 
 
 
 class Reply:
-    """What an HTTP client gets to see of an answer."""
+    """The part of an HTTP response that the client uses."""
 
     def __init__(self, work: asyncio.Future[tuple[int, Any]], *, dropped: bool = False) -> None:
         self._work = work
@@ -67,10 +67,10 @@ class Reply:
 
 
 class SlowServer:
-    """Answers one request at a time, each in `pace` seconds; the others wait in its queue.
+    """A server that answers one request at a time, each in `pace` seconds; the others queue.
 
-    It stands in for a client's session. A request that its client gave up is worked on all the
-    same, unless it `drops` such requests. Questions of the probe are answered at once.
+    It replaces a client's session. It still works on a request that its client gave up, unless it
+    `drops` such requests. Probe requests are answered at once.
     """
 
     timeout = aiohttp.ClientTimeout(total=None)
@@ -79,11 +79,11 @@ class SlowServer:
         self.pace = pace
         self._drops = drops
         self.served: list[str] = []
-        """Prompts that were answered, in order."""
+        """Answered prompts, in order."""
         self.loses: set[int] = set()
-        """Requests, by their number, that are never answered."""
+        """Numbers of requests that are never answered."""
         self.busy: set[int] = set()
-        """Requests, by their number, that get HTTP 503."""
+        """Numbers of requests that get HTTP 503."""
         self.seen = 0
         self._turn = asyncio.Lock()
         self._never = asyncio.Event()
@@ -91,20 +91,20 @@ class SlowServer:
         self._rule = FakeOpenAI()
 
     def post(self, url: str, *, data: bytes, **_: Any) -> Reply:
-        """Take a request into the queue."""
+        """Add a request to the queue."""
         work = asyncio.ensure_future(self._answer(orjson.loads(data)))
         self._works.add(work)
         return Reply(work, dropped=self._drops)
 
     def get(self, url: str, **_: Any) -> Reply:
-        """Name the model, and nothing else."""
+        """Return the model list."""
         models = (200, {"data": [{"id": MODEL}]}) if url.endswith("/models") else (404, {})
-        told: asyncio.Future[tuple[int, Any]] = asyncio.get_running_loop().create_future()
-        told.set_result(models)
-        return Reply(told)
+        result: asyncio.Future[tuple[int, Any]] = asyncio.get_running_loop().create_future()
+        result.set_result(models)
+        return Reply(result)
 
     async def close(self) -> None:
-        """Close nothing."""
+        """Do nothing."""
 
     async def _answer(self, body: Mapping[str, Any]) -> tuple[int, Any]:
         prompt: str = body["messages"][-1]["content"]

@@ -1,4 +1,4 @@
-"""A real server over real run folders."""
+"""A real view server over real run directories."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from support.make import make_config
 
 @dataclass
 class Answer:
-    """What the server said."""
+    """The response of the server."""
 
     status: int
     headers: dict[str, str]
@@ -30,24 +30,24 @@ class Answer:
 
     @property
     def json(self) -> Any:
-        """The body as JSON."""
+        """Return the body as JSON."""
         return json.loads(self.body)
 
 
 @dataclass
 class View:
-    """A server that listens, and its shelf."""
+    """A listening server and its shelf."""
 
     port: int
     shelf: RunCache
     seen: list[int] = field(default_factory=list)
 
     async def get(self, path: str, method: str = "GET", **headers: str) -> Answer:
-        """Ask for exactly this path: nothing tidies it up on the way."""
+        """Request exactly this path, without normalization."""
         return await asyncio.to_thread(self._get, path, method, headers)
 
     async def json(self, path: str) -> Any:
-        """What the server says at `path`, which must be fine."""
+        """Return the JSON at `path`; the request must succeed."""
         answer = await self.get(path)
         assert answer.status == 200, answer.body
         return answer.json
@@ -87,18 +87,18 @@ async def served(
 
 
 def prefer_left(prefix: str, suffix: str) -> float:
-    """A judge that likes one candidate better."""
+    """Return a probability that favors one candidate."""
     return 0.9 if "left explains" in prefix else 0.2
 
 
 def finish(folder: Path, name: str = "run", **changes: Any) -> Path:
-    """Make a finished run and return its folder."""
+    """Make a finished run and return its directory."""
     config = make_config(folder, name, **changes)
     return rocketeval.run(config, judge=ScriptedEngine(prefer_left)).path
 
 
 def files_of(folder: Path) -> dict[str, tuple[int, int]]:
-    """Every file below a folder with size and time."""
+    """Return every file below a folder with size and time."""
     return {
         str(path.relative_to(folder)): (path.stat().st_size, path.stat().st_mtime_ns)
         for path in sorted(folder.rglob("*"))

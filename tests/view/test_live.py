@@ -218,7 +218,7 @@ async def test_few_judged_responses_are_visible_as_such(tmp_path: Path, viewing:
     assert lost["responses not judged"] == (2 * QUERIES - done, 2 * QUERIES)
     grade = next(cost for cost in head["costs"] if cost["stage"] == "grade")
     assert grade["requests"] > 0
-    assert head["trust"][2]["verdict"] == "none is missing"
+    assert head["trust"][2]["verdict"] == "no unanswered items"
     assert head["conclusion"] == ""
 
 

@@ -1,4 +1,4 @@
-// The frame around every view, and which view an address means.
+// The page frame and the routing to views.
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
@@ -22,7 +22,7 @@ import { ResponseView } from "./views/response";
 import { TrustView } from "./views/trust";
 
 export function App({ first }: { first: Report }) {
-  // A page that is served gets a new head, and with it a new report, while its run is going.
+  // A served page gets a new head, and with it a new report, while the run continues.
   const [report, setReport] = useState(first);
   const hash = useHash();
   const stage = useRef<HTMLDivElement>(null);
@@ -31,7 +31,7 @@ export function App({ first }: { first: Report }) {
     const title = stage.current?.querySelector("h1");
     const name = title?.textContent ?? "";
     document.title = name && hash.length > 2 ? `${name} \u00b7 ${report.head.run}` : report.head.run;
-    // Readers that listen are told where they are; the first screen keeps the focus at its top.
+    // Focus the title for screen readers; the first screen keeps the focus at the top.
     if (hash.length > 2) title?.focus({ preventScroll: true });
   }, [hash]);
   return (
@@ -40,8 +40,8 @@ export function App({ first }: { first: Report }) {
       <Live head={report.head} onHead={(head) => setReport(new Report(head))} />
       <div ref={stage} class="stage" key={hash}><Boundary>{view(hash)}</Boundary></div>
       <footer class="foot">
-        Made with {report.head.made_with}. This page asks the network for nothing
-        {report.head.blocks === "served" ? " but the server it came from" : ""}.
+        Made with {report.head.made_with}. This page loads{" "}
+        {report.head.blocks === "served" ? "data only from its own server" : "nothing from the network"}.
       </footer>
     </ReportContext.Provider>
   );
@@ -49,7 +49,7 @@ export function App({ first }: { first: Report }) {
 
 function view(hash: string): ComponentChildren {
   const parts = partsOf(hash);
-  if (parts === null) return <NotFound what="The address of this page is damaged." />;
+  if (parts === null) return <NotFound what="The address of this page is invalid." />;
   const [kind, ...names] = parts;
   const single = names.length === 0;
   if (kind === "" && single) return <Overview />;
@@ -65,5 +65,5 @@ function view(hash: string): ComponentChildren {
   if (kind === "compare" && single) return <CompareView />;
   if (kind === "compare" && names.length === 2)
     return <CompareView first={names[0]!} second={names[1]!} />;
-  return <NotFound what={<>There is no such page. <a href={to.overview()}>Back to the start</a></>} />;
+  return <NotFound what={<>There is no such page. <a href={to.overview()}>Go to the overview</a></>} />;
 }

@@ -1,4 +1,4 @@
-// The report every view speaks of.
+// The report, shared by all views.
 
 import { createContext } from "preact";
 import { useContext } from "preact/hooks";
@@ -8,6 +8,6 @@ export const ReportContext = createContext<Report | null>(null);
 
 export function useReport(): Report {
   const report = useContext(ReportContext);
-  if (!report) throw new Error("There is no report here.");
+  if (!report) throw new Error("No report in this context.");
   return report;
 }

@@ -1,9 +1,9 @@
-// What Python hands to the page. `src/rocketeval/report/data.py` holds the same names.
+// The data contract between Python and the page, mirrored in `src/rocketeval/report/model.py`.
 //
-// A report is a head (small, always there) and blocks (gzip, opened when they are needed). In
-// report.html blocks are embedded; `rocketeval view` serves the same blocks by the same names.
+// A report consists of a head (small, always present) and blocks (gzip, loaded on demand). In
+// report.html blocks are embedded; `rocketeval view` serves the same blocks under the same names.
 
-/** A figure with its interval; an end is null where it is unknown or has no limit. */
+/** A figure with its interval; a bound is null if it is unknown or infinite. */
 export interface Interval {
   value: number;
   low: number | null;
@@ -14,59 +14,59 @@ export type Unit = "number" | "share" | "rating" | "score";
 
 export interface Candidate {
   name: string;
-  /** null: not ranked, because it has no score at all. */
+  /** null if the candidate has no score. */
   rank: number | null;
   rank_low: number | null;
   rank_high: number | null;
-  /** Neighbours with the same group cannot be told apart. */
+  /** Candidates of one group are tied with the first one in it. */
   group: number | null;
-  /** Clearly better than the next row; null for the last and the unranked. */
+  /** Significantly better than the next row; null for the last and for unranked rows. */
   beats_next: boolean | null;
   rating: Interval | null;
   score: Interval | null;
-  /** Queries it has a score for, and those it should have one for and has not. */
+  /** Number of queries with a score, and without one. */
   queries: number;
   missing: number;
-  /** Mean human or labeler's label, and a reference rating such as Elo, where the run has them. */
+  /** Mean label, and reference rating such as Elo; null if the run has none. */
   label: number | null;
   reference: number | null;
-  /** 5, 25, 50, 75 and 95 % of its scores, over all queries of the run. */
+  /** 5%, 25%, 50%, 75% and 95% quantiles of its scores over all queries. */
   quantiles: [number, number, number, number, number] | null;
 }
 
-/** Mean scores on the queries of one category, over all queries of the run. */
+/** Mean scores on the queries of one category. */
 export interface CategoryMeans {
   name: string;
   queries: number;
-  /** One a candidate, in the head's order. */
+  /** One per candidate, in the order of the head. */
   means: (number | null)[];
 }
 
 /** Mean answers to the items of one group, such as a sub-dimension. */
 export interface GroupMeans {
   name: string;
-  /** What stands before the colon in its name; null without one. */
+  /** The part of its name before the colon; null without a colon. */
   dimension: string | null;
-  /** Whether it is a dimension with all its groups. */
+  /** Whether it is a whole dimension, with all its groups. */
   whole: boolean;
   queries: number;
-  /** One a candidate, of the first in the head's order. */
+  /** One per candidate, for the first candidates of the head. */
   means: (Interval | null)[];
-  /** Answers that are missing, as many. */
+  /** Number of unanswered items, one per candidate. */
   missing: number[];
 }
 
-/** One of the three numbers on the first screen that say how far to trust the judge. */
+/** One of the three trust figures on the first screen. */
 export interface TrustNumber {
   title: string;
   value: Interval | null;
   unit: Unit;
-  /** "good" | "fair" | "poor" | "unknown": never by colour alone, `verdict` says it in words. */
+  /** Shown as color; `verdict` says the same in words. */
   mood: "good" | "fair" | "poor" | "unknown";
   verdict: string;
-  /** What it must be seen beside: trivial rules (floor) and people among themselves (ceiling). */
+  /** Values to compare with: a floor is a baseline, the other kind is human-human agreement. */
   beside: { name: string; value: number; kind: "floor" | "ceiling" }[];
-  /** The range of the scale it is drawn on. */
+  /** Ends of the scale it is drawn on. */
   range: [number, number];
   how: string;
 }
@@ -91,7 +91,7 @@ export interface ReportCurve {
   title: string;
   x_label: string;
   y_label: string;
-  /** Where a perfectly calibrated judge would lie: y = x. */
+  /** Whether perfect calibration means y = x. */
   diagonal: boolean;
   bins: { x: number; y: Interval; n: number }[];
   how: string;
@@ -110,15 +110,15 @@ export interface StageCost {
 export interface MissingNote {
   what: string;
   count: number;
-  /** Out of how many; null where that says nothing. */
+  /** The total that `count` is part of; null if not meaningful. */
   of: number | null;
-  /** False for what is unusual but was still used. */
+  /** False for unusual data that was still used. */
   lost: boolean;
 }
 
 export interface LostItem {
   query: number;
-  /** Its number in the checklist, from 1. */
+  /** Number in the checklist, from 1. */
   item: number;
   text: string;
   p_yes: number;
@@ -128,22 +128,22 @@ export interface LostItem {
 
 export interface Explained {
   candidate: number;
-  /** Points lost a query against its neighbours in the ranking; negative if it gains. */
+  /** Points lost per query to the neighbors in the ranking; negative for a gain. */
   points: Interval | null;
   losses: LostItem[];
 }
 
 /** Only in pages that `rocketeval view` serves. */
 export interface LiveProgress {
-  /** "finished" | "going" (being written now) | "paused" (unfinished, nobody writes). */
+  /** "going": a process is writing the run; "paused": unfinished, and no process is writing. */
   state: "finished" | "going" | "paused";
   stage: string;
   done: number;
   total: number;
-  /** Responses judged a second; null before it is known. */
+  /** Responses judged per second; null if not yet known. */
   rate: number | null;
   seconds_left: number | null;
-  /** Changes whenever the page should be loaded again. */
+  /** Changes whenever the page should reload. */
   version: string;
 }
 
@@ -153,15 +153,15 @@ export interface Head {
   created: string;
   finished: string;
   made_with: string;
-  /** Why these figures are not final; "" when they are. */
+  /** Reason why the figures are not final; "" if they are final. */
   provisional: string;
-  /** Who is ahead, and how surely, in a sentence or two. */
+  /** The result of the ranking in one or two sentences. */
   conclusion: string;
-  /** More than 1: that many sets of candidates share no query and must not be compared. */
+  /** Number of candidate sets that share no query; sets must not be compared. */
   islands: number;
-  /** How the scorer weighs the items of a checklist; "none" where it has no weight per item. */
+  /** How the scorer weights items; "none" if it has no weights per item. */
   weights: "equal" | "learned" | "none";
-  /** What the scorer learned from: "labels", "votes" or "". */
+  /** Reference data the scorer learned from: "labels", "votes" or "". */
   learned_from: string;
   judge: string;
   judge_details: [string, string][];
@@ -169,16 +169,16 @@ export interface Head {
   method: string;
   scorer: string;
   scale: [number, number];
-  /** What an answer is, as a heading: "Probability of yes" or "Grade, from worst (0) to best (1)". */
+  /** Heading for answers: "Probability of yes" or "Grade, from worst (0) to best (1)". */
   answers_are: string;
   yes_no: boolean;
   level: number;
   tie_margin: number;
   sizes: [string, number][];
   losses: MissingNote[];
-  /** What was looked for and not found missing. */
+  /** Checks that found nothing missing. */
   nothing_lost: string[];
-  /** Ranked ones first, best first; then those without any score. */
+  /** Ranked candidates, best first; then candidates without a score. */
   candidates: Candidate[];
   separation: string[];
   trust: TrustNumber[];
@@ -188,122 +188,122 @@ export interface Head {
   calibration: ReportCurve[];
   costs: StageCost[];
   cost_notes: [string, string][];
-  /** Share of shared queries the row wins; candidates are the first `wins.length`. */
+  /** Share of common queries that the row wins, for the first `wins.length` candidates. */
   wins: (number | null)[][];
   explained: Explained[];
-  /** How the figures were made, as footnotes. */
+  /** Sentences on how the figures were computed. */
   notes: string[];
-  /** Files of the run's folder that hold the rows behind the figures. */
+  /** Files of the run directory with the data behind the figures. */
   files: { name: string; what: string }[];
-  /** The largest ones. */
+  /** The largest categories. */
   categories: CategoryMeans[];
-  /** A dimension as a whole before its parts; empty where checklists have no groups. */
+  /** Each whole dimension precedes its groups; empty if checklists have no groups. */
   groups: GroupMeans[];
-  /** Groups that are too many for the page. */
+  /** Number of groups left out of the page. */
   groups_left_out: number;
-  /** The evolved evaluator that judged, in a sentence or two; "" without one. */
+  /** Description of the evolved evaluator that judged; "" without one. */
   evaluator: string;
-  /** Where these files lie, seen from the page: "" from disk, "files/" when served. */
+  /** Path prefix of the files, relative to the page: "" on disk, "files/" when served. */
   files_at: string;
   live: LiveProgress | null;
-  /** How to leave for the list of runs; null in report.html. */
+  /** Link to the list of runs; null in report.html. */
   index_at: string | null;
   blocks: "embedded" | "served";
 }
 
 // ---- Blocks ----
 
-/** Block "queries": every query of the run, in the benchmark's order, as columns. */
+/** Block "queries": all queries in benchmark order, as columns. */
 export interface QueriesBlock {
   id: string[];
   category: (string | null)[];
-  /** The start of the query's text. */
+  /** First characters of the query. */
   snippet: string[];
   mean: (number | null)[];
-  /** Standard deviation of the candidates' scores: where candidates disagree most. */
+  /** Standard deviation of the candidates' scores. */
   spread: (number | null)[];
   missing: number[];
   items: number[];
   /**
-   * How much of a query is here: 0 only this line, 1 its row in "scores", 2 also its answers in
-   * "answers", its items in "items" and its block "query-<place>", 3 also the responses' texts.
+   * Detail level: 0 only this line; 1 also a row in "scores"; 2 also answers in "answers", items in
+   * "items" and the block "query-<place>"; 3 also response texts.
    */
   detail: (0 | 1 | 2 | 3)[];
 }
 
 /**
- * Block "scores": Float32, little-endian, one row a query with detail >= 1 (in order), one column a
- * candidate (in the head's order); NaN where there is no score.
+ * Block "scores": Float32, little-endian; one row per query with detail >= 1, in order, and one
+ * column per candidate, in the order of the head; NaN without a score.
  *
- * Block "answers": Uint16, little-endian, for every query with detail >= 2 (in order) a table of
- * candidates by items; p = value / ANSWER_STEPS, NO_ANSWER where it is missing.
+ * Block "answers": Uint16, little-endian; for every query with detail >= 2, in order, a table of
+ * candidates by items; p = value / ANSWER_STEPS, or NO_ANSWER for an unanswered item.
  */
 export const ANSWER_STEPS = 60000;
 export const NO_ANSWER = 65535;
 
-/** What one item adds to its query's scores, over all responses. */
+/** Figures of one item over all responses to its query. */
 export interface ItemFigure {
   weight: number;
   learned: boolean;
   mean: number | null;
   spread: number | null;
-  /** With the response's score. */
+  /** Correlation of its answers with the scores. */
   correlation: number | null;
-  /** Share of the differences in the query's scores that this item makes. */
+  /** Share of the score differences on the query that this item causes. */
   influence: number | null;
   /** "dead" | "redundant" | "decisive" | "". */
   verdict: string;
-  /** The verdict's reason in words, such as "yes to all" or "says the same as item 3 (0.97)". */
+  /** The reason for the verdict, such as "yes to all". */
   why: string;
 }
 
 /** Block "items": for every query with detail >= 2, in order. */
 export type ItemsBlock = {
   texts: string[];
-  /** What each item belongs to; null without groups. */
+  /** The group of each item; null without groups. */
   groups: string[] | null;
   figures: ItemFigure[];
 }[];
 
-/** Block "query-<place>", place from 0 in the queries block. */
+/** Block "query-<place>"; place is an index into the queries block. */
 export interface QueryBlock {
   text: string;
   history: [role: string, content: string][];
   reference: string | null;
   items: string[];
-  /** What each item belongs to; null without groups. */
+  /** The group of each item; null without groups. */
   groups: string[] | null;
   figures: ItemFigure[];
-  /** One a candidate: its response, or null where it has none. Absent at detail 2. */
+  /** One response per candidate, null without a response. Null as a whole at detail 2. */
   texts: (string | null)[] | null;
-  /** The conversation a candidate really had, where it differs from `history`. */
+  /** The actual conversation of a candidate, if it differs from `history`. */
   histories: [candidate: number, turns: [role: string, content: string][]][];
-  /** Answers with more to tell than a number: missing ones, and those with visible bounds. */
+  /** Answers that need an explanation: unanswered items and wide bounds. */
   odd: [candidate: number, item: number, low: number | null, high: number | null, why: string][];
-  /** Forged delimiters or tokens disarmed before the judge saw a response. */
+  /** Number of forged delimiters or tokens that were neutralized in a response. */
   disarmed: [candidate: number, count: number][];
   labels: [candidate: number, label: number][];
-  /** Only where "scores" and "answers" do not hold this query. */
+  /** Set only if "scores" and "answers" do not have this query. */
   cells: { scores: (number | null)[]; answers: (number | null)[][] } | null;
 }
 
-/** Block "labels": labelled responses as columns, for the scatter; at most some thousands. */
+/** Block "labels": labeled responses as columns, for the scatter plot; at most some thousands. */
 export interface LabelsBlock {
   query: number[];
   candidate: number[];
   score: number[];
   label: number[];
-  /** Labelled responses that were left out of this block. */
+  /** Number of labeled responses left out of this block. */
   left_out: number;
 }
 
 /**
- * Block "pairs": comparisons of two candidates, exactly as `rocketeval compare` makes them.
- * Candidates a < b < first; pairs lie at a * first - a * (a + 1) / 2 + (b - a - 1).
+ * Block "pairs": pairwise comparisons, identical to `rocketeval compare`.
+ * Candidates a < b < first; the pair (a, b) is at a * first - a * (a + 1) / 2 + (b - a - 1).
  */
 export interface PairsBlock {
   first: number;
-  /** null where the two share no query. */
+  /** null if the two share no query. */
   effect: (number | null)[];
   low: (number | null)[];
   high: (number | null)[];
@@ -311,53 +311,53 @@ export interface PairsBlock {
   wins: number[];
   ties: number[];
   losses: number[];
-  /** Of a against b: "better" | "worse" | "equal enough" | "can't tell" | "share no query". */
+  /** For a against b: "better" | "worse" | "equal enough" | "can't tell" | "share no query". */
   verdict: string[];
   how: string;
 }
 
-// ---- Block "evaluator": the evolved evaluator that judged; `src/rocketeval/evolve/result.py` has
-// the same names. Absent where head.evaluator is "". ----
+// ---- Block "evaluator": the evolved evaluator that judged, mirrored in
+// `src/rocketeval/evolve/result.py`. Absent if head.evaluator is "". ----
 
-/** A question that the judge answered. */
+/** A question that the judge answers. */
 export interface DescribedPerspective {
   id: string;
   text: string;
-  /** What it is about. */
+  /** The subject of the question. */
   kind: "response" | "query";
-  /** How it came into the pool: "rule", "preset", "failures" and so on. */
+  /** Source of the perspective: "rule", "preset", "failures" and so on. */
   origin: string;
-  /** Ids of those it was made from; the evaluator need not use them itself. */
+  /** Ids of the perspectives it was derived from; the evaluator may not use them. */
   parents: string[];
-  /** The round that brought it; 0 for what was there at the beginning. */
+  /** The round that added it; 0 for the initial pool. */
   round: number;
-  /** Types of instruction it was written for; empty for any. */
+  /** Instruction types it was written for; empty for any. */
   types: string[];
   form: "choice" | "graded";
-  /** Its share in the surrogate's decisions, among those of its kind. */
+  /** Its share of the surrogate's decisions, among perspectives of its kind. */
   importance: number | null;
-  /** Share of the folds in which it was worth keeping. */
+  /** Share of folds in which it was kept. */
   stability: number | null;
 }
 
-/** What tells an expert's queries from others. */
+/** A trait that distinguishes an expert's queries. */
 export interface DescribedTrait {
-  /** Id of a perspective about queries. */
+  /** Id of a perspective on queries. */
   perspective: string;
-  /** From the mean of all to the expert's centroid, in the router's weighted space. */
+  /** Distance from the overall mean to the expert's centroid, in the router's weighted space. */
   apart: number;
-  /** Share of the expert's queries that have the trait, and of all; null where it weighs nothing. */
+  /** Share of the expert's queries with the trait, and of all queries; null if it has no weight. */
   share: number | null;
   usual: number | null;
 }
 
 export interface DescribedExpert {
   index: number;
-  /** Cases in training that it is the nearest expert of; null when that is not kept. */
+  /** Number of training cases assigned to this expert; null if not recorded. */
   size: number | null;
-  /** One a perspective about responses, in order; they sum to one. */
+  /** One value per perspective on responses, in order; they sum to one. */
   attention: number[];
-  /** Those that lie farthest from the mean, farthest first. */
+  /** The most distinctive traits first. */
   traits: DescribedTrait[];
 }
 
@@ -366,19 +366,19 @@ export interface DescribedWeight {
   weight: number;
 }
 
-/** What one arm reached in validation. */
+/** Validation figure of the evaluator or of one baseline. */
 export interface DescribedFigure {
   name: string;
   value: Interval | null;
   note: string;
-  /** Whether it is the evaluator itself; the others are what it must be seen beside. */
+  /** Whether it is the evaluator; the others are baselines. */
   own: boolean;
 }
 
-/** What is right among the cases that it is so sure of. */
+/** Accuracy on the cases at or above a confidence threshold. */
 export interface DescribedConfidence {
   threshold: number;
-  /** Share of the cases with at least this confidence. */
+  /** Share of cases with at least this confidence. */
   coverage: number;
   accuracy: Interval | null;
   cases: number;
@@ -387,34 +387,34 @@ export interface DescribedConfidence {
 export interface DescribedProvenance {
   created: string;
   benchmark: string;
-  /** Cases with gold that it learned from. */
+  /** Number of training cases with reference data. */
   cases: number | null;
   rounds: number | null;
   judge: string;
 }
 
-/** What it did in this run. */
+/** Results of the evaluator in this run. */
 export interface DescribedRun {
   cases: number;
   by_expert: number[];
-  /** How sure it was: counts between edges, of which there is one more. */
+  /** Confidence histogram: one count per bin, and one more edge than bins. */
   confidence: { edges: number[]; counts: number[] };
-  /** Cases below it should go to a person; null when none is recommended. */
+  /** Cases below it need human review; null if no threshold is recommended. */
   threshold: number | null;
   to_person: number;
 }
 
 export interface EvaluatorBlock {
-  /** What it decides: who wins between two responses, or the score of one. */
+  /** Whether it decides between two responses or scores single responses. */
   decides: "pairs" | "responses";
-  /** Whether the judge saw two responses at once, or one at a time. */
+  /** Whether the judge sees two responses at once or one at a time. */
   asking: "pairs" | "each";
   perspectives: DescribedPerspective[];
-  /** Those that perspectives above were made from and that it does not use. */
+  /** Perspectives that others were derived from and that the evaluator does not use. */
   ancestors: DescribedPerspective[];
   experts: DescribedExpert[];
   router: DescribedWeight[];
-  /** What the figures measure, such as "accuracy". */
+  /** Name of the measure, such as "accuracy". */
   measure: string;
   unit: Unit;
   figures: DescribedFigure[];
@@ -428,13 +428,13 @@ export interface EvaluatorBlock {
 
 export interface RunLine {
   name: string;
-  /** Where its page lies, seen from the list. */
+  /** Link to its page, relative to the list. */
   at: string;
-  /** Runs with the same benchmark (same queries) are shown together. */
+  /** Runs with the same benchmark (same queries) are grouped. */
   benchmark: string;
   created: string;
   state: "finished" | "going" | "paused" | "damaged";
-  /** Words for a run that cannot be shown. */
+  /** Reason why a run cannot be shown. */
   why: string;
   judge: string;
   method: string;

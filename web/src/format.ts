@@ -1,10 +1,10 @@
-// Numbers and words as people read them.
+// Number and text formatting.
 
 import type { Interval, Unit } from "./contract";
 
 const MINUS = "\u2212";
 const DASH = "\u2013";
-const PERCENT = "\u00a0%";
+const PERCENT = "%";
 
 const signed = (text: string) => (/^-0(\.0*)?$/.test(text) ? text.slice(1) : text.replace("-", MINUS));
 
@@ -22,7 +22,7 @@ const formatters: Record<Unit, (value: number) => string> = {
 
 export const show = (value: number, unit: Unit) => formatters[unit](value);
 
-/** The two ends of an interval in words; "" for a figure without width. */
+/** The two bounds of an interval; "" for an interval without width. */
 export function ends(interval: Interval, unit: Unit): string {
   const { low, high } = interval;
   if (low === null && high === null) return "interval unknown";
@@ -32,7 +32,7 @@ export function ends(interval: Interval, unit: Unit): string {
   return from + joint + (high === null ? "\u221e" : show(high, unit));
 }
 
-/** A figure with its interval in one line. */
+/** A figure with its interval. */
 export function figure(interval: Interval | null, unit: Unit): string {
   if (interval === null) return "missing";
   const reach = ends(interval, unit);
@@ -41,7 +41,7 @@ export function figure(interval: Interval | null, unit: Unit): string {
 
 const minus = (value: number | null) => (value === null ? null : -value);
 
-/** The same figure seen from the other side. */
+/** The figure with its sign reversed. */
 export const turned = ({ value, low, high }: Interval): Interval => ({
   value: -value, low: minus(high), high: minus(low),
 });
@@ -69,16 +69,16 @@ export function money(value: number, currency: string): string {
   return `${value.toFixed(digits)}${currency ? `\u00a0${currency}` : ""}`;
 }
 
-/** A date without its time, in the reader's own words; what is no date stays as it is. */
+/** A date without time, such as "Nov 16, 2026"; other text is returned unchanged. */
 export function day(stamp: string): string {
   const date = new Date(stamp);
   if (!stamp || Number.isNaN(date.getTime())) return stamp;
-  return date.toLocaleDateString("en-GB", { day: "numeric", month: "short", year: "numeric" });
+  return date.toLocaleDateString("en-US", { day: "numeric", month: "short", year: "numeric" });
 }
 
 export const capital = (text: string) => text.slice(0, 1).toUpperCase() + text.slice(1);
 
-/** A name short enough for an axis; its middle is cut, since names differ at both ends. */
+/** A name shortened in the middle, because names differ at both ends. */
 export function shortened(name: string, most: number): string {
   const letters = [...name];
   if (letters.length <= most) return name;

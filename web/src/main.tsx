@@ -1,4 +1,4 @@
-// The page starts here: a report, or a list of runs.
+// Entry point: renders a report or a list of runs.
 
 import { render } from "preact";
 import type { Head, RunsHead } from "./contract";
@@ -13,7 +13,7 @@ if (document.body.dataset.page === "runs") render(<Runs first={read<RunsHead>()}
 else {
   const report = new Report(read<Head>());
   render(<App first={report} />, place);
-  // What most views need is unpacked while the reader reads the first screen.
+  // Unpack the answers, which most views need, while the reader reads the first screen.
   if (report.head.blocks === "embedded") void whenIdle().then(() => report.answers()).catch(() => {});
 }
 

@@ -1,4 +1,4 @@
-// One report: its head, and its blocks as tables that are opened once.
+// A report: its head, and its blocks, which are opened once.
 
 import {
   ANSWER_STEPS,
@@ -13,7 +13,7 @@ import {
 } from "./contract";
 import { embedded, servedAt, unzip, type Fetcher } from "./source";
 
-/** Every query with where its rows lie in the other blocks. */
+/** All queries, with the positions of their rows in the other blocks. */
 export class Queries {
   readonly count: number;
   private readonly places: Map<string, number>;
@@ -62,7 +62,7 @@ export class Queries {
   }
 }
 
-/** All scores that the page has: queries by candidates. */
+/** The scores in the page, queries by candidates. */
 export class Scores {
   constructor(
     private readonly values: Float32Array,
@@ -70,7 +70,7 @@ export class Scores {
     private readonly candidates: number,
   ) {}
 
-  /** null where there is no score, undefined where the page does not have the query's scores. */
+  /** null without a score; undefined if the page does not have the query's scores. */
   at(query: number, candidate: number): number | null | undefined {
     const row = this.queries.scoreRow(query);
     if (row < 0) return undefined;
@@ -88,14 +88,14 @@ export class Scores {
   }
 }
 
-/** All answers that the page has. */
+/** The answers in the page. */
 export class Answers {
   constructor(
     private readonly values: Uint16Array,
     private readonly queries: Queries,
   ) {}
 
-  /** One a checklist item; empty where the page does not have the query's answers. */
+  /** One per checklist item; empty if the page does not have the query's answers. */
   of(query: number, candidate: number): (number | null)[] {
     const start = this.queries.answerStart(query);
     if (start < 0) return [];
@@ -153,7 +153,7 @@ export class Report {
     return this.once("evaluator", () => this.json<EvaluatorBlock>("evaluator"));
   }
 
-  /** Not kept: a thousand queries with their responses would fill the memory. */
+  /** Not cached, because thousands of queries with responses would fill the memory. */
   query(place: number): Promise<QueryBlock> {
     return this.json<QueryBlock>(`query-${place}`);
   }
@@ -170,7 +170,7 @@ export class Report {
     const before = this.opened.get(name) as Promise<T> | undefined;
     if (before) return before;
     const opening = open();
-    // A block that could not be had is asked for again next time.
+    // Retry a failed block next time.
     opening.catch(() => this.opened.delete(name));
     this.opened.set(name, opening);
     return opening;

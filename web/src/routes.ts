@@ -1,4 +1,4 @@
-// Where things are in the page: one hash an address, safe for any name.
+// Routes: one URL hash per view, safe for any name.
 
 import { useEffect, useState } from "preact/hooks";
 
@@ -21,7 +21,7 @@ export const to = {
     `#/response/${encode(candidate)}/${encode(query)}`,
 };
 
-/** The parts of an address; null when it is damaged. */
+/** The parts of a route; null if it is invalid. */
 export function partsOf(hash: string): string[] | null {
   if (!hash.startsWith("#/")) return [""];
   try {
@@ -31,7 +31,7 @@ export function partsOf(hash: string): string[] | null {
   }
 }
 
-/** The address, and again whenever it changes. */
+/** The current hash; re-renders when it changes. */
 export function useHash(): string {
   const [hash, setHash] = useState(location.hash);
   useEffect(() => {

@@ -1,19 +1,19 @@
-// Blocks: gzip bytes, embedded in the page or fetched from the server that serves it.
+// Block sources: gzip bytes embedded in the page or fetched from its server.
 
 const parsed = new Promise<void>((done) => {
   if (document.readyState !== "loading") done();
   else document.addEventListener("DOMContentLoaded", () => done(), { once: true });
 });
 
-/** A block that is not in this page. */
+/** The block is not in this page. */
 export class Absent extends Error {}
 
-/** A block whose run has gone on since; a newer head is on its way. */
+/** The run has newer results; a new head will arrive. */
 export class Outdated extends Error {}
 
 export type Fetcher = (name: string) => Promise<Uint8Array<ArrayBuffer>>;
 
-/** Blocks from the page itself; the last of them may still be on their way. */
+/** Reads blocks from the page; waits until the page is fully parsed if needed. */
 export async function embedded(name: string): Promise<Uint8Array<ArrayBuffer>> {
   const here = () => document.getElementById(`block-${name}`);
   if (!here()) await parsed;
@@ -22,12 +22,12 @@ export async function embedded(name: string): Promise<Uint8Array<ArrayBuffer>> {
   return fromBase64(element.textContent ?? "");
 }
 
-/** Blocks from `rocketeval view`, as they were when the head of this `version` was made. */
+/** Fetches blocks from `rocketeval view` that match the head of this `version`. */
 export const servedAt = (version: string): Fetcher => async (name) => {
   const answer = await fetch(`block/${encodeURIComponent(name)}?version=${encodeURIComponent(version)}`);
   if (answer.status === 404) throw new Absent(name);
   if (answer.status === 409) throw new Outdated(name);
-  if (!answer.ok) throw new Error(`The server answered ${answer.status} for ${name}.`);
+  if (!answer.ok) throw new Error(`The server returned ${answer.status} for ${name}.`);
   return new Uint8Array(await answer.arrayBuffer());
 };
 

@@ -87,7 +87,7 @@ class ItemGold:
     """Comparison of the judge's answers with reference answers to the same items."""
 
     FILE: ClassVar[str] = "item_gold"
-    COMMAND: ClassVar[str] = "audit --item-gold"
+    COMMAND: ClassVar[str] = "audit --reference-answers"
     SCHEMA: ClassVar[int] = 1
 
     calibration: Calibration

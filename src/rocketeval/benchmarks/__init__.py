@@ -1,1 +1,1 @@
-"""Benchmarks read queries, responses and gold from formats people already have."""
+"""Benchmarks: readers of queries, responses and reference data in common formats."""

@@ -1,4 +1,4 @@
-"""The benchmark seam: what every input format offers, and a check of its promises."""
+"""The benchmark seam: the protocol of input formats, and a conformance check."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Benchmark(Protocol):
 
     @classmethod
     def create(cls, config: BenchmarkConfig) -> Benchmark:
-        """Return a reader for `config`; raises BenchmarkError when its files are not there."""
+        """Return a reader for `config`; raise BenchmarkError if its files are missing."""
         ...
 
     def queries(self) -> Iterable[Query]:
@@ -33,15 +33,15 @@ class Benchmark(Protocol):
         ...
 
     def checklists(self) -> Iterable[Checklist]:
-        """Yield the checklists that come with the benchmark."""
+        """Yield the benchmark's own checklists."""
         ...
 
     def labels(self) -> Iterable[Label]:
-        """Yield gold scores."""
+        """Yield human labels."""
         ...
 
     def votes(self) -> Iterable[Vote]:
-        """Yield gold preferences."""
+        """Yield human votes."""
         ...
 
     def ratings(self) -> Iterable[Rating]:
@@ -51,16 +51,16 @@ class Benchmark(Protocol):
 
 @runtime_checkable
 class LeavesOut(Protocol):
-    """A benchmark that passes over something its files hold, and says so. No one has to."""
+    """Optional protocol: a benchmark that reports which data it ignores."""
 
     def left_out(self) -> Mapping[str, int]:
-        """Return how much is passed over, by what it is."""
+        """Return the number of ignored records, by description."""
         ...
 
 
 @runtime_checkable
 class Located(Protocol):
-    """A benchmark that says where it read its last record, for messages. No one has to."""
+    """Optional protocol: a benchmark that reports where it read its last record, for messages."""
 
     where: str
     """`file:line`; empty before the first record."""
@@ -82,7 +82,7 @@ def open_benchmark(config: BenchmarkConfig) -> Benchmark:
 
 
 def check_benchmark(benchmark: Benchmark) -> None:
-    """Raise AssertionError unless `benchmark` keeps every promise of the benchmark seam."""
+    """Raise AssertionError unless `benchmark` conforms to the benchmark seam."""
     responses = _twice(benchmark.responses, Response)
     queries = _twice(benchmark.queries, Query)
     _require(bool(queries), "there is no query")
@@ -114,7 +114,7 @@ def _check_checklists(checklists: Sequence[Checklist], known: set[str]) -> None:
         what = f"the checklist of {checklist.query_id!r}"
         _known(what, checklist.query_id, known)
         _require(isinstance(checklist.items, tuple), f"{what} is not a tuple of items")
-        _require(all(isinstance(item, str) for item in checklist.items), f"{what} holds no text")
+        _require(all(isinstance(item, str) for item in checklist.items), f"{what} is not all text")
 
 
 def _check_gold(benchmark: Benchmark, known: set[str]) -> None:
@@ -127,7 +127,7 @@ def _check_gold(benchmark: Benchmark, known: set[str]) -> None:
         what = f"a vote on {vote.query_id!r}"
         _known(what, vote.query_id, known)
         _require(vote.winner in get_args(Winner), f"{what} has the winner {vote.winner!r}")
-        _require(vote.candidate_a != vote.candidate_b, f"{what} sets a candidate against itself")
+        _require(vote.candidate_a != vote.candidate_b, f"{what} compares a candidate with itself")
     ratings = _twice(benchmark.ratings, Rating)
     _distinct("rated candidate", [rating.candidate for rating in ratings])
     for rating in ratings:
@@ -139,7 +139,7 @@ def _twice(read: Callable[[], Iterable[Any]], kind: type[Any]) -> list[Any]:
     first = list(read())
     _require(first == list(read()), f"`{name}` yields something else the second time")
     wrong = [record for record in first if not isinstance(record, kind)]
-    _require(not wrong, f"`{name}` yields {wrong[:1]}, which is no {kind.__name__}")
+    _require(not wrong, f"`{name}` yields {wrong[:1]}, which is not a {kind.__name__}")
     return first
 
 
@@ -154,7 +154,7 @@ def _named(what: str, name: object) -> None:
 def _distinct(what: str, names: Sequence[object]) -> None:
     seen: set[object] = set()
     for name in names:
-        _require(name not in seen, f"the {what} {name!r} is there twice")
+        _require(name not in seen, f"the {what} {name!r} occurs twice")
         seen.add(name)
 
 

@@ -1,8 +1,8 @@
-"""The generic format: one folder of JSON-lines files.
+"""The generic format: a folder of JSON-lines files.
 
     queries.jsonl      id, text [, history, reference, category, cluster]
     responses.jsonl    query_id, candidate, text [, history]
-    responses/*.jsonl  the same, one file a candidate; the file's name is the candidate
+        responses/*.jsonl  the same, one file per candidate, named after the candidate
     checklists.jsonl   query_id, items              (optional)
     labels.jsonl       query_id, candidate, value [, labeler]               (optional)
     votes.jsonl        query_id, candidate_a, candidate_b, winner [, voter] (optional)
@@ -62,7 +62,9 @@ class JsonlBenchmark:
                     history=None if row.values.get("history") is None else row.turns("history"),
                 )
             if empty:
-                raise BenchmarkError(f"{path} holds no response.", hint="Fill it, or take it away.")
+                raise BenchmarkError(
+                    f"{path} has no responses.", hint="Add some, or remove the file."
+                )
 
     def checklists(self) -> Iterator[Checklist]:
         """Yield the rows of checklists.jsonl."""
@@ -102,14 +104,14 @@ class JsonlBenchmark:
             yield row
 
     def _response_files(self) -> dict[Path, tuple[str, ...]]:
-        """Return every file of responses, and the candidate that its name stands for, if any."""
+        """Return every response file, with the candidate that its name gives, if any."""
         folder = self.folder / "responses"
         if not folder.is_dir():
             return {need(self.folder, "responses.jsonl", "responses/<candidate>.jsonl"): ()}
         both = find(self.folder, "responses.jsonl")
         if both is not None:
             raise BenchmarkError(
-                f"{self.folder} has a folder responses and a file {both.name}.",
+                f"{self.folder} has both a folder responses and a file {both.name}.",
                 hint="Keep one of them.",
             )
         found = files_in(folder, ".jsonl")
@@ -123,13 +125,13 @@ def _refuse_strays(folder: Path) -> None:
     for path in sorted(folder.iterdir()):
         if path.suffix in (".json", ".csv", ".tsv", ".txt", ".parquet"):
             raise BenchmarkError(
-                f"{path} is not read: responses are JSON lines.",
-                hint="Save it as <candidate>.jsonl, one response a line, or move it elsewhere.",
+                f"{path} is not read: responses must be JSON lines.",
+                hint="Save it as <candidate>.jsonl, one response per line, or move it elsewhere.",
             )
 
 
 def read_winner(row: Row, words: dict[str, Winner]) -> Winner:
-    """Return who won, in our words; BenchmarkError for a word that is not in `words`."""
+    """Return the winner; raise BenchmarkError for a word that is not in `words`."""
     word = row.text("winner")
     if word not in words:
         raise BenchmarkError(

@@ -1,7 +1,4 @@
-"""The load stage: one benchmark, checked, in records.
-
-load: snapshot the benchmark into the run.
-"""
+"""The load stage: check a benchmark and copy it into the run."""
 
 from __future__ import annotations
 
@@ -22,27 +19,27 @@ from rocketeval.store.run import RunStore
 from rocketeval.text import did_you_mean, near_name
 
 MOST_NAMED = 3
-"""Records that a note names; all are counted."""
+"""Number of records to name in a warning; all are counted."""
 _log = logging.getLogger("rocketeval.load")
 
 
 @dataclass
 class Oddity:
-    """Records that are odd, but not refused: how many, and the first few by name."""
+    """A count of suspicious but accepted records, with the first few names."""
 
     of: int = 0
-    """Records that were looked at."""
+    """Number of records checked."""
     count: int = 0
     named: list[str] = field(default_factory=list)
 
     def add(self, name: str) -> None:
-        """Count one, and keep its name if it is among the first."""
+        """Count a record, and keep its name if it is among the first."""
         self.count += 1
         if len(self.named) < MOST_NAMED:
             self.named.append(name)
 
-    def told(self, words: str) -> Iterator[str]:
-        """Yield a sentence if there are any; `words` holds {count}, {of} and {named}."""
+    def sentence(self, words: str) -> Iterator[str]:
+        """Yield a sentence if the count is positive; `words` contains {count}, {of} and {named}."""
         if self.count:
             more = f" and {self.count - MOST_NAMED:,} more" if self.count > MOST_NAMED else ""
             named = ", ".join(self.named) + more
@@ -51,23 +48,23 @@ class Oddity:
 
 @dataclass
 class LoadedBenchmark:
-    """A benchmark with the config's choice of queries and candidates applied."""
+    """A benchmark reduced to the config's queries and candidates."""
 
     benchmark: Benchmark
     config: BenchmarkConfig
     queries: list[Query]
     skipped: Counter[str] = field(default_factory=Counter)
-    """What was left out because the config did not ask for it."""
+    """Number of records outside the config's selection, by kind."""
     scale: tuple[float, float] = (1.0, 10.0)
-    """The scale that labels should be on."""
+    """Expected scale of the labels."""
     empty: Oddity = field(default_factory=Oddity)
     off_scale: Oddity = field(default_factory=Oddity)
     foreign_labels: Oddity = field(default_factory=Oddity)
     foreign_votes: Oddity = field(default_factory=Oddity)
 
     def responses(self) -> Iterator[Response]:
-        """Yield the chosen responses; BenchmarkError for a duplicate or an unknown query."""
-        # Numbers, not names: millions of cells are remembered here.
+        """Yield the selected responses; raise BenchmarkError for a duplicate or unknown query."""
+        # Store numbers, not names, because there may be millions of cells.
         seen, candidates = self._cells, self._columns
         seen.clear()
         candidates.clear()
@@ -91,7 +88,7 @@ class LoadedBenchmark:
         self._check_candidates(set(candidates), passed_over)
 
     def labels(self) -> Iterator[Label]:
-        """Yield the labels of chosen queries and candidates."""
+        """Yield the labels of selected queries and candidates."""
         for label in self.benchmark.labels():
             if self._is_chosen("labels", label, label.candidate):
                 self._look_at_label(label)
@@ -100,14 +97,14 @@ class LoadedBenchmark:
             self.skipped.update(self.benchmark.left_out())
 
     def votes(self) -> Iterator[Vote]:
-        """Yield the votes on chosen queries between chosen candidates."""
+        """Yield the votes on selected queries between selected candidates."""
         for vote in self.benchmark.votes():
             if vote.candidate_a == vote.candidate_b:
                 raise BenchmarkError(
-                    f"{self._at}{'a' if self._at else 'A'} vote on query {vote.query_id!r} sets "
-                    f"{vote.candidate_a!r} "
-                    "against itself.",
-                    hint="Name two candidates, or leave the vote out.",
+                    f"{self._at}{'a' if self._at else 'A'} vote on query {vote.query_id!r} "
+                    f"compares {vote.candidate_a!r} "
+                    "with itself.",
+                    hint="Name two candidates, or remove the vote.",
                 )
             if self._is_chosen("votes", vote, vote.candidate_a, vote.candidate_b):
                 self.foreign_votes.of += 1
@@ -118,7 +115,7 @@ class LoadedBenchmark:
                 yield vote
 
     def ratings(self) -> Iterator[Rating]:
-        """Yield the ratings of chosen candidates."""
+        """Yield the ratings of selected candidates."""
         rated: set[str] = set()
         for rating in self.benchmark.ratings():
             if rating.candidate in rated:
@@ -130,35 +127,36 @@ class LoadedBenchmark:
                 self.skipped["ratings"] += 1
 
     def notes(self) -> Iterator[str]:
-        """Yield a sentence about everything odd; complete once everything was read."""
+        """Yield warnings about suspicious records; complete after everything was read."""
         low, high = self.scale
         blank = Oddity()
         for query in self.queries:
             if not query.text.strip():
                 blank.add(repr(query.id))
-        yield from blank.told(
-            "queries without text: {count} ({named}). They are judged as they are: write their "
+        yield from blank.sentence(
+            "queries without text: {count} ({named}). They are judged anyway: add their "
             "text, or leave them out."
         )
-        yield from self.off_scale.told(
+        yield from self.off_scale.sentence(
             f"labels outside the scale {low:g} to {high:g}: {{count}} of {{of}} ({{named}}). They "
-            "are used as they are: correct them, or set `scorer.scale` to the scale of your labels."
+            "are used unchanged: correct them, or set `scorer.scale` to the scale of your labels."
         )
         for what, odd in (("labels", self.foreign_labels), ("votes", self.foreign_votes)):
-            yield from odd.told(
+            yield from odd.sentence(
                 f"{what} on responses that do not exist: {{count}} of {{of}} ({{named}}). They are "
-                f"not used: check the names in the {what}, and that the responses are there."
+                f"not used: check the names in the {what}, and that the responses exist."
             )
 
     def absent(self) -> Iterator[str]:
-        """Yield a sentence about candidates that did not answer every query."""
+        """Yield a warning about candidates without a response to every query."""
         answered = Counter(cell // len(self.queries) for cell in self._cells)
         lacking = Oddity()
         for candidate, column in self._columns.items():
             missing = len(self.queries) - answered[column]
             if missing:
                 lacking.add(f"{candidate} lacks {missing:,} of {len(self.queries):,}")
-        yield from lacking.told("candidates without a response to every query: {count} ({named})")
+        words = "candidates without a response to every query: {count} ({named})"
+        yield from lacking.sentence(words)
 
     def _look_at_label(self, label: Label) -> None:
         low, high = self.scale
@@ -172,7 +170,7 @@ class LoadedBenchmark:
             self.foreign_labels.add(self._foreign(label.query_id, label.candidate))
 
     def _is_foreign(self, query_id: str, candidate: str) -> bool:
-        """Whether there is no such response, among those that were read already."""
+        """Return whether no such response has been read."""
         column = self._columns.get(candidate)
         if column is None:
             return bool(self._columns)
@@ -186,7 +184,7 @@ class LoadedBenchmark:
 
     @property
     def _at(self) -> str:
-        """Where the last record was read, to begin a message with."""
+        """Return the place of the last record, as the start of a message."""
         where = self.benchmark.where if isinstance(self.benchmark, Located) else ""
         return f"{where}: " if where else ""
 
@@ -207,7 +205,7 @@ class LoadedBenchmark:
         return None if self.config.candidates is None else set(self.config.candidates)
 
     def _is_chosen(self, kind: str, record: Response | Label | Vote, *candidates: str) -> bool:
-        """Whether the config asks for `record`; BenchmarkError if its query exists nowhere."""
+        """Return whether the config selects `record`; raise BenchmarkError for an unknown query."""
         known = record.query_id in self._places
         if not known and self.config.limit is None:
             raise BenchmarkError(
@@ -226,42 +224,42 @@ class LoadedBenchmark:
         absent = sorted((self._chosen or set()) - found)
         if absent:
             raise BenchmarkError(
-                f"The candidate {absent[0]!r} has no response to any chosen query.",
+                f"The candidate {absent[0]!r} has no response to any selected query.",
                 hint="Check `benchmark.candidates`. "
                 + nearest(absent[0], sorted(found | passed_over)),
             )
         if not found:
-            raise BenchmarkError("There is not one response to judge.")
+            raise BenchmarkError("There are no responses to judge.")
 
 
 def _second(benchmark: Benchmark) -> str:
-    """Return where the second of two records is, which was read last."""
+    """Return the place of the second of two duplicate records, which was read last."""
     where = benchmark.where if isinstance(benchmark, Located) else ""
     return f" (the second: {where})" if where else ""
 
 
 def load(benchmark: Benchmark, config: BenchmarkConfig) -> LoadedBenchmark:
-    """Return the benchmark's chosen queries, and its responses and gold to be streamed."""
+    """Return the selected queries, and a stream of responses and reference data."""
     queries: dict[str, Query] = {}
     for query in benchmark.queries():
         if query.id in queries:
             raise BenchmarkError(
                 f"Two queries have the id {query.id!r}{_second(benchmark)}.",
-                hint="Give each query an id of its own.",
+                hint="Give each query a unique id.",
             )
         if config.limit is not None and len(queries) >= config.limit:
             break
         queries[query.id] = query
     if not queries:
         raise BenchmarkError(
-            f"There is no query in the benchmark {config.path}: its queries are empty.",
+            f"The benchmark {config.path} has no queries: its query file is empty.",
             hint='Write one per line, such as {"id": "q1", "text": "..."} in queries.jsonl.',
         )
     return LoadedBenchmark(benchmark, config, list(queries.values()))
 
 
 def imported_checklists(benchmark: Benchmark) -> dict[str, Checklist]:
-    """Return the checklists that come with the benchmark, by query id."""
+    """Return the benchmark's own checklists by query id."""
     found: dict[str, Checklist] = {}
     for checklist in benchmark.checklists():
         if checklist.query_id in found:
@@ -273,9 +271,9 @@ def imported_checklists(benchmark: Benchmark) -> dict[str, Checklist]:
 
 
 def load_inputs(store: RunStore, config: RunConfig) -> LoadFacts:
-    """Write the run's inputs; return counts and content hashes."""
+    """Write the run's inputs, and return counts and content hashes."""
     if config.cache is not None:
-        # An author or a judge would be paid before it turns out that nothing can be kept.
+        # Check now, before paying for work that could not be stored.
         check_folder(config.cache)
     loaded = load(open_benchmark(config.benchmark), config.benchmark)
     loaded.scale = config.scorer.scale
@@ -288,7 +286,7 @@ def load_inputs(store: RunStore, config: RunConfig) -> LoadFacts:
     notes = tuple(loaded.notes())
     _log_all(notes)
     _log_all(loaded.absent())
-    _log_all(loaded.empty.told("empty responses: {count} ({named}), judged as they are"))
+    _log_all(loaded.empty.sentence("empty responses: {count} ({named}); they are judged anyway"))
     return LoadFacts(**asdict(summary), left_out_by_config=dict(loaded.skipped), notes=notes)
 
 

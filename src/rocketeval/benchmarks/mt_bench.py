@@ -1,4 +1,4 @@
-"""MT-Bench in FastChat's files, with human votes. Each turn is a query of its own.
+"""MT-Bench in FastChat's file layout, with human votes. Each turn is a separate query.
 
 A second-turn response is judged after that candidate's own first answer. Options name files
 relative to the benchmark's path; all but the questions have the defaults of FastChat's layout:
@@ -39,7 +39,7 @@ NOT_PARSED = -1
 
 
 class MTBenchOptions(Section):
-    """Where MT-Bench's files are."""
+    """Paths of MT-Bench's files."""
 
     questions: str = "question.jsonl"
     answers: str = "model_answer/*.jsonl"
@@ -65,7 +65,7 @@ class MTBench:
         return cls(config.path, parse_options(config.options, MTBenchOptions, "benchmark.options"))
 
     def queries(self) -> Iterator[Query]:
-        """Yield a query for every wanted turn of every question."""
+        """Yield a query for every selected turn of every question."""
         references = self._references
         for number, (category, asked, own_reference) in self._questions.items():
             answered = own_reference or references.get(number, ())
@@ -82,13 +82,13 @@ class MTBench:
                 )
 
     def responses(self) -> Iterator[Response]:
-        """Yield a response for every wanted turn, after the candidate's own earlier turns."""
+        """Yield a response for every selected turn, with the candidate's own earlier turns."""
         for path in self._answer_files():
             for row in read_rows(path):
                 yield from self._turns_of(row)
 
     def checklists(self) -> Iterator[Checklist]:
-        """Yield imported checklists of the wanted turns."""
+        """Yield imported checklists of the selected turns."""
         for row in self._file(self.options.checklists):
             query_id = row.name("query_id")
             question, _, turn = query_id.rpartition("-")
@@ -101,7 +101,7 @@ class MTBench:
                 yield Checklist(query_id, row.texts("checklist"))
 
     def labels(self) -> Iterator[Label]:
-        """Yield single-answer scores; those the labeler's output did not parse to are left out."""
+        """Yield single-answer scores, except those FastChat could not parse."""
         for row in self._wanted(self.options.scores):
             if row.values.get("score") is None or row.number("score") == NOT_PARSED:
                 continue
@@ -119,7 +119,7 @@ class MTBench:
             )
 
     def ratings(self) -> Iterator[Rating]:
-        """Yield the ratings column of a CSV; empty cells are left out."""
+        """Yield the ratings column of a CSV, except empty cells."""
         if self.options.ratings is None:
             return
         column = self.options.ratings_column
@@ -133,16 +133,16 @@ class MTBench:
         question = self._questions.get(number)
         if question is None:
             raise BenchmarkError(f"{row.where}: there is no question {number}.")
-        asked, said = question[1], _answers(row)
+        asked, answers = question[1], _answers(row)
         for turn in self.options.turns:
-            if turn > len(said) or turn > len(asked):
+            if turn > len(answers) or turn > len(asked):
                 continue
             earlier = [
                 part
                 for before in range(turn - 1)
-                for part in (Turn("user", asked[before]), Turn("assistant", said[before]))
+                for part in (Turn("user", asked[before]), Turn("assistant", answers[before]))
             ]
-            yield Response(f"{number}-{turn}", candidate, said[turn - 1], tuple(earlier) or None)
+            yield Response(f"{number}-{turn}", candidate, answers[turn - 1], tuple(earlier) or None)
 
     @cached_property
     def _questions(self) -> dict[str, tuple[str | None, tuple[str, ...], tuple[str, ...]]]:
@@ -151,7 +151,7 @@ class MTBench:
             reference = row.texts("reference") if row.values.get("reference") else ()
             number = row.name("question_id")
             if number in found:
-                raise BenchmarkError(f"{row.where}: there is a question {number} already.")
+                raise BenchmarkError(f"{row.where}: question {number} already exists.")
             found[number] = (row.text("category", None), row.texts("turns"), reference)
         return found
 
@@ -164,7 +164,7 @@ class MTBench:
 
     def _answer_files(self) -> list[Path]:
         pattern = self.options.answers
-        # An empty or absolute pattern is refused by `glob` in its own words.
+        # `glob` raises its own error for an empty or absolute pattern.
         try:
             paths = visible(self.folder.glob(pattern))
         except (NotImplementedError, ValueError):
@@ -199,5 +199,5 @@ def _answers(row: Row) -> tuple[str, ...]:
         return row.texts("turns")
     choices = row.get("choices", list)
     if not choices or not isinstance(choices[0], dict):
-        raise BenchmarkError(f"{row.where}: `choices` holds no answer.")
+        raise BenchmarkError(f"{row.where}: `choices` has no answer.")
     return Row(choices[0], row.where).texts("turns")

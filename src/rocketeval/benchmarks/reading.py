@@ -1,4 +1,4 @@
-"""Read JSON lines and say exactly which line is wrong."""
+"""Reading of JSON lines and CSV, with errors that name the line."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ _EXPECTED: Mapping[object, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One JSON object and the place it came from."""
+    """One JSON object with its file and line."""
 
     values: Mapping[str, object]
     where: str
     """`file:line`, for error messages."""
 
     def get(self, name: str, kind: type[T] | tuple[type[T], ...], default: Any = _MISSING) -> T:
-        """Return the field `name`; BenchmarkError if it is absent or of another kind."""
+        """Return the field `name`; raise BenchmarkError if it is missing or of another type."""
         value = self.values.get(name, _MISSING)
         if value is _MISSING or (value is None and default is not _MISSING):
             if default is _MISSING:
@@ -49,29 +49,29 @@ class Row:
                     hint=f"It has: {', '.join(self.values)}.",
                 )
             return cast(T, default)
-        # bool is an int to Python, but not to a person who wrote `true` where a number belongs.
+        # In Python bool is an int, but `true` in place of a number is a mistake.
         if isinstance(value, bool) or not isinstance(value, kind):
             raise BenchmarkError(
                 f"{self.where}: the field {name!r} should be {_EXPECTED[kind]}, "
                 f"but is {_shown(value)}.",
-                hint='Write "" for an empty text, or leave the row out.' * (value is None),
+                hint='Write "" for an empty text, or remove the row.' * (value is None),
             )
         return value
 
     def text(self, name: str, default: Any = _MISSING) -> str:
-        """Return a string field; a whole number is taken as text."""
+        """Return a string field; an integer is converted to text."""
         value: Any = self.get(name, _TEXT, default)
         return cast(str, value) if value is default else str(value)
 
     def name(self, name: str, default: Any = _MISSING) -> str:
-        """Return a string field that names something: an id or a candidate, never blank."""
+        """Return a non-blank string field, such as an id or a candidate."""
         value = self.text(name, default)
         if not value.strip():
             raise BenchmarkError(f"{self.where}: the field {name!r} is empty.")
         return value
 
     def number(self, name: str) -> float:
-        """Return a finite number, also one written as text."""
+        """Return a finite number; text such as "3.5" is converted."""
         value: Any = self.get(name, _NUMBER)
         return as_number(value, f"{self.where}: the field {name!r}")
 
@@ -102,7 +102,7 @@ class Row:
 
 
 def as_number(value: Any, what: str) -> float:
-    """Return `value` as a finite number; BenchmarkError names `what` is not one."""
+    """Return `value` as a finite number; raise BenchmarkError that names `what` otherwise."""
     try:
         number = float(value)
     except ValueError:
@@ -122,7 +122,7 @@ def find(folder: Path, *names: str) -> Path | None:
 
 
 def need(folder: Path, *names: str) -> Path:
-    """Like `find`, but BenchmarkError when none exists."""
+    """Like `find`, but raise BenchmarkError if none exists."""
     found = find(folder, *names)
     if found is None:
         raise BenchmarkError(
@@ -133,22 +133,22 @@ def need(folder: Path, *names: str) -> Path:
 
 
 def need_folder(folder: Path) -> Path:
-    """Return `folder`; BenchmarkError when it is not one."""
+    """Return `folder`; raise BenchmarkError if it is not a folder."""
     if not folder.is_dir():
         raise BenchmarkError(
             f"There is no benchmark folder {folder}.",
-            hint="Check `benchmark.path`; `rocketeval init` writes a small one to start from.",
+            hint="Check `benchmark.path`; `rocketeval init` writes an example to start from.",
         )
     return folder
 
 
 def visible(paths: Iterator[Path]) -> list[Path]:
-    """Return the paths sorted, without the hidden ones that desktops leave in folders."""
+    """Return the sorted paths without hidden files."""
     return sorted(path for path in paths if not path.name.startswith("."))
 
 
 def files_in(folder: Path, *endings: str) -> dict[Path, str]:
-    """Return the visible files with one of `endings`, gzipped or not, and their bare names."""
+    """Return the visible files with one of `endings`, gzipped or not, and their stems."""
     found: dict[Path, str] = {}
     for path in visible(folder.iterdir()):
         plain = path.name.removesuffix(".gz")
@@ -159,7 +159,7 @@ def files_in(folder: Path, *endings: str) -> dict[Path, str]:
 
 
 def read_rows(path: Path) -> Iterator[Row]:
-    """Yield the objects of a JSON-lines file (or of a JSON array), gzipped or not."""
+    """Yield the objects of a JSON-lines file or a JSON array, gzipped or not."""
     try:
         with open_bytes(path) as stream:
             if path.name.removesuffix(".gz").endswith(".json"):
@@ -174,7 +174,7 @@ def read_rows(path: Path) -> Iterator[Row]:
 
 
 def read_csv(path: Path, *columns: str) -> Iterator[Row]:
-    """Yield the rows of a CSV file that must have `columns`; a cell that is not there is empty."""
+    """Yield the rows of a CSV file with the required `columns`; missing cells are empty."""
     try:
         with open_bytes(path) as stream:
             lines = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
@@ -193,7 +193,7 @@ def read_csv(path: Path, *columns: str) -> Iterator[Row]:
 
 
 def open_bytes(path: Path) -> BinaryIO:
-    """Return the open file, unpacked on the way if it is gzipped."""
+    """Open a file for reading, decompressing it if it is gzipped."""
     if path.suffix == ".gz":
         return cast(BinaryIO, gzip.open(path, "rb"))
     return path.open("rb")
@@ -203,8 +203,8 @@ def _cannot_read(path: Path, error: Exception) -> BenchmarkError:
     if isinstance(error, UnicodeDecodeError):
         return _not_utf8(error.object, str(path))
     hints = {
-        PermissionError: "Check who may read it.",
-        EOFError: "The file was cut off: copy or download it again.",
+        PermissionError: "Check its permissions.",
+        EOFError: "The file is truncated: copy or download it again.",
         gzip.BadGzipFile: "Its name ends in .gz, but it is not gzipped: rename it, or compress it.",
         zlib.error: "The file is damaged: copy or download it again.",
     }
@@ -221,7 +221,7 @@ def _row(line: bytes, where: str) -> Row:
     if not isinstance(values, dict):
         raise BenchmarkError(
             f"{where}: expected one JSON object per line, but found {_shown(values)}.",
-            hint='Write each row on its own line: {"...": ...}, without brackets around all.',
+            hint='Write each row on its own line: {"...": ...}, without enclosing brackets.',
         )
     return Row(values, where)
 
@@ -234,14 +234,14 @@ def _array(path: Path, content: bytes) -> Iterator[Row]:
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise BenchmarkError(
             f"{path.name}: expected a JSON array of objects.",
-            hint="For one object per line, name it .jsonl.",
+            hint="For one object per line, rename it to .jsonl.",
         )
     for number, values in enumerate(rows, 1):
         yield Row(values, f"{path.name}[{number}]")
 
 
 def _not_json(content: bytes, where: str, error: orjson.JSONDecodeError) -> BenchmarkError:
-    """Return what is wrong with a text that is no JSON, and where in it."""
+    """Return an error that names the position of invalid JSON."""
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError:
@@ -250,18 +250,18 @@ def _not_json(content: bytes, where: str, error: orjson.JSONDecodeError) -> Benc
     if text[place:].startswith(("NaN", "Infinity", "-Infinity")):
         return BenchmarkError(
             f"{where}: JSON has no NaN and no Infinity (character {place + 1}).",
-            hint="Leave the row out, or write the number it should be.",
+            hint="Remove the row, or write the correct number.",
         )
     near = text[max(0, place - 20) : place + 20].strip()
     return BenchmarkError(
         f"{where}: not valid JSON: {error.msg.rstrip('.')}, at character {place + 1}, near "
         f"{near!r}.",
-        hint="Correct the line, or leave it out.",
+        hint="Correct the line, or remove it.",
     )
 
 
 def _not_utf8(content: bytes, where: str) -> BenchmarkError:
-    """Return where a text stops being UTF-8, and how to convert it."""
+    """Return an error that names the first non-UTF-8 byte and how to convert the file."""
     name = where.rpartition(":")[0] or where
     if content.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\x00" in content[:100]:
         return BenchmarkError(

@@ -1,15 +1,15 @@
-"""The directory layout of the RocketEval paper's own scripts, in both of its spellings.
+"""The directory layout of the RocketEval paper's scripts, in both of its variants.
 
     query.jsonl or queries.jsonl   session_id, conversation_input, checklist, references
     response/<candidate>.jsonl     session_id, output
     checklist/checklist.jsonl      session_id, checklist          (or in the query rows)
     score/<labeler>/<candidate>.json or .jsonl   session_id, model_test, score [, judge]
 
-Scores of a judge lie in the same place as labels; the scripts, and our export, write their rows
-with the field `judge`. Such a row is no label, unless the user names its folder.
+Judge scores are stored in the same place as labels; the scripts and our export mark them with the
+field `judge`. Such a row is not a label, unless the user names its folder.
 
-Options: `labeler`, the folder under score/ to read labels from, all of its rows (needed when there
-are several); `ratings`, a JSON array with `name` and `rating` (the files under config/rankings).
+Options: `labeler`, the folder under score/ whose rows are all labels (required if there are
+several); `ratings`, a JSON array with `name` and `rating` (the files under config/rankings).
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from rocketeval.errors import BenchmarkError
 from rocketeval.records import Checklist, Label, Query, Rating, Response, Vote
 
 JUDGED = "scores of judges (labels only if options.labeler names one)"
-"""What is passed over."""
+"""Description of the ignored scores."""
 
 
 class RocketEvalOptions(Section):
-    """What the layout itself leaves open."""
+    """Choices that the layout does not determine."""
 
     labeler: str | None = None
     ratings: str | None = None
@@ -53,7 +53,7 @@ class RocketEvalBenchmark:
             conversation = row.turns("conversation_input")
             if not conversation or conversation[-1].role == "assistant":
                 raise BenchmarkError(
-                    f"{row.where}: conversation_input does not end with a message to answer."
+                    f"{row.where}: conversation_input must end with a message to answer."
                 )
             references = row.get("references", dict, {})
             yield Query(
@@ -86,7 +86,7 @@ class RocketEvalBenchmark:
                 yield Checklist(row.name("session_id"), items)
 
     def labels(self) -> Iterator[Label]:
-        """Yield the labeler's scores; candidate names lose their organisation prefix."""
+        """Yield the labeler's scores; organization prefixes of candidate names are removed."""
         folder = self._label_folder()
         if folder is None:
             return
@@ -97,7 +97,7 @@ class RocketEvalBenchmark:
             yield Label(row.name("session_id"), candidate, row.number("score"), folder.name)
 
     def left_out(self) -> Mapping[str, int]:
-        """Return how many scores are no labels, because a judge gave them."""
+        """Return the number of scores that are not labels because a judge gave them."""
         if self.options.labeler is not None:
             return {}
         rows = (row for folder in self._score_folders() for row, _ in _score_rows(folder))
@@ -105,7 +105,7 @@ class RocketEvalBenchmark:
         return {JUDGED: judged} if judged else {}
 
     def votes(self) -> Iterator[Vote]:
-        """Yield nothing: the layout has no place for votes."""
+        """Yield nothing: the layout has no votes."""
         return iter(())
 
     def ratings(self) -> Iterator[Rating]:
@@ -126,7 +126,7 @@ class RocketEvalBenchmark:
         found = [folder for folder in self._score_folders() if not _is_of_a_judge(folder)]
         if len(found) > 1:
             raise BenchmarkError(
-                f"{scores} holds scores by several labelers.",
+                f"{scores} has scores by several labelers.",
                 hint="Set benchmark.options.labeler to one of: "
                 + ", ".join(path.name for path in found),
             )
@@ -148,7 +148,7 @@ def _is_judged(row: Row) -> bool:
 
 
 def _is_of_a_judge(folder: Path) -> bool:
-    """Return whether a folder holds scores, and not one label."""
+    """Return whether a folder has scores but no label."""
     judged = False
     for row, _ in _score_rows(folder):
         if not _is_judged(row):

@@ -1,1 +1,1 @@
-"""How large a cluster a run needs, how long it takes and what it costs."""
+"""Capacity planning: replicas, time and cost of a run on a cluster."""

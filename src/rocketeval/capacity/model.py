@@ -1,6 +1,7 @@
-"""How large a cluster a run needs, how long it takes and what it costs: arithmetic, no network.
+"""The capacity model: replicas, time and cost of a run on a cluster, without network access.
 
-Every number is given on the command line, else measured in the run, else a stated default.
+Every number comes from the command line, else from measurements of the run, else from a stated
+default.
 """
 
 from __future__ import annotations
@@ -18,34 +19,35 @@ import numpy.typing as npt
 from rocketeval.errors import ConfigError
 
 Source = Literal["given", "measured", "estimated", "paper", "measured elsewhere", "assumed"]
-"""Given: on the command line or in the config. Measured: in this run or of its own files.
-Estimated: from this run, by a rule of thumb. Paper: as published for RocketEval. Measured
-elsewhere: by a script of this repository on another machine. Assumed: nobody measured it."""
+"""Given: on the command line or in the config. Measured: in this run or its files. Estimated: from
+this run, by a rule of thumb. Paper: published for RocketEval. Measured elsewhere: by a script of
+this repository on another machine. Assumed: not measured."""
 Routing = Literal["together", "random", "round-robin"]
-"""Together: one call per response, or a session header that the router heeds. Random: each item
-goes anywhere, as with least-loaded routers that do not see the prefix. Round-robin: in turn."""
+"""Together: one request per response, or a session header that the router honors. Random: each item
+goes to any replica, as with least-loaded routers that ignore the prefix. Round-robin: in turn."""
 ROUTINGS: tuple[Routing, ...] = get_args(Routing)
 Floats = npt.NDArray[np.float64]
 
 TRIALS, FEWEST_TRIALS, MOST_DRAWS, ALL_DRAWS = 200, 20, 20_000, 10_000_000
-"""Simulated runs, at most and at least; replica lifetimes drawn in one of them and in all."""
+"""Maximum and minimum number of simulated runs; maximum draws of replica lifetimes, per run and in
+total."""
 LEAST_USEFUL = 0.05
-"""Share of useful time below which losses, not judging, decide everything."""
+"""Minimum share of useful time; below it, losses dominate."""
 MOST_STEPS = 30
-"""How often replicas are added until the simulated runs meet the deadline."""
+"""Maximum number of times that replicas are added to meet the deadline."""
 TASKS_PER_FILE, JUDGMENTS_PER_PART, PUTS_PER_BLOCK = 20_000, 50_000, 2
-"""A batch of results is one object, and the checkpoint that names it another."""
+"""A batch of results is one object, and its checkpoint another."""
 ANSWERS, FLEETS, DAY = tuple(10**power for power in range(6, 11)), (1, 2, 4, 8, 32, 256), 24.0
-"""Round amounts of work, the replicas for which scattering is shown, and the default deadline."""
+"""Amounts of work, numbers of replicas in the scatter table, and the default deadline in hours."""
 LEDGER_BYTES = (53.6, 48.3)
-"""Per judgment, and per answer: perf/recorded/bytes_per_judgment.txt, numbers all different."""
+"""Bytes per judgment and per answer: perf/recorded/bytes_per_judgment.txt, all numbers distinct."""
 WEIGHED = "perf/bytes_per_judgment.py, scripted engine"
-CLIENT = "perf/client_cost.py: 314 us an answer alone, 78 with 8 answers a call"
+CLIENT = "perf/client_cost.py: 314 us per answer alone, 78 with 8 answers per request"
 
 
 @dataclass(frozen=True, slots=True)
 class CapacityFigure:
-    """One number that a plan rests on, its source, and how it was measured or what it means."""
+    """One assumption of a plan, with its source and a note."""
 
     value: float
     source: Source
@@ -54,7 +56,7 @@ class CapacityFigure:
 
 @dataclass(frozen=True, slots=True)
 class CapacityOptions:
-    """Options of the command line; None where one is absent."""
+    """Options of the command line; None if absent."""
 
     rate: float | None = None
     hours: float | None = None
@@ -71,40 +73,40 @@ class CapacityOptions:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredRun:
-    """Facts of the run itself."""
+    """Measurements of the run."""
 
     answers: int = 0
-    """Items left to ask, of so many `responses`."""
+    """Items left to ask, about `responses`."""
     responses: int = 0
     waiting: int = 0
-    """Responses whose checklist is not written yet: what they ask is not known."""
+    """Responses whose checklist is not written yet."""
     without_checklist: int = 0
-    """Responses that will have none, and are not judged."""
+    """Responses that will have no checklist and are not judged."""
     figures: Mapping[str, CapacityFigure] = field(default_factory=dict)
     """Measured values of `Assumptions`, by name."""
     together: bool = True
-    """Whether a call, or a header, keeps the items of a response on one replica."""
+    """True if one request, or a header, keeps the items of a response on one replica."""
     routing_from: Source = "assumed"
-    routed_by: str = "nothing is known of how the judge is asked"
-    """What keeps them together, or why nothing does."""
+    routed_by: str = "it is not known how the judge is asked"
+    """Reason for `together`."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicaLosses:
-    """How replicas are lost; all times in hours."""
+    """Loss rate of replicas, and the work lost with each; all times in hours."""
 
     per_hour: float
     restart: float
     in_flight: float
-    """Work of the batches in hand: all of it is sent again."""
+    """Work of the replica's batches, all of which is resent."""
     checkpoint: float
-    """From finished to durable, at most: what was done since the last one is sent again."""
+    """Maximum time between checkpoints; work since the last one is resent."""
 
     @property
     def useful(self) -> float:
-        """The share of paid time that becomes finished work: the mean kept over the mean cycle.
+        """Share of paid time that becomes finished work.
 
-        Of an exponential life X, min(X, batch + U * checkpoint) is lost; then comes a restart.
+        Of an exponential lifetime X, min(X, batch + U * checkpoint) is lost, followed by a restart.
         """
         batch, since = self.per_hour * self.in_flight, self.per_hour * self.checkpoint
         kept = math.exp(-batch) * (-math.expm1(-since) / since if since else 1.0)
@@ -113,24 +115,24 @@ class ReplicaLosses:
 
 @dataclass(frozen=True, kw_only=True)
 class Assumptions:
-    """Every number of the model, with its source; the defaults hold where nothing else is known."""
+    """Every number of the model with its source; defaults apply if nothing else is known."""
 
     rate: CapacityFigure = CapacityFigure(
         1024 * 8 / 165,
         "paper",
-        "Qwen2.5-1.5B on an A5000 (1,024 responses in 165 s, taken as 8 items each): not your "
+        "Qwen2.5-1.5B on an A5000 (1,024 responses in 165 s, assuming 8 items each), not your "
         "judge; see --rate",
     )
-    """Answers per second of one replica that sees all items of a response."""
+    """Answers per second of one replica that gets all items of a response."""
     items: CapacityFigure = CapacityFigure(8, "paper", "items per checklist")
     prefix_tokens: CapacityFigure = CapacityFigure(
         1000, "assumed", "instruction, query and response"
     )
     item_tokens: CapacityFigure = CapacityFigure(60, "assumed", "an item with its instruction")
     calls: CapacityFigure = CapacityFigure(
-        1.0, "assumed", "one item a call: calls are not known yet"
+        1.0, "assumed", "one item per request: requests are not known yet"
     )
-    """Per answer."""
+    """Requests per answer."""
     gpus: CapacityFigure = CapacityFigure(1, "assumed", "one GPU holds the judge")
     gpu_hour: CapacityFigure = CapacityFigure(0.36, "paper", "USD for an A5000; see --gpu-hour")
     losses: CapacityFigure = CapacityFigure(
@@ -138,41 +140,41 @@ class Assumptions:
     )
     """Per replica and hour."""
     restart_minutes: CapacityFigure = CapacityFigure(
-        5.0, "assumed", "from a loss to a loaded model in its place; see --restart-minutes"
+        5.0, "assumed", "from a loss to a loaded replacement; see --restart-minutes"
     )
     batch: CapacityFigure = CapacityFigure(
-        64, "assumed", "they become durable together; see --batch"
+        64, "assumed", "a batch is saved as a whole; see --batch"
     )
-    """Responses that are sent together; a replica has `in_hand` such batches."""
-    in_hand: CapacityFigure = CapacityFigure(2, "assumed", "none of them is durable yet")
+    """Responses per batch; a replica has `in_hand` batches."""
+    in_hand: CapacityFigure = CapacityFigure(2, "assumed", "not saved yet")
     checkpoint_seconds: CapacityFigure = CapacityFigure(
-        10.0, "assumed", "at most, from finished to durable; see --checkpoint-seconds"
+        10.0, "assumed", "longest time from finished to saved; see --checkpoint-seconds"
     )
-    task_bytes: CapacityFigure = CapacityFigure(0.0, "estimated", "4 bytes a token, not compressed")
-    """Per response, as are the next two; the values of these two follow from the tokens."""
+    task_bytes: CapacityFigure = CapacityFigure(0.0, "estimated", "4 bytes per token, uncompressed")
+    """Bytes per response, like the next two; this and the next are derived from the tokens."""
     ledger_bytes: CapacityFigure = CapacityFigure(0.0, "measured elsewhere", WEIGHED)
     score_bytes: CapacityFigure = CapacityFigure(28.7, "measured elsewhere", WEIGHED)
     call_us: CapacityFigure = CapacityFigure(270.0, "measured elsewhere", CLIENT)
-    """Processor time of the client per call and per answer in it, and of Ray per response."""
+    """Client CPU time per request and per answer, and Ray's per response."""
     answer_us: CapacityFigure = CapacityFigure(44.0, "measured elsewhere", CLIENT)
     row_us: CapacityFigure = CapacityFigure(
-        130.0, "assumed", "Ray Data moving rows that do nothing; no script yet"
+        130.0, "assumed", "Ray Data with idle rows; no script yet"
     )
     routing: Routing
     routing_from: Source
     routed_by: str
 
     def scatter(self, replicas: int, routing: Routing | None = None) -> float:
-        """Return how many times the tokens of the best routing are computed."""
+        """Return the computed tokens relative to the best routing."""
         lengths = self.items.value, self.prefix_tokens.value, self.item_tokens.value
         return scatter_factor(routing or self.routing, *lengths, replicas)
 
     def replica_hours(self, answers: float, replicas: int) -> float:
-        """Return the work of `answers`, spread over so many replicas, if none is lost."""
+        """Return the work of `answers` on this many replicas, without losses."""
         return answers / self.rate.value / 3600.0 * self.scatter(replicas)
 
     def lost(self, replicas: int) -> ReplicaLosses:
-        """Return how replicas are lost, in hours."""
+        """Return the losses of replicas, in hours."""
         answers = self.batch.value * self.items.value
         return ReplicaLosses(
             per_hour=self.losses.value,
@@ -183,25 +185,25 @@ class Assumptions:
 
     @property
     def client_us(self) -> float:
-        """Processor time of the client's side for one answer, in microseconds."""
+        """Client CPU time per answer, in microseconds."""
         row = self.row_us.value / self.items.value
         return self.answer_us.value + self.calls.value * self.call_us.value + row
 
 
 def assume(given: CapacityOptions, measured: MeasuredRun) -> Assumptions:
-    """Return all assumptions: what is given goes before what was measured, then defaults."""
+    """Return all assumptions: given values override measured ones, which override defaults."""
     options = ((name, getattr(given, name)) for name in CapacityOptions.__slots__)
-    told = {
+    chosen = {
         name: CapacityFigure(value, "given")
         for name, value in options
         if value is not None and isinstance(getattr(Assumptions, name, None), CapacityFigure)
     }
-    figures = {**measured.figures, **told}
+    figures = {**measured.figures, **chosen}
     found = Assumptions(
         **figures,
         routing=given.routing or ("together" if measured.together else "random"),
         routing_from="given" if given.routing else measured.routing_from,
-        routed_by="as told by --routing" if given.routing else measured.routed_by,
+        routed_by="set by --routing" if given.routing else measured.routed_by,
     )
     items, (each, answer) = found.items.value, LEDGER_BYTES
     tokens = found.prefix_tokens.value + items * found.item_tokens.value
@@ -215,12 +217,12 @@ def assume(given: CapacityOptions, measured: MeasuredRun) -> Assumptions:
 
 
 def published_rate(why: str) -> CapacityFigure:
-    """Return the published rate, with the reason why the run's own is not used."""
+    """Return the published rate, with the reason why the run's rate is not used."""
     return replace(Assumptions.rate, note=f"{Assumptions.rate.note}; {why}")
 
 
 def replicas_touched(routing: Routing, items: float, replicas: int) -> float:
-    """Return how many of the replicas see the prefix of one response, on average."""
+    """Return the mean number of replicas that compute the prefix of one response."""
     if routing == "together" or items <= 1:
         return 1.0
     if routing == "round-robin":
@@ -231,7 +233,7 @@ def replicas_touched(routing: Routing, items: float, replicas: int) -> float:
 def scatter_factor(
     routing: Routing, items: float, prefix_tokens: float, item_tokens: float, replicas: int
 ) -> float:
-    """Return how many times the tokens of the best routing have to be computed.
+    """Return the computed tokens relative to the best routing.
 
     >>> round(scatter_factor("random", 8, prefix_tokens=1000, item_tokens=60, replicas=4), 1)
     2.8
@@ -243,30 +245,30 @@ def scatter_factor(
 
 @dataclass(frozen=True, slots=True)
 class Rework:
-    """How long a fleet takes although replicas are lost; hours, over simulated runs."""
+    """Time of a fleet with losses, in hours, over simulated runs."""
 
     hours: float
-    """Mean, with its `standard_error`; 95% of the runs took no longer than `hours_95`."""
+    """Mean, with its `standard_error`; 95% of the runs took at most `hours_95`."""
     hours_95: float
     standard_error: float
     losses: float
-    """Replicas lost in one run, on average."""
+    """Mean number of replicas lost per run."""
     resent_share: float
     trials: int
     replicas_simulated: int
-    """Of a large fleet a part, with its part of the work, which overstates the spread."""
+    """Size of the simulated part of the fleet; a part overstates the spread."""
 
 
 def expected_hours(work: float, replicas: int, losses: ReplicaLosses) -> float:
-    """Return the hours that `work` replica-hours take in the long run, in closed form."""
+    """Return the expected hours of `work` replica-hours, in closed form."""
     return work / (replicas * losses.useful)
 
 
 def simulate(work: float, replicas: int, losses: ReplicaLosses, seed: int) -> Rework:
-    """Return how long `work` replica-hours take `replicas` that are lost now and then."""
+    """Simulate `work` replica-hours on `replicas` with losses."""
     if losses.useful < LEAST_USEFUL:
         raise ConfigError(
-            f"Replicas are lost so often that {losses.useful:.1%} of their time would be of use.",
+            f"Replicas are lost so often that only {losses.useful:.1%} of their time is useful.",
             hint="Check the losses per hour, the restart time, the batch and the checkpoint.",
         )
     if not losses.per_hour or not work:
@@ -290,7 +292,7 @@ def simulate(work: float, replicas: int, losses: ReplicaLosses, seed: int) -> Re
 
 
 def _lives(losses: float) -> int:
-    """Return how many lives of a replica are drawn at a time; more are drawn if they end early."""
+    """Return the number of lifetimes per replica to draw at a time."""
     return math.ceil(losses + 4.0 * math.sqrt(losses)) + 3
 
 
@@ -302,7 +304,7 @@ def _one_run(
     lost: Floats = np.empty((replicas, 0))
     found = None
     while found is None:
-        # Lives are only ever added: drawing a run anew would favor the quick ones.
+        # Only add lifetimes: redrawing a run would favor short ones.
         more = rng.exponential(1.0 / losses.per_hour, (replicas, lives))
         risk = losses.in_flight + losses.checkpoint * rng.random((replicas, lives))
         up, lost = np.hstack([up, more]), np.hstack([lost, np.minimum(risk, more)])
@@ -313,12 +315,12 @@ def _one_run(
 def _finish(
     work: float, up: Floats, lost: Floats, restart: float
 ) -> tuple[float, int, float] | None:
-    """Return what `_one_run` does; None if the lives drawn end before the work."""
+    """Return the result of `_one_run`; None if the lifetimes end before the work."""
     replicas, lives = up.shape
     deaths = np.cumsum(up, axis=1) + restart * np.arange(lives)
     births = deaths[:, :-1] + restart
     times = np.concatenate([[0.0], deaths.ravel(), births.ravel()])
-    # What changes at each time: how many replicas work, and what is taken back.
+    # Changes at each time: the number of working replicas, and the lost work.
     slopes = np.repeat([float(replicas), -1.0, 1.0], [1, deaths.size, births.size])
     drops = np.concatenate([[0.0], lost.ravel(), np.zeros(births.size)])
     known = times <= deaths[:, -1].min()
@@ -327,7 +329,7 @@ def _finish(
     working = np.cumsum(slopes)
     gained = np.cumsum(working[:-1] * np.diff(times))
     taken = np.cumsum(drops)
-    # Finished just before each time but the first.
+    # Work finished just before each time except the first.
     done = np.flatnonzero(gained - taken[:-1] >= work)
     if not done.size:
         return None
@@ -339,18 +341,18 @@ def _finish(
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """Bytes on a disk, and objects written if all of it lies in an object store."""
+    """Bytes on disk, and objects written if an object store holds everything."""
 
     task_bytes: float
     ledger_bytes: float
     score_bytes: float
     disk_bytes: float
-    """All of these, the ledger twice: workers write it in blocks that are collected later."""
+    """Total, with the ledger twice: workers write blocks that are merged later."""
     puts: int
 
 
 def store(assumed: Assumptions, responses: float) -> Storage:
-    """Return the storage of a run whose batches become durable one by one."""
+    """Return the storage of a run that saves batch by batch."""
     each = (assumed.task_bytes, assumed.ledger_bytes, assumed.score_bytes)
     tasks, ledger, scores = (responses * figure.value for figure in each)
     files = math.ceil(responses / TASKS_PER_FILE) + math.ceil(responses / JUDGMENTS_PER_PART)
@@ -360,26 +362,26 @@ def store(assumed: Assumptions, responses: float) -> Storage:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """What so many answers take."""
+    """The estimate for a number of answers."""
 
     answers: float
     responses: float
     replicas: int
-    """Replicas that have work; those given beyond them are `idle`, and in no other figure."""
+    """Replicas with work; further ones are `idle` and not counted in other figures."""
     idle: int
     scatter: float
     hours: float
-    """Hours, GPU hours and money if no replica is lost."""
+    """Hours, GPU hours and money without losses."""
     gpu_hours: float
     money: float
     rework: Rework
     extra_hours: float
-    """Because of losses: on average, and what 95% of the simulated runs do not exceed."""
+    """Extra due to losses: mean, and 95% quantile of the simulated runs."""
     extra_hours_95: float
     extra_money: float
     extra_money_95: float
     deadline_met: bool | None
-    """In 95% of the simulated runs; None without a deadline."""
+    """True if 95% of the simulated runs meet it; None without a deadline."""
     client_cores: float
     storage: Storage
 
@@ -387,9 +389,9 @@ class Size:
 def size_for(
     assumed: Assumptions, given: CapacityOptions, answers: float, responses: float | None = None
 ) -> Size:
-    """Return what `answers` take with the replicas given, or with as many as the deadline needs."""
+    """Estimate `answers` with the given replicas, or as many as the deadline needs."""
     asked = answers / assumed.items.value if responses is None else responses
-    # A batch stays on one replica: one more than there are batches would do nothing.
+    # A batch stays on one replica, so more replicas than batches would be idle.
     most = max(1, math.ceil(asked / assumed.batch.value))
     deadline = given.hours
     chosen = 1 if deadline is None else least_replicas(assumed, answers, deadline, most)
@@ -404,12 +406,12 @@ def size_for(
     for _ in range(MOST_STEPS if given.replicas is None else 0):
         if deadline is None or rework.hours_95 <= deadline or chosen >= most:
             break
-        # Grown by how late the last fleet was: about the fewest, not the very fewest.
+        # Grow in proportion to the delay: close to the minimum, not exactly.
         chosen = min(most, max(chosen + 1, math.ceil(chosen * rework.hours_95 / deadline)))
         rework = rework_of(chosen)
     hours = assumed.replica_hours(answers, chosen) / chosen
     hourly = chosen * assumed.gpus.value * assumed.gpu_hour.value
-    # The mean over equal numbers differs from them in its last digits.
+    # The mean of equal numbers may differ from them by rounding.
     extra, extra_95 = (
         longer - hours if longer > hours * (1.0 + 1e-9) else 0.0
         for longer in (rework.hours, rework.hours_95)
@@ -435,8 +437,8 @@ def size_for(
 
 
 def least_replicas(assumed: Assumptions, answers: float, deadline: float, most: int) -> int:
-    """Return the fewest replicas that are done in time if none is lost; `most` if none are."""
-    # More replicas are never slower, also when they scatter the items more.
+    """Return the fewest replicas that meet the deadline without losses; else `most`."""
+    # More replicas are never slower, even if they scatter items more.
     return 1 + bisect_left(
         range(1, most),
         True,
@@ -446,24 +448,24 @@ def least_replicas(assumed: Assumptions, answers: float, deadline: float, most: 
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """What a run, and more of its kind, take on a cluster."""
+    """The estimate for a run, and for larger ones of its kind, on a cluster."""
 
     deadline: float | None
-    """Hours; None when the number of replicas is given."""
+    """Hours; None if the number of replicas is given."""
     deadline_given: bool
     this_run: Size | None
-    """None when nothing is known to be left to ask."""
+    """None if no known item is left to ask."""
     waiting: int
     without_checklist: int
     sizes: tuple[Size, ...]
     scatter: dict[Routing, dict[int, float]]
-    """How many times the tokens of the best routing are computed, by replicas."""
+    """Computed tokens relative to the best routing, by routing and replicas."""
     seed: int
     assumed: Assumptions
 
 
 def plan_capacity(given: CapacityOptions, measured: MeasuredRun) -> Capacity:
-    """Return what the run and round amounts of work take."""
+    """Estimate the run and round amounts of work."""
     assumed, deadline_given = assume(given, measured), given.hours is not None
     if given.hours is None and given.replicas is None:
         given = replace(given, hours=DAY)

@@ -1,4 +1,4 @@
-"""plan --cluster: measure what the run itself says about a plan for a cluster."""
+"""Measurements of a run for `plan --cluster`."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from rocketeval.store.watch import StoredSize, ledger_size, score_size
 from rocketeval.text import count_of
 
 MOST_SAMPLED = 2000
-"""Responses whose prompts are weighed, about: those of whole queries, evenly spaced."""
+"""Approximate number of responses to sample, from evenly spaced whole queries."""
 FEWEST = 1000
-"""Rows or judgments below which a file's head, or a start and an end, weigh too much."""
+"""Minimum number of rows or judgments; below it, fixed overhead distorts the figures."""
 
 
 async def measure(
     store: RunStore, config: RunConfig, plan: Plan, *, probed: bool = False
 ) -> MeasuredRun:
-    """Return what the run asks, how fast it was judged, and how large its files are.
+    """Measure the run's remaining work, judging rate and file sizes.
 
-    `probed`: the plan's rate was measured just now, and goes before that of earlier judgments.
+    `probed`: the plan's rate was just measured, and overrides that of earlier judgments.
     """
     judged, requests = store.pace(b"", None), store.ledger_usage().requests
     together, routing_from, routed_by = _routing(config, plan, judged, requests)
@@ -60,7 +60,7 @@ async def measure(
 
 
 def _setting(config: RunConfig, name: str) -> CapacityFigure:
-    """Return a number of the config's `distributed`, and whether somebody set it."""
+    """Return a number of the config's `distributed` section, given or default."""
     value = getattr(config.distributed, name)
     if name in config.distributed.model_fields_set:
         return CapacityFigure(value, "given", f"`distributed.{name}`")
@@ -68,7 +68,7 @@ def _setting(config: RunConfig, name: str) -> CapacityFigure:
 
 
 async def _sample(store: RunStore, config: RunConfig, plan: Plan) -> tuple[list[GradingTask], int]:
-    """Return some of the run's prompts, and how many responses will never have a checklist."""
+    """Return a sample of the run's tasks, and the number of responses without a checklist."""
     loaded = load(open_benchmark(config.benchmark), config.benchmark)
     foreseen = await foresee_checklists(store, config, loaded.queries)
     checklists = foreseen.made
@@ -84,12 +84,12 @@ async def _sample(store: RunStore, config: RunConfig, plan: Plan) -> tuple[list[
         if name in chosen:
             key = response.content_hash
             tasks.append(prompt.render(queries[name], response, checklists[name], key))
-    # As a distributed run keeps them: what a query's candidates share is compressed.
+    # Sorted as in a distributed run, where text shared by a query's candidates compresses well.
     return sorted(tasks, key=lambda task: task.query_id), without
 
 
 def _prompt_figures(tasks: Sequence[GradingTask], plan: Plan) -> dict[str, CapacityFigure]:
-    """Return what prompts are like, on average; nothing before there are checklists."""
+    """Return mean prompt sizes; {} before there are checklists."""
     suffixes = [suffix for task in tasks for suffix in task.suffixes]
     if not suffixes:
         return {}
@@ -98,13 +98,13 @@ def _prompt_figures(tasks: Sequence[GradingTask], plan: Plan) -> dict[str, Capac
     sink = pa.BufferOutputStream()
     pq.write_table(pa.concat_tables(task_tables(tasks, {})), sink, compression="zstd")
     note = f"prompts of {len(tasks):,} of its responses"
-    # In a small sample, the head of the file is most of it.
+    # In a small sample, the file header dominates.
     weighed: Source = "measured" if len(tasks) >= FEWEST else "estimated"
 
     def tokens(size: float) -> CapacityFigure:
-        """Return tokens from bytes: by the judge's tokenizer where the plan has used it."""
+        """Convert bytes to tokens, by the judge's tokenizer if the plan used it."""
         if plan.tokens_known == "estimated" or not plan.items:
-            return CapacityFigure(size / BYTES_PER_TOKEN, "estimated", f"{note}, 4 bytes a token")
+            return CapacityFigure(size / BYTES_PER_TOKEN, "estimated", f"{note}, 4 bytes per token")
         counted = size / (prefix + item) * (plan.prompt_tokens / plan.items)
         return CapacityFigure(counted, "measured", f"{note}, by the judge's tokenizer")
 
@@ -121,7 +121,7 @@ def _prompt_figures(tasks: Sequence[GradingTask], plan: Plan) -> dict[str, Capac
 def _rate(
     store: RunStore, config: RunConfig, plan: Plan, judged: JudgePace, probed: bool
 ) -> CapacityFigure | None:
-    """Return how fast this judge was: just now, in the last grading, or in its judgments."""
+    """Return the judge's rate: just probed, of the last grading, or of its judgments."""
     if not probed:
         last = _last_rate(store, judged)
         if last is not None:
@@ -130,52 +130,52 @@ def _rate(
         known = store.pace(bytes.fromhex(digest), config.cache).judgments if digest else 0
         if 0 < known < FEWEST:
             few = count_of(known, "judgment is", "judgments are")
-            return published_rate(f"{few} too few to tell this judge's rate (see --probe)")
+            return published_rate(f"{few} too few to measure this judge's rate (see --probe)")
     if plan.items_per_second is None:
         return published_rate(plan.rate_from) if plan.rate_from else None
-    note = f"{plan.rate_from}, taken to be by one replica"
+    note = f"{plan.rate_from}, assuming one replica"
     return CapacityFigure(plan.items_per_second, "measured", note)
 
 
 def _last_rate(store: RunStore, judged: JudgePace) -> CapacityFigure | None:
-    """Return the rate of the last grading by the clock; None if it was short."""
+    """Return the rate of the last grading by wall time; None if it was short."""
     facts = store.manifest().stages.grade
-    # The seconds that the judge was asked; those of the whole stage where there is no bill.
+    # Seconds of judging, or of the whole stage if there is no bill.
     count, seconds = facts.judged, (facts.bill.bill.seconds if facts.bill else facts.seconds)
     if count < FEWEST or not seconds or not judged.judgments:
         return None
     rate = count * judged.items / judged.judgments / seconds
-    told = f"{count_of(count, 'judgment', 'judgments')} in {seconds:,.1f} s"
-    return CapacityFigure(rate, "measured", f"{told}, taken to be by one replica")
+    note = f"{count_of(count, 'judgment', 'judgments')} in {seconds:,.1f} s, assuming one replica"
+    return CapacityFigure(rate, "measured", note)
 
 
 def _calls(plan: Plan, judged: JudgePace, requests: int) -> CapacityFigure | None:
-    """Return calls per answer: as planned or, if nothing is left to plan, as in the ledger."""
+    """Return requests per answer, from the plan, or from the ledger if nothing is left."""
     if plan.in_flight is not None and plan.items:
         return CapacityFigure(plan.requests / plan.items, "measured", "as this judge is asked")
     if not requests or not judged.items:
         return None
-    told = count_of(judged.judgments, "judgment", "judgments")
-    note = f"{told} of its ledger, retries included"
+    count = count_of(judged.judgments, "judgment", "judgments")
+    note = f"{count} of its ledger, including retries"
     return CapacityFigure(requests / judged.items, "measured", note)
 
 
 def _routing(
     config: RunConfig, plan: Plan, judged: JudgePace, requests: int
 ) -> tuple[bool, Source, str]:
-    """Return whether the items of a response stay on one replica, who says so, and why."""
+    """Return whether the items of a response stay on one replica, the source, and the reason."""
     if plan.in_flight is not None and plan.to_judge:
         asked, requests, tense = plan.to_judge, plan.requests, "go"
     else:
         asked, tense = judged.judgments, "went"
     if asked and 0 < requests <= asked:
-        return True, "measured", f"all items of a response {tense} in one call"
+        return True, "measured", f"all items of a response {tense} in one request"
     header = config.judge.session_header
     if header is not None:
-        return True, "assumed", f"the header {header} is sent; the router must heed it"
+        return True, "assumed", f"the header {header} is sent; the router must honor it"
     if not requests:
-        return False, "assumed", "`judge.session_header` is null; calls are not known yet"
-    return False, "measured", f"`judge.session_header` is null and items {tense} in several calls"
+        return False, "assumed", "`judge.session_header` is null; requests are not known yet"
+    return False, "measured", f"`judge.session_header` is null; items {tense} in several requests"
 
 
 def _per_row(weight: StoredSize, what: str) -> CapacityFigure | None:

@@ -1,1 +1,1 @@
-"""Authors make the checklists that judges answer."""
+"""Authors: where the checklists that judges answer come from."""

@@ -1,4 +1,4 @@
-"""The author seam: who makes a checklist for a query, and how its lists came about."""
+"""The author seam: protocols for authors of checklists, and traces of their work."""
 
 from __future__ import annotations
 
@@ -27,53 +27,53 @@ __all__ = [
 ]
 
 Record = Callable[[bytes, Checklist, AuthoringEffort | None], None]
-"""Keeps a finished piece of work under its identity, and what it took."""
+"""Stores finished work under its identity, with the effort it took."""
 
 
 class Author(Protocol):
-    """Makes one checklist per query."""
+    """Creates one checklist per query."""
 
     digest: bytes
-    """Identity of the author: model, prompt and limits. The same digest gives the same work."""
+    """Identity of the author (model, prompt and limits); work is reused under the same digest."""
     costly: bool
-    """Whether its checklists are worth keeping for the next run."""
+    """Whether its checklists are kept for later runs."""
     usage: Usage
-    """What its work has cost so far, lists that could not be used included."""
+    """Usage so far, including unusable lists."""
     lost: int
-    """Requests that brought no answer; they may be on the bill all the same."""
+    """Number of requests without an answer; the provider may still charge for them."""
 
     @property
     def in_flight(self) -> int:
-        """How many queries at once it can make use of."""
+        """Return how many queries it can work on at once."""
         ...
 
     @property
     def durable(self) -> bool:
-        """Whether work in flight outlives this process, so that waiting for it can be dropped."""
+        """Return whether work in flight survives this process, so that it need not be awaited."""
         ...
 
     @classmethod
     def create(
         cls, config: AuthorConfig, imported: Mapping[str, Checklist], home: Path | None = None
     ) -> Author:
-        """Return an author; `imported` holds the checklists the benchmark came with.
+        """Return an author; `imported` holds the benchmark's own checklists.
 
-        `home` is a folder where it may keep files of its own from one process to the next.
+        `home` is a folder where it may keep files between processes.
         """
         ...
 
     async def prepare(self) -> None:
-        """Check that the author can work; raises EngineError if it cannot."""
+        """Raise EngineError unless the author can work."""
         ...
 
     def most(self, query: Query) -> Usage:
-        """Return what a checklist for `query` uses at most, for a limit on the money."""
+        """Return the maximum usage of a checklist for `query`, to enforce a cost limit."""
         ...
 
     async def write(self, query: Query) -> Checklist:
-        """Return a checklist for `query`; ChecklistError names why there is none.
+        """Return a checklist for `query`; raise ChecklistError with the reason if there is none.
 
-        EngineUnavailable ends the stage: what was written is kept, the next run goes on.
+        EngineUnavailable ends the stage. Finished lists are kept, and the next run continues.
         """
         ...
 
@@ -84,65 +84,65 @@ class Author(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AuthorContext:
-    """What an author needs to work on something that all queries share."""
+    """Context for an author whose work is shared by all queries."""
 
     known: Mapping[bytes, PaidWork]
-    """Work that was paid for earlier, by its identity."""
+    """Work paid for earlier, by identity."""
     record: Record
-    """Keeps a finished piece of work at once."""
+    """Stores finished work immediately."""
     failed: Callable[[str, str], None]
-    """Hears the name of what could not be done, and why."""
+    """Called with the name of failed work and the reason."""
     spent: Callable[[Usage], None]
-    """Hears what was used so far."""
+    """Called with the usage so far."""
     stop: asyncio.Event
-    """Set when nothing new shall be begun."""
+    """Set when no new work may start."""
     budget: PricedBudget | None = None
-    """The money there is; None without a limit."""
+    """The remaining budget; None without a limit."""
     run: str | None = None
-    """The id of the run that pays."""
+    """Id of the run that pays."""
 
 
 @runtime_checkable
 class TracedAuthor(Author, Protocol):
-    """An author that can tell what each of its lists took."""
+    """An author that records the effort of each list."""
 
     def provenance_of(self, traces: Mapping[str, AuthoringTrace]) -> Finding:
-        """Return how it asks, and how each list came about, by query."""
+        """Return the provenance of all lists, with a trace per query."""
         ...
 
     def effort(self, query_id: str) -> AuthoringEffort | None:
-        """Return what the list for a query took, also one that failed; None if it was not asked."""
+        """Return the effort of a query's list, even a failed one; None if it was not requested."""
         ...
 
 
 @runtime_checkable
 class SharedAuthor(Author, Protocol):
-    """An author whose one checklist is for every query: it is composed before it is handed out."""
+    """An author that composes one checklist for all queries."""
 
     def foresee(self, known: Mapping[bytes, PaidWork]) -> Usage | None:
-        """Compose from what was paid for earlier, without asking anybody.
+        """Compose the checklist from earlier work, without sending requests.
 
-        Returns None when that is enough, else the most that the rest uses.
+        Returns None if that is enough, otherwise the maximum usage of the rest.
         """
         ...
 
     async def compose(self, context: AuthorContext) -> bool:
-        """Do the work there is to do; False when it was stopped or the money did not suffice.
+        """Do the remaining work; return False if it was stopped or the budget ran out.
 
-        ChecklistError names what could not be done; what was done is recorded all the same.
+        Raises ChecklistError that names the failed work; finished work is recorded anyway.
         """
         ...
 
     def provenance(self) -> Finding:
-        """Return where every item came from, and what was not taken; for a composed checklist."""
+        """Return the origin of every item and the rejected questions of a composed checklist."""
         ...
 
     def summary(self) -> Composition:
-        """Return the counts of the same, and the steps that failed by name."""
+        """Return counts of the provenance, and the failed steps by name."""
         ...
 
     def refusals(self) -> RefusalCounts:
-        """Return how many of its steps were refused at first, and why."""
+        """Return how many steps were refused at first, and why."""
         ...
 
 
@@ -161,26 +161,26 @@ AUTHORS: Registry[Author] = Registry(
 def create_author(
     config: AuthorConfig, imported: Mapping[str, Checklist], home: Path | None = None
 ) -> Author:
-    """Return the author that `config` names; `home` is a folder for files of its own."""
+    """Return the author that `config` names; `home` is a folder for its files."""
     return AUTHORS.get(config.kind).create(config, imported, home)
 
 
 @dataclass(frozen=True, slots=True)
 class AuthoringTrace:
-    """How the list for a query, or of a step, came about."""
+    """How a query's list, or a step's list, was written."""
 
     query_id: str = field(default="", metadata=OPTIONAL, kw_only=True)
     step: str = field(default="", metadata=OPTIONAL, kw_only=True)
     items: int | None
-    """How many items or lines it has; None when there is no list."""
+    """Number of items or lines; None without a list."""
     attempts: int | None
-    """None, as the next two, when a journal of an earlier version did not keep it."""
+    """Number of attempts; this and the next two are None in journals of earlier versions."""
     refused: tuple[RefusedList, ...] | None
     usage: Usage | None
     run: str | None
-    """The id of the run that paid for it; None as above."""
+    """Id of the run that paid for it; may be None as above."""
     failure: str | None
-    """Why there is no list."""
+    """Reason why there is no list."""
 
     @classmethod
     def of(
@@ -190,26 +190,26 @@ class AuthoringTrace:
         run: str | None,
         failure: str | None = None,
     ) -> AuthoringTrace:
-        """Return how a list of so many items came about."""
+        """Return the trace of a list with `items` items."""
         if effort is None:
             return cls(items, None, None, None, run, failure)
         return cls(items, effort.attempts, effort.refused, effort.usage, run, failure)
 
 
 def count_refusals(traces: Iterable[AuthoringTrace]) -> RefusalCounts:
-    """Return how many lists were refused at first, and the mistakes, the most frequent first."""
+    """Return the number of lists refused at first, and the mistakes, most frequent first."""
     listed = list(traces)
-    told = [trace.refused for trace in listed if trace.refused is not None]
-    mistakes = Counter(refusal.mistake for refused in told for refusal in refused)
+    known = [trace.refused for trace in listed if trace.refused is not None]
+    mistakes = Counter(refusal.mistake for refused in known for refusal in refused)
     return RefusalCounts(
         lists=len(listed),
-        refused_at_first=sum(map(bool, told)),
+        refused_at_first=sum(map(bool, known)),
         refusals=mistakes.total(),
         mistakes=dict(sorted(mistakes.items(), key=lambda pair: (-pair[1], pair[0]))),
-        untold=len(listed) - len(told),
+        untold=len(listed) - len(known),
     )
 
 
 def is_shared(checklists: Collection[Checklist]) -> bool:
-    """Return whether several queries have one and the same checklist, all of them."""
+    """Return whether there are several queries and all share one checklist."""
     return len(checklists) > 1 and len({checklist.content_hash for checklist in checklists}) == 1

@@ -1,4 +1,4 @@
-"""Checklists in a file that people edit: YAML, or a sheet of one row an item (CSV)."""
+"""Editable checklist files: YAML, or CSV with one row per item."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rocketeval.registry import nearest
 from rocketeval.resources import read_yaml
 
 COLUMNS = ("query_id", "query", "group", "item")
-"""Of a sheet. `query` is there to be read by people; what is changed in it is not taken over."""
+"""CSV columns. `query` is for reference; changes to it are ignored."""
 HINT = "`rocketeval checklist --out FILE` writes one to start from."
 MOST_BYTES = 256 << 20
 _OUTERMOST = re.compile(r"""^["']?(\w+)["']?[ \t]*:(?=\s|$)""", re.MULTILINE)
@@ -37,11 +37,11 @@ class ChecklistEntry(Section):
     """One checklist: its items, or its items by group."""
 
     query: str | None = None
-    """The query, to be read by people."""
+    """The query, for reference."""
     items: Items | None = None
     groups: dict[str, Items] | None = None
     about: str | None = None
-    """What the items are about, for a judge who sees all of them at once."""
+    """Subject of the items, for a judge that sees all of them at once."""
 
     @model_validator(mode="after")
     def _one_of_both(self) -> Self:
@@ -50,7 +50,7 @@ class ChecklistEntry(Section):
         return self
 
     def checklist(self, query_id: str) -> Checklist:
-        """Return it as the checklist of a query."""
+        """Return the entry as the checklist of a query."""
         if self.groups is None:
             return Checklist(query_id, self.items or (), "file", about=self.about)
         pairs = [(group, item) for group, items in self.groups.items() for item in items]
@@ -67,19 +67,19 @@ class ChecklistFile(Section):
     """All checklists of a file."""
 
     for_all: ChecklistEntry | None = None
-    """The checklist of every query that has none of its own."""
+    """The checklist of every query without its own."""
     queries: dict[str, ChecklistEntry] = Field(default_factory=dict)
     """Checklists by query id."""
 
     @model_validator(mode="after")
     def _something(self) -> Self:
         if self.for_all is None and not self.queries:
-            raise ValueError("there is no checklist in it.")
+            raise ValueError("it contains no checklist.")
         return self
 
 
 def read_checklist_file(path: Path) -> ChecklistFile:
-    """Return the checklists in a YAML or CSV file; ConfigError says what is wrong, and where."""
+    """Return the checklists in a YAML or CSV file; raise ConfigError that names the mistake."""
     if path.is_file() and path.stat().st_size > MOST_BYTES:
         raise ConfigError(f"{path} is too long.", hint=HINT)
     if path.suffix == ".csv":
@@ -91,9 +91,9 @@ def read_checklist_file(path: Path) -> ChecklistFile:
 
 
 def is_checklist_file(path: Path) -> bool:
-    """Whether a file, by its ending and its outermost keys, holds checklists and is no config.
+    """Return whether a file holds checklists, judging by its suffix and top-level keys.
 
-    The whole of it is not parsed: that takes long for a long file, and is done when it is read.
+    The file is not parsed completely, because that is slow for long files.
     """
     if path.suffix == ".csv":
         return True
@@ -119,13 +119,13 @@ class _Rows:
 
 
 def _entries(path: Path) -> dict[str, object]:
-    """Return a sheet's rows in the form of the YAML file; a blank query id is every query's."""
+    """Return CSV rows in the structure of the YAML file; a blank query id means all queries."""
     found: dict[str, _Rows] = {}
     for line, row in _rows(path):
         own = found.setdefault(row["query_id"], _Rows())
         if bool(row["group"]) != bool(own.groups) and (own.items or own.groups):
             raise ConfigError(
-                f"{path}, line {line}: items of {row['query_id']!r} with and without a group.",
+                f"{path}, line {line}: {row['query_id']!r} has items with and without a group.",
                 hint="Give every item of a checklist a group, or none.",
             )
         own.query = own.query or row["query"] or None
@@ -143,14 +143,14 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
         with path.open(encoding="utf-8-sig", newline="") as stream:
             head = stream.readline()
             stream.seek(0)
-            # Spreadsheets of some countries write semicolons.
+            # In some locales spreadsheets write semicolons.
             delimiter = ";" if ";" in head and "," not in head else ","
             reader = csv.DictReader(stream, delimiter=delimiter, strict=True)
             _check_columns(path, list(reader.fieldnames or ()))
             for row in reader:
                 if None in row or None in row.values():
                     raise ConfigError(
-                        f"{path}, line {reader.line_num}: it has other columns than the first line."
+                        f"{path}, line {reader.line_num}: its columns do not match the first line."
                     )
                 if any(value.strip() for value in row.values()):
                     yield reader.line_num, {name: _armed(row.get(name, "")) for name in COLUMNS}
@@ -163,7 +163,7 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
 
 
 def _armed(text: str) -> str:
-    """Return a cell without the apostrophe that kept spreadsheets from computing it."""
+    """Return a cell without the apostrophe that protects it from evaluation in spreadsheets."""
     return text.removeprefix("'")
 
 
@@ -171,7 +171,7 @@ def _check_columns(path: Path, names: list[str]) -> None:
     for name in names:
         if name not in COLUMNS or names.count(name) > 1:
             raise ConfigError(
-                f"{path}: the column {name!r} does not belong here, or stands twice.",
+                f"{path}: the column {name!r} is unknown or occurs twice.",
                 hint=nearest(name, list(COLUMNS)),
             )
     for name in ("query_id", "item"):

@@ -1,9 +1,9 @@
-"""Dimension checklists after CheckEval: seeds, more questions from an LLM, and a filter.
+"""Dimension checklists (CheckEval): seed questions, more questions from an LLM, and a filter.
 
-One checklist is for every query. Seeds come from a dimension file; an author LLM looks at each
-sub-dimension from other sides (diversify) and takes each seed apart (elaborate), both from seeds
-alone; then it says of each question whether it stays (filter). Every request is a step of its own,
-journaled as it is answered.
+All queries share one checklist. Seeds come from a dimension file. An author LLM adds questions
+about other aspects of each sub-dimension (diversify) and narrower questions for each seed
+(elaborate), both from the seeds only; then it decides which questions stay (filter). Every request
+is a separate step, journaled when it is answered.
 """
 
 from __future__ import annotations
@@ -58,34 +58,34 @@ class DimensionOptions(Section):
     file: str
     """summarization, dialogue, or the path of your own dimension file (.yaml)."""
     dimensions: tuple[str, ...] | None = None
-    """The dimensions to ask about; all of the file when absent."""
+    """The dimensions to ask about; default: all dimensions of the file."""
     steps: tuple[Kind, ...] = STEPS
-    """diversify, elaborate, filter, or some of them; none: the seeds alone, without an LLM."""
+    """Any of diversify, elaborate, filter; with none, only the seeds are used, without an LLM."""
     templates: dict[Kind, Path] = Field(default_factory=dict)
-    """Your own prompts by step, relative to where the command is run; the packaged when absent."""
+    """Your own prompts by step, relative to the current folder; default: the packaged ones."""
     on_failure: Literal["stop", "skip"] = "stop"
-    """stop: a step that fails leaves the run without a checklist; skip: it goes on without it."""
+    """stop: a failed step leaves the run without a checklist; skip: continue without the step."""
 
     @field_validator("steps")
     @classmethod
     def _in_order(cls, steps: tuple[Kind, ...]) -> tuple[Kind, ...]:
         if len(set(steps)) < len(steps):
-            raise ValueError("a step stands here twice.")
+            raise ValueError("a step is listed twice.")
         if "filter" in steps[:-1]:
-            raise ValueError("filter comes last: it looks at what the other steps brought.")
+            raise ValueError("filter must come last: it filters the questions of the other steps.")
         return steps
 
     @field_validator("dimensions")
     @classmethod
     def _some(cls, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
         if names is not None and not names:
-            raise ValueError("this names no dimension; leave it out to take all.")
+            raise ValueError("this names no dimension; leave it out to use all.")
         return names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DimensionProvenance:
-    """How the checklist of all queries was composed."""
+    """Provenance of the checklist that all queries share."""
 
     FILE: ClassVar[str] = "checklist_provenance"
     COMMAND: ClassVar[str] = "run --only checklist"
@@ -106,12 +106,12 @@ class DimensionProvenance:
 
 _ORIGINS = {"diversify": QuestionOrigin.DIVERSIFIED, "elaborate": QuestionOrigin.ELABORATED}
 NUMBERING_TOKENS = 100
-"""What a number and the name of a sub-dimension add to a question in the filter's prompt."""
+"""Maximum tokens that numbering and sub-dimension add to a question in the filter's prompt."""
 SHOWN_FAILURES = 3
 
 
 class DimensionAuthor:
-    """Gives every query the one checklist of the dimensions it was told."""
+    """Composes one checklist for the configured dimensions, shared by all queries."""
 
     def __init__(
         self,
@@ -138,7 +138,7 @@ class DimensionAuthor:
         )
         self._augmenting = self._steps.augmenting()
         self._done: StepResults[DimensionStep] = StepResults()
-        self._fates: list[QuestionOutcome] | None = None
+        self._outcomes: list[QuestionOutcome] | None = None
         self.costly = bool(options.steps)
         self.in_flight = engine.in_flight if engine else 1
         self.durable = bool(engine and engine.durable)
@@ -156,11 +156,11 @@ class DimensionAuthor:
     def create(
         cls, config: AuthorConfig, imported: Mapping[str, Checklist], home: Path | None = None
     ) -> DimensionAuthor:
-        """Return an author of the dimension file in `config`; an engine only if a step needs it."""
+        """Return an author for the dimension file in `config`, with an engine only if needed."""
         options = parse_options(config.options, DimensionOptions, "author.options")
         if config.template is not None:
             raise ConfigError(
-                "author.template: the dimension author has a prompt for each step.",
+                "author.template does not apply: the dimension author has one prompt per step.",
                 hint="Set author.options.templates, such as {filter: my_filter.txt}.",
             )
         file = load_dimensions(options.file)
@@ -169,33 +169,33 @@ class DimensionAuthor:
         if config.engine is None:
             raise ConfigError(
                 f"`author.kind: dimension` needs an author LLM for {', '.join(options.steps)}.",
-                hint="Set author.engine.model, or author.options.steps: [] to use the seeds alone.",
+                hint="Set author.engine.model, or author.options.steps: [] to use only the seeds.",
             )
         engine = create_engine(config.engine, home)
         return cls(config, options, file, engine, config.engine.model)
 
     @property
     def usage(self) -> Usage:
-        """What its work has cost so far, lists that could not be used included."""
+        """Return the usage so far, including unusable lists."""
         return self._done.usage
 
     @property
     def lost(self) -> int:
-        """Requests that brought no answer."""
+        """Return the number of requests without an answer."""
         return self._done.lost
 
     @property
     def pulse(self) -> EngineStatus:
-        """How its engine fares at this moment."""
+        """Return the current status of its engine."""
         return EngineStatus() if self._engine is None else status_of(self._engine)
 
     async def prepare(self) -> None:
-        """Check that the author LLM answers, if there is one."""
+        """Raise EngineError unless the author LLM, if there is one, answers."""
         if self._engine is not None:
             await self._engine.ready()
 
     def most(self, query: Query) -> Usage:
-        """Return nothing: a composed checklist costs nothing more."""
+        """Return zero usage: a composed checklist costs nothing more."""
         return Usage()
 
     async def write(self, query: Query) -> Checklist:
@@ -217,7 +217,7 @@ class DimensionAuthor:
             await self._engine.aclose()
 
     def foresee(self, known: Mapping[bytes, PaidWork]) -> Usage | None:
-        """Compose from what was paid for; or return the most that the other steps use."""
+        """Compose from earlier steps, or return the maximum usage of the remaining ones."""
         done: StepResults[DimensionStep] = StepResults()
         unasked = done.take_known(self._augmenting, known, skip=self._skips)
         most = Usage()
@@ -233,7 +233,7 @@ class DimensionAuthor:
         return None
 
     async def compose(self, context: AuthorContext) -> bool:
-        """Do the steps that are not paid for, then choose; False when not all could be begun."""
+        """Do the remaining steps, then filter; return False if not all could start."""
         proven = any(step.paid_for(context.known) for step in self._augmenting)
         trial = AuthorTrial(self._config.attempts, proven=proven, gated=not self.durable)
         if not await self._do(self._augmenting, context, trial):
@@ -246,8 +246,8 @@ class DimensionAuthor:
         return True
 
     def provenance(self) -> DimensionProvenance:
-        """Return every question that was considered, where it came from and what became of it."""
-        fates = self._composed()
+        """Return every considered question with its origin and outcome."""
+        outcomes = self._composed()
         return DimensionProvenance(
             kind="dimension",
             author=self._model,
@@ -260,12 +260,12 @@ class DimensionAuthor:
             asked=tuple(
                 replace(self._done.traces[step], step=step.name) for step in self._all_steps()
             ),
-            counts=count_rows(fates, self._groups()),
-            questions=question_rows(fates),
+            counts=count_rows(outcomes, self._groups()),
+            questions=question_rows(outcomes),
         )
 
     def summary(self) -> Composition:
-        """Return the counts, how many steps were reused, and which failed and why."""
+        """Return the counts, the number of reused steps, and the failed steps with reasons."""
         return Composition(
             counts=count_rows(self._composed(), self._groups()),
             steps=len(self._done.lines) + len(self._done.failed),
@@ -274,18 +274,18 @@ class DimensionAuthor:
         )
 
     def refusals(self) -> RefusalCounts:
-        """Return how many of its steps were refused at first, and why."""
+        """Return how many steps were refused at first, and why."""
         return count_refusals(self._done.traces.values())
 
     def _all_steps(self) -> list[DimensionStep]:
-        """Return every step that was done or tried, in an order its speed does not change."""
+        """Return every finished or failed step, in an order independent of timing."""
         filters = self._steps.filtering(self._pools(self._done)[0])
         return [step for step in (*self._augmenting, *filters) if step in self._done.traces]
 
     def _composed(self) -> list[QuestionOutcome]:
-        if self._fates is None:
+        if self._outcomes is None:
             raise ChecklistError("the checklist has not been composed.")
-        return self._fates
+        return self._outcomes
 
     def _failed_steps(self) -> dict[str, str]:
         return {step.name: reason for step, reason in self._done.failed.items()}
@@ -322,7 +322,7 @@ class DimensionAuthor:
         raise ChecklistError(
             f"{len(failed)} of {len(failed) + len(self._done.lines)} steps of the checklist "
             "failed:\n" + "\n".join(named) + more,
-            hint="What was written is kept: run the same command again to ask for these alone. Or "
+            hint="Finished steps are kept: run the same command again to retry only these. Or "
             "set author.options.on_failure: skip.",
         )
 
@@ -334,7 +334,7 @@ class DimensionAuthor:
         ]
 
     def _most_filtering(self, step: DimensionStep, unwritten: int) -> Usage:
-        """Return what a filter uses at most when it sees so many lists that are not there yet."""
+        """Return the maximum usage of a filter that will see `unwritten` more lists."""
         questions = unwritten * self._config.max_items
         most = self._writer().most(step.asked, step.max_tokens + questions * VERDICT_TOKENS)
         unread = unwritten * MAX_TOKENS + questions * NUMBERING_TOKENS
@@ -355,7 +355,7 @@ class DimensionAuthor:
         return pools, dropped
 
     def _written(self, done: StepResults[DimensionStep], dimension: str) -> Iterator[Question]:
-        """Yield what the author wrote for a dimension, in an order its speed does not change."""
+        """Yield the author's questions for a dimension, in an order independent of timing."""
         for step in self._augmenting:
             if step.dimension == dimension:
                 origin = _ORIGINS[step.kind]
@@ -363,8 +363,8 @@ class DimensionAuthor:
                     yield Question(text, dimension, step.sub_dimension or "", origin, step.seed)
 
     def _finish(self, done: StepResults[DimensionStep]) -> None:
-        """Choose the items; ChecklistError when a dimension is left without any."""
-        pools, fates = self._pools(done)
+        """Choose the items; raise ChecklistError if a dimension is left without any."""
+        pools, outcomes = self._pools(done)
         verdicts = {
             step.dimension: verdicts_in(lines)
             for step, lines in done.lines.items()
@@ -380,8 +380,8 @@ class DimensionAuthor:
             if all(fate.dropped for fate in chosen):
                 raise ChecklistError(
                     f"The filter left no question of the dimension {name!r}.",
-                    hint="Look at the seeds, or use another author: yes must be the better answer.",
+                    hint="Check the seeds (yes must be the better answer), or use another author.",
                 )
-            fates += chosen
+            outcomes += chosen
         self._done = done
-        self._fates = in_order(fates, self._groups())
+        self._outcomes = in_order(outcomes, self._groups())

@@ -1,4 +1,4 @@
-"""Dimension files: what a kind of text is judged by, taken apart, with questions to start from.
+"""Dimension files: dimensions, sub-dimensions and seed questions for one kind of text.
 
 task: What was asked for, and what is judged.
 dimensions:
@@ -37,12 +37,12 @@ _PACKAGED = PackagedFiles("rocketeval.checklists", "dimensions")
 
 
 def _one_line(text: object) -> object:
-    """Return a text without line breaks, so that it cannot begin a section of a prompt."""
+    """Return a text without line breaks, so that it cannot start a prompt section."""
     return " ".join(text.split()) if isinstance(text, str) else text
 
 
 def _text_of(name: object) -> object:
-    # YAML reads `no:` as false and `1:` as a number, and pydantic says of neither what it was.
+    # YAML reads `no:` as false and `1:` as a number, and pydantic's error does not show the key.
     if not isinstance(name, str):
         raise ValueError(f"the name {name!r} is not text: put it in quotes.")
     return name
@@ -53,24 +53,24 @@ def _plain(longest: int) -> Callable[[str], str]:
         if not text:
             raise ValueError("this is empty.")
         if not text.isprintable():
-            raise ValueError("this holds a control character.")
+            raise ValueError("this contains a control character.")
         if len(text) > longest:
-            raise ValueError(f"this has {len(text)} characters; {longest} are allowed.")
+            raise ValueError(f"this has {len(text)} characters; at most {longest} are allowed.")
         return text
 
     return check
 
 
 def _no_joint(name: str) -> str:
-    # Groups are called "dimension: sub-dimension", and are taken apart at the first colon.
+    # Groups are named "dimension: sub-dimension" and split at the first colon.
     if ": " in name:
-        raise ValueError(f"the dimension {name!r} has a colon and a space: rename it.")
+        raise ValueError(f"the dimension {name!r} contains a colon and a space: rename it.")
     return name
 
 
 def _question(text: str) -> str:
     if not is_question(text):
-        raise ValueError(f"{text[:60]!r} is not a question: it does not end in a question mark.")
+        raise ValueError(f"{text[:60]!r} is not a question: it must end in a question mark.")
     return text
 
 
@@ -85,18 +85,18 @@ class SubDimension(Section):
     """One part of a dimension."""
 
     definition: Text
-    """What belongs to it."""
+    """Definition of the sub-dimension."""
     seeds: Annotated[tuple[SeedQuestion, ...], Field(min_length=1)]
     """Yes/no questions to start from; yes is the better answer."""
 
 
 class Dimension(Section):
-    """One quality that texts are judged by."""
+    """One quality of a text."""
 
     definition: Text
-    """What it means."""
+    """Definition of the dimension."""
     sub_dimensions: Annotated[dict[Name, SubDimension], Field(min_length=1)]
-    """Its parts by name."""
+    """Sub-dimensions by name."""
 
     @model_validator(mode="after")
     def _asks_nothing_twice(self) -> Self:
@@ -121,12 +121,12 @@ class DimensionFile(Section):
     """A whole dimension file."""
 
     task: Text
-    """What was asked for and what is judged, for an author who has seen neither."""
+    """Description of the task and of the judged texts, for an author that sees neither."""
     dimensions: Annotated[dict[DimensionName, Dimension], Field(min_length=1)]
-    """The dimensions by name."""
+    """Dimensions by name."""
 
     def only(self, names: Sequence[str]) -> dict[str, Dimension]:
-        """Return the dimensions called `names`, in the file's order; ConfigError for another."""
+        """Return the named dimensions in file order; raise ConfigError for an unknown name."""
         for name in names:
             if name not in self.dimensions:
                 raise ConfigError(
@@ -137,7 +137,7 @@ class DimensionFile(Section):
 
 
 def packaged_files() -> list[str]:
-    """Return the names of the dimension files that come with the package.
+    """Return the names of the packaged dimension files.
 
     >>> packaged_files()
     ['dialogue', 'summarization']
@@ -146,13 +146,13 @@ def packaged_files() -> list[str]:
 
 
 def load_dimensions(file: str) -> DimensionFile:
-    """Return a packaged dimension file by its name, or the user's own by its path (`.yaml`)."""
+    """Return a packaged dimension file by name, or the user's own by path (`.yaml`)."""
     unknown = "author.options.file: there is no packaged dimension file"
     return _PACKAGED.read(file, _read, unknown=unknown)
 
 
 def _read(path: Path) -> DimensionFile:
-    hint = "See the dimension files that come with the package for the form."
+    hint = "See the packaged dimension files for examples."
     if path.is_file() and path.stat().st_size > MOST_BYTES:
         raise ConfigError(f"{path} is too long for a dimension file.", hint=hint)
     raw = read_yaml(path, "dimension file", hint=hint)
@@ -162,66 +162,66 @@ def _read(path: Path) -> DimensionFile:
 
 
 class QuestionOrigin(StrEnum):
-    """Where a question came from."""
+    """The origin of a question."""
 
     SEED = "seed"
     """A person wrote it into the dimension file."""
     DIVERSIFIED = "diversified"
-    """The author looked at the sub-dimension from another side."""
+    """The author added another aspect of the sub-dimension."""
     ELABORATED = "elaborated"
-    """The author took a seed apart."""
+    """The author narrowed a seed."""
 
 
 class DropReason(StrEnum):
     """Why a question is not in the checklist."""
 
     DUPLICATE = "duplicate"
-    """Another one has the same words; no author was asked."""
+    """Another question has the same words; found without the author."""
     ALIGNMENT = "alignment"
     """Yes is not the better answer."""
     DIMENSION = "dimension"
-    """It asks about something else than its dimension."""
+    """It does not ask about its dimension."""
     REDUNDANCY = "redundancy"
-    """A question that is kept asks the same in other words."""
+    """A kept question asks the same in other words."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One question that might become an item."""
+    """A candidate question for the checklist."""
 
     text: str
     dimension: str
     sub_dimension: str
     origin: QuestionOrigin
     seed: str | None = None
-    """The seed it elaborates; None for the others."""
+    """The seed it elaborates; None for other origins."""
 
     @property
     def group(self) -> str:
-        """The name of its sub-dimension, which it shares with the items beside it."""
+        """Return the name of its group of items."""
         return f"{self.dimension}: {self.sub_dimension}"
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionOutcome:
-    """What became of one question."""
+    """The outcome of one question: kept, or dropped with a reason."""
 
     question: Question
     dropped: DropReason | None = None
-    """None when it is an item of the checklist."""
+    """None if it is an item of the checklist."""
     repeats: str | None = None
-    """The kept question it repeats, for a duplicate or a redundant one."""
+    """The kept question that a duplicate or redundant one repeats."""
     verdict: QuestionVerdict | None = None
-    """All that the author said of it; None when it was not asked."""
+    """The author's verdict; None if the author was not asked."""
 
 
 def without_duplicates(
     questions: Iterable[Question],
 ) -> tuple[list[Question], list[QuestionOutcome]]:
-    """Return the questions that differ in their words, and the others with their fate.
+    """Return the questions with distinct words, and the duplicates with their outcome.
 
-    The questions are of one dimension; of two that are the same the first one stays, so that seeds
-    are to come first.
+    The questions belong to one dimension. The first of two duplicates stays, so seeds must come
+    first.
     """
     first: dict[str, Question] = {}
     dropped: list[QuestionOutcome] = []
@@ -235,49 +235,49 @@ def without_duplicates(
 def judge_pool(
     questions: Sequence[Question], verdicts: Sequence[QuestionVerdict]
 ) -> list[QuestionOutcome]:
-    """Return the fate of every question, by an author's verdicts on them.
+    """Return the outcome of every question from the author's verdicts.
 
-    Of questions that ask the same, the first that is good in itself stays: one that repeats a
-    question which is dropped for another reason takes its place.
+    Of several redundant questions, the first acceptable one stays: if the first is dropped for
+    another reason, the next one takes its place.
     """
     meaning: dict[int, int] = {}
     kept: dict[int, Question] = {}
-    fates: list[QuestionOutcome] = []
+    outcomes: list[QuestionOutcome] = []
     for number, (question, verdict) in enumerate(zip(questions, verdicts, strict=True), 1):
         meant = number if verdict.repeats is None else meaning[verdict.repeats]
         meaning[number] = meant
         if not verdict.yes_is_better:
-            fates.append(QuestionOutcome(question, DropReason.ALIGNMENT, verdict=verdict))
+            outcomes.append(QuestionOutcome(question, DropReason.ALIGNMENT, verdict=verdict))
         elif not verdict.fits:
-            fates.append(QuestionOutcome(question, DropReason.DIMENSION, verdict=verdict))
+            outcomes.append(QuestionOutcome(question, DropReason.DIMENSION, verdict=verdict))
         elif meant in kept:
-            fates.append(
+            outcomes.append(
                 QuestionOutcome(question, DropReason.REDUNDANCY, kept[meant].text, verdict)
             )
         else:
             kept[meant] = question
-            fates.append(QuestionOutcome(question, verdict=verdict))
-    return fates
+            outcomes.append(QuestionOutcome(question, verdict=verdict))
+    return outcomes
 
 
 def in_order(
-    fates: Iterable[QuestionOutcome], groups: Sequence[tuple[str, str]]
+    outcomes: Iterable[QuestionOutcome], groups: Sequence[tuple[str, str]]
 ) -> list[QuestionOutcome]:
-    """Return fates by (dimension, sub-dimension) as `groups` has them, seeds first within one."""
+    """Return outcomes in the order of `groups`, with seeds first within each group."""
     places = {group: place for place, group in enumerate(groups)}
     origins = list(QuestionOrigin)
     return sorted(
-        fates,
-        key=lambda fate: (
-            places[fate.question.dimension, fate.question.sub_dimension],
-            origins.index(fate.question.origin),
+        outcomes,
+        key=lambda outcome: (
+            places[outcome.question.dimension, outcome.question.sub_dimension],
+            origins.index(outcome.question.origin),
         ),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class VerdictRow:
-    """What the author said of one question."""
+    """The author's verdict on one question."""
 
     yes_is_better: bool
     fits: bool
@@ -285,7 +285,7 @@ class VerdictRow:
 
 @dataclass(frozen=True, slots=True)
 class QuestionRow:
-    """Where one question came from and what became of it, for the run's own record."""
+    """Origin and outcome of one question, for the run's provenance file."""
 
     question: str
     dimension: str
@@ -293,19 +293,19 @@ class QuestionRow:
     origin: QuestionOrigin
     elaborates: str | None
     item: int | None
-    """Its number in the checklist; None when it was dropped."""
+    """Its number in the checklist; None if it was dropped."""
     dropped: DropReason | None
     repeats: str | None
     verdict: VerdictRow | None
 
 
-def question_rows(fates: Iterable[QuestionOutcome]) -> tuple[QuestionRow, ...]:
-    """Return a row for every question that was ever considered."""
+def question_rows(outcomes: Iterable[QuestionOutcome]) -> tuple[QuestionRow, ...]:
+    """Return one row per considered question."""
     rows: list[QuestionRow] = []
     items = 0
-    for fate in fates:
-        question, verdict = fate.question, fate.verdict
-        items += fate.dropped is None
+    for outcome in outcomes:
+        question, verdict = outcome.question, outcome.verdict
+        items += outcome.dropped is None
         rows.append(
             QuestionRow(
                 question.text,
@@ -313,9 +313,9 @@ def question_rows(fates: Iterable[QuestionOutcome]) -> tuple[QuestionRow, ...]:
                 question.sub_dimension,
                 question.origin,
                 question.seed,
-                items if fate.dropped is None else None,
-                fate.dropped,
-                fate.repeats,
+                items if outcome.dropped is None else None,
+                outcome.dropped,
+                outcome.repeats,
                 None if verdict is None else VerdictRow(verdict.yes_is_better, verdict.fits),
             )
         )
@@ -323,14 +323,14 @@ def question_rows(fates: Iterable[QuestionOutcome]) -> tuple[QuestionRow, ...]:
 
 
 def count_rows(
-    fates: Sequence[QuestionOutcome], groups: Sequence[tuple[str, str]]
+    outcomes: Sequence[QuestionOutcome], groups: Sequence[tuple[str, str]]
 ) -> tuple[SubDimensionCounts, ...]:
-    """Return, for every sub-dimension, how many questions came from where and what became of them.
+    """Return the counts of origins and outcomes per sub-dimension.
 
-    A sub-dimension of which nothing is left has its row too.
+    A sub-dimension without kept questions has a row too.
     """
-    origins = _counts(fates, lambda fate: fate.question.origin)
-    dropped = _counts(fates, lambda fate: fate.dropped)
+    origins = _counts(outcomes, lambda outcome: outcome.question.origin)
+    dropped = _counts(outcomes, lambda outcome: outcome.dropped)
     return tuple(
         SubDimensionCounts(
             dimension,
@@ -345,7 +345,8 @@ def count_rows(
     )
 
 
-def _counts(fates: Iterable[QuestionOutcome], of: Any) -> Mapping[tuple[str, str, Any], int]:
+def _counts(outcomes: Iterable[QuestionOutcome], of: Any) -> Mapping[tuple[str, str, Any], int]:
     return Counter(
-        (fate.question.dimension, fate.question.sub_dimension, of(fate)) for fate in fates
+        (outcome.question.dimension, outcome.question.sub_dimension, of(outcome))
+        for outcome in outcomes
     )

@@ -1,4 +1,4 @@
-"""The steps of a dimension checklist: requests to an author LLM, each paid for once."""
+"""The steps of a dimension checklist: requests to an author LLM that are journaled for reuse."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rocketeval.records import Checklist, Usage
 from rocketeval.store.journal import PaidWork
 from rocketeval.workers import GRACE_SECONDS, run_workers
 
-FAILED_EARLIER = "it failed in an earlier run, which went on without it."
+FAILED_EARLIER = "it failed in an earlier run, which continued without it."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,19 +29,19 @@ class AuthorStep:
     """One request to the author."""
 
     name: str
-    """What it is called for people; no two of one piece of work are called the same."""
+    """Display name, unique among the steps of one checklist."""
     asked: str
     """The prompt."""
     key: bytes
-    """Identity of the work: who is asked, and what."""
+    """Identity of the work: the author and the prompt."""
     read: Callable[[str], tuple[str, ...]] = field(compare=False)
-    """Reads the author's text strictly into lines that the journal keeps."""
+    """Parses the author's text strictly into lines for the journal."""
     text_of: Callable[[Sequence[str]], str] | None = field(default=None, compare=False)
-    """Makes a text of journaled lines that `read` reads again; None for lines that need it not."""
+    """Turns journaled lines back into a text for `read`; None if they are used as they are."""
     max_tokens: int = MAX_TOKENS
 
     def paid_for(self, known: Mapping[bytes, PaidWork]) -> tuple[str, ...] | None:
-        """Return what an earlier run was given; None when there is nothing that can be read."""
+        """Return the lines from an earlier run; None if there are no readable ones."""
         lines = known[self.key].items if self.key in known else ()
         if not lines:
             return None
@@ -53,7 +53,7 @@ class AuthorStep:
             return None
 
     def was_skipped(self, known: Mapping[bytes, PaidWork]) -> bool:
-        """Whether an earlier run went on without it, which the journal keeps as no lines at all."""
+        """Return whether an earlier run skipped it; the journal stores this as no lines."""
         return self.key in known and not known[self.key].items
 
 
@@ -62,24 +62,24 @@ AnyStep = TypeVar("AnyStep", bound=AuthorStep)
 
 @dataclass
 class StepResults(Generic[AnyStep]):
-    """What came of a number of steps."""
+    """Results of several steps."""
 
     lines: dict[AnyStep, tuple[str, ...]] = field(default_factory=dict)
-    """What the author wrote, by step."""
+    """The author's lines, by step."""
     failed: dict[AnyStep, str] = field(default_factory=dict)
-    """Why others brought nothing."""
+    """Failure reasons, by step."""
     traces: dict[AnyStep, AuthoringTrace] = field(default_factory=dict)
-    """How either came about."""
+    """Authoring traces, by step."""
     reused: int = 0
-    """Steps that an earlier run had paid for."""
+    """Number of steps reused from earlier runs."""
     usage: Usage = field(default_factory=Usage)
     lost: int = 0
-    """Requests that brought no answer."""
+    """Number of requests without an answer."""
 
     def take_known(
         self, steps: Iterable[AnyStep], known: Mapping[bytes, PaidWork], *, skip: bool
     ) -> list[AnyStep]:
-        """Take over what earlier runs brought; return the steps that are left to do."""
+        """Reuse results of earlier runs, and return the remaining steps."""
         left = []
         for step in steps:
             lines = step.paid_for(known)
@@ -110,11 +110,11 @@ async def do_steps(
     skip: bool,
     trial: AuthorTrial | None = None,
 ) -> bool:
-    """Let the author do the steps that are not paid for yet, several at once.
+    """Have the author do the remaining steps concurrently.
 
-    Each is recorded as it is finished; with `skip` also that it failed, so that a run that went on
-    without it does not get another result when it is resumed. False when it was stopped, or the
-    money was spent, before the last one. Raises EngineRefused when the author fails its `trial`.
+    Each step is recorded when it finishes. With `skip`, failures are recorded too, so that a
+    resumed run keeps the same result. Returns False if a stop or an empty budget left steps undone.
+    Raises EngineRefused if the author fails its `trial`.
     """
     left = iter(done.take_known(steps, context.known, skip=skip))
 
@@ -143,7 +143,7 @@ async def do_steps(
 
 
 def _tell(trial: AuthorTrial, step: AnyStep, writer: Writer, done: StepResults[AnyStep]) -> None:
-    """Tell the trial what came of a step."""
+    """Report the outcome of a step to the trial."""
     if step in done.lines:
         trial.succeeded()
     elif step in done.failed:
@@ -177,7 +177,7 @@ async def _do(
 
 Kind = Literal["diversify", "elaborate", "filter"]
 VERDICT_TOKENS = 60
-"""What one verdict is long at most, as JSON with spaces and a number of any length."""
+"""Maximum tokens of one verdict as JSON."""
 _ABOUT = ("task", "dimension", "definition")
 _PART = (*_ABOUT, "sub_dimension", "sub_definition", "least", "most")
 NEEDS: Mapping[Kind, tuple[str, ...]] = {
@@ -196,13 +196,13 @@ class DimensionStep(AuthorStep):
     kind: Kind
     dimension: str
     sub_dimension: str | None = None
-    """None for a filter, which sees the whole dimension."""
+    """None for a filter, which covers the whole dimension."""
     seed: str | None = None
-    """The seed that is elaborated; None for the other kinds."""
+    """The seed to elaborate; None for other kinds."""
 
 
 class StepMaker:
-    """Makes the steps of one author for some dimensions of a file."""
+    """Creates the steps of one author for some dimensions of a file."""
 
     def __init__(
         self,
@@ -214,7 +214,7 @@ class StepMaker:
         author: tuple[str, Mapping[str, Any]],
         limits: tuple[int, int],
     ) -> None:
-        """`author` is its model and settings, `limits` the least and the most questions a list."""
+        """`author`: its model and settings; `limits`: minimum and maximum questions per list."""
         self._file = file
         self._dimensions = dimensions
         self._kinds = kinds
@@ -224,10 +224,10 @@ class StepMaker:
             kind: Template.load(kind, own_templates.get(kind), needs=NEEDS[kind]) for kind in kinds
         }
         self.hashes = {kind: template.hash for kind, template in self._templates.items()}
-        """Of the templates, by step."""
+        """Hashes of the templates, by step."""
 
     def augmenting(self) -> list[DimensionStep]:
-        """Return the steps that bring new questions; each sees seeds alone, never other work."""
+        """Return the steps that add questions; each sees only seeds."""
         return [
             step
             for kind in self._kinds
@@ -237,7 +237,7 @@ class StepMaker:
         ]
 
     def filtering(self, pools: Mapping[str, Sequence[Question]]) -> list[DimensionStep]:
-        """Return the steps that choose among the questions of each dimension."""
+        """Return the steps that filter the questions of each dimension."""
         if "filter" not in self._kinds:
             return []
         return [self._filter(name, pool) for name, pool in pools.items()]
@@ -314,24 +314,24 @@ class StepMaker:
         return self._templates[kind].fill(safe)
 
     def _key(self, asked: str) -> bytes:
-        # What is asked holds the file, the template and, for a filter, all that was written before.
+        # The prompt contains the file, the template and, for a filter, all earlier questions.
         return content_hash("authored step", *self._author, asked, *self._limits)
 
 
 def reads_questions(least: int, most: int) -> Callable[[str], tuple[str, ...]]:
-    """Return a reader of so many questions."""
+    """Return a parser for a list of `least` to `most` questions."""
     return lambda text: parse_checklist(text, min_items=least, max_items=most)
 
 
 def reads_verdicts(count: int) -> Callable[[str], tuple[str, ...]]:
-    """Return a reader of verdicts on `count` questions, each as the line a journal keeps."""
+    """Return a parser for verdicts on `count` questions, one journal line per verdict."""
     return lambda text: tuple(
         _line(number, verdict) for number, verdict in enumerate(read_verdicts(text, count), 1)
     )
 
 
 def verdicts_in(lines: Sequence[str]) -> tuple[QuestionVerdict, ...]:
-    """Return the verdicts that a reader turned into lines."""
+    """Return the verdicts in journal lines."""
     return read_verdicts(_as_json(lines), len(lines))
 
 

@@ -1,4 +1,4 @@
-"""Write a run's checklists for people to edit; `author.kind: file` reads them back."""
+"""Export of checklists for editing; `author.kind: file` reads them back."""
 
 from __future__ import annotations
 
@@ -23,34 +23,34 @@ from rocketeval.text import count_of
 def check_export_path(
     path: Path, *, force: bool, config: RunConfig | None = None, config_file: Path | None = None
 ) -> None:
-    """Raise ExportError unless checklists can be written to `path`, which is outside of runs.
+    """Raise ExportError unless checklists can be written to `path`.
 
-    The config, and what it names, is refused with a ConfigError, also with `force`.
+    Raises ConfigError for the config and the files it names, even with `force`.
     """
     if path.suffix not in (".yaml", ".yml", ".csv"):
-        raise ExportError(f"{path} ends in neither .yaml nor .csv.", hint="Name it so.")
+        raise ExportError(f"{path} must end in .yaml or .csv.", hint="Rename it.")
     if config_file is not None and _is_same(path, config_file):
         raise ConfigError(
-            f"{path} is the config itself: checklists must not take its place.",
+            f"{path} is the config itself; checklists must not overwrite it.",
             hint="Give another path.",
         )
     for setting, own in _named_files(config) if config else ():
         if _is_same(path, own):
             raise ConfigError(
-                f"{path} is a file of this run ({setting}): checklists must not take its place.",
-                hint="Give another path, and compare the two.",
+                f"{path} is a file of this run ({setting}); checklists must not overwrite it.",
+                hint="Give another path, then compare the two files.",
             )
     refuse_inside_run(path, config.run_path if config else None)
     _check_folder(path)
     if path.is_dir():
         raise ExportError(f"{path} is a folder.", hint="Give the path of a file.")
-    # A link that leads nowhere is there, too.
+    # A dangling link counts as existing.
     if os.path.lexists(path) and not force:
-        raise ExportError(f"{path} exists already.", hint="Give another path, or --force.")
+        raise ExportError(f"{path} already exists.", hint="Give another path, or use --force.")
 
 
 def _named_files(config: RunConfig) -> Iterator[tuple[str, Path]]:
-    """Yield every file that a config names, and the run's own copy of the config."""
+    """Yield every file that a config names, and the run's copy of the config."""
     author = config.author
     templates = author.options.get("templates")
     named = {
@@ -70,7 +70,7 @@ def _named_files(config: RunConfig) -> Iterator[tuple[str, Path]]:
 
 
 def _is_same(path: Path, own: Path) -> bool:
-    """Whether both are one file, also by a link or another spelling."""
+    """Return whether both paths are the same file, through links too."""
     try:
         return path.samefile(own)
     except OSError:
@@ -78,7 +78,7 @@ def _is_same(path: Path, own: Path) -> bool:
 
 
 def _check_folder(path: Path) -> None:
-    """Raise ExportError unless the folder is there, or can be made, and can be written to."""
+    """Raise ExportError unless the folder is writable or can be created."""
     folder = path.absolute().parent
     while not os.path.lexists(folder) and folder != folder.parent:
         folder = folder.parent
@@ -88,24 +88,24 @@ def _check_folder(path: Path) -> None:
         )
     if not os.access(folder, os.W_OK | os.X_OK):
         raise ExportError(
-            f"{path} cannot be written: the folder {folder} is not open to you.",
-            hint="Give another path, or change the folder's rights.",
+            f"{path} cannot be written: no permission for the folder {folder}.",
+            hint="Give another path, or change the folder's permissions.",
         )
 
 
 CHECKLIST_FILE_HEAD = """\
-# Checklists to edit: change, add, remove or reorder items; yes is the better answer.
-# `query` is there to be read, and not taken over. To grade with this file, set in the config:
+# Checklists to edit: change, add, remove or reorder items. Yes must be the better answer.
+# `query` is for reference; changes to it are ignored. To grade with this file, set in the config:
 #   author: {kind: file, options: {file: THIS FILE}}
-# Only items that are new are asked again, where items are asked alone (`method.kind: checklist`).
+# Only new items are judged if items are asked independently (`method.kind: checklist`).
 """
 NEVER_FOLD = 1 << 30
 
 
 def export_checklists(store: RunStore, path: Path, *, force: bool = False) -> int:
-    """Write the run's checklists to `path` (.yaml, .yml or .csv); return how many are in it.
+    """Write the run's checklists to `path` (.yaml, .yml or .csv), and return their number.
 
-    A checklist that all queries share is written once.
+    A checklist shared by all queries is written once.
     """
     check_export_path(path, force=force)
     return write_checklists(store.inputs.checklists(), store.inputs.queries, path)
@@ -114,7 +114,7 @@ def export_checklists(store: RunStore, path: Path, *, force: bool = False) -> in
 def write_checklists(
     checklists: Mapping[str, Checklist], queries: Mapping[str, Query], path: Path
 ) -> int:
-    """Write checklists to `path`, which was checked; return how many are in it."""
+    """Write checklists to the checked `path`, and return their number."""
     shown = checklists
     if is_for_all(checklists, queries):
         shown = {"": next(iter(checklists.values()))}
@@ -124,18 +124,18 @@ def write_checklists(
 
 
 def is_for_all(checklists: Mapping[str, Checklist], queries: Mapping[str, Query]) -> bool:
-    """Whether one and the same checklist is every query's, so that it is written once."""
+    """Return whether all queries share one checklist, so that it is written once."""
     return is_shared(checklists.values()) and len(checklists) == len(queries)
 
 
 def without_about(path: Path, checklists: Collection[Checklist]) -> str | None:
-    """Return in words what a sheet at `path` has no place for; None if nothing is lost."""
+    """Return a warning if the CSV at `path` cannot hold `about`; None if nothing is lost."""
     lost = sum(checklist.about is not None for checklist in checklists)
     if path.suffix != ".csv" or not lost:
         return None
     have = count_of(lost, "checklist has", "checklists have")
     return (
-        f"A sheet has no place for `about`, which {have}: it is not in {path}. Write a .yaml file "
+        f"CSV cannot store `about`, which {have}: it is not in {path}. Write a .yaml file "
         "to keep it."
     )
 
@@ -160,7 +160,7 @@ def _entry(checklist: Checklist, query: Query | None) -> dict[str, Any]:
 
 
 def csv_checklists(checklists: Mapping[str, Checklist], queries: Mapping[str, Query]) -> str:
-    """Return checklists as a sheet, one row an item."""
+    """Return checklists as CSV, one row per item."""
     return csv_line(COLUMNS) + "".join(
         csv_line(map(_cell, row)) for row in _rows(checklists, queries)
     )
@@ -172,18 +172,18 @@ def _rows(
     for query_id, made in checklists.items():
         text = queries[query_id].text if query_id in queries else ""
         for place, item in enumerate(made.items):
-            # The query stands beside its first item alone: a sheet of repeats cannot be read.
+            # Show the query only next to its first item, for readability.
             yield query_id, "" if place else text, made.groups[place] if made.groups else "", item
 
 
 def _cell(text: str) -> str:
-    """Return a cell that is not computed, and from which `checklists.sheet` gets the text back."""
+    """Return a cell that spreadsheets do not execute as a formula; reading restores the text."""
     safe = disarm(text)
     return csv_cell(f"'{text}" if safe == text and text.startswith("'") else safe, raw=True)
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes line ends of other kinds than ours as escapes, which come back as they were."""
+    """Escapes unusual line endings, so that they survive a round trip."""
 
 
 def _text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
@@ -196,5 +196,5 @@ _OTHER_ENDS = frozenset("\r\x85\u2028\u2029")
 
 
 def dump_yaml(content: object) -> str:
-    """Return YAML that gives every text back as it was, also one with line ends of other kinds."""
+    """Return YAML that preserves every text exactly, including unusual line endings."""
     return yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=NEVER_FOLD)

@@ -23,24 +23,24 @@ from rocketeval.store.manifest import RefusalCounts
 from rocketeval.text import count_of
 
 MAX_TOKENS = 1500
-"""What one checklist may be long."""
+"""Maximum tokens of one checklist."""
 ITEM_TOKENS = 125
-"""What one item of a long checklist may be long: as one of the twelve of a usual one."""
+"""Maximum tokens per item of a long checklist: one twelfth of a usual list."""
 LONGEST_REASON = 1000
-"""Bytes of what a reader says is wrong, which quotes sixty characters at most."""
+"""Maximum bytes of a refusal reason, which quotes at most 60 characters."""
 LONGEST_SHOWN = 2000
-"""Bytes of a refused text that its author is shown."""
+"""Maximum bytes of a refused text shown to its author."""
 USELESS_CALLS = 12
-"""Calls to an author that never wrote a readable list; then it is given up. One list is always
-asked for as often as `attempts` says."""
+"""Calls after which an author that never wrote a readable list is given up. One list always gets
+all of its `attempts`."""
 USELESS_IN_A_ROW = 16
-"""Lists in a row that an author fails which wrote one before; then it is given up too."""
+"""Failed lists in a row after which an author that wrote one before is given up."""
 SHOWN_WORDS = 300
-"""Bytes of an author's last words that people are shown."""
+"""Maximum bytes of an author's last text in error messages."""
 LEFT_OUT = "\n(... left out ...)\n"
 NOTHING = "(nothing)"
 OTHER_MISTAKE = "another mistake"
-# Only markers that `neutralise` knows: what the author wrote can close none of them.
+# Use only markers that `neutralize` knows, so that the author's text cannot close them.
 REFUSED = """
 
 # Your last answer
@@ -55,7 +55,7 @@ T = TypeVar("T")
 
 
 class Writer:
-    """Lets an engine write one thing until it can be read, a few times at most."""
+    """Has an engine write one text, with retries until it can be read."""
 
     def __init__(
         self,
@@ -66,26 +66,26 @@ class Writer:
         who: str = "the author",
     ) -> None:
         self.usage = Usage()
-        """What all attempts have cost so far, those that could not be read included."""
+        """Usage of all attempts so far, including unreadable ones."""
         self.lost = 0
-        """Requests that brought no answer; they may be on the bill all the same."""
+        """Number of requests without an answer; the provider may still charge for them."""
         self.attempts = attempts
         self._engine = engine
         self._extra_body = extra_body
         self._who = who
         self.last_words = ""
-        """What the engine wrote last."""
+        """The engine's last text."""
         self._made = 0
         self._refused: list[RefusedList] = []
         self._failure: str | None = None
 
     @property
     def effort(self) -> AuthoringEffort:
-        """What it has taken so far."""
+        """Return the effort so far."""
         return AuthoringEffort(self._made, tuple(self._refused), self.usage, self._failure)
 
     def most(self, asked: str, max_tokens: int = MAX_TOKENS) -> Usage:
-        """Return what all attempts together use at most."""
+        """Return the maximum usage of all attempts together."""
         shown = TEMPLATE_TOKENS + LONGEST_SHOWN + LONGEST_REASON
         again = most_tokens(asked + REFUSED, shown)
         return Usage(
@@ -94,9 +94,9 @@ class Writer:
         )
 
     async def write(self, asked: str, read: Callable[[str], T], max_tokens: int = MAX_TOKENS) -> T:
-        """Return what `read` makes of the engine's text; ChecklistError names the last mistake.
+        """Return the engine's text as parsed by `read`; raise ChecklistError with the last mistake.
 
-        `read` raises ChecklistError for a text it cannot use, best an Unreadable.
+        `read` raises ChecklistError, preferably Unreadable, for a text it cannot use.
         """
         try:
             return await self._write(asked, read, max_tokens)
@@ -128,33 +128,33 @@ class Writer:
 
 
 class AuthorTrial:
-    """Gives up on an author whose lists cannot be read, before it has cost much.
+    """Gives up early on an author whose lists cannot be read.
 
-    Until its first list, an author may begin only what takes `USELESS_CALLS` calls at most, with
-    everything asked for again. One that has written a list fails on many queries in a row first.
+    Before its first readable list, an author may use at most `USELESS_CALLS` calls, retries
+    included. After that, it is given up after `USELESS_IN_A_ROW` failures in a row.
     """
 
     def __init__(self, attempts: int, *, proven: bool, gated: bool = True) -> None:
-        """`attempts` are the calls one list can take; without a gate nothing waits for others."""
+        """`attempts` is the maximum number of calls per list; without `gated`, lists never wait."""
         self._attempts = attempts
         self._proven = proven
         self._gated = gated
         self._calls = 0
         self._failed = 0
-        """Lists in a row that failed."""
+        """Number of failed lists in a row."""
         self._trying = 0
         self._changed = asyncio.Event()
         self.last = ""
-        """Why the last list failed."""
+        """Reason why the last list failed."""
         self.last_words = ""
 
     @property
     def useless(self) -> bool:
-        """Whether the author is not worth another call."""
+        """Return whether the author is given up."""
         return not (self._trying or self._has_room)
 
     async def admit(self) -> bool:
-        """Wait until another list may be begun; False when the author is given up."""
+        """Wait until another list may start; return False if the author is given up."""
         while self._trying and not self._has_room:
             self._changed.clear()
             await self._changed.wait()
@@ -164,40 +164,40 @@ class AuthorTrial:
         return True
 
     def dropped(self) -> None:
-        """A list that was admitted was not asked for after all, or brought no outcome."""
+        """Record that an admitted list was not requested, or had no outcome."""
         self._trying -= 1
         self._changed.set()
 
     def succeeded(self) -> None:
-        """A list that was admitted could be read."""
+        """Record that an admitted list could be read."""
         self._proven, self._failed = True, 0
         self.dropped()
 
     def failed(self, calls: int, reason: str, words: str) -> None:
-        """A list that was admitted could not be read after so many `calls`."""
+        """Record that an admitted list could not be read after `calls` calls."""
         self._calls += calls
         self._failed += 1
         self.last, self.last_words = reason, words
         self.dropped()
 
     def raise_if_useless(self, who: str, kept: int) -> None:
-        """Raise EngineRefused, with the author's last words, if it was given up."""
+        """Raise EngineRefused, with the author's last text, if it was given up."""
         if not self.useless:
             return
         some = f"{self._failed} times in a row" if self._proven else f"in {self._calls} calls"
         words = " ".join(shortened(self.last_words, SHOWN_WORDS).split())
         wrote = f" It wrote: {words or NOTHING}" if self.last_words or not kept else ""
         raise EngineRefused(
-            f"The author {who} wrote nothing that can be used {some}, so it was not asked further. "
-            f"The last time: {self.last}{wrote}",
-            hint="Use a stronger author model, or check its settings: a model that thinks first "
-            "needs that switched off, your own `author.template` must ask for a numbered list. "
-            f"{count_of(kept, 'list that was written is', 'lists that were written are')} kept.",
+            f"The author {who} wrote no usable list {some}; no more requests were sent. "
+            f"Last problem: {self.last}{wrote}",
+            hint="Use a stronger author model, or check its settings: switch off reasoning output, "
+            "and let your own `author.template` ask for a numbered list. "
+            f"{count_of(kept, 'finished list is', 'finished lists are')} kept.",
         )
 
     @property
     def _has_room(self) -> bool:
-        """Whether another list may be begun, whatever becomes of those that are being written."""
+        """Return whether another list may start, even if all lists in progress fail."""
         if self._proven:
             return self._failed < USELESS_IN_A_ROW
         most = self._calls + self._attempts * (self._trying + 1)
@@ -212,9 +212,9 @@ async def pay_for(
     stop: asyncio.Event,
     budget: PricedBudget | None,
 ) -> bool:
-    """Let `ask` use the writer, with the money for the `most` it can use set aside.
+    """Run `ask` with budget reserved for its maximum usage `most`.
 
-    False when it was not begun: it was stopped, or the budget was empty.
+    Returns False if it did not start because of a stop or an empty budget.
     """
     if stop.is_set():
         return False
@@ -233,7 +233,7 @@ async def pay_for(
 
 
 def list_tokens(most: int, each: int = ITEM_TOKENS) -> int:
-    """Return how long a list of up to `most` items may be.
+    """Return the maximum tokens of a list of up to `most` items.
 
     >>> list_tokens(5), list_tokens(12), list_tokens(40)
     (1500, 1500, 5000)
@@ -242,14 +242,14 @@ def list_tokens(most: int, each: int = ITEM_TOKENS) -> int:
 
 
 def refusal(written: str, reason: str) -> str:
-    """Return what is said behind a prompt when the author's answer to it cannot be read."""
-    # Shortened first: what is left out could bring two halves of a marker together.
+    """Return the text appended to a prompt when the author's answer was refused."""
+    # Shorten first: cutting text out could join two halves of a marker.
     shown = neutralize(shortened(written, LONGEST_SHOWN)).text.strip() or NOTHING
     return REFUSED.format(shown=shown, reason=neutralize(shortened(reason, LONGEST_REASON)).text)
 
 
 def shortened(text: str, longest: int) -> str:
-    """Return a text of at most `longest` bytes: its beginning, and its end where mistakes stand.
+    """Return the beginning and the end of a text, at most `longest` bytes.
 
     >>> shortened("one two", 100), len(shortened("x" * 1000, 100))
     ('one two', 100)
@@ -263,16 +263,16 @@ def shortened(text: str, longest: int) -> str:
 
 
 ASKED_FOR = (5, 10)
-"""How many items the paper lets its author write."""
+"""Minimum and maximum items that the paper asks its author for."""
 SHOWN = ("history", "query", "reference")
-"""Placeholders of the author's prompt; each stands in it exactly once."""
+"""Placeholders that must occur exactly once in the author's prompt."""
 NUMBERS = ("least", "most")
-"""Placeholders that a prompt may have: how many items it asks for."""
+"""Optional placeholders for the number of items."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceProvenance:
-    """How the checklists of all queries were asked for, and how each came about."""
+    """Provenance of instance checklists: the prompt, and a trace per query."""
 
     FILE: ClassVar[str] = "checklist_provenance"
     COMMAND: ClassVar[str] = "run --only checklist"
@@ -284,7 +284,7 @@ class InstanceProvenance:
     """Hash of the prompt."""
     template_file: str | None
     asked_for: tuple[int, int] | None
-    """The least and the most items that the prompt asks for; None if it names no numbers."""
+    """Minimum and maximum items that the prompt asks for; None if it names no numbers."""
     accepted: tuple[int, int]
     attempts: int
     refusals: RefusalCounts
@@ -292,7 +292,7 @@ class InstanceProvenance:
 
 
 class InstanceAuthor:
-    """Asks an engine for a checklist, and again with the mistake named if it cannot be read."""
+    """Has an engine write a checklist per query; names the mistake and retries if unreadable."""
 
     costly = True
 
@@ -300,11 +300,11 @@ class InstanceAuthor:
         self.config = config
         self._engine = engine
         self.usage = Usage()
-        """What its work has cost so far, lists that could not be used included."""
+        """Usage so far, including unusable lists."""
         self.lost = 0
-        """Requests that brought no answer."""
+        """Number of requests without an answer."""
         self.last_words = ""
-        """What it wrote last."""
+        """The author's last text."""
         self.attempts = config.attempts
         self.model = model
         self._extra_body = config.engine.extra_body if config.engine else {}
@@ -312,14 +312,14 @@ class InstanceAuthor:
         self.in_flight = engine.in_flight
         self.durable = engine.durable
         self.asked_for = asked_for(config.min_items, config.max_items)
-        """The least and the most items that a prompt with placeholders for them asks for."""
+        """Minimum and maximum items that a prompt with these placeholders asks for."""
         self._longest = list_tokens(config.max_items)
         self._template = _load(config.template)
         self.digest = content_hash(
             "instance",
             model,
             self._extra_body,
-            # With its numbers: a list is the work of the prompt that was sent.
+            # Include the numbers: the identity must cover the prompt as sent.
             _with_numbers(self._template, *self.asked_for).hash,
             FIRST_RULES,
             config.min_items,
@@ -334,22 +334,22 @@ class InstanceAuthor:
         parse_options(config.options, NoOptions, "author.options")
         if config.engine is None:
             raise ConfigError(
-                "`author.kind: instance` needs an author LLM.",
+                "`author.kind: instance` needs an author model.",
                 hint="Set author.engine.model (and base_url, api_key_env if not the OpenAI API).",
             )
         return cls(config, create_engine(config.engine, home), config.engine.model)
 
     @property
     def pulse(self) -> EngineStatus:
-        """How its engine fares at this moment."""
+        """Return the current status of its engine."""
         return status_of(self._engine)
 
     async def prepare(self) -> None:
-        """Check that the author LLM answers."""
+        """Raise EngineError unless the author LLM answers."""
         await self._engine.ready()
 
     def most(self, query: Query) -> Usage:
-        """Return what all attempts together use at most."""
+        """Return the maximum usage of all attempts together."""
         return self._writer().most(self._asked(query), self._longest)
 
     async def write(self, query: Query) -> Checklist:
@@ -365,7 +365,7 @@ class InstanceAuthor:
         return Checklist(query.id, items, self.model)
 
     def provenance_of(self, traces: Mapping[str, AuthoringTrace]) -> InstanceProvenance:
-        """Return how it asks, and how each list came about, by query."""
+        """Return the provenance of all lists, with a trace per query."""
         own = self.config.template
         return InstanceProvenance(
             kind="instance",
@@ -380,7 +380,7 @@ class InstanceAuthor:
         )
 
     def effort(self, query_id: str) -> AuthoringEffort | None:
-        """Return what the list for a query took, also one that failed; None if it was not asked."""
+        """Return the effort of a query's list, even a failed one; None if it was not requested."""
         return self._efforts.get(query_id)
 
     async def aclose(self) -> None:
@@ -401,9 +401,9 @@ class InstanceAuthor:
 
 
 def asked_for(least: int, most: int) -> tuple[int, int]:
-    """Return how many items to ask for where `least` to `most` are accepted.
+    """Return the minimum and maximum items to ask for when `least` to `most` are accepted.
 
-    5 to 10 as in the paper as far as that is accepted; else all that is.
+    This is the paper's 5 to 10, limited to the accepted range, or else the whole accepted range.
 
     >>> asked_for(3, 12), asked_for(3, 8), asked_for(1, 4), asked_for(3, 5), asked_for(12, 20)
     ((5, 10), (5, 8), (1, 4), (3, 5), (12, 20))
@@ -413,7 +413,7 @@ def asked_for(least: int, most: int) -> tuple[int, int]:
 
 
 def _load(path: Path | None) -> Template:
-    """Return the packaged prompt or the user's own, which may do without the numbers."""
+    """Return the packaged prompt, or the user's own, which may omit the numbers."""
     template = Template.load("checklist", path)
     numbers = (name for name in NUMBERS if _placeholder(name) in template.text)
     template.check((*SHOWN, *numbers))

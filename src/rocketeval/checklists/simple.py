@@ -1,4 +1,4 @@
-"""Checklists that come with the benchmark, are the same for every query, or are in a file."""
+"""Authors without an LLM: imported from the benchmark, fixed items, or a file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rocketeval.records import Checklist, Query, Usage
 
 
 class FreeAuthor:
-    """What authors share whose checklists are there already and cost nothing."""
+    """Base of authors whose checklists exist already and cost nothing."""
 
     costly = False
     in_flight = 1
@@ -29,10 +29,10 @@ class FreeAuthor:
         self.usage = Usage()
 
     async def prepare(self) -> None:
-        """Do nothing: the checklists are there."""
+        """Do nothing: the checklists exist."""
 
     def most(self, query: Query) -> Usage:
-        """Return nothing: these checklists cost nothing."""
+        """Return zero usage: these checklists cost nothing."""
         return Usage()
 
     async def aclose(self) -> None:
@@ -40,7 +40,7 @@ class FreeAuthor:
 
 
 class ImportedAuthor(FreeAuthor):
-    """Hands out the benchmark's own checklists."""
+    """Returns the benchmark's own checklists."""
 
     def __init__(self, checklists: Mapping[str, Checklist]) -> None:
         super().__init__(content_hash("imported"))
@@ -55,11 +55,11 @@ class ImportedAuthor(FreeAuthor):
         return cls(imported)
 
     async def prepare(self) -> None:
-        """Fail when the benchmark came without any checklist."""
+        """Raise ChecklistError if the benchmark has no checklists."""
         if not self._checklists:
             raise ChecklistError(
-                "The benchmark has no checklists (checklists.jsonl, if it is of kind jsonl).",
-                hint="Add them, or set `author.kind: instance` so that an LLM writes them.",
+                "The benchmark has no checklists (checklists.jsonl for kind jsonl).",
+                hint="Add them, or set `author.kind: instance` to have an LLM write them.",
             )
 
     async def write(self, query: Query) -> Checklist:
@@ -68,16 +68,16 @@ class ImportedAuthor(FreeAuthor):
         if found is None:
             raise ChecklistError("the benchmark has no checklist for it.")
         if not found.items or not all(item.strip() for item in found.items):
-            raise ChecklistError("its checklist is empty or holds an empty item.")
+            raise ChecklistError("its checklist is empty or has an empty item.")
         return found
 
     def unknown(self, query_ids: Collection[str]) -> dict[str, str | None]:
-        """Return the ids of checklists that are no queries, each with the id that was meant."""
+        """Return checklist ids without a query, each with the id that was probably meant."""
         return near_ids(self._checklists, query_ids)
 
 
 REFERENCE = "A response that is known to be good, to compare it with:"
-"""What introduces the reference."""
+"""Text before the reference response."""
 
 
 class FixedOptions(Section):
@@ -86,11 +86,11 @@ class FixedOptions(Section):
     items: Annotated[tuple[str, ...], Field(min_length=1)]
     """The items, in order."""
     reference: bool = False
-    """Put the query's reference response behind every item; a query without one gets none."""
+    """Append the query's reference response, if it has one, to every item."""
 
 
 class FixedAuthor(FreeAuthor):
-    """Gives every query one and the same checklist, with the query's reference if wanted."""
+    """Gives every query the same items, optionally with the query's reference response."""
 
     def __init__(self, items: tuple[str, ...], *, reference: bool = False) -> None:
         super().__init__(content_hash("fixed", list(items), reference))
@@ -116,17 +116,17 @@ class FixedAuthor(FreeAuthor):
 
 
 MOST_GUESSED = 20
-"""Unknown ids for which the nearest known one is looked for."""
+"""Maximum number of unknown ids for which to look up the nearest known one."""
 MOST_COMPARED = 2000
-"""Queries without a checklist among which it is looked for; among more it would take minutes."""
+"""Maximum number of queries to compare with; more would take minutes."""
 
 
 @runtime_checkable
 class FiledAuthor(Protocol):
-    """An author whose checklists lie ready under the ids of their queries."""
+    """An author whose checklists are stored by query id."""
 
     def unknown(self, query_ids: Collection[str]) -> Mapping[str, str | None]:
-        """Return the ids of no query, each with the id that may have been meant."""
+        """Return ids without a query, each with the id that was probably meant."""
         ...
 
 
@@ -138,7 +138,7 @@ class FileOptions(Section):
 
 
 class FileAuthor(FreeAuthor):
-    """Hands out the checklists of a file."""
+    """Returns the checklists of a file."""
 
     def __init__(self, file: ChecklistFile) -> None:
         super().__init__(content_hash("file", file.model_dump(mode="json")))
@@ -153,16 +153,16 @@ class FileAuthor(FreeAuthor):
         return cls(read_checklist_file(options.file))
 
     async def write(self, query: Query) -> Checklist:
-        """Return the query's own checklist, or the one for all."""
+        """Return the query's own checklist, or the one for all queries."""
         entry = self._file.queries.get(query.id, self._file.for_all)
         if entry is None:
             raise ChecklistError("the file has no checklist for it.")
         return entry.checklist(query.id)
 
     def unknown(self, query_ids: Collection[str]) -> dict[str, str | None]:
-        """Return the file's ids of no query, each with the id that may have been meant.
+        """Return the file's ids without a query, each with the id that was probably meant.
 
-        Where there is a checklist for all, nothing is guessed: no query lacks one.
+        With a checklist for all queries there are no guesses, because no query lacks one.
         """
         guess = self._file.for_all is None
         return near_ids(self._file.queries, query_ids, guess=guess)
@@ -171,9 +171,9 @@ class FileAuthor(FreeAuthor):
 def near_ids(
     given: Collection[str], query_ids: Collection[str], *, guess: bool = True
 ) -> dict[str, str | None]:
-    """Return the given ids that are no queries, each with the one that may have been meant.
+    """Return the given ids without a query, each with the query id that was probably meant.
 
-    What is meant has no checklist, and is looked for by the first ids and among few queries only.
+    Guesses are queries without a checklist, limited by `MOST_GUESSED` and `MOST_COMPARED`.
     """
     known = set(query_ids)
     strange = [name for name in given if name not in known]

@@ -1,4 +1,4 @@
-"""Find checklists where people keep them: in a run, a benchmark folder, or a file."""
+"""Lookup of checklists in a run, a benchmark folder, or a file."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from rocketeval.records import Checklist, Query
 from rocketeval.store.run import RunStore
 
 CHECKLIST_FILES = (".yaml", ".yml", ".csv")
-"""Endings of files that people edit."""
+"""File name suffixes of editable checklist files."""
 FOR_ALL = "for_all"
-"""What the checklist of all queries is called in such a file."""
+"""Key of the checklist for all queries in these files."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoundChecklists:
-    """Checklists, and the queries they belong to as far as those are known."""
+    """Checklists with their source and, if known, their queries."""
 
     source: str
-    """Where they are from, for people."""
+    """Display name of the source."""
     checklists: tuple[Checklist, ...]
     queries: Mapping[str, Query]
-    """By id; empty where checklists come without queries."""
+    """Queries by id; empty if unknown."""
 
 
 def checklists_of_run(store: RunStore, config: RunConfig) -> FoundChecklists:
-    """Return a run's checklists; before it has any, those that come with its benchmark.
+    """Return a run's checklists; before it has any, those of its benchmark.
 
-    StageMissing if an author has to write them first.
+    Raises StageMissing if an author has to write them first.
     """
     try:
         found = store.inputs.checklists()
@@ -47,7 +47,7 @@ def checklists_of_run(store: RunStore, config: RunConfig) -> FoundChecklists:
 
 
 def checklists_of_path(path: Path) -> FoundChecklists:
-    """Return the checklists of a benchmark folder, of a file to edit, or of JSON lines."""
+    """Return the checklists of a benchmark folder, an editable file, or a JSON-lines file."""
     if path.suffix in CHECKLIST_FILES and not path.is_dir():
         return _of_file(path)
     if not path.is_dir():
@@ -57,20 +57,20 @@ def checklists_of_path(path: Path) -> FoundChecklists:
     if ours is None and not (path / "checklist").is_dir():
         raise ChecklistError(
             f"There are no checklists in {path}.",
-            hint="Give a run directory, a config, a file of checklists, or a benchmark folder with "
-            "checklists.jsonl in it.",
+            hint="Give a run directory, a config, a checklist file, or a benchmark folder with "
+            "checklists.jsonl.",
         )
     return checklists_of_benchmark(BenchmarkConfig(kind=kind, path=path), str(path))
 
 
 def checklists_of_benchmark(config: BenchmarkConfig, source: str) -> FoundChecklists:
-    """Return the checklists that come with a benchmark; ChecklistError if there are none."""
+    """Return a benchmark's own checklists; raise ChecklistError if there are none."""
     benchmark = open_benchmark(config)
     checklists = imported_checklists(benchmark)
     try:
         queries = {query.id: query for query in benchmark.queries()}
     except RocketEvalError:
-        # Checklists can be looked at without their queries.
+        # Checklists can be shown without their queries.
         queries = {}
     return _found(source, list(checklists.values()), queries)
 
@@ -93,19 +93,19 @@ def _found(
     if not checklists:
         raise ChecklistError(
             f"There are no checklists in {source}.",
-            hint="Run `rocketeval run --only checklist` to have them written, or name a file that "
-            "holds some.",
+            hint="Run `rocketeval run --only checklist` to have them written, or give a file that "
+            "has some.",
         )
     return FoundChecklists(source, tuple(checklists), queries)
 
 
 def _row_checklist(row: Row) -> Checklist:
-    """Return a row's checklist, in our words for its fields or in RocketEval's own."""
+    """Return a row's checklist, with our field names or those of the paper's scripts."""
     query = "query_id" if "query_id" in row.values else "session_id"
     items = "items" if "items" in row.values else "checklist"
     if query not in row.values or items not in row.values:
         raise BenchmarkError(
-            f"{row.where} is no checklist.",
+            f"{row.where} is not a checklist.",
             hint="Each line needs `query_id` and `items`, a list of questions.",
         )
     return Checklist(row.name(query), row.texts(items), row.text("author", "imported"))

@@ -1,4 +1,4 @@
-"""checklist: every query gets its checklist."""
+"""The checklist stage: every query gets its checklist."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ from rocketeval.store.run import RunStore
 from rocketeval.text import join_words
 
 SHOWN_FAILURES = 3
-"""Queries whose failure is told when no query has a checklist."""
+"""Number of failures to name when no query has a checklist."""
 MOST_UNKNOWN = 20
-"""Ids of no query that are named; all are counted."""
+"""Number of unknown ids to name; all are counted."""
 
 
 async def make_checklists(
@@ -52,10 +52,10 @@ async def make_checklists(
     *,
     before_paying: Callable[[], Awaitable[None]] | None = None,
 ) -> ChecklistFacts:
-    """Write the run's checklists; return counts, cost and every query that has none, named.
+    """Write the run's checklists; return counts, cost and the queries without a checklist.
 
-    `before_paying` is awaited once the author answered, before it is asked for anything: whatever
-    would make checklists useless is raised there. It is not when all of them are there.
+    `before_paying` is awaited after the author was contacted and before it writes anything; it
+    raises if the checklists would be useless. It is skipped if all checklists exist.
     """
     price = config.author.price
     queries = store.inputs.queries
@@ -141,7 +141,7 @@ async def make_checklists(
 
 
 def _first_contact(author: Author, config: RunConfig) -> EngineStatus:
-    """Return whom everything waits for before the first checklist."""
+    """Return the status to show before the first checklist."""
     status = status_of(author)
     if config.author.engine is None:
         return status
@@ -151,37 +151,37 @@ def _first_contact(author: Author, config: RunConfig) -> EngineStatus:
 def _unknown(
     author: Author, queries: Mapping[str, Query], config: RunConfig
 ) -> Mapping[str, str | None] | None:
-    """Return the ids of an author's file that are no queries, with the nearest query.
+    """Return the ids in an author's file without a query, with the nearest query.
 
-    Under a limit nothing is said: an id may be of a query that was cut off.
+    Returns None under a limit, because an id may belong to a query that was cut off.
     """
     if not isinstance(author, FiledAuthor) or config.benchmark.limit is not None:
         return None
     found = author.unknown(queries)
-    # A benchmark may hold more than a run asks for, and mostly has no such ids.
+    # A benchmark may have more queries than the run uses.
     return found or (None if isinstance(author, ImportedAuthor) else found)
 
 
 def _notes(checklists: Mapping[str, Checklist]) -> Iterator[str]:
-    """Yield a sentence about lists that are odd, though they can be asked."""
+    """Yield warnings about unusual but valid lists."""
     made = checklists.values()
     twice = [repr(each.query_id) for each in made if len(set(each.items)) < len(each.items)]
     if twice:
         yield (
             f"checklists with the same item twice: {len(twice):,} "
-            f"({join_words(twice, most=SHOWN_FAILURES)}). It is asked and counted twice: "
+            f"({join_words(twice, most=SHOWN_FAILURES)}). The item counts twice: "
             "`rocketeval lint` shows it."
         )
     single = [repr(each.query_id) for each in made if len(each.items) == 1]
     if single:
         yield (
             f"checklists of one item: {len(single):,} ({join_words(single, most=SHOWN_FAILURES)}). "
-            "Their scores rest on a single answer."
+            "Their scores depend on a single answer."
         )
 
 
 def _expected(store: RunStore, to_write: int, price: PriceConfig | None) -> Expected | None:
-    """Return the most that the plan lets the author cost; None if it was made for other work."""
+    """Return the planned maximum cost of the author; None if the plan is for other work."""
     plan = store.read_if_made(Plan)
     if plan is None or plan.author_cost is None or plan.checklists_to_write != to_write:
         return None
@@ -193,7 +193,7 @@ def _expected(store: RunStore, to_write: int, price: PriceConfig | None) -> Expe
 def _provenance(
     author: Author, queries: Iterable[str], authoring: AuthoredChecklists
 ) -> Finding | None:
-    """Return where the checklists came from; None when the author does not tell."""
+    """Return the checklists' provenance; None if the author does not record it."""
     if isinstance(author, SharedAuthor):
         return author.provenance()
     if not isinstance(author, TracedAuthor):
@@ -202,7 +202,7 @@ def _provenance(
 
 
 def _refusals(author: Author, authoring: AuthoredChecklists) -> RefusalCounts | None:
-    """Return how often its lists were refused, for an author that can tell."""
+    """Return how often lists were refused; None if the author does not record it."""
     if not author.costly:
         return None
     if isinstance(author, SharedAuthor):
@@ -219,7 +219,7 @@ def _save(store: RunStore, queries: Mapping[str, Query], authoring: AuthoredChec
             "No query has a checklist. "
             + "\n".join(named[:SHOWN_FAILURES])
             + (f"\nand {more:,} more." if more > 0 else ""),
-            hint="See the author's settings in the config.",
+            hint="Check the author's settings in the config.",
         )
     made = authoring.checklists
     if store.inputs.save_checklists(made[query] for query in queries if query in made):

@@ -1,4 +1,4 @@
-"""The checklist stage: every query gets its checklist, or a named reason why it has none."""
+"""Writes a checklist for every query, or records the reason why it has none."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from rocketeval.workers import GRACE_SECONDS, run_workers, unless_stopped
 
 @dataclass
 class AuthoredChecklists:
-    """The checklists that were made, and what is missing."""
+    """The written checklists, and the failures."""
 
     checklists: dict[str, Checklist] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
-    """Reason by query id."""
+    """Failure reason by query id."""
     traces: dict[str, AuthoringTrace] = field(default_factory=dict)
-    """How each came about, by query id; of authors that tell."""
+    """Authoring trace by query id, for authors that record it."""
     usage: Usage = field(default_factory=Usage)
     lost: int = 0
-    """Requests that brought no answer."""
+    """Number of requests without an answer."""
     reused: int = 0
-    """Checklists an earlier run had paid for."""
+    """Number of checklists reused from earlier runs."""
 
     def take_known(
         self,
@@ -46,7 +46,7 @@ class AuthoredChecklists:
         known: Mapping[bytes, PaidWork],
         advance: Callable[[], None],
     ) -> list[tuple[Query, bytes]]:
-        """Take over what was paid for earlier; return the other queries with their identities."""
+        """Reuse earlier checklists; return the other queries with their identities."""
         unwritten: list[tuple[Query, bytes]] = []
         for query in queries:
             key = authoring_key(author, query)
@@ -62,7 +62,7 @@ class AuthoredChecklists:
 
 
 def authoring_key(author: Author, query: Query) -> bytes:
-    """Identity of a checklist: who writes it, and all the author sees of the query."""
+    """Return a checklist's identity: the author, and everything it sees of the query."""
     turns = (turn.content for turn in query.history)
     seen = shown(query.content_hash, query.text, query.reference or "", *turns)
     return content_hash("authored", author.digest.hex(), seen.hex(), query.reference)
@@ -82,12 +82,12 @@ async def write_checklists(
     run: str | None = None,
     before_paying: Callable[[], Awaitable[None]] | None = None,
 ) -> AuthoredChecklists:
-    """Return a checklist per query; `known` holds what was paid for earlier, by identity.
+    """Return a checklist per query; `known` holds earlier work by identity, which is reused.
 
-    Checklists that do not fit into the `budget` are not asked for. `run` is the id of the one that
-    pays for the others. An author that has something to write is contacted first, then
-    `before_paying` is awaited; whatever either raises comes before the first checklist is asked
-    for. Raises EngineRefused when the author's lists cannot be read, again and again.
+    Checklists that exceed the `budget` are not requested. `run` is the id of the run that pays.
+    If there is anything to write, the author is contacted first, then `before_paying` is awaited;
+    both may raise before the first checklist is requested. Raises EngineRefused if the author's
+    lists repeatedly cannot be read.
     """
     authoring = AuthoredChecklists()
     unwritten = authoring.take_known(author, queries, known, advance)
@@ -104,7 +104,7 @@ async def write_checklists(
             advance()
 
     async def pay(query: Query, key: bytes) -> bool:
-        """Let the author write one; False when it is not to be asked any more."""
+        """Have the author write one checklist; return False if no more should be requested."""
         if trial and not await trial.admit():
             return False
         try:
@@ -144,7 +144,7 @@ async def share_checklist(
     advance: Callable[[], None],
     before_paying: Callable[[], Awaitable[None]] | None = None,
 ) -> AuthoredChecklists:
-    """Return one and the same checklist for every query; none when it could not be finished."""
+    """Return one shared checklist for every query; none if it could not be finished."""
     authoring = AuthoredChecklists()
     there = author.foresee(context.known) is None
     if not there:
@@ -161,7 +161,7 @@ async def share_checklist(
 
 
 def _tell(trial: AuthorTrial, author: Author, query: Query, authoring: AuthoredChecklists) -> None:
-    """Tell the trial what came of a query."""
+    """Report a query's outcome to the trial."""
     if query.id in authoring.checklists:
         trial.succeeded()
     elif query.id in authoring.failures:

@@ -1,1 +1,1 @@
-"""The command line: parse, call the pipeline, print."""
+"""The command line: parses arguments, calls the pipeline, prints results."""

@@ -15,7 +15,7 @@ from rocketeval.cli.help import LISTS, codes, option, verb
 from rocketeval.cli.options import Verb, with_settings
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.run_with_signals import INCOMPLETE, run_with_signals
-from rocketeval.cli.text import chance, make_console, make_table, printable, show_advice
+from rocketeval.cli.text import chance, make_console, make_table, printable
 from rocketeval.text import count_of, figure, share
 
 if TYPE_CHECKING:
@@ -52,7 +52,6 @@ def show_audit(audit: Audit) -> None:
     _show_refused(audit.refused)
     if audit.ratings:
         console.print(f"Reference ratings: {_correlation(audit.ratings)}", highlight=False)
-    show_advice(console, "How far to trust this judge", audit.advice)
 
 
 def _show_votes(console: Console, audit: Audit) -> None:
@@ -236,7 +235,7 @@ class AuditResults:
     """Agreement of the scores with reference data."""
     methods: MethodComparison | None = None
     reliability: JudgeReliability | None = None
-    item_gold: ItemGold | None = None
+    reference_answers: ItemGold | None = None
     scorers: ScorerComparison | None = None
 
 
@@ -277,12 +276,16 @@ def with_criteria(verb: Verb) -> Verb:
     "Options after a colon: rubric:criterion=fluency (see --criteria).",
     examples=[
         ("rocketeval audit", "how far to trust this judge"),
-        ("rocketeval audit --methods checklist,direct,cot", "compare ways to ask it"),
-        ("rocketeval audit --scorers all", "compare ways to score"),
+        ("rocketeval audit --methods checklist,direct,cot", "compare grading methods"),
+        ("rocketeval audit --scorers all", "compare scorers"),
         ("rocketeval audit --against runs/large-judge", "compare two judges"),
     ],
     exit_codes=codes(2, 3, 4, 5, 6, 130),
-    renamed={"--beside": "--against", "--among": "--scorers"},
+    renamed={
+        "--beside": "--against",
+        "--among": "--scorers",
+        "--item-gold": "--reference-answers",
+    },
 )
 @with_criteria
 @with_settings
@@ -294,8 +297,8 @@ def with_criteria(verb: Verb) -> Verb:
 @option(
     "--scorers",
     metavar="A,B,...",
-    help="Compare kinds of scorers by cross-validation, simpler ones first, such as "
-    "mean,isotonic,pooled_ridge; `all` compares all of them.",
+    help="Compare scorers by cross-validation, simplest first, such as "
+    "mean,isotonic,pooled_ridge; `all` compares every kind.",
 )
 @option(
     "--against",
@@ -305,7 +308,7 @@ def with_criteria(verb: Verb) -> Verb:
     help="Compare this run's judge with that of RUN, a run directory or config; repeatable.",
 )
 @option(
-    "--item-gold",
+    "--reference-answers",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     metavar="FILE",
     help="Compare the judge's answers with reference answers: rows of query_id, candidate, "
@@ -317,7 +320,7 @@ def command(
     methods: str | None,
     scorers: str | None,
     against: tuple[Path, ...],
-    item_gold: Path | None,
+    reference_answers: Path | None,
     output: Output,
 ) -> int:
     """Measure how far to trust the judge, against votes, labels and reference ratings.
@@ -332,10 +335,12 @@ def command(
 
     run = Run(as_graded(settings), observer=make_observer(settings, quiet=output.quiet))
     names = [name for name in (methods or "").split(",") if name.strip()]
-    plain = not against and item_gold is None and methods is None and scorers is None
+    plain = not against and reference_answers is None and methods is None and scorers is None
     found = AuditResults(
         reliability=run.compare_judges(against) if against else None,
-        item_gold=None if item_gold is None else run.hold_against_item_gold(item_gold),
+        reference_answers=None
+        if reference_answers is None
+        else run.hold_against_item_gold(reference_answers),
         methods=None
         if methods is None
         else run_with_signals(run, lambda: run.compare_methods(names)),
@@ -355,16 +360,16 @@ def _kinds(scorers: str) -> list[str] | None:
 
 def _show(found: AuditResults) -> None:
     from rocketeval.cli.audit_tables import (
-        show_item_gold,
         show_methods,
+        show_reference_answers,
         show_reliability,
         show_scorers,
     )
 
     if found.reliability is not None:
         show_reliability(found.reliability)
-    if found.item_gold is not None:
-        show_item_gold(found.item_gold)
+    if found.reference_answers is not None:
+        show_reference_answers(found.reference_answers)
     if found.methods is not None:
         show_methods(found.methods)
     if found.scorers is not None:

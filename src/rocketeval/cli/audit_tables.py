@@ -104,7 +104,7 @@ def _show_labels(console: Console, rows: Sequence[MethodFigures]) -> None:
     size = count_of(first.responses, "labeled response", "labeled responses")
     levels = make_table(f"Spearman with {size}")
     _columns(levels, *(_level_name(first, level) for level in LEVELS))
-    others = make_table("Over those responses")
+    others = make_table("On the same responses")
     _columns(others, "Pearson", "Kendall", "RMSE")
     for name, found in labelled:
         levels.add_row(_name(name), *(_short(found.levels[each].spearman) for each in LEVELS))
@@ -137,7 +137,7 @@ def _short(found: Interval | None) -> str:
 def _show_ratings(console: Console, rows: Sequence[MethodFigures]) -> None:
     rated = [(row.name, row.ratings) for row in rows if row.ratings]
     if all(found.reason for _, found in rated):
-        _say(console, f"No figure for reference ratings: {rated[0][1].reason}.")
+        _say(console, f"No correlation with reference ratings: {rated[0][1].reason}.")
         return
     table = make_table("Correlation of the ranking with reference ratings")
     _columns(table, "Spearman", "Kendall", "candidates")
@@ -180,6 +180,7 @@ def _say(console: Console, sentence: str) -> None:
 def show_reliability(found: JudgeReliability) -> None:
     """Print the conclusion, then the rankings, the agreement and the differences of judges."""
     console = make_console()
+    show_advice(console, "Can one judge replace another?", found.advice)
     some = count_of(len(found.orders.candidates), "candidate", "candidates")
     _show_first(console, found.advice)
     console.print(f"Judges, and Spearman between their rankings of {some}", style="italic")
@@ -283,7 +284,7 @@ def _show_first(console: Console, advice: Sequence[str]) -> None:
         console.print()
 
 
-def show_item_gold(found: ItemGold) -> None:
+def show_reference_answers(found: ItemGold) -> None:
     """Print the conclusion, then error rates, calibration and advice."""
     console = make_console()
     _show_first(console, found.advice)

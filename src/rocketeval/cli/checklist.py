@@ -1,4 +1,4 @@
-"""`rocketeval checklist`: look at checklists, and write them to a file to edit."""
+"""`rocketeval checklist`: show checklists, or write them to a file for editing."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ListedChecklists:
-    """What `--json` prints."""
+    """The output of `--json`."""
 
     source: str
-    """Where the checklists are from."""
+    """The run, benchmark or file that holds the checklists."""
     checklists: tuple[Checklist, ...]
     out: Path | None
-    """The file they were written to."""
+    """Output file, if any."""
 
 
 @verb(
     examples=[
-        ("rocketeval checklist --query q7", "what responses to q7 are graded by"),
-        ("rocketeval checklist --out mine.yaml", "a file to edit"),
-        ("rocketeval checklist mine.yaml", "look at the edited file"),
+        ("rocketeval checklist --query q7", "the items for q7"),
+        ("rocketeval checklist --out mine.yaml", "write a file to edit"),
+        ("rocketeval checklist mine.yaml", "show the edited file"),
     ],
     exit_codes=codes(2, 5),
     renamed={
@@ -55,13 +55,13 @@ class ListedChecklists:
     default=3,
     show_default=True,
     metavar="N",
-    help="Number of checklists to show; --json has all.",
+    help="Number of checklists to show; --json shows all.",
 )
 @option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Write all checklists to FILE (.yaml or .csv), to be edited.",
+    help="Write all checklists to FILE (.yaml or .csv) for editing.",
 )
 @option("--force", is_flag=True, help="With --out: replace an existing FILE.")
 @with_output
@@ -74,13 +74,13 @@ def command(
     force: bool,
     output: Output,
 ) -> int:
-    """Show checklists, or write them to a file to edit.
+    """Show checklists, or write them to a file for editing.
 
     WHAT is a config (default rocketeval.yaml), a run directory, a benchmark folder or a file of
-    checklists. No LLM is asked: `rocketeval run --only checklist` has missing checklists written,
-    and `rocketeval lint` finds bad items.
+    checklists. This command sends no requests. To have an LLM write missing checklists, use
+    `rocketeval run --only checklist`; to find bad items, use `rocketeval lint`.
 
-    To grade with an edited FILE, set this in the config; only changed items are asked again:
+    To grade with an edited FILE, set this in the config. The judge answers only changed items:
 
     \b
       author: {kind: file, options: {file: FILE}}
@@ -95,7 +95,7 @@ def command(
 
 
 def _find(what: Path, name: str | None, out: Path | None, *, force: bool) -> FoundChecklists:
-    """Return the checklists of WHAT; a file that cannot be written is refused first."""
+    """Return the checklists of WHAT, after checking that `out` can be written."""
     from rocketeval.checklists.export import check_export_path
     from rocketeval.checklists.sources import (
         CHECKLIST_FILES,
@@ -109,7 +109,7 @@ def _find(what: Path, name: str | None, out: Path | None, *, force: bool) -> Fou
     config = open_run(what).config if is_run else own_config(what, name)
     if out is not None:
         if config is None and what.suffix in CHECKLIST_FILES and not what.is_dir():
-            raise ExportError(f"{what} can be edited as it is.", hint="Drop --out.")
+            raise ExportError(f"{what} can be edited directly.", hint="Drop --out.")
         check_export_path(out, force=force, config=config, config_file=None if is_run else what)
     if config is None:
         return checklists_of_path(what)
@@ -153,9 +153,9 @@ def _show(found: FoundChecklists, shown: tuple[Checklist, ...], top: int, out: P
             _show_one(made, f"{made.query_id}: {text}" if text else made.query_id)
         if len(shown) > top:
             more = count_of(len(shown) - top, "more checklist", "more checklists")
-            click.echo(f"\n{more}: --top, --query, --json or --out.")
+            click.echo(f"\n{more}; see --top, --query, --json or --out.")
     if out is not None:
-        click.echo(f"To be edited: {shown_path(out)}")
+        click.echo(f"Edit this file: {shown_path(out)}")
 
 
 def _show_one(made: Checklist, title: str) -> None:

@@ -27,7 +27,7 @@ COLORS = {"better": "green", "worse": "red"}
 
 @verb(
     examples=[
-        ("rocketeval compare NEW OLD", "fail if NEW is worse"),
+        ("rocketeval compare NEW OLD", "fail if NEW is significantly worse"),
         ("rocketeval compare NEW OLD --fail-if not-better", "fail unless NEW is better"),
         (
             "rocketeval compare NEW OLD --fail-if maybe-worse --min-effect 0.2",

@@ -1,12 +1,10 @@
-"""`rocketeval doctor`
-
-How an examination of a judge looks in a terminal.
-"""
+"""`rocketeval doctor`: check a judge, and print the verdict and the figures."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -35,7 +33,7 @@ VERDICT_STYLES = {"READY": "green", "CARE": "yellow", "UNUSABLE": "red"}
 
 
 def show_examination(examination: Examination, settings: JudgeConfig) -> None:
-    """Print a line per finding, then the verdict and what the examination cost."""
+    """Print the verdict, one line per finding, and the cost of the check."""
     from rich.table import Table
     from rich.text import Text
 
@@ -43,26 +41,28 @@ def show_examination(examination: Examination, settings: JudgeConfig) -> None:
     known = marks_for(sys.stdout.encoding)
     marks = {"good": known.good, "note": "!", "bad": known.bad}
     console.print(Text(printable(f"Judge {settings.model}{_where(settings)}"), style="bold"))
+    console.print(_verdict(examination))
+    console.print(_meaning(examination, marks), highlight=False, markup=False)
+    console.print()
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for finding in examination.findings:
         mark = Text(marks[finding.level], style=STYLES[finding.level])
-        table.add_row(mark, Text(printable(finding.name)), _told(finding, known.arrow))
+        table.add_row(mark, Text(printable(finding.name)), _message(finding, known.arrow))
     console.print(table)
-    console.print(_verdict(examination))
     if examination.usage.requests:
         console.print(_cost(examination, settings), style="dim", highlight=False, markup=False)
 
 
-def _told(finding: EngineFinding, arrow: str) -> Text:
+def _message(finding: EngineFinding, arrow: str) -> Text:
     from rich.text import Text
 
-    told = Text(printable(finding.told), style="red" if finding.level == "bad" else "")
+    message = Text(printable(finding.told), style="red" if finding.level == "bad" else "")
     if finding.advice:
-        told.append(f"\n{arrow} {printable(finding.advice)}", style="dim")
-    return told
+        message.append(f"\n{arrow} {printable(finding.advice)}", style="dim")
+    return message
 
 
 def _verdict(examination: Examination) -> Text:
@@ -72,15 +72,32 @@ def _verdict(examination: Examination) -> Text:
     names = ", ".join(printable(finding.name.strip()) for finding in examination.reasons)
     reasons = f" ({names})" if names else ""
     style = f"bold {VERDICT_STYLES[verdict.name]}"
-    return Text(f"Verdict: {verdict}{reasons}{_run_time(examination)}", style=style)
+    return Text(f"Verdict: {verdict}{reasons}", style=style)
 
 
-def _run_time(examination: Examination) -> str:
+def _meaning(examination: Examination, marks: Mapping[str, str]) -> str:
+    """Return a short paragraph on what the verdict means for a run."""
+    from rocketeval.doctor.examine import DoctorVerdict
     from rocketeval.doctor.forecast import in_words
 
-    if examination.run is None:
-        return ""
-    return f". This run: {in_words(examination.run)}"
+    figures, verdict = examination.figures, examination.verdict
+    sentences = []
+    if figures.items is not None:
+        sentences.append(
+            f"The judge answered {figures.right} of {figures.items} test questions correctly."
+        )
+    if verdict is DoctorVerdict.READY:
+        sentences.append("You can use it as it is.")
+    elif verdict is DoctorVerdict.CARE:
+        sentences.append(f"You can use it; first read the advice marked {marks['note']} below.")
+    else:
+        sentences.append(
+            "A run with it would fail or give meaningless scores; fix what is marked "
+            f"{marks['bad']} below, or choose another judge."
+        )
+    if examination.run is not None:
+        sentences.append(f"This run would take {in_words(examination.run)}.")
+    return " ".join(sentences)
 
 
 def _cost(examination: Examination, settings: JudgeConfig) -> str:
@@ -96,7 +113,8 @@ def _cost(examination: Examination, settings: JudgeConfig) -> str:
     asked = ", ".join(parts)
     judge = examination.fingerprint
     digest = f" Judge {judge.digest.hex()[:12]}." if judge else ""
-    return f"Asked {asked} (the probe not counted), {examination.seconds:.1f} s in all.{digest}"
+    total = f"{examination.seconds:.1f} s in total"
+    return f"This check sent {asked}, besides the probe, and took {total}.{digest}"
 
 
 def _where(settings: JudgeConfig) -> str:
@@ -107,28 +125,28 @@ def _where(settings: JudgeConfig) -> str:
 
 
 PATIENCE = 20.0
-"""Seconds to retry one request: a person is waiting."""
+"""Seconds to retry one request, because a person is waiting."""
 
 
 @verb(
     examples=[
-        ("rocketeval doctor", "the judge of rocketeval.yaml"),
+        ("rocketeval doctor", "check the judge of rocketeval.yaml"),
         ("rocketeval doctor --judge MODEL --base-url http://127.0.0.1:8000/v1", "any judge"),
     ],
     exit_codes={
         0: "ready, or usable with care",
         **codes(2),
         4: "do not use this judge",
-        130: "interrupted; nothing is known yet",
+        130: "interrupted; no result",
     },
 )
 @click.argument("config", type=click.Path(path_type=Path, dir_okay=False), required=False)
-@option("--quick", is_flag=True, help="Leave out repeatability and rate.")
+@option("--quick", is_flag=True, help="Skip repeatability and rate: a third of the requests.")
 @option(
     "--judge",
     metavar="MODEL",
     section=JUDGE,
-    help="Judge model; overrides the config's, required without a config.",
+    help="Judge model; overrides the config's. Required without a config.",
 )
 @option(
     "--base-url",
@@ -139,12 +157,12 @@ PATIENCE = 20.0
 @option(
     "--engine",
     section=JUDGE,
-    help="Engine that asks it, such as openai; overrides the config's.",
+    help="Engine, such as openai; overrides the config's.",
 )
 @option(
     "--transport",
     section=JUDGE,
-    help="How an HTTP server is asked, such as chat; default auto.",
+    help="Transport of an HTTP engine, such as chat; default auto.",
 )
 @with_output
 def command(
@@ -158,10 +176,10 @@ def command(
 ) -> int:
     """Check that a judge works before you spend money on it.
 
-    Tests what serves the judge, whether its log-probabilities can be trusted, how to ask it best,
-    whether it tells yes from no on 24 items with known answers, how much its answers change when
-    asked again, and how fast it is. With a config, it predicts how long the run will take. About a
-    hundred small requests; --quick sends a third of them.
+    Identifies the server, checks its log-probabilities, finds the fastest way to ask, scores the
+    judge on 24 items with known answers, and measures how far answers change when repeated and how
+    fast they come. With a config, it predicts how long the run will take. It sends about a hundred
+    small requests; --quick sends a third of them.
 
     The judge is that of CONFIG (default rocketeval.yaml, if it exists), or --judge and --base-url.
     """
@@ -176,7 +194,7 @@ def command(
     try:
         examination = asyncio.run(_examine(settings, run, observer, quick=quick))
     except KeyboardInterrupt:
-        raise Stopped("Interrupted: nothing is known yet.", hint="--quick asks less.") from None
+        raise Stopped("Interrupted; no result.", hint="--quick sends fewer requests.") from None
     finally:
         observer.closed()
     output.give(
@@ -194,7 +212,7 @@ async def _examine(
 
     prompt = grading_prompt(settings.template)
     patience = min(settings.patience, PATIENCE)
-    # An engine whose work outlives a process says so only if it has a folder to keep it in.
+    # Batch engines report open batches only if they have a folder.
     with TemporaryDirectory(prefix="rocketeval-doctor-") as home:
         engine = create_engine(settings.model_copy(update={"patience": patience}), Path(home))
         try:
@@ -204,10 +222,7 @@ async def _examine(
 
 
 def _settings(path: Path | None, given: dict[str, Any]) -> tuple[JudgeConfig, RunConfig | None]:
-    """Return the judge of the config, where there is one, with the options in its place.
-
-    And the config of the run with that judge; None without one.
-    """
+    """Return the judge with the options applied, and the config; None if there is no config."""
     from rocketeval.config import load_config
 
     if path is None and DEFAULT_CONFIG.exists():
@@ -225,7 +240,7 @@ def _without_config(given: dict[str, Any]) -> JudgeConfig:
             f"Which judge? Give --judge MODEL and --base-url URL, or a config ({DEFAULT_CONFIG})."
         )
     settings = _parsed(given)
-    # The hosted API is never contacted, and paid, only because an address was forgotten.
+    # Never fall back to the paid hosted API because a URL was forgotten.
     if settings.engine == "openai" and not (settings.base_url or os.environ.get("OPENAI_BASE_URL")):
         raise click.UsageError("Where is the judge? Give --base-url URL, or set $OPENAI_BASE_URL.")
     return settings

@@ -1,4 +1,4 @@
-"""`rocketeval ensemble`"""
+"""`rocketeval ensemble`: the command and its output."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @verb(
-    examples=[("rocketeval ensemble runs/a runs/b --out both", "two judges")],
+    examples=[("rocketeval ensemble runs/a runs/b --out both", "combine two judges")],
     exit_codes=codes(2, 5),
 )
 @click.argument(
@@ -38,15 +38,15 @@ if TYPE_CHECKING:
     type=click.Choice(["drop", "skip"]),
     default="drop",
     show_default=True,
-    help="If not every judge scored a response: drop it from the mean, or skip those judges.",
+    help="When some judges did not score a response: drop the response or skip those judges.",
 )
 @with_output
 def command(runs: tuple[Path, ...], out: Path, missing: Missing, output: Output) -> None:
-    """Combine runs of the same benchmark by several judges into one ranking.
+    """Combine the runs of several judges on one benchmark into one ranking.
 
-    Each RUN is a run directory or its config. There are two rankings: by the mean of the judges'
-    scores, and by a fit to the comparisons of all judges, pooled. The ranking settings are those of
-    the first RUN. No judge is asked.
+    Each RUN is a run directory or its config. The command writes two rankings: by the mean of the
+    judges' scores, and by a fit to the pooled comparisons of all judges. It uses the ranking
+    settings of the first RUN and sends no requests.
     """
     from rocketeval.judges.ensemble import make_ensemble, save_ensemble
     from rocketeval.judges.runs import open_run
@@ -69,18 +69,18 @@ def _show(found: Ensemble, opened: Sequence[JudgedRun], out: Path) -> None:
     if others:
         names = join_words((shown_path(run.store.path) for run in others), most=5)
         first = shown_path(opened[0].store.path)
-        click.echo(f"Ranking settings are those of {first}; others: {names}")
+        click.echo(f"Used the ranking settings of {first}; these runs have others: {names}")
     click.echo(f"Written: {shown_path(out)}")
 
 
 def _show_gold(found: Ensemble) -> None:
-    """Print each judge and both ensembles beside votes and reference ratings."""
+    """Compare each judge and both ensembles with votes and reference ratings."""
     from rich.text import Text
 
     methods = list(found.agreement or found.ratings)
     if not methods:
         return
-    table = make_table("Against votes and reference ratings")
+    table = make_table("Agreement with human votes and reference ratings")
     table.add_column("method", overflow="fold")
     if found.agreement:
         for name in ("votes", "with ties", "without ties"):
@@ -116,7 +116,7 @@ def _coefficient(found: Coefficient | None) -> str:
 
 
 def _show_left_out(found: Ensemble) -> None:
-    """Print what the ensemble does not rest on."""
+    """Print which queries, candidates, responses and votes were left out."""
     if found.queries_left_out:
         queries = count_of(found.queries_left_out, "query", "queries")
         click.echo(f"{queries} left out: not in every run")
@@ -125,13 +125,13 @@ def _show_left_out(found: Ensemble) -> None:
         click.echo(f"Candidates left out, not in every run: {names}")
     if found.partly_scored:
         responses = count_of(found.partly_scored, "response", "responses")
-        click.echo(f"{responses} scored by some judges only: {_MISSING[found.missing]}")
+        click.echo(f"{responses} scored by only some judges: {_MISSING[found.missing]}")
     if found.refused.votes:
         votes = count_of(found.refused.votes, "vote", "votes")
-        click.echo(f"{votes} refused: a run's scorer was fitted to them")
+        click.echo(f"{votes} not counted: a run's scorer was fitted to them")
 
 
 _MISSING = {
-    "drop": "the mean leaves them out (--missing drop)",
-    "skip": "the mean is of the judges that scored them (--missing skip)",
+    "drop": "left out of the mean (--missing drop)",
+    "skip": "the mean uses the judges that scored them (--missing skip)",
 }

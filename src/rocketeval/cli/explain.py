@@ -293,7 +293,7 @@ Record = TypeVar("Record", "CandidateExplanation", "QueryExplanation", "Explanat
 
 @verb(
     examples=[
-        ("rocketeval explain", "every candidate's losses"),
+        ("rocketeval explain", "losses of every candidate"),
         ("rocketeval explain --candidate NEW --top 20", "one candidate, in detail"),
         ("rocketeval explain --query q7", "one query, item by item"),
     ],

@@ -1,4 +1,4 @@
-"""`rocketeval export`"""
+"""`rocketeval export`: write a run's tables in other formats."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MOST_NAMES = 10
 
 
 def _list_of_formats() -> str:
-    # The help's own margin leaves 76 columns.
+    # The margin of a help page leaves 76 columns.
     lines = [
         textwrap.fill(
             form.tells + (f": {', '.join(form.whats)}" if form.whats else ""),
@@ -38,32 +38,32 @@ def _list_of_formats() -> str:
         )
         for form in FORMATS.values()
     ]
-    return "\b\nFormats, with what each can hold (the first is the default):\n" + "\n".join(lines)
+    return "\b\nFormats, and the tables each can hold (default first):\n" + "\n".join(lines)
 
 
 @verb(
     examples=[
         ("rocketeval export --to markdown", "print the ranking"),
         ("rocketeval export --what scores -o scores.csv", "all scores, for a spreadsheet"),
-        ("rocketeval export runs/demo --to wildbench -o out", "score files, in a folder"),
+        ("rocketeval export runs/demo --to wildbench -o out", "a folder of score files"),
     ],
     exit_codes=codes(2, 5),
     epilog=_list_of_formats(),
 )
 @click.argument("run", type=click.Path(path_type=Path), default=DEFAULT_CONFIG)
 @NAME
-@option("--to", metavar="FORMAT", help="Format (see below); default: by the ending of --out.")
+@option("--to", metavar="FORMAT", help="Format (see below); default: by the suffix of --out.")
 @option("--what", metavar="WHAT", help=f"Table to write: {', '.join(WHATS)}.")
 @option(
     "-o",
     "--out",
     metavar="PATH",
-    help="File to write; for rocketeval and wildbench, a folder. Without it, or with -, text is "
-    "printed.",
+    help="File to write; for rocketeval and wildbench, a folder. Without it, or with -, print "
+    "to stdout.",
 )
 @option("--force", is_flag=True, help="Replace an existing PATH.")
-@option("--raw", is_flag=True, help="csv: do not escape text that a spreadsheet would compute.")
-@option("--bom", is_flag=True, help="csv: mark the file as UTF-8 for Excel.")
+@option("--raw", is_flag=True, help="csv: do not escape text that looks like a formula.")
+@option("--bom", is_flag=True, help="csv: add a byte order mark, for Excel.")
 @with_output
 def command(
     run: Path,
@@ -78,12 +78,12 @@ def command(
 ) -> None:
     """Write a run's tables as CSV, Markdown, LaTeX, Parquet and more.
 
-    RUN is a config (default rocketeval.yaml) or a run directory. The number of rows left out is
-    printed. In csv, text that begins like a formula gets a leading apostrophe.
+    RUN is a config (default rocketeval.yaml) or a run directory. The number of omitted rows is
+    printed. In csv, text that looks like a formula gets a leading apostrophe.
     """
     from rocketeval.exports.stage import export_run
 
-    # Compared as text: ./- is a file of that name.
+    # `-` means stdout; `./-` is a file of that name.
     path = None if out is None or out == "-" else Path(out)
     request = make_request(to, what, path, raw=raw, bom=bom)
     opened = _open(run, name)
@@ -93,9 +93,9 @@ def command(
         return
     if request.form.is_folder or request.form.binary:
         kind = "a folder of files" if request.form.is_folder else "not text"
-        raise click.UsageError(f"{request.form.name} is {kind}: say where to with --out PATH.")
+        raise click.UsageError(f"{request.form.name} is {kind}: give --out PATH.")
     if output.as_json:
-        raise click.UsageError("--json says what was written: it goes with --out PATH.")
+        raise click.UsageError("--json reports what was written: it needs --out PATH.")
     done = _print(opened.store, request)
     if not output.quiet:
         _tell(done, to_stderr=True)
@@ -110,7 +110,7 @@ def _open(run: Path, name: str | None) -> JudgedRun:
     if name is None:
         return open_run(run)
     if run.is_dir():
-        raise click.UsageError("--name goes with a config file; this is a run directory already.")
+        raise click.UsageError("--name needs a config file; RUN is a run directory.")
     config = as_graded(load_config(run).model_copy(update={"name": name}))
     return JudgedRun(RunStore(config.run_path), config)
 
@@ -125,14 +125,14 @@ def _print(store: RunStore, request: ExportRequest) -> Exported:
         done = export_stream(store, request, stream)
         stream.flush()
     except BrokenPipeError:
-        # The reader, `head` for one, has seen enough; Python would complain at exit.
+        # The reader, such as `head`, closed the pipe; avoid an error at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     return done
 
 
 class _Printable(io.RawIOBase):
-    """A terminal that names cannot redraw."""
+    """A stream that replaces control characters, which could rewrite a terminal."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -144,7 +144,7 @@ class _Printable(io.RawIOBase):
         return len(content)
 
     def flush(self) -> None:
-        """Show what was written."""
+        """Flush the stream."""
         self._stream.flush()
 
 
@@ -162,4 +162,4 @@ def _tell(done: Exported, *, to_stderr: bool) -> None:
     if done.files:
         pairs = (f"{name!r} is {stem!r}" for name, stem in done.files.items())
         names = printable(join_words(pairs, most=MOST_NAMES))
-        click.echo(f"Names made into file names (all in export.json): {names}", err=to_stderr)
+        click.echo(f"Names changed for file names (all in export.json): {names}", err=to_stderr)

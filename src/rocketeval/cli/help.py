@@ -1,4 +1,4 @@
-"""Help pages: what a verb does, its options in sections, examples, exit codes."""
+"""Help pages of verbs: options in sections, examples and exit codes."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ CLUSTER = "For a cluster"
 LISTS = "Lists"
 OUTPUT = "Output"
 SECTIONS = (OWN, RUN, JUDGE, COST, CLUSTER, LISTS, OUTPUT)
-"""Headings of options, in the order in which a page shows them."""
+"""Headings of options, in the order of a help page."""
 
 EXIT_CODES = {
     2: "mistake in the command, the config or the input files",
-    3: "finished, but something is missing; the same command tries again",
+    3: "finished, but something is missing; the same command retries it",
     4: "the judge or author cannot be used",
     5: "the run directory cannot be used, or an earlier stage is missing",
     6: "--max-cost is reached; a higher limit continues from there",
     130: "interrupted; the same command continues from there",
 }
-"""What an exit code means, in every verb that ends with it."""
+"""Meaning of each exit code, the same for every verb."""
 EXAMPLE_COLUMNS = 44
 _ARGUMENTS = "rocketeval.arguments"
 
@@ -35,7 +35,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class SectionOption(click.Option):
-    """An option that help shows under a heading; `shown_with` names the flag that unfolds it."""
+    """An option listed under a heading; with `shown_with`, only if that flag is given too."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class SectionOption(click.Option):
         self.shown_with = shown_with
 
     def get_help_extra(self, ctx: click.Context) -> Any:
-        """Return what stands in brackets: a default, but no range, which an error tells."""
+        """Return the bracketed notes: the default, but not the range, which errors state."""
         extra = super().get_help_extra(ctx)
         extra.pop("range", None)
         return extra
@@ -80,10 +80,10 @@ class VerbCommand(click.Command):
         self.examples = tuple(examples)
         self.exit_codes = dict(exit_codes or {})
         self.renamed = dict(renamed or {})
-        """Options of earlier versions, and what to type instead."""
+        """Options of earlier versions and their replacements."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the command line; an option of an earlier version is answered with its new name."""
+        """Parse the command line; name the replacement of a renamed option."""
         ctx.meta[_ARGUMENTS] = tuple(args)
         try:
             return super().parse_args(ctx, args)
@@ -95,7 +95,7 @@ class VerbCommand(click.Command):
             ) from None
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options under their headings, without those that a flag unfolds."""
+        """Write the options under their headings, without those that need a flag."""
         given: tuple[str, ...] = ctx.meta.get(_ARGUMENTS, ())
         listed: dict[str, list[tuple[str, str]]] = {name: [] for name in SECTIONS}
         for parameter in self.get_params(ctx):
@@ -104,10 +104,10 @@ class VerbCommand(click.Command):
                 continue
             record = parameter.get_help_record(ctx)
             if record is not None:
-                # `--help` is click's own.
+                # `--help` comes from click and has no section.
                 listed[getattr(parameter, "section", OUTPUT)].append(record)
         if len(listed[OUTPUT]) == 1:
-            # Nothing but --help: no heading of its own.
+            # `--help` alone gets no heading.
             listed[OWN] += listed.pop(OUTPUT)
         for name, records in listed.items():
             if records:
@@ -115,14 +115,14 @@ class VerbCommand(click.Command):
                     formatter.write_dl(records)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write examples and exit codes, then what the verb adds."""
+        """Write examples, exit codes and the verb's own epilog."""
         if self.examples:
             with formatter.section("Examples"):
                 formatter.write_dl(self.examples, col_max=EXAMPLE_COLUMNS)
         if self.exit_codes:
-            told = {0: "done", **self.exit_codes}
+            meanings = {0: "done", **self.exit_codes}
             with formatter.section("Exit codes"):
-                formatter.write_dl([(str(code), told[code]) for code in sorted(told)])
+                formatter.write_dl([(str(code), meanings[code]) for code in sorted(meanings)])
         super().format_epilog(ctx, formatter)
 
 
@@ -134,7 +134,7 @@ def verb(
     renamed: Mapping[str, str] | None = None,
     epilog: str | None = None,
 ) -> Callable[[Callable[..., Any]], VerbCommand]:
-    """Return a decorator that makes a function a verb with a help page."""
+    """Return a decorator that turns a function into a verb with a help page."""
     return click.command(
         name,
         cls=VerbCommand,

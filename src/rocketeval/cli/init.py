@@ -1,4 +1,4 @@
-"""`rocketeval init`"""
+"""`rocketeval init`: write an example benchmark and a config."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ PLACEHOLDER = "your-judge-model"
 URL = "http://127.0.0.1:8000/v1"
 GGUF = ".gguf"
 CONFIG = """\
-# A RocketEval run. `rocketeval run` in this folder does everything.
+# A RocketEval run. Start it with `rocketeval run` in this folder.
 name: {name}
 
 benchmark:
-  kind: jsonl            # jsonl, mt_bench or rocketeval (the paper's own layout)
+  kind: jsonl            # jsonl, mt_bench or rocketeval (the layout of the paper's scripts)
   path: benchmark        # queries, responses, checklists, votes: see benchmark/README.md
 
 {judge}
 author:
-  kind: imported         # the benchmark brings checklists; `instance` lets an LLM write them:
+  kind: imported         # use the benchmark's checklists; `instance` has an LLM write them:
   # kind: instance
   # engine: {{model: gpt-4o, base_url: https://api.openai.com/v1}}
 
@@ -34,34 +34,34 @@ scorer:
   kind: mean
   scale: [1, 10]
 
-output: runs             # the run's files go to runs/{name}
-cache: runs/.cache       # judgments shared between runs, so that nothing is paid for twice
+output: runs             # the run directory is runs/{name}
+cache: runs/.cache       # judgments shared between runs, so that you pay for each one once
 
-# To see what a run costs, name a table of prices per million tokens, which holds lines such as
+# To see what a run costs, name a file of prices per million tokens, with lines such as
 #   models: {{gpt-4o-mini: {{prompt: 0.15, cached: 0.075, completion: 0.6}}}}
 # prices: prices.yaml
-# max_cost: 5            # the most that one command may spend
+# max_cost: 5            # maximum cost of one command
 """
 SERVER = """\
 judge:                   # any OpenAI-compatible server: vLLM, SGLang, llama.cpp, a hosted API
   model: {model}
   base_url: {base_url}
-  api_key_env: OPENAI_API_KEY   # the key is read from this environment variable, if it is set
-  # concurrency: 16      # responses in flight; left out, it is what suits the server
+  api_key_env: OPENAI_API_KEY   # environment variable with the API key, if the server needs one
+  # concurrency: 16      # responses in flight; by default, adapted to the server
 """
 GGUF_FILE = """\
-judge:                   # one GGUF file, loaded into this process by llama.cpp: no server
+judge:                   # a GGUF file that llama.cpp loads into this process; no server needed
   engine: llamacpp       # pip install "rocketeval[llamacpp]"
   model: {model}
 """
 RECORDED = """\
-# RECORDED: no model runs. These are the answers that {judge} gave to this
-# example once. They show what a result looks like; any other text is refused.
+# RECORDED: no model runs. This replays the answers that {judge} gave to this
+# example. It shows what a result looks like and cannot judge any other text.
 judge:
   engine: recorded
   model: {model}
 
-# To judge with a model of yours, replace the judge by one of these, and give the run another name:
+# To judge with your own model, replace the judge with one of these and rename the run:
 # judge:                 # a GGUF file in this process: pip install "rocketeval[llamacpp]"
 #   engine: llamacpp
 #   model: /models/some-instruct-model.gguf
@@ -74,38 +74,36 @@ judge:
 @verb(
     examples=[
         ("rocketeval init demo --recorded", "see a result in a minute"),
-        ("rocketeval init demo --model judge.gguf", "judge in this process"),
-        ("rocketeval init demo --model NAME --base-url URL", "judge with a server"),
+        ("rocketeval init demo --model judge.gguf", "use a GGUF file as judge"),
+        ("rocketeval init demo --model NAME --base-url URL", "use a server as judge"),
     ],
     exit_codes=codes(2),
 )
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False), default=Path())
-@option(
-    "--recorded", is_flag=True, help="Use recorded answers of a real judge: no model, no server."
-)
-@option("--model", metavar="NAME", help="The judge: a server's name for it, or a GGUF file.")
-@option("--base-url", metavar="URL", help=f"Where the judge is served (default {URL}).")
+@option("--recorded", is_flag=True, help="Replay recorded answers of a real judge; needs no model.")
+@option("--model", metavar="NAME", help="Judge: its name on the server, or a GGUF file.")
+@option("--base-url", metavar="URL", help=f"URL of the judge's server (default {URL}).")
 def command(folder: Path, model: str | None, base_url: str | None, recorded: bool) -> None:
-    """Write a small benchmark and a config to start from.
+    """Write an example benchmark and a config to start from.
 
-    FOLDER (default: this one) gets 12 queries, 5 candidates of different quality, checklists and
-    votes. Existing files are never overwritten.
+    The benchmark in FOLDER (default: this one) has 12 queries, 5 candidates of different quality,
+    checklists and votes. Existing files are never overwritten.
     """
     judge = _judge(model, base_url, recorded=recorded)
     config = folder / "rocketeval.yaml"
     benchmark = folder / "benchmark"
     for path in (config, benchmark):
         if path.exists():
-            raise ConfigError(f"{path} exists already.", hint="Choose another folder.")
+            raise ConfigError(f"{path} already exists.", hint="Choose another folder.")
     folder.mkdir(parents=True, exist_ok=True)
     _copy(resources.files("rocketeval") / "examples" / "quickstart", benchmark)
     name = "recorded" if recorded else "quickstart"
     config.write_text(CONFIG.format(judge=judge, name=name), encoding="utf-8")
     click.echo(f"Wrote {shown_path(config)} and {shown_path(benchmark)}")
     if recorded:
-        click.echo("Its judge is recorded: no model runs, and only this example can be judged.")
+        click.echo("The judge is recorded: no model runs, and it can judge only this example.")
     elif model is None:
-        click.echo("Set `judge.model` and `judge.base_url` in it to a server you have.")
+        click.echo("In the config, set `judge.model` and `judge.base_url` to your server.")
     command = shlex.join(["rocketeval", "run", as_argument(config)])
     if command.isprintable():
         click.echo(f"Next: {command}")
@@ -115,15 +113,15 @@ def _judge(model: str | None, base_url: str | None, *, recorded: bool) -> str:
     """Return the config's judge section."""
     if recorded:
         if model or base_url:
-            raise click.UsageError("--recorded brings its own judge: leave --model and --base-url.")
+            raise click.UsageError("--recorded has its own judge: drop --model and --base-url.")
         from rocketeval.engines.base import PACKAGED, SUFFIX
 
         return RECORDED.format(judge=PACKAGED, model=PACKAGED + SUFFIX, base_url=URL)
     if model is not None and model.endswith(GGUF):
         if base_url:
             raise click.UsageError(
-                "A GGUF file is loaded into this process: leave --base-url. For a server, give "
-                "the name it serves the model under."
+                "A GGUF file is loaded into this process: drop --base-url. For a server, give "
+                "the model's name on that server."
             )
         return GGUF_FILE.format(model=_quoted(_weights(model)))
     return SERVER.format(model=_quoted(model or PLACEHOLDER), base_url=base_url or URL)
@@ -133,13 +131,13 @@ def _weights(model: str) -> str:
     path = Path(model).expanduser().absolute()
     if not path.is_file():
         raise ConfigError(
-            f"There is no file {path}.", hint="--model takes the path of a GGUF file you have."
+            f"There is no file {path}.", hint="Set --model to the path of a GGUF file."
         )
     return str(path)
 
 
 def _quoted(value: str) -> str:
-    """Return a value as YAML takes it: in quotes where it has to be."""
+    """Return a value as YAML, quoted where necessary."""
     import yaml
 
     return yaml.safe_dump(value, width=10_000).splitlines()[0]

@@ -34,7 +34,7 @@ _CANDIDATE = "Candidate to estimate; repeatable, all on the same queries."
 _TOP = "Estimate the top K candidates of the ranking."
 
 
-def with_choice(strata: int) -> Callable[[Verb], Verb]:
+def with_scope(strata: int) -> Callable[[Verb], Verb]:
     """Add the options that select candidates; `strata` is the default number of groups."""
 
     options = (
@@ -75,7 +75,7 @@ def with_choice(strata: int) -> Callable[[Verb], Verb]:
     return decorate
 
 
-def describe_choice(candidate: str, against: str | None) -> str:
+def describe_target(candidate: str, against: str | None) -> str:
     """Return the candidate, or the difference of two, for a terminal."""
     return printable(candidate if against is None else f"{candidate} - {against}")
 
@@ -117,7 +117,7 @@ def command() -> None:
     renamed={"--more": "--queries"},
 )
 @with_run
-@with_choice(strata=3)
+@with_scope(strata=3)
 @option(
     "--queries",
     type=click.IntRange(min=1),
@@ -185,7 +185,7 @@ def _lines(wanted: tuple[WantedLabel, ...]) -> bytes:
 
 def _show_advice(advice: Advice, choice: LabelScope, typed: Typed, out: str | None) -> None:
     who = ", ".join(
-        describe_choice(name, advice.target.against) for name in advice.target.candidates
+        describe_target(name, advice.target.against) for name in advice.target.candidates
     )
     make_console().print(_forecast_conclusion(advice, who), highlight=False)
     click.echo(f"\n{'labeled':>8}   {'width with scores':>17}   {'labels alone':>12}")
@@ -237,7 +237,7 @@ def _forecast_conclusion(advice: Advice, who: str) -> str:
     exit_codes=codes(2, 5),
 )
 @with_run
-@with_choice(strata=1)
+@with_scope(strata=1)
 @LEVEL
 @with_output
 def estimate(run: Run, choice: LabelScope, level: float, output: Output) -> None:
@@ -263,7 +263,7 @@ def _show_estimates(found: Estimates, level: float) -> None:
         table.add_column(title, justify="right", no_wrap=True)
     for row in found.rows:
         table.add_row(
-            Text(describe_choice(row.candidate, row.against)),
+            Text(describe_target(row.candidate, row.against)),
             f"{row.labelled} of {row.queries}",
             figure(row.with_scores, ".2f"),
             figure(row.labels_only, ".2f"),

@@ -299,7 +299,7 @@ def from_config(path: Path, config: Path) -> str:
     try:
         return Path(os.path.relpath(path.resolve(), config.parent.resolve())).as_posix()
     except ValueError:
-        # Another drive, on Windows.
+        # On Windows, the path may be on another drive.
         return str(path.resolve())
 
 
@@ -308,8 +308,8 @@ FOUND_ERRORS = 3
 
 @verb(
     examples=[
-        ("rocketeval lint", "the items of rocketeval.yaml's run"),
-        ("rocketeval lint mine.yaml --strict", "fail on errors in a file"),
+        ("rocketeval lint", "check the items of rocketeval.yaml's run"),
+        ("rocketeval lint mine.yaml --strict", "fail if a file has errors"),
         ("rocketeval lint --fix better.yaml", "let the author LLM rewrite items"),
     ],
     exit_codes={
@@ -321,14 +321,14 @@ FOUND_ERRORS = 3
 )
 @WHAT
 @NAME
-@option("--query", metavar="ID", help="Only the items of this query.")
+@option("--query", metavar="ID", help="Show only the items of this query.")
 @option(
     "--kind",
     "kinds",
     multiple=True,
     type=click.Choice(list(KINDS)),
     metavar="KIND",
-    help="Only findings of this kind; repeatable.",
+    help="Show only findings of this kind; repeatable.",
 )
 @option(
     "--top",
@@ -338,7 +338,7 @@ FOUND_ERRORS = 3
     metavar="N",
     help="Number of items to show; --json has all.",
 )
-@option("--strict", is_flag=True, help="Exit with code 3 if any finding is an error.")
+@option("--strict", is_flag=True, help="Exit with code 3 if there are errors.")
 @option(
     "--fix",
     "proposal",

@@ -1,4 +1,4 @@
-"""`rocketeval`: the verbs, imported when they are used."""
+"""The `rocketeval` command; each verb is imported when it is used."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ GROUPS = {
         "ensemble": "Combine runs of several judges into one ranking.",
     },
 }
-"""Every verb under its heading, in the order of the help page."""
+"""Verbs by heading, in the order of the help page."""
 VERBS = {verb: does for verbs in GROUPS.values() for verb, does in verbs.items()}
 RENAMED = {
     **{stage: f"run --only {stage}" for stage in ("grade", "score", "rank", "report")},
@@ -48,18 +48,18 @@ RENAMED = {
     "scorers": "audit --scorers all",
     "criteria": "audit --criteria",
 }
-"""Verbs of earlier versions, and what to type instead."""
+"""Verbs of earlier versions and their replacements."""
 
 
 class LazyGroup(click.Group):
-    """Knows its verbs' names and help without importing them."""
+    """A command group that lists its verbs without importing them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the verbs in the order of the help page."""
         return list(VERBS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import the verb's file and return its command; an old verb is answered with the new."""
+        """Import and return a verb; name the replacement of a renamed one."""
         if cmd_name in RENAMED:
             raise ConfigError(f"`rocketeval {cmd_name}` is now `rocketeval {RENAMED[cmd_name]}`.")
         if cmd_name not in VERBS:
@@ -70,7 +70,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that the first word names; the nearest is named if there is none."""
+        """Return the command named by the first word; suggest the nearest if there is none."""
         if args and args[0] not in VERBS and args[0] not in RENAMED:
             from rocketeval.text import did_you_mean
 
@@ -103,35 +103,35 @@ def group(ctx: click.Context) -> None:
     judge, answers every item for every response. You get scores, a ranking with confidence
     intervals, and an audit against human votes or labels if you have any.
     """
-    ctx.color = _colour()
+    ctx.color = _color()
 
 
-NOBODY_READS = 141
-"""Exit code: what read the output is gone. Shells say so of every program that a pipe ended."""
+PIPE_CLOSED = 141
+"""Exit code: the reading end of the pipe was closed (SIGPIPE), as shells report it."""
 
 
 def main() -> None:
-    """Entry point: a user's mistake is a message and an exit code, never a traceback."""
+    """Run the CLI; report user errors as a message and an exit code, never a traceback."""
     try:
-        code = _told()
+        code = _run()
         sys.stdout.flush()
     except BrokenPipeError:
-        code = NOBODY_READS
+        code = PIPE_CLOSED
         _drop_output()
     sys.exit(code)
 
 
-def _told() -> int:
-    """Return the exit code, after everything was said."""
+def _run() -> int:
+    """Run the CLI and return its exit code."""
     stdout = sys.stdout
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # A terminal that cannot show a name shows a question mark instead of a traceback.
+            # Print "?" instead of failing where the terminal cannot show a character.
             stream.reconfigure(errors="replace")
     try:
         code = group(prog_name="rocketeval", standalone_mode=False)
     except SystemExit:
-        # When a pipe is closed, click leaves with exit code 1 and a stdout of its own.
+        # When a pipe is closed, click exits with code 1 and replaces stdout.
         if sys.stdout is not stdout:
             raise BrokenPipeError from None
         raise
@@ -150,31 +150,31 @@ def _told() -> int:
         click.echo(printable_lines(shown.getvalue()), nl=False, err=True)
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
-        safe = "Finished judgments are safe; run it again to go on."
+        safe = "Finished judgments are saved. Run the same command again to continue."
         return _give_up("Interrupted.", safe, Stopped.exit_code, wrong=False)
     return code if isinstance(code, int) else 0
 
 
 def _give_up(message: str, hint: str, exit_code: int, *, wrong: bool = True) -> int:
-    """Say why there is nothing, to people and to programs that asked for JSON."""
+    """Print an error, as JSON too if --json was given, and return its exit code."""
     if asks_for_json(sys.argv[1:]):
         click.echo(error_as_json(message, hint, exit_code))
     shown = printable_lines(f"Error: {message}" if wrong else message)
-    click.secho(shown, fg="red" if wrong else None, err=True, color=_colour())
+    click.secho(shown, fg="red" if wrong else None, err=True, color=_color())
     if hint:
         click.echo(printable_lines(hint), err=True)
     return exit_code
 
 
 def _drop_output() -> None:
-    """Let nothing that is still to be written complain that nobody reads it."""
+    """Redirect further output to /dev/null, so that flushing at exit cannot fail."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def _colour() -> bool | None:
-    """Return False where $NO_COLOR asks for none; None leaves it to the terminal."""
+def _color() -> bool | None:
+    """Return False if $NO_COLOR is set, else None, which lets click detect the terminal."""
     return False if os.environ.get("NO_COLOR") else None
 
 

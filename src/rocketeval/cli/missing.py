@@ -1,4 +1,4 @@
-"""Everything that a run lacks, counted."""
+"""Counts of everything that is missing from a run."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ MOST_NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """What is not there, and what only looks as if it were."""
+    """Counts of missing, empty and absent data of a run."""
 
     queries_without_checklist: int
     responses_not_judged: int
-    """Another run tries them again."""
+    """Running again retries them."""
     responses_without_score: int
-    """Those above included."""
+    """Includes the responses that were not judged."""
     answers_missing: int
     responses_empty: int
-    """Responses without a word in them: judged, but worth knowing."""
+    """Responses without text; they are judged."""
     responses_absent: int
-    """Candidates' missing responses to queries that others answered."""
+    """Responses that a candidate lacks to queries that others answered."""
 
     @property
     def gaps(self) -> int:
-        """How much is missing that should be there."""
+        """The total of missing checklists, judgments, scores and answers."""
         return (
             self.queries_without_checklist
             + self.responses_not_judged
@@ -44,7 +44,7 @@ class Missing:
 
 
 def find_missing(stages: Stages) -> Missing:
-    """Return what the stages of a run say is missing."""
+    """Return the counts of missing data from the stages of a run."""
     return Missing(
         queries_without_checklist=len(stages.checklist.failures),
         responses_not_judged=_unjudged(stages.grade),
@@ -56,7 +56,7 @@ def find_missing(stages: Stages) -> Missing:
 
 
 def missing_in_words(missing: Missing, stages: Stages) -> Iterator[str]:
-    """Yield a line about everything that is missing."""
+    """Yield one line per kind of missing data."""
     waiting = stages.grade.responses_without_checklist
     if missing.queries_without_checklist:
         lacking = list(stages.checklist.failures)
@@ -72,8 +72,8 @@ def missing_in_words(missing: Missing, stages: Stages) -> Iterator[str]:
         more = "; ..." * (rejected > len(stages.grade.rejected_named))
         yield f"{some} rejected by the judge's server: {named}{more}"
         yield (
-            "asking again will not help: serve the judge with a larger context, or shorten these "
-            "responses or leave them out"
+            "a retry will not help: serve the judge with a larger context, or shorten or remove "
+            "these responses"
         )
     if missing.responses_not_judged > rejected:
         some = count_of(missing.responses_not_judged - rejected, "response", "responses")
@@ -82,7 +82,9 @@ def missing_in_words(missing: Missing, stages: Stages) -> Iterator[str]:
     if unscored > 0:
         yield f"{count_of(unscored, 'judged response has', 'judged responses have')} no score"
     if missing.answers_missing:
-        some = count_of(missing.answers_missing, "answer is", "answers are")
+        some = (
+            f"{missing.answers_missing:,} of {count_of(stages.score.answers, 'answer', 'answers')}"
+        )
         yield f"{some} missing{_why(stages.score.statuses)}"
     if missing.responses_empty:
         yield f"{count_of(missing.responses_empty, 'response is', 'responses are')} empty"
@@ -92,22 +94,22 @@ def missing_in_words(missing: Missing, stages: Stages) -> Iterator[str]:
 
 
 def notes_of(stages: Stages) -> Iterator[str]:
-    """Yield a line about everything odd that was found and not refused."""
+    """Yield one line per oddity that was accepted."""
     yield from map(printable, (*stages.load.notes, *stages.checklist.notes))
 
 
 def unknown_in_words(checklist: ChecklistFacts) -> Iterator[str]:
-    """Yield a line about ids in a checklist file that no query has, if there are any."""
+    """Yield a line about ids in a checklist file that match no query, if any."""
     unknown = checklist.unknown
     if unknown:
-        # Runs of earlier versions name all of them and count none.
+        # Earlier versions stored all names and no count.
         count = len(unknown) if checklist.unknown_count is None else checklist.unknown_count
         named = ", ".join(_meant(*pair) for pair in list(unknown.items())[:MOST_NAMED])
         if count > MOST_NAMED:
             named += f" and {count - MOST_NAMED:,} more"
         some = count_of(count, "id", "ids")
-        are = "is no query" if count == 1 else "are no queries"
-        yield printable(f"{some} in the checklists {are} and passed over: {named}")
+        match = "matches" if count == 1 else "match"
+        yield printable(f"{some} in the checklists {match} no query, ignored: {named}")
 
 
 def _meant(name: str, nearest: str | None) -> str:
@@ -115,7 +117,7 @@ def _meant(name: str, nearest: str | None) -> str:
 
 
 def _unjudged(grade: GradeFacts) -> int:
-    # Runs that were graded by earlier versions counted equal responses once.
+    # Earlier versions counted identical responses once.
     found = grade.responses_unfinished
     return grade.unfinished if found is None else found
 

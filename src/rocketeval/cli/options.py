@@ -1,4 +1,4 @@
-"""Options that several verbs share; the verb gets a config or a run made from them."""
+"""Command-line options shared by several verbs."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ Verb = Callable[..., Any]
 
 
 class FiniteRange(click.FloatRange):
-    """A range of numbers, of which `nan` and `inf` are none."""
+    """A range of finite numbers; rejects `nan` and `inf`."""
 
     name = "number"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """Return the number, or refuse what is not one."""
+        """Return the number; fail if it is not finite."""
         number = float(super().convert(value, param, ctx))
         if not math.isfinite(number):
-            self.fail(f"{number} is no finite number.", param, ctx)
+            self.fail(f"{number} is not a finite number.", param, ctx)
         return number
 
 
 DEFAULT_CONFIG = Path("rocketeval.yaml")
 _CONFIG = click.argument("config", type=click.Path(path_type=Path), default=DEFAULT_CONFIG)
 WHAT = click.argument("what", type=click.Path(path_type=Path), default=DEFAULT_CONFIG)
-"""For verbs about checklists, which people keep in several places."""
+"""Argument of verbs that read checklists from a config, a run, a benchmark or a file."""
 NO_CONFIG = (".jsonl", ".json", ".gz")
-"""Endings of files that hold checklists."""
+"""Suffixes of checklist files."""
 NAME = option(
     "--name", metavar="NAME", section=RUN, help="Name of the run; overrides the config's."
 )
@@ -52,7 +52,7 @@ LEVEL = option(
     metavar="LEVEL",
     help="Confidence level of the intervals.",
 )
-"""For verbs that say how sure something is."""
+"""Option of verbs that print confidence intervals."""
 _OVERRIDES = (
     option(
         "--limit",
@@ -86,7 +86,7 @@ MAX_COST = option(
 
 
 def with_run(verb: Verb) -> Verb:
-    """Give the verb the run that CONFIG and --name describe."""
+    """Pass the run of CONFIG and --name to the verb."""
 
     @wraps(verb)
     def command(config: Path, name: str | None, **own: Any) -> Any:
@@ -100,7 +100,7 @@ def with_run(verb: Verb) -> Verb:
 
 
 def with_settings(verb: Verb) -> Verb:
-    """Give a verb that spends money the config, with what the command line says in its place."""
+    """Pass the config, with overrides and --max-cost, to a verb that spends money."""
 
     @wraps(verb)
     def command(settings: RunConfig, max_cost: float | None, **own: Any) -> Any:
@@ -111,7 +111,7 @@ def with_settings(verb: Verb) -> Verb:
 
 
 def with_place(verb: Verb) -> Verb:
-    """Let the command line say where judging runs; the verb's settings hold it."""
+    """Add --on, which overrides where judging runs."""
 
     @wraps(verb)
     def command(settings: RunConfig, on: str | None, **own: Any) -> Any:
@@ -125,7 +125,7 @@ def with_place(verb: Verb) -> Verb:
 
 
 def with_config(verb: Verb) -> Verb:
-    """Give the verb the config, with what stands on the command line in its place."""
+    """Pass the config, with the command line's overrides, to the verb."""
 
     @wraps(verb)
     def command(
@@ -166,7 +166,7 @@ def _override(
         update={
             "benchmark": config.benchmark.model_copy(update=given(limit=limit)),
             "judge": config.judge.model_copy(update=given(model=judge, base_url=base_url)),
-            # A trial on a few queries must not take the place of the whole run's files.
+            # A trial with --limit must not overwrite the files of the full run.
             "name": name or (config.name if limit is None else f"{config.name}-first-{limit}"),
         }
     )
@@ -183,7 +183,7 @@ _EVALUATOR = option(
 
 
 def with_evaluator(verb: Verb) -> Verb:
-    """Let the command line name an evaluator; the verb's settings hold it."""
+    """Add --evaluator, which overrides the config's evaluator."""
 
     @wraps(verb)
     def command(settings: RunConfig, evaluator: Path | None, **own: Any) -> Any:
@@ -195,17 +195,17 @@ def with_evaluator(verb: Verb) -> Verb:
 
 
 def existing(what: Path) -> Path:
-    """Return WHAT; ConfigError if there is no such file or folder."""
+    """Return WHAT; raise ConfigError if the file or folder does not exist."""
     if not what.exists() and what != DEFAULT_CONFIG:
         raise ConfigError(
-            f"There is no {what}.",
-            hint="Give a config, a run directory, a benchmark folder or a file of checklists.",
+            f"{what} does not exist.",
+            hint="Give a config, a run directory, a benchmark folder or a checklist file.",
         )
     return what
 
 
 def own_config(what: Path, name: str | None) -> RunConfig | None:
-    """Return the config that WHAT is; None for a benchmark folder or a file of checklists."""
+    """Load WHAT as a config; return None for a benchmark folder or a checklist file."""
     from rocketeval.checklists.checklist_file import is_checklist_file
     from rocketeval.config import load_config
 

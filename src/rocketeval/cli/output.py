@@ -1,4 +1,4 @@
-"""How a verb hands out what it found: for people, for programs, or not at all."""
+"""Output of a verb: text, one JSON document, or nothing."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ JSON = "--json"
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What the command line asked to see."""
+    """The output options of a command line."""
 
     quiet: bool = False
-    """Print nothing but errors."""
+    """Print errors only."""
     as_json: bool = False
-    """Print one JSON document, and nothing else, to stdout."""
+    """Print one JSON document to stdout, without any other text."""
 
     @property
     def silent(self) -> bool:
-        """Whether words for people have no place on stdout."""
+        """True if no text for people belongs on stdout."""
         return self.quiet or self.as_json
 
     def give(self, found: Any, show: Callable[[], None]) -> None:
-        """Print `found` as JSON, or `show` it to a person, or do neither."""
+        """Print `found` as JSON with --json, nothing with --quiet, else call `show`."""
         if self.as_json:
             click.echo(as_json(found))
         elif not self.quiet:
@@ -40,15 +40,13 @@ class Output:
 
 
 def with_output(verb: Verb) -> Verb:
-    """Give the verb `--quiet` and `--json`, as `output`."""
+    """Add --quiet and --json, passed to the verb as `output`."""
 
     @wraps(verb)
     def command(*args: Any, quiet: bool, as_json: bool, **own: Any) -> Any:
         return verb(*args, output=Output(quiet, as_json), **own)
 
-    quietly = option(
-        "-q", "--quiet", is_flag=True, section=OUTPUT, help="Print nothing but errors."
-    )
+    quietly = option("-q", "--quiet", is_flag=True, section=OUTPUT, help="Print errors only.")
     json = option(
         JSON, "as_json", is_flag=True, section=OUTPUT, help="Print one JSON document instead."
     )
@@ -56,7 +54,7 @@ def with_output(verb: Verb) -> Verb:
 
 
 def as_json(found: Any) -> bytes:
-    """Return a document for programs: what is no number (NaN, infinity) is null."""
+    """Return a JSON document; NaN and infinity become null."""
     import orjson
 
     from rocketeval.store.codec import encode
@@ -66,15 +64,15 @@ def as_json(found: Any) -> bytes:
 
 
 def asks_for_json(arguments: Sequence[str]) -> bool:
-    """Whether a command line, perhaps a wrong one, asks for JSON."""
+    """Return whether a command line, even an invalid one, asks for JSON."""
     options = list(arguments)
     return JSON in (options[: options.index("--")] if "--" in options else options)
 
 
 def error_as_json(message: str, hint: str, exit_code: int) -> bytes:
-    """Return the document that stands in the place of what was asked for."""
-    told = {"message": _clean(message), "hint": _clean(hint) or None, "exit_code": exit_code}
-    return as_json({"error": told})
+    """Return the JSON document of an error."""
+    error = {"message": _clean(message), "hint": _clean(hint) or None, "exit_code": exit_code}
+    return as_json({"error": error})
 
 
 def _plain(value: Any) -> Any:
@@ -88,9 +86,9 @@ def _plain(value: Any) -> Any:
         return sorted(value)
     if hasattr(value, "items"):
         return dict(value.items())
-    raise TypeError(f"{type(value).__name__} has no place in JSON")
+    raise TypeError(f"cannot encode {type(value).__name__} as JSON")
 
 
 def _clean(text: str) -> str:
-    # A file name that is no UTF-8 must not spoil the document.
+    # File names need not be valid UTF-8; JSON must be.
     return text.encode("utf-8", "replace").decode("utf-8")

@@ -1,4 +1,4 @@
-"""`rocketeval plan`"""
+"""`rocketeval plan`: estimate the requests, cost and time of a run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 TITLES = 11
-"""Columns of the words at the left."""
+"""Width of the title column."""
 
 
 @verb(
@@ -36,7 +36,7 @@ TITLES = 11
 )
 @with_config
 @with_evaluator
-@option("--offline", is_flag=True, help="Contact nobody and write nothing; estimate tokens.")
+@option("--offline", is_flag=True, help="Contact no server, write nothing; estimate tokens.")
 @option("--exact", is_flag=True, help="Tokenize every prompt, however many there are.")
 @option(
     "--rate",
@@ -44,7 +44,7 @@ TITLES = 11
     metavar="ITEMS",
     help="Items per second that the judge answers; with --cluster, per replica.",
 )
-@option("--probe", is_flag=True, help="Measure that rate: sends the judge up to 16 real responses.")
+@option("--probe", is_flag=True, help="Measure that rate by sending up to 16 real responses.")
 @with_cluster
 @with_output
 def command(
@@ -58,15 +58,15 @@ def command(
 ) -> None:
     """Estimate the requests, cost and time of a run without starting it.
 
-    What the run of CONFIG or the cache already holds is not counted. The judge is contacted to find
-    out how it can be asked and how it counts tokens; no item is asked, except with --probe. Tokens
-    are `exact` where the judge's own tokenizer counts them, `sampled` where it counts some of the
-    queries, and `estimated` from bytes where it cannot be asked.
+    Judgments that the run of CONFIG or the cache already holds are not counted. The judge is
+    contacted to find its transport and tokenizer; no item is asked, except with --probe. Tokens are
+    `exact` if the judge's own tokenizer counts all of them, `sampled` if it counts some of the
+    queries, and `estimated` from bytes if it cannot count.
 
-    The plan is kept in the run directory and shown next to the bill after the run.
+    The plan is kept in the run directory; after the run, it is shown next to the actual usage.
 
-    --cluster adds what the run takes on many replicas, and 1e6 to 1e10 answers like these, with
-    every number that this rests on.
+    --cluster adds estimates for many replicas, for this run and for 1e6 to 1e10 answers like
+    these, with all assumptions.
     """
     import asyncio
 
@@ -74,7 +74,7 @@ def command(
     from rocketeval.store.manifest import MOST_PROMPTS
 
     if offline and probe:
-        raise click.UsageError("--probe asks the judge, --offline does not.")
+        raise click.UsageError("--probe and --offline exclude each other.")
     run = Run(settings)
     most_prompts = None if exact else MOST_PROMPTS
     if offline:
@@ -96,7 +96,7 @@ def _show_both(config: RunConfig, both: ClusterPlan, kept: Path | None) -> None:
 
 
 def show_dry_run(config: RunConfig, output: Output) -> None:
-    """Print what a run would do. Nothing is contacted or written."""
+    """Print what a run would do, without contacting a server or writing a file."""
     import asyncio
 
     from rocketeval.pipeline import Run
@@ -107,11 +107,11 @@ def show_dry_run(config: RunConfig, output: Output) -> None:
 
 
 def show_plan(config: RunConfig, plan: Plan, kept: Path | None = None) -> None:
-    """Print a plan, a line a question that people have, and where it is kept."""
+    """Print a plan and where it is kept."""
     show_whole("Run", near(config.run_path), TITLES)
     show_pairs(_lines(plan), TITLES)
     if kept is not None:
-        click.echo("\nThe bill will be shown beside this plan, which is kept in")
+        click.echo("\nAfter the run, actual usage is shown next to this plan, kept in")
         click.echo(shown_path(kept))
 
 
@@ -135,12 +135,12 @@ def _lines(plan: Plan) -> Iterator[tuple[str, str]]:
         yield (
             "Finished",
             f"{count_of(plan.finished, 'judgment', 'judgments')} in this run, "
-            f"{plan.from_cache:,} in the cache: not paid for again",
+            f"{plan.from_cache:,} in the cache: reused",
         )
     yield "Judge", _judging(plan)
     if plan.responses_waiting:
         waiting = count_of(plan.responses_waiting, "response waits", "responses wait")
-        where = "in no figure" if plan.estimated is None else "in no figure but the estimate"
+        where = "not counted" if plan.estimated is None else "counted in the estimate only"
         yield "", f"{waiting} for a checklist: {where}"
     if plan.items:
         yield from _figures(plan)
@@ -149,7 +149,7 @@ def _lines(plan: Plan) -> Iterator[tuple[str, str]]:
 
 
 def _estimate(guess: EstimatedGrading, currency: str) -> Iterator[tuple[str, str]]:
-    """Yield what judging with the checklists that are not written yet may take."""
+    """Yield the estimate for checklists that are not written yet."""
     from rocketeval.prices import shown_money
 
     size = f"{guess.items_per_checklist} items of {guess.bytes_per_item} bytes"
@@ -160,8 +160,8 @@ def _estimate(guess: EstimatedGrading, currency: str) -> Iterator[tuple[str, str
     )
     yield (
         "",
-        f"about {guess.prompt_tokens:,} tokens in the prompts, {guess.computed_tokens:,} to "
-        "compute at least",
+        f"about {guess.prompt_tokens:,} prompt tokens, at least {guess.computed_tokens:,} to "
+        "compute",
     )
     if guess.cost is not None:
         reused = guess.cost_with_reuse
@@ -173,13 +173,13 @@ def _estimate(guess: EstimatedGrading, currency: str) -> Iterator[tuple[str, str
 
 def _judging(plan: Plan) -> str:
     if plan.responses_waiting and not plan.to_judge:
-        return f"{plan.judge}: what to ask is not known before the checklists are written"
+        return f"{plan.judge}: items unknown until the checklists are written"
     if not plan.to_judge:
-        return f"{plan.judge}: nothing is left to ask"
+        return f"{plan.judge}: nothing left to ask"
     left = f"{count_of(plan.items, 'item', 'items')} of {plan.to_judge:,} responses to ask"
-    called = f", in {count_of(plan.requests, 'call', 'calls')}" if plan.in_flight else ""
-    at_once = f", {plan.in_flight} responses at once" if plan.in_flight else ""
-    return f"{plan.judge}: {left}{called}{at_once}"
+    sent = f", in {count_of(plan.requests, 'request', 'requests')}" if plan.in_flight else ""
+    in_flight = f", {plan.in_flight} responses in flight" if plan.in_flight else ""
+    return f"{plan.judge}: {left}{sent}{in_flight}"
 
 
 def _figures(plan: Plan) -> Iterator[tuple[str, str]]:
@@ -187,12 +187,12 @@ def _figures(plan: Plan) -> Iterator[tuple[str, str]]:
 
     known = {
         "exact": "exact",
-        "sampled": f"sampled: {plan.prompts_counted:,} of {plan.items:,} prompts were tokenised",
+        "sampled": f"sampled: {plan.prompts_counted:,} of {plan.items:,} prompts were tokenized",
         "estimated": "estimated: a quarter of the bytes",
     }[plan.tokens_known]
     share = plan.computed_tokens / max(1, plan.prompt_tokens)
-    yield "Tokens", f"{plan.prompt_tokens:,} in the prompts ({known}), {plan.items:,} written"
-    yield "", f"{plan.computed_tokens:,} to compute at least, with a perfect cache ({share:.0%})"
+    yield "Tokens", f"{plan.prompt_tokens:,} prompt tokens ({known}), {plan.items:,} output tokens"
+    yield "", f"at least {plan.computed_tokens:,} to compute, with a perfect cache ({share:.0%})"
     if plan.cost is None:
         yield "Money", "no price set"
     else:
@@ -202,10 +202,10 @@ def _figures(plan: Plan) -> Iterator[tuple[str, str]]:
             "Money",
             shown
             if reused is None
-            else f"{shown_money(reused, plan.currency)} with a perfect cache, {shown} without any",
+            else f"{shown_money(reused, plan.currency)} with a perfect cache, {shown} without",
         )
     if plan.seconds is None or plan.items_per_second is None:
-        yield "Time", plan.rate_from or "not known (see --rate and --probe)"
+        yield "Time", plan.rate_from or "unknown (see --rate and --probe)"
     else:
         rate = f"{plan.items_per_second:,.1f} items/s"
         yield "Time", f"{clock(plan.seconds)} at {rate}, {plan.rate_from}"

@@ -1,4 +1,4 @@
-"""`rocketeval plan --cluster`: its options, its tables, and what they leave out."""
+"""Options and tables of `rocketeval plan --cluster`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MORE_THAN_ZERO = FiniteRange(min=0, min_open=True)
 
 @dataclass(frozen=True, slots=True)
 class ClusterPlan:
-    """A plan, and what it takes on a cluster."""
+    """A plan, with its estimate for a cluster."""
 
     plan: Plan
     cluster: Capacity
@@ -37,7 +37,7 @@ FLAG = "--cluster"
 
 
 def _cluster_option(*names: str, **attributes: Any) -> Callable[[Verb], Verb]:
-    """Return an option that help shows only beside `--cluster`."""
+    """Return an option that help lists only with `--cluster`."""
     return option(*names, section=CLUSTER, shown_with=FLAG, **attributes)
 
 
@@ -46,7 +46,7 @@ _OPTIONS = (
         FLAG,
         is_flag=True,
         section=CLUSTER,
-        help="Add replicas, hours, money and bytes on a cluster; with --help, list its options.",
+        help="Add replicas, hours, money and bytes for a cluster; with --help, list its options.",
     ),
     _cluster_option(
         "--hours",
@@ -68,14 +68,14 @@ _OPTIONS = (
         "--routing",
         type=click.Choice(("together", "random", "round-robin")),
         metavar="HOW",
-        help="Where the items of one response go: together (one call, or a header, keeps them on "
-        "one replica), random or round-robin.",
+        help="How items of one response are routed: together (one request, or a header, keeps "
+        "them on one replica), random or round-robin.",
     ),
     _cluster_option(
         "--losses",
         type=_ZERO_OR_MORE,
         metavar="N",
-        help="Losses per replica and hour, as of spot machines.",
+        help="Losses per replica and hour, such as spot preemptions.",
     ),
     _cluster_option(
         "--restart-minutes",
@@ -90,27 +90,27 @@ _OPTIONS = (
         "--checkpoint-seconds",
         type=_MORE_THAN_ZERO,
         metavar="SECONDS",
-        help="Longest time until a finished response is durable.",
+        help="Longest time until a finished response is on disk.",
     ),
     _cluster_option("--seed", type=int, metavar="N", help="Seed of the simulated losses."),
 )
 
 
 def with_cluster(verb: Verb) -> Verb:
-    """Give the verb what the command line says of a cluster, as `cluster`; None without one."""
+    """Add the cluster options, passed to the verb as `cluster`; None without --cluster."""
 
     @wraps(verb)
     def command(*args: Any, cluster: bool, **own: Any) -> Any:
         from rocketeval.capacity.model import CapacityOptions
 
         names = [name for name in CapacityOptions.__slots__ if name in own and name != "rate"]
-        told = {name: own.pop(name) for name in names}
-        given = {name: value for name, value in told.items() if value is not None}
+        values = {name: own.pop(name) for name in names}
+        given = {name: value for name, value in values.items() if value is not None}
         if given and not cluster:
             shown = ", ".join(f"--{name.replace('_', '-')}" for name in given)
             raise click.UsageError(f"Only with --cluster: {shown}")
         if "hours" in given and "replicas" in given:
-            raise click.UsageError("--hours finds the replicas, --replicas the hours: give one.")
+            raise click.UsageError("Give --hours or --replicas, not both.")
         return verb(*args, cluster=CapacityOptions(**given) if cluster else None, **own)
 
     wrapped: Verb = command
@@ -120,39 +120,37 @@ def with_cluster(verb: Verb) -> Verb:
 
 
 TITLES = {
-    "rate": "answers/s of a replica",
-    "items": "items of a response",
-    "prefix_tokens": "tokens of a prefix",
-    "item_tokens": "tokens of an item",
-    "calls": "calls an answer",
-    "gpus": "GPUs of a replica",
-    "gpu_hour": "money a GPU hour",
-    "losses": "losses a replica-hour",
+    "rate": "answers/s per replica",
+    "items": "items per response",
+    "prefix_tokens": "tokens per prefix",
+    "item_tokens": "tokens per item",
+    "calls": "requests per answer",
+    "gpus": "GPUs per replica",
+    "gpu_hour": "money per GPU hour",
+    "losses": "losses per replica-hour",
     "restart_minutes": "restart, minutes",
-    "batch": "responses of a batch",
-    "in_hand": "batches in hand",
+    "batch": "responses per batch",
+    "in_hand": "batches per replica",
     "checkpoint_seconds": "checkpoint, seconds",
-    "task_bytes": "bytes of a task",
-    "ledger_bytes": "bytes of a judgment",
-    "score_bytes": "bytes of a score",
-    "call_us": "client us a call",
-    "answer_us": "client us an answer",
-    "row_us": "Ray us a response",
+    "task_bytes": "bytes per task",
+    "ledger_bytes": "bytes per judgment",
+    "score_bytes": "bytes per score",
+    "call_us": "client us per request",
+    "answer_us": "client us per answer",
+    "row_us": "Ray us per response",
 }
-"""What people read for the fields of `Assumptions`."""
+"""Titles of the fields of `Assumptions`."""
 NOT_COUNTED = (
-    "the start of the cluster and the first loading of the judge; the last batches, when some "
-    "replicas have nothing left to do",
-    "waiting for GPUs that are not to be had; a network or an object store that is too slow",
-    "what queries share beyond one response: a perfect cache computes less",
-    "the author of checklists, the client's machines, storage and writes: their money",
-    "the run's own copy of the responses, the journal of its newest judgments, the cache's copies "
-    "of all of them: their bytes",
+    "time to start the cluster and load the judge, and idle replicas during the last batches",
+    "time to wait for GPUs; a slow network or object store",
+    "tokens shared between responses, which a perfect cache computes only once",
+    "money for the checklist author, client machines, storage and writes",
+    "bytes of the run's copy of the responses, of the journal, and of the cache",
 )
 
 
 def show_cluster(found: Capacity, currency: str) -> None:
-    """Print what a run takes on a cluster."""
+    """Print the estimate for a cluster."""
     console = make_console()
     money = "USD" if found.assumed.gpu_hour.source == "paper" else currency
     console.print()
@@ -168,45 +166,45 @@ def _sizes(found: Capacity) -> list[Size]:
 
 
 def _size_tables(found: Capacity, currency: str) -> Iterator[Table]:
-    """Yield the tables that have a row per amount of work."""
+    """Yield the tables with one row per amount of work."""
     from rocketeval.prices import shown_money
 
     sizes = _sizes(found)
     names = [f"{size.answers:.0e}".replace("+", "") for size in sizes]
     if found.this_run is not None:
         names[0] = f"this run: {found.this_run.answers:,.0f}"
-    lost = ", also when some are lost" if found.assumed.losses.value else ""
+    lost = ", including losses" if found.assumed.losses.value else ""
     within = "with these replicas"
     if found.deadline is not None:
-        within = f"replicas for {found.deadline:g} hours{lost}"
+        within = f"replicas to finish in {found.deadline:g} hours{lost}"
     yield _columns(
         f"Work: {within}",
         {
             "answers": names,
             "responses": [f"{size.responses:,.0f}" for size in sizes],
             "replicas": map(_replicas, sizes),
-            "GPU hours, none lost": [_short(size.gpu_hours) for size in sizes],
-            "hours, none lost": [_short(size.hours) for size in sizes],
-            "money, none lost": [shown_money(size.money, currency) for size in sizes],
+            "GPU hours, no losses": [_short(size.gpu_hours) for size in sizes],
+            "hours, no losses": [_short(size.hours) for size in sizes],
+            "money, no losses": [shown_money(size.money, currency) for size in sizes],
         },
     )
     if any(size.rework.trials for size in sizes):
         yield _columns(
-            "Replicas lost, to be added: mean, and 95 % of the simulated runs",
+            "Extra for lost replicas: mean, and 95% of the simulated runs",
             {
                 "answers": names,
                 "lost": [_short(size.rework.losses) for size in sizes],
-                "sent again": [f"{size.rework.resent_share:.2%}" for size in sizes],
-                "hours more (95 %)": [
+                "resent": [f"{size.rework.resent_share:.2%}" for size in sizes],
+                "extra hours (95%)": [
                     f"{_short(size.extra_hours)} ({_short(size.extra_hours_95)})" for size in sizes
                 ],
-                f"{currency or 'money'} more (95 %)": [
+                f"extra {currency or 'money'} (95%)": [
                     f"{_short(size.extra_money)} ({_short(size.extra_money_95)})" for size in sizes
                 ],
             },
         )
     yield _columns(
-        "Around the GPUs (disk: the ledger twice, as blocks)",
+        "Client and storage (disk: the ledger twice, as blocks)",
         {
             "answers": names,
             "client cores": [_short(size.client_cores) for size in sizes],
@@ -224,7 +222,7 @@ def _scatter(found: Capacity) -> Table:
 
     factors = found.scatter.values()
     fleets = {f"{fleet:,}": [f"x{row[fleet]:.2f}" for row in factors] for fleet in FLEETS}
-    title = "Scatter: times the tokens computed, by replicas"
+    title = "Computed tokens with scattered items, as a factor, by replicas"
     return _columns(title, {"routing": found.scatter, **fleets})
 
 
@@ -246,7 +244,7 @@ def _replicas(size: Size) -> str:
 def _assumed(assumed: Assumptions) -> Table:
     from rich.text import Text
 
-    table = make_table("Every number this rests on")
+    table = make_table("Assumptions")
     table.add_column("what", no_wrap=True)
     table.add_column("value", justify="right", no_wrap=True)
     for name in ("from", "how"):
@@ -260,7 +258,7 @@ def _assumed(assumed: Assumptions) -> Table:
 
 
 def _notes(found: Capacity) -> Iterator[str]:
-    """Yield what the row of this run leaves out, what is assumed, and what is not counted."""
+    """Yield notes on this run's row, the assumptions, and what is not counted."""
     left_out = []
     if found.waiting:
         waits = count_of(found.waiting, "response waits", "responses wait")
@@ -268,44 +266,44 @@ def _notes(found: Capacity) -> Iterator[str]:
     if found.without_checklist:
         has = count_of(found.without_checklist, "response has", "responses have")
         left_out.append(f"{has} no checklist and no author")
-    told = " and ".join(left_out)
-    if found.this_run is None and not told:
-        yield "The run itself has nothing left to ask."
+    reasons = " and ".join(left_out)
+    if found.this_run is None and not reasons:
+        yield "This run has nothing left to ask."
     elif found.this_run is None:
-        yield f"This run has no row: {told}. Of others, nothing is left to ask."
-    elif told:
-        yield f"This run: only responses that have a checklist. Left out: {told}."
+        yield f"This run has no row: {reasons}. All other responses are judged."
+    elif reasons:
+        yield f"This run's row counts only responses with a checklist. Left out: {reasons}."
     if found.deadline is not None and not found.deadline_given:
-        yield "The deadline of a day is assumed; see --hours and --replicas."
+        yield "A deadline of 24 hours is assumed; see --hours and --replicas."
     simulated = [size for size in _sizes(found) if size.rework.trials]
     if simulated:
         trials = max(size.rework.trials for size in simulated)
-        yield f"Losses are simulated (up to {trials} runs a line, seed {found.seed})."
-        yield "A replica that restarts is paid for. In brackets: 95 % of the runs need no more."
+        yield f"Losses are simulated (up to {trials} runs per row, seed {found.seed})."
+        yield "Restart time is paid for. In brackets: 95% of the runs need no more."
     if any(size.rework.replicas_simulated < size.replicas for size in simulated):
-        yield "Of the largest fleets a part was simulated, which overstates the 95 %."
+        yield "Only part of the largest fleets was simulated, which overstates the 95%."
     yield from _notes_on_fleets(found)
-    yield "An answer is one item of one response. The time is taken to grow as tokens do."
+    yield "An answer is one item of one response. Time is assumed proportional to tokens."
     yield "Not counted:"
     yield from (f"- {line}" for line in NOT_COUNTED)
 
 
 def _notes_on_fleets(found: Capacity) -> Iterator[str]:
-    """Yield why replicas have no work, or a deadline is not met."""
+    """Yield why replicas are idle, or a deadline is not met."""
     idle = next((size for size in _sizes(found) if size.idle), None)
     if idle is not None:
-        yield f"{_replicas(idle)}: so many have work, as a batch stays on one replica (see"
-        yield "--batch). The others are in no figure."
+        yield f"{_replicas(idle)}: only these replicas have work, since a batch stays on one"
+        yield "replica (see --batch). Idle replicas are not counted."
     late = [size.hours for size in _sizes(found) if size.deadline_met is False]
     if found.deadline is not None and late:
         if max(late) > found.deadline:
-            yield "late: not in time although every batch has a replica of its own (see --batch)."
+            yield "late: too slow even with one replica per batch (see --batch)."
         if min(late) <= found.deadline:
-            yield "late: in time if no replica is lost, but not in 95 % of the simulated runs."
+            yield "late: on time without losses, but not in 95% of the simulated runs."
 
 
 def _short(value: float) -> str:
-    """Return a number with the digits that a plan has.
+    """Format a number with the precision of a plan.
 
     >>> [_short(value) for value in (0, 0.01234, 1.234, 8, 56.78, 5595.4)]
     ['0', '0.012', '1.2', '8', '56.8', '5,595']
@@ -316,7 +314,7 @@ def _short(value: float) -> str:
 
 
 def shown_bytes(size: float) -> str:
-    """Return bytes for people, in powers of a thousand.
+    """Format bytes in powers of a thousand.
 
     >>> shown_bytes(999), shown_bytes(1_500_000), shown_bytes(8.5e12)
     ('999 B', '1.5 MB', '8.5 TB')

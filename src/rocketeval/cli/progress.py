@@ -1,4 +1,4 @@
-"""Progress for people: a live bar in a terminal, plain lines everywhere else."""
+"""Progress display: a live bar in a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ if TYPE_CHECKING:
 
 
 LINE_SECONDS = 10.0
-"""Between two lines of a log."""
+"""Seconds between two log lines."""
 FIRST_SECONDS = 2.0
-"""Before the first line of a stage: a person may be watching."""
+"""Seconds before the first line of a stage."""
 MOST_FAILURES = 10
-"""Failures that are named in one stage; the others are counted."""
+"""Failures that are named per stage; further ones are only counted."""
 FRAMES = 4
-"""Times a second that a bar is drawn."""
+"""Redraws of the bar per second."""
 QUIET_SECONDS = 0.5
-"""A stage without a count is named only if it takes longer."""
+"""A stage without a total is shown only if it takes longer."""
 
 
 class StageObserver(Observer):
-    """Keeps the tally of the current stage; what is shown of it is up to the subclasses."""
+    """An observer that counts the progress of the current stage; subclasses show it."""
 
     def __init__(
         self, config: RunConfig | None = None, *, clock: Callable[[], float] = time.monotonic
@@ -64,31 +64,31 @@ class StageObserver(Observer):
 
     @property
     def price(self) -> PriceConfig | None:
-        """What the current stage's tokens cost."""
+        """The price of the current stage's tokens."""
         return self._prices.get(self.tally.stage)
 
     def part_began(self, name: str, number: int, total: int) -> None:
-        """Name the part in everything that follows."""
+        """Show the part's name from now on."""
         self._part = f"{name} ({number} of {total})"
 
     def stage_entered(self, stage: str) -> None:
-        """Start a tally without a total."""
+        """Start a stage without a total."""
         self.tally = self._new(stage)
 
     def stage_began(self, stage: str, total: int | None = None, done: int = 0) -> None:
-        """Start counting; work done earlier is already in it."""
+        """Start counting from `done`."""
         self.tally = self._new(stage, total, done)
 
     def reused(self, earlier: int, cached: int) -> None:
-        """Remember what cost nothing."""
+        """Record the number of reused steps."""
         self.tally.earlier, self.tally.cached = earlier, cached
 
     def expected(self, expected: Expected) -> None:
-        """Remember the plan."""
+        """Record the plan."""
         self.tally.expected = expected
 
     def watched(self, pulse: Callable[[], EngineStatus]) -> None:
-        """Remember whom to ask."""
+        """Record the function that returns the engine's status."""
         self.tally.ask_pulse = pulse
 
     def advanced(self) -> None:
@@ -100,33 +100,33 @@ class StageObserver(Observer):
         self.tally.add(judgment)
 
     def counted(self, judgments: int, missing: Mapping[Status, int]) -> None:
-        """Count judgments that were finished elsewhere."""
+        """Count judgments finished by other processes."""
         self.tally.add_many(judgments, missing)
 
     def spent(self, usage: Usage) -> None:
-        """Remember the cost so far."""
+        """Record the usage so far."""
         self.tally.spent = usage
 
     def failed(self, failure: Failure) -> None:
-        """Count a failed task, and name it if it is among the first."""
+        """Count a failed task, and name it if it is one of the first."""
         self.tally.fail(failure.answers)
         self._name_failure(failed(failure))
 
     def unwritten(self, query_id: str, reason: str) -> None:
-        """Count a query without a checklist, and name it if it is among the first."""
+        """Count a query without a checklist, and name it if it is one of the first."""
         self.tally.refuse()
         self._name_failure(printable(f"no checklist for {query_id}: {reason}"))
 
     def stopping(self) -> None:
-        """The work was asked to stop: no time left is told any more."""
+        """Stop showing the time left."""
         self.tally.stopping = True
 
     def say(self, text: str) -> None:
-        """Show a line that is no progress of its own."""
+        """Show a line of text."""
         raise NotImplementedError
 
     def tick(self) -> None:
-        """Time has passed; called about once a second."""
+        """Update the display; called about once per second."""
 
     def _new(self, stage: str, total: int | None = None, done: int = 0) -> StageProgress:
         return StageProgress(stage, total, done, part=self._part, clock=self._clock)
@@ -135,11 +135,11 @@ class StageObserver(Observer):
         if self.tally.failed <= MOST_FAILURES:
             self.say(text)
         if self.tally.failed == MOST_FAILURES:
-            self.say("Further failures are counted, not named.")
+            self.say("Further failures are counted but not listed.")
 
 
 class LineObserver(StageObserver):
-    """Writes a plain line now and then, with the time of day: for pipes, logs and CI."""
+    """Writes time-stamped lines at intervals, for pipes, logs and CI."""
 
     def __init__(
         self, config: RunConfig | None = None, *, clock: Callable[[], float] = time.monotonic
@@ -148,19 +148,19 @@ class LineObserver(StageObserver):
         self._due = clock() + FIRST_SECONDS
 
     def stage_began(self, stage: str, total: int | None = None, done: int = 0) -> None:
-        """Say what is to do, and what earlier runs have done."""
+        """Start counting; report steps that earlier runs finished."""
         super().stage_began(stage, total, done)
         self._due = self._clock() + FIRST_SECONDS
         if done and total is not None:
-            self.say(f"{title(self.tally)}: {done:,} of {total:,} are already there")
+            self.say(f"{title(self.tally)}: {done:,} of {total:,} already done")
 
     def advanced(self) -> None:
-        """Count a step, and tell it if the last line was long ago."""
+        """Count a step, and write a line if one is due."""
         super().advanced()
         self.tick()
 
     def judged(self, judgment: Judgment) -> None:
-        """Count a judgment, and tell it if the last line was long ago."""
+        """Count a judgment, and write a line if one is due."""
         super().judged(judgment)
         self.tick()
 
@@ -173,7 +173,7 @@ class LineObserver(StageObserver):
             self.say(f"{title(self._new(stage))}: done in {duration(seconds)}")
 
     def tick(self) -> None:
-        """Write a line if the last one was long ago."""
+        """Write a line if one is due."""
         if self.tally.stage and self._clock() >= self._due:
             self._due = self._clock() + LINE_SECONDS
             self.say(sentence(self.tally, self.price))
@@ -185,7 +185,7 @@ class LineObserver(StageObserver):
 
 
 class BarObserver(StageObserver):
-    """Shows a live bar, and leaves one line of every stage that took work."""
+    """Shows a live bar, and leaves a summary of each counted stage."""
 
     def __init__(
         self,
@@ -200,17 +200,17 @@ class BarObserver(StageObserver):
         self._live: Live | None = None
 
     def stage_entered(self, stage: str) -> None:
-        """Show the stage, should it take long."""
+        """Show the stage if it takes long."""
         super().stage_entered(stage)
         self._open()
 
     def stage_began(self, stage: str, total: int | None = None, done: int = 0) -> None:
-        """Show how far the stage is."""
+        """Show the bar of the stage."""
         super().stage_began(stage, total, done)
         self._open()
 
     def stage_ended(self, stage: str, facts: StageEnd) -> None:
-        """Take the bar away; of a stage that was counted, leave its figures."""
+        """Remove the bar; print the summary of a counted stage."""
         self.closed()
         if stage == self.tally.stage and self.tally.total is not None:
             for line in self._kept(facts.seconds or 0.0):
@@ -221,13 +221,13 @@ class BarObserver(StageObserver):
         self._console.print(text, markup=False, highlight=False)
 
     def closed(self) -> None:
-        """Take the bar away, whatever state it is in."""
+        """Remove the bar."""
         if self._live is not None:
             live, self._live = self._live, None
             live.stop()
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield what is to be drawn at this moment."""
+        """Yield the lines to draw now."""
         from rich.text import Text
 
         if self.tally.total is None and self.tally.pace.elapsed < QUIET_SECONDS:
@@ -258,7 +258,7 @@ class BarObserver(StageObserver):
 
 
 def make_observer(config: RunConfig | None, *, quiet: bool) -> Observer:
-    """Return the observer that fits where the output goes."""
+    """Return an observer for a terminal, a pipe, or quiet mode."""
     if quiet:
         return Observer()
     if is_live(sys.stderr):

@@ -1,4 +1,4 @@
-"""Progress of a stage: its counts and rates, and the text that shows them in a given width."""
+"""Counts and rates of a stage in progress, and their text for a given width."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """The characters that bars, brackets, intervals and verdicts are drawn with."""
+    """Characters for bars, brackets, intervals and verdicts."""
 
     full: str
     empty: str
     cut: str
-    """Stands for the middle of a name that is too long."""
+    """Replaces the middle of a long name."""
     top: str
     middle: str
     bottom: str
@@ -45,7 +45,7 @@ ASCII_LOCALES = ("C", "POSIX")
 
 
 def marks_for(encoding: str | None, environment: Mapping[str, str] = os.environ) -> Marks:
-    """Return the finest marks that an encoding can hold and the locale asks for.
+    """Return Unicode marks if the encoding and the locale allow them, else ASCII.
 
     >>> [marks_for(each, {}).full for each in ("utf-8", "cp1252", None)]
     ['\u2501', '#', '#']
@@ -63,22 +63,22 @@ def marks_for(encoding: str | None, environment: Mapping[str, str] = os.environ)
 
 
 def _asks_for_ascii(environment: Mapping[str, str]) -> bool:
-    """Whether the user chose the C locale, for which Python writes UTF-8 all the same."""
+    """Return whether the user chose the C locale, where Python still writes UTF-8."""
     if environment.get("PYTHONIOENCODING") or environment.get("PYTHONUTF8") == "1":
         return False
     whole, own, rest = (environment.get(name, "") for name in ("LC_ALL", "LC_CTYPE", "LANG"))
-    # Python itself puts such a name into LC_CTYPE when it finds the C locale.
+    # Python itself sets LC_CTYPE to one of these names in the C locale.
     own = "" if own.lower() in ("c.utf-8", "c.utf8", "utf-8") and rest in ASCII_LOCALES else own
     return (whole or own or rest) in ASCII_LOCALES
 
 
 def is_live(stream: TextIO) -> bool:
-    """Whether lines of the stream can be drawn over: a terminal that knows how."""
+    """Return whether the stream is a terminal that can redraw lines."""
     return stream.isatty() and os.environ.get("TERM", "").lower() not in ("dumb", "unknown", "")
 
 
 def shortened(name: str, width: int, cut: str) -> str:
-    """Return a name in at most `width` columns, its middle cut: both ends tell versions apart.
+    """Cut the middle of a name that is wider than `width`; versions differ at the ends.
 
     >>> shortened("qwen2.5-3b-instruct-awq", 12, "~")
     'qwen2.~t-awq'
@@ -101,30 +101,30 @@ def shortened(name: str, width: int, cut: str) -> str:
 
 
 WINDOW = 30.0
-"""Seconds that count as recent."""
+"""Seconds of the recent rate."""
 FEWEST = 20
-"""Finished steps that a recent rate rests on at least, where there are so many."""
+"""Minimum number of finished steps for a recent rate, if there are that many."""
 
 ENOUGH = 5
-"""Finished steps before anything is said about the time left, or a tenth of all if that is less."""
+"""Finished steps before the time left is shown, or a tenth of all if that is less."""
 STALLED = 10.0
-"""Seconds without a finished step that are worth a word, where steps are quicker."""
+"""Seconds without a finished step after which a stage counts as stalled."""
 
 
 class StepRate:
-    """How fast steps are finished, of late and since the beginning."""
+    """Rate of finished steps, recent and overall."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self.started = clock()
         self.last = self.started
-        """When the last step was finished."""
+        """Time of the last finished step."""
         self.steps = 0
         self._seconds: deque[tuple[float, float, int]] = deque()
-        """First and last time, and number, of the steps of each second that is recent."""
+        """First time, last time and number of steps, per recent second."""
         self._recent = 0
         self._since = self.started
-        """When the last step was finished that is not recent any more."""
+        """Time of the last step before the recent ones."""
 
     def step(self, steps: int = 1) -> None:
         """Count finished steps."""
@@ -139,21 +139,21 @@ class StepRate:
 
     @property
     def elapsed(self) -> float:
-        """Seconds since the beginning."""
+        """Seconds since the start."""
         return self._clock() - self.started
 
     @property
     def idle(self) -> float:
-        """Seconds since the last step, or since the beginning."""
+        """Seconds since the last step, or since the start."""
         return self._clock() - self.last
 
     @property
     def mean(self) -> float:
-        """Steps a second since the beginning."""
+        """Steps per second since the start."""
         return self.steps / max(1e-9, self.elapsed)
 
     def recent(self) -> tuple[float, float]:
-        """Return steps a second of late, and how many seconds that is about."""
+        """Return recent steps per second, and the number of seconds they cover."""
         now = self._clock()
         self._forget(now)
         window = now - self._since
@@ -170,7 +170,7 @@ class StepRate:
 
 
 class StageProgress:
-    """One stage so far."""
+    """Progress of one stage."""
 
     def __init__(
         self,
@@ -186,31 +186,31 @@ class StageProgress:
 
         self.stage, self.total, self.done, self.part = stage, total, done, part
         self.earlier = self.cached = 0
-        """Steps that cost nothing now."""
+        """Steps reused from earlier runs and from the cache."""
         self.failed = 0
         self.missing: Counter[Status] = Counter()
-        """Answers without a probability, by why."""
+        """Unanswered items, by reason."""
         self.spent = Usage()
         self.expected: Expected | None = None
         self.ask_pulse: Callable[[], EngineStatus] = EngineStatus
         self.stopping = False
-        """Whether it was asked to stop: what is left is not waited for."""
+        """True after a request to stop."""
         self.pace = StepRate(clock)
-        """Of finished steps."""
+        """Rate of finished steps."""
         self.tried = StepRate(clock)
-        """Of all steps, also those that failed: what is left takes as long."""
+        """Rate of all steps, including failed ones, which predicts the time left."""
         self._refused = 0
         self._answers = 0
-        """Answers of the responses that are finished, or failed."""
+        """Answers of finished and failed responses."""
         self._squares = 0
-        """Sum of the squares of how many each of the finished has."""
+        """Sum of the squared numbers of answers per finished response."""
         self._begun: deque[tuple[float, float]] = deque()
-        """When so many responses were in the making, over the time that counts as recent."""
+        """Recent times, with the number of partly answered responses at each."""
 
     def step(self) -> None:
-        """Count a finished step, or one that was refused just before."""
+        """Count a finished step, unless `refuse` was called for it."""
         if self.done < self.earlier + self.cached:
-            # It was there already, and says nothing about how long the others take.
+            # A reused step does not count for the rate.
             self.done += 1
             return
         self.tried.step()
@@ -229,41 +229,41 @@ class StageProgress:
         self.missing.update(answer.status for answer in judgment.answers if answer.p_yes is None)
 
     def add_many(self, judgments: int, missing: Mapping[Status, int]) -> None:
-        """Count judgments that were finished elsewhere; what they cost is told as a sum."""
+        """Count judgments finished by other processes; their cost is reported as a sum."""
         self.done += judgments
         self.pace.step(judgments)
         self.tried.step(judgments)
         self.missing.update(missing)
 
     def fail(self, answers: Sequence[Answer] = ()) -> None:
-        """Count a task that was tried in vain, with the answers it got."""
+        """Count a failed task and the answers it got."""
         self._answers += sum(answer.status not in NO_ANSWER for answer in answers)
         self.failed += 1
         self.tried.step()
 
     def refuse(self) -> None:
-        """Count the step that is about to be counted as one that failed."""
+        """Count the next step as failed."""
         self.failed += 1
         self._refused += 1
 
     @property
     def left(self) -> int:
-        """Steps that are still to do; those that failed are not tried again now."""
+        """Remaining steps; failed ones are not retried now."""
         return max(0, (self.total or 0) - self.done - self.failed)
 
     @property
     def stalled(self) -> bool:
-        """Whether nothing was finished, or failed, for much longer than a step took so far."""
+        """True if no step finished or failed for much longer than steps took so far."""
         pace = self.tried
         usual = (pace.last - pace.started) / pace.steps if pace.steps else 0.0
         return self.left > 0 and pace.idle >= max(STALLED, 5.0 * usual)
 
     @property
     def seconds_left(self) -> float | None:
-        """How long it will take at the recent rate; None while nobody can tell.
+        """Seconds left at the recent rate; None if unknown.
 
-        Responses whose items are answered in part count in part: where many are asked at once,
-        they would otherwise all be finished at the end of a long silence.
+        Partly answered responses count in part. Otherwise, with many in flight, the estimate
+        would not move until they all finish at about the same time.
         """
         if self.stopping or self.stalled or not self.left:
             return None
@@ -275,9 +275,9 @@ class StageProgress:
         return max(0.0, self.left - begun) / rate if rate > 0.0 else None
 
     def _in_the_making(self, window: float) -> tuple[float, float]:
-        """Return how many responses are done in parts, taken together, now and a window ago."""
+        """Return the sum of partial responses now, and one window ago."""
         answered, now = self.ask_pulse().answered, self.tried.elapsed
-        # Those in the making have more items than others, in the mean: they take longer.
+        # Responses in flight have more items than average, because they take longer.
         each = self._squares / max(1, self._answers)
         begun = max(0.0, answered - self._answers) / each if each else 0.0
         begun = min(begun, float(self.left))
@@ -285,13 +285,13 @@ class StageProgress:
             self._begun.append((now, begun))
         while len(self._begun) > 1 and self._begun[1][0] <= now - window:
             self._begun.popleft()
-        # At the beginning of the stage nothing was begun.
+        # At the start of the stage, no response was in flight.
         before = self._begun[0][1] if now - window >= 1.0 else 0.0
         return begun, before
 
 
 WIDE = 100
-"""Columns from which a terminal counts as wide: everything below the bar may stand in one line."""
+"""Minimum width for showing everything below the bar on one line."""
 SHORTEST_BAR = 8
 LONGEST_BAR = 60
 INDENT = "  "
@@ -305,12 +305,12 @@ MISSING = {
     Status.UNREADABLE: "unreadable",
     Status.ERROR: "call failed",
 }
-"""Why answers are missing."""
+"""Reasons for unanswered items."""
 
 
 def frame(tally: StageProgress, price: PriceConfig | None, width: int, marks: Marks) -> list[str]:
-    """Return the lines that show a stage at this moment, none wider than `width`."""
-    # The last column stays free: some terminals break the line when it is written to.
+    """Return the lines that show a stage now, none wider than `width`."""
+    # Some terminals wrap a line when its last column is written.
     width = max(20, width - 1)
     if tally.total is None:
         first = f"{shortened(title(tally), width - 10, marks.cut)}  {clock(tally.pace.elapsed)}"
@@ -323,7 +323,7 @@ def frame(tally: StageProgress, price: PriceConfig | None, width: int, marks: Ma
 
 
 def sentence(tally: StageProgress, price: PriceConfig | None) -> str:
-    """Return the same as one line of text, for a log."""
+    """Return the progress as one line of text, for a log."""
     if tally.total is None:
         so_far = f"{clock(tally.pace.elapsed)} so far"
         return f"{title(tally)}: {', '.join([so_far, *_waiting(tally)])}"
@@ -336,7 +336,7 @@ def sentence(tally: StageProgress, price: PriceConfig | None) -> str:
 
 
 def ending(tally: StageProgress, price: PriceConfig | None, seconds: float) -> list[str]:
-    """Return what is worth keeping of a stage that is over, piece by piece."""
+    """Return the summary of a finished stage, in pieces."""
     total = f" of {tally.total:,}" if tally.total is not None else ""
     parts = [f"{title(tally)}: {tally.done:,}{total} in {duration(seconds)}"]
     if tally.pace.steps and seconds >= 1.0:
@@ -350,12 +350,12 @@ def _waiting(tally: StageProgress) -> list[str]:
 
 
 def title(tally: StageProgress) -> str:
-    """Return the stage, with the part of the work it belongs to."""
+    """Return the stage's name, with its part if there are several."""
     return printable(f"{tally.stage} {tally.part}".strip())
 
 
 def pack(pieces: Sequence[str], width: int) -> list[str]:
-    """Return the pieces in as few indented lines as hold them, broken between them.
+    """Pack pieces into indented lines, broken only between pieces.
 
     >>> pack(["one", "two", "three"], 12)
     ['  one, two,', '  three']
@@ -379,7 +379,7 @@ def _bar_line(tally: StageProgress, width: int, marks: Marks) -> str:
     counts = f"{tally.done:,}/{tally.total or 0:,}"
     left = None if tally.ask_pulse().waiting else tally.seconds_left
     ahead = "" if left is None else f"  about {clock(left)} left"
-    after = f"{counts}  {_percent(tally):>5}{ahead}"
+    after = f"{counts}  {_percent(tally):>4}{ahead}"
     room = width - len(after) - 4
     name = shortened(title(tally), max(8, room - SHORTEST_BAR), marks.cut)
     cells = min(LONGEST_BAR, room - cell_len(name))
@@ -394,8 +394,8 @@ def _share(tally: StageProgress) -> float:
 
 
 def _percent(tally: StageProgress) -> str:
-    # Rounded down: a hundred percent means that nothing is left.
-    return f"{int(100 * tally.done / tally.total) if tally.total else 100} %"
+    # Rounded down, so that 100% means done.
+    return f"{int(100 * tally.done / tally.total) if tally.total else 100}%"
 
 
 def _work(tally: StageProgress, price: PriceConfig | None) -> list[str]:
@@ -432,7 +432,7 @@ def _use(tally: StageProgress, price: PriceConfig | None) -> Iterator[str]:
         return
     cost = brief_money(money(tally.spent, price))
     if expected.repriced:
-        yield f"{cost} {price.currency or 'money'}, planned at another price"
+        yield f"{cost} {price.currency or 'money'}, planned at a different price"
         return
     if expected.cost is None:
         yield f"{cost} {price.currency or 'money'}"
@@ -444,11 +444,11 @@ def _use(tally: StageProgress, price: PriceConfig | None) -> Iterator[str]:
 
 
 def _rest(tally: StageProgress) -> Iterator[str]:
-    """Yield what cost nothing, and what went wrong."""
+    """Yield reused steps, retries, failures and missing answers."""
     if tally.earlier:
-        yield f"{tally.earlier:,} from earlier runs"
+        yield f"{tally.earlier:,} reused from earlier runs"
     if tally.cached:
-        yield f"{tally.cached:,} from the cache"
+        yield f"{tally.cached:,} reused from the cache"
     yield from _push_back(tally.ask_pulse())
     if tally.failed:
         yield f"{tally.failed:,} failed"
@@ -460,27 +460,27 @@ def _rest(tally: StageProgress) -> Iterator[str]:
 
 
 def _push_back(status: EngineStatus) -> Iterator[str]:
-    """Yield what was sent again and why, and whether fewer are asked at once for it."""
+    """Yield the retries with their reasons, and a lowered concurrency."""
     if status.retries:
         yield retries_in_words(status.retries, status.retry_reasons)
     if status.at_once is not None:
-        yield f"{status.at_once} at once instead of {status.usually_at_once}"
+        yield f"{status.at_once} in flight instead of {status.usually_at_once}"
 
 
 def retries_in_words(retries: int, reasons: Mapping[str, int]) -> str:
-    """Return how many requests were sent again, and what happened to them.
+    """Return the number of retries and their reasons.
 
     >>> retries_in_words(12, {"HTTP 503": 3, "timeout": 9}), retries_in_words(1, {})
     ('12 retries (timeout 9, HTTP 503 3)', '1 retry')
     """
-    told = count_of(retries, "retry", "retries")
+    count = count_of(retries, "retry", "retries")
     listed = sorted(reasons.items(), key=lambda pair: (-pair[1], pair[0]))
-    whys = ", ".join(f"{reason} {count:,}" for reason, count in listed)
-    return f"{told} ({whys})" if whys else told
+    whys = ", ".join(f"{reason} {times:,}" for reason, times in listed)
+    return f"{count} ({whys})" if whys else count
 
 
 def shown_rate(rate: float) -> str:
-    """Return a rate with the digits it has, by the minute where a second is too short.
+    """Format a rate per second, or per minute if it is slow.
 
     >>> shown_rate(123.4), shown_rate(9.81), shown_rate(0.05)
     ('123/s', '9.8/s', '3.0/min')
@@ -491,7 +491,7 @@ def shown_rate(rate: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return how long something took.
+    """Format a duration.
 
     >>> duration(0.34), duration(64)
     ('0.3 s', '1:04')

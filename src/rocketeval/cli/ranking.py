@@ -1,4 +1,4 @@
-"""A leaderboard: figures with their intervals, and brackets around what is not told apart."""
+"""Ranking tables: ratings with intervals, and brackets around tied candidates."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 SHORTEST_NAME = 12
-"""Columns for a name; where there are fewer, names get lines of their own."""
+"""Minimum columns for a name; with fewer, names go on separate lines."""
 DRAWN_FROM = 120
-"""Columns from which intervals are drawn beside their figures."""
+"""Minimum terminal width for drawing intervals next to the figures."""
 LONGEST_DRAWING = 48
 SHORTEST_DRAWING = 20
 GAP = "  "
@@ -27,9 +27,9 @@ MOST_PAIRS = 3
 
 
 def show_ranking(ranking: Ranking, title: str = "Ranking", *, brief: bool = False) -> None:
-    """Print the leaderboard, and in words which candidates it cannot tell apart.
+    """Print the ranking, then which candidates are tied.
 
-    `brief` leaves out the words that the brackets say already.
+    `brief` explains the brackets instead of listing every tie.
     """
     from rich.text import Text
 
@@ -51,10 +51,10 @@ def show_ranking(ranking: Ranking, title: str = "Ranking", *, brief: bool = Fals
 
 
 def ranking_lines(ranking: Ranking, width: int | None, marks: Marks) -> list[str]:
-    """Return a header and a line a candidate; a `width` of None has room for everything.
+    """Return a header and one line per candidate; a `width` of None means unlimited.
 
-    Names give way to figures: they are cut in the middle, or stand on lines of their own. No line
-    is wider than `width` but where the figures alone are: those are never cut.
+    Figures are never cut. If space is short, names are cut in the middle or moved to separate
+    lines. A line exceeds `width` only if its figures alone do.
     """
     from rich.cells import cell_len
 
@@ -101,7 +101,7 @@ def _rank(row: RankedCandidate) -> str:
 
 
 def _brackets(rows: Sequence[RankedCandidate], marks: Marks) -> Iterator[tuple[str, str]]:
-    """Yield the mark of each row, and that of a second line of the same row."""
+    """Yield the bracket mark of each row, and of its second line if it has one."""
     for _, members in groupby(rows, key=lambda row: row.group):
         last = len(list(members)) - 1
         for place in range(last + 1):
@@ -118,7 +118,7 @@ def _brackets(rows: Sequence[RankedCandidate], marks: Marks) -> Iterator[tuple[s
 def _drawings(
     rows: Sequence[RankedCandidate], room: int, width: int | None, marks: Marks
 ) -> list[str]:
-    """Return a scale and each rating's interval drawn on it; nothing where there is no room."""
+    """Return a scale and each rating's interval drawn on it; [] if there is no room."""
     cells = min(LONGEST_DRAWING, room)
     ends = [end for row in rows for end in _known(row.rating)]
     if width is None or width < DRAWN_FROM or cells < SHORTEST_DRAWING or len(set(ends)) < 2:
@@ -150,34 +150,34 @@ def _brief_words(ranking: Ranking) -> Iterator[str]:
     rows = ranking.rows
     groups = [row.group for row in rows]
     if len(set(groups)) < len(rows):
-        yield "A bracket joins what cannot be told apart from its first candidate."
+        yield "Candidates in a bracket are statistically tied with the first one in it."
     elif len(rows) > 1 and all(row.beats_next for row in rows[:-1]):
-        yield "Every candidate is told apart from the next."
+        yield "Every candidate is significantly better than the next."
     unclear = [
         f"{one.candidate} and {two.candidate}"
         for one, two in pairwise(rows)
         if one.group != two.group and not one.beats_next
     ]
     if unclear:
-        yield f"Not told apart either, across brackets: {join_words(unclear, most=MOST_PAIRS)}."
+        yield f"Also tied: {join_words(unclear, most=MOST_PAIRS)}."
 
 
 def _oddities(ranking: Ranking) -> Iterator[str]:
     for name in ranking.unranked:
-        yield f"not ranked, no score: {name}"
+        yield f"Not ranked, no score: {name}"
     if ranking.islands > 1:
-        yield f"{ranking.islands} sets of candidates share no query: do not compare them"
+        yield f"{ranking.islands} sets of candidates share no queries: do not compare them."
 
 
 def _made_how(ranking: Ranking) -> str:
-    told = []
+    notes = []
     if any(_is_bounded(row.rating) or _is_bounded(row.mean_score) for row in ranking.rows):
         resamples = f"{ranking.bootstrap} resamples of the queries"
-        told.append(f"{ranking.level:.0%} intervals from {resamples}.")
+        notes.append(f"Ranges are {ranking.level:.0%} intervals from {resamples}.")
     if ranking.anchor is not None:
-        held = f"{printable(ranking.anchor)}, which is held at {ranking.anchor_rating:g}"
-        told.append(f"Ratings are differences to {held}.")
-    return " ".join(told)
+        anchor = f"{printable(ranking.anchor)}, fixed at {ranking.anchor_rating:g}"
+        notes.append(f"Ratings are relative to {anchor}.")
+    return " ".join(notes)
 
 
 def _is_bounded(found: Interval) -> bool:

@@ -1,4 +1,4 @@
-"""`rocketeval run`: who is best, how far to trust it, what it took, and what to type next."""
+"""`rocketeval run`, and its summary: ranking, trust, cost, missing data and next step."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from rocketeval.cli.stages import (
     refuse_unused,
     run_stage,
     show_learned,
-    tell_decided,
-    tell_unused,
+    warn_decisions,
+    warn_unused,
 )
 from rocketeval.cli.text import as_argument, near, show_pairs, show_whole
 from rocketeval.text import count_of
@@ -41,14 +41,14 @@ if TYPE_CHECKING:
 PROGRAM = "rocketeval"
 WANTED = "labels_wanted.jsonl"
 REJECTED = " rejected it: "
-"""In the reason of a checklist that its author will not write, however often it is asked."""
+"""Marks a failure of the author that a retry cannot fix."""
 MANY_MISSING = 0.05
-"""Share of missing answers from which the judge is looked at before anything else."""
+"""Share of missing answers above which the next step is to check the judge."""
 
 
 @dataclass(frozen=True, slots=True)
 class NextStep:
-    """A command, ready to be typed, and why."""
+    """A command to type next, and the reason."""
 
     command: str
     why: str
@@ -56,22 +56,22 @@ class NextStep:
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """What the user typed, so that the next command means the same run."""
+    """The command line of this process, from which commands for the same run are made."""
 
     words: tuple[str, ...]
     """The whole command line after the program's name."""
     config: str | None
-    """The config as it was given; None for the default."""
+    """The config argument; None for the default."""
     name: str | None
-    """The run's name, where the command line gave it another than the config."""
+    """The run's name if it differs from the config's."""
     judge: tuple[str, ...] = ()
-    """The options that name another judge than the config's."""
+    """Options that override the config's judge."""
     run: tuple[str, ...] = ()
-    """The options that name another run than the config's, or part of its queries."""
+    """Options that override the config's run name or limit its queries."""
 
     @classmethod
     def now(cls, settings: RunConfig) -> Typed:
-        """Return what the command at work, whose run has these `settings`, was called with."""
+        """Return the command line of the current command, whose run has these `settings`."""
         from rocketeval.config import load_config
 
         given: Mapping[str, Any] = click.get_current_context().params
@@ -95,11 +95,11 @@ class Typed:
         return shlex.join([PROGRAM, *verb.split(), *self.judge, *self._place])
 
     def of_work(self, verb: str, *own: str) -> str:
-        """Return a command that goes on judging in the same run, with the same judge."""
+        """Return a command that continues the same run with the same judge."""
         return shlex.join([PROGRAM, *verb.split(), *own, *self.run, *self.judge, *self._place])
 
     def of_run(self, verb: str, *own: str, names: Sequence[str] = ()) -> str:
-        """Return a command about the same run; `names` are words that may look like options."""
+        """Return a command about the same run; `names` may look like options."""
         options = [*own, *([] if self.name is None else ["--name", self.name])]
         places = [*names, *([] if self.config is None else [self.config])]
         dashes = ["--"] if any(place.startswith("-") for place in places) else []
@@ -111,67 +111,66 @@ class Typed:
 
 
 def next_step(outcome: Outcome, missing: Missing, typed: Typed) -> NextStep:
-    """Return what helps most now: finish, find out about the judge, separate the best, or look."""
+    """Return the most useful next command: retry, check the judge, label, compare or view."""
     grade, author = outcome.stages.grade, outcome.stages.checklist
     written = author.usage.requests or author.reused
     if missing.queries_without_checklist and not written and not missing.responses_not_judged:
         return NextStep(
-            shlex.join([PROGRAM, *typed.words]), "add the missing checklists first, then"
+            shlex.join([PROGRAM, *typed.words]), "Add the missing checklists, then run again:"
         )
     if missing.responses_not_judged > grade.rejected or missing.queries_without_checklist:
         reasons = author.failures.values()
         rejected = bool(reasons) and all(REJECTED in reason for reason in reasons)
         return NextStep(
             shlex.join([PROGRAM, *typed.words]),
-            "shorten the queries that the author rejected, or set one with a larger context; then"
+            "Shorten the queries that the author rejected, or set an author with a larger "
+            "context; then run again:"
             if rejected and not missing.responses_not_judged
-            else "tries again what failed; nothing is paid for twice",
+            else "Retry what failed; finished work is reused:",
         )
     rows = outcome.ranking.rows
     answers = outcome.stages.score.answers
     if missing.answers_missing > MANY_MISSING * answers:
-        return NextStep(
-            typed.of_judge("doctor"), "many answers are missing: says what is wrong with the judge"
-        )
+        return NextStep(typed.of_judge("doctor"), "Many answers are missing. Find out why:")
     if not outcome.audit.has_gold and rows:
         top = str(min(2, len(rows)))
         return NextStep(
             typed.of_run("labels next", "--top", top, "--out", WANTED),
-            "chooses which responses to label, so that the judge can be checked",
+            "Label a few responses to check the judge. Choose which:",
         )
     best = [row.candidate for row in rows[:2]]
     unclear = len(best) == 2 and rows[0].beats_next is False
     if unclear and _is_measured(*rows[:2]) and all(name.isprintable() for name in best):
         return NextStep(
             typed.of_run("compare", names=best),
-            "the two best are not told apart: says how far apart, and how sure",
+            "The top two are tied. See how large the difference is:",
         )
     return NextStep(shlex.join([PROGRAM, "view", as_argument(outcome.path)]), _look(rows, unclear))
 
 
 def _is_measured(one: RankedCandidate, other: RankedCandidate) -> bool:
-    """Whether a comparison of the two would say more than that there is nothing to say."""
+    """Return whether comparing the two would give an interval and a difference."""
     bounded = all(math.isfinite(row.mean_score.low) for row in (one, other))
     return bounded and one.mean_score.value != other.mean_score.value
 
 
 def _look(rows: Sequence[RankedCandidate], unclear: bool) -> str:
-    shows = "shows every answer in the browser"
+    view = "View every answer in a browser:"
     if not unclear or _is_measured(*rows[:2]):
-        return shows
+        return view
     if rows[0].mean_score.value == rows[1].mean_score.value:
-        return f"the two best have the same mean score: {shows}"
-    return f"too few queries to tell the best apart, add some; meanwhile: {shows}"
+        return f"The top two have the same mean score. {view}"
+    return f"The top two are tied: too few queries to separate them, so add some. {view}"
 
 
 TITLES = 9
-"""Columns of the words at the left."""
+"""Width of the title column."""
 NO_PRICE = "no price set"
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Everything `run` has to say, as its JSON says it."""
+    """The result of `run`, in the form of its JSON document."""
 
     run: Path
     report: Path
@@ -182,8 +181,8 @@ class Summary:
     stages: Stages
 
 
-def summarise(outcome: Outcome, typed: Typed) -> Summary:
-    """Return what a finished run comes down to."""
+def summarize(outcome: Outcome, typed: Typed) -> Summary:
+    """Return the summary of a finished run."""
     missing = find_missing(outcome.stages)
     return Summary(
         run=outcome.path,
@@ -197,18 +196,18 @@ def summarise(outcome: Outcome, typed: Typed) -> Summary:
 
 
 def show_summary(summary: Summary, judge: JudgeConfig) -> None:
-    """Print the ranking, and a line or two about everything else."""
+    """Print the ranking, then trust, cost, time, missing data and the next step."""
     from rocketeval.cli.ranking import show_ranking
 
     show_learned(summary.stages.score.learned)
     show_ranking(summary.ranking, brief=True)
     click.echo()
     if judge.engine == "recorded":
-        show_pairs([("Judge", f"{judge.model}: no model ran, its answers were read")], TITLES)
+        show_pairs([("Judge", f"{judge.model}: recorded answers, no model ran")], TITLES)
     show_pairs(_pairs(summary), TITLES)
     show_whole("Report", near(summary.report), TITLES)
     show_pairs([("Next", summary.next.why)], TITLES)
-    # A command that a terminal cannot show whole would be another one when it is copied.
+    # A command with control characters would change when it is copied.
     if summary.next.command.isprintable():
         show_whole("", summary.next.command, TITLES)
 
@@ -230,34 +229,34 @@ def _pairs(summary: Summary) -> Iterator[tuple[str, str]]:
 
 
 def _costs(stages: Stages) -> Iterator[str]:
-    """Yield what author and judge used, beside the plan where there was one."""
+    """Yield what the author and the judge used, and the plan if there was one."""
     author, grade, bill = stages.checklist.usage, stages.grade, stages.grade.bill
     if author.requests:
         yield f"author: {_use(author, author.currency)}"
     kept = grade.finished_earlier + grade.from_cache
-    paid = f"{kept:,} of {grade.tasks:,} judgments were there, {grade.from_cache:,} of them "
-    paid += "from the cache"
+    reused = f"{kept:,} of {grade.tasks:,} judgments reused, {grade.from_cache:,} of them from "
+    reused += "the cache"
     if grade.precision_unknown:
         yield (
-            f"{grade.precision_unknown:,} judgments in the cache are from before the judge's "
-            "precision was recorded: they count as this judge's"
+            f"{grade.precision_unknown:,} judgments in the cache do not record the judge's "
+            "precision; they count as this judge's"
         )
     if not grade.usage.requests:
-        yield f"nothing was asked: {paid}" if kept else "nothing was asked"
+        yield f"no requests: {reused}" if kept else "no requests"
         return
     yield f"judge: {_use(grade.usage, grade.usage.currency)}"
     if bill:
         yield f"plan: {_planned(bill)}"
     if bill and bill.times_least is not None:
-        yield f"it computed {bill.times_least:.2f} times the least possible"
+        yield f"computed tokens: {bill.times_least:.2f} times the minimum"
     if kept:
-        yield f"{paid}: not paid for again; {count_of(grade.judged, 'is', 'are')} new"
+        yield f"{reused}; {grade.judged:,} new"
 
 
 def _use(usage: PricedUsage | BillColumn, currency: str, without_cost: str = NO_PRICE) -> str:
     from rocketeval.prices import shown_money
 
-    parts = [count_of(usage.requests or 0, "call", "calls")]
+    parts = [count_of(usage.requests or 0, "request", "requests")]
     if usage.prompt_tokens:
         parts.append(f"{usage.prompt_tokens:,} prompt tokens")
     parts.append(without_cost if usage.cost is None else shown_money(usage.cost, currency))
@@ -265,9 +264,9 @@ def _use(usage: PricedUsage | BillColumn, currency: str, without_cost: str = NO_
 
 
 def _planned(bill: Bill) -> str:
-    why = "made at another price" if bill.repriced else NO_PRICE
-    told = _use(bill.plan, bill.currency, why)
-    return told if bill.tokens_known == "exact" else f"{told} (tokens {bill.tokens_known})"
+    why = "made at a different price" if bill.repriced else NO_PRICE
+    plan = _use(bill.plan, bill.currency, why)
+    return plan if bill.tokens_known == "exact" else f"{plan} (tokens {bill.tokens_known})"
 
 
 def _time(stages: Stages) -> str:
@@ -277,17 +276,17 @@ def _time(stages: Stages) -> str:
     seconds = {name: own.seconds for name, own in facts if own.seconds is not None}
     longest = max(seconds, key=lambda name: seconds[name])
     whole = sum(seconds.values())
-    told = f"{duration(whole)}, of which {longest} {duration(seconds[longest])}"
+    times = f"{duration(whole)}, of which {longest} {duration(seconds[longest])}"
     again = stages.grade.retries
-    return f"{told}; {retries_in_words(sum(again.values()), again)}" if again else told
+    return f"{times}; {retries_in_words(sum(again.values()), again)}" if again else times
 
 
 @verb(
     examples=[
         ("rocketeval run", "all of rocketeval.yaml"),
         ("rocketeval run my.yaml --limit 20", "a trial on 20 queries"),
-        ("rocketeval run --only grade --on ray", "grade on a Ray cluster, and stop"),
-        ("rocketeval run --only rank --json", "rank again, for a program"),
+        ("rocketeval run --only grade --on ray", "grade on a Ray cluster, then stop"),
+        ("rocketeval run --only rank --json", "rank again, print JSON"),
     ],
     exit_codes=codes(2, 3, 4, 5, 6, 130),
 )
@@ -298,22 +297,22 @@ def _time(stages: Stages) -> str:
     "--only",
     type=StageName(),
     metavar="STAGE",
-    help="Run one stage: load, checklist, grade, score, rank or report. (audit and explain are "
-    "verbs.)",
+    help="Run one stage: load, checklist, grade, score, rank or report (audit and explain are "
+    "verbs).",
 )
 @option(
     "--dry-run",
     is_flag=True,
     section=COST,
-    help="Show what would be done; contact nobody and write nothing.",
+    help="Show what the run would do; contact no server, write nothing.",
 )
 @with_output
 def command(settings: RunConfig, only: str | None, dry_run: bool, output: Output) -> int:
     """Grade, score and rank the benchmark of CONFIG, and write a report.
 
     CONFIG is rocketeval.yaml unless you name another file. The stages are load, checklist, grade,
-    score, rank, audit, explain and report. Finished judgments are reused: after Ctrl-C or a crash
-    the same command continues from there.
+    score, rank, audit, explain and report. Finished judgments are reused: after Ctrl-C or a crash,
+    the same command continues where it stopped.
 
     --only grade also loads the benchmark and writes missing checklists; score, rank and report
     read what the run already holds.
@@ -329,10 +328,10 @@ def command(settings: RunConfig, only: str | None, dry_run: bool, output: Output
     if only is not None:
         return run_stage(only, settings, output)
     run = Run(settings, observer=make_observer(settings, quiet=output.quiet))
-    summary = summarise(run_with_signals(run, run.all), Typed.now(settings))
+    summary = summarize(run_with_signals(run, run.all), Typed.now(settings))
     output.give(summary, lambda: show_summary(summary, settings.judge))
-    tell_unused(summary.stages.checklist)
-    tell_decided(summary.stages.score)
+    warn_unused(summary.stages.checklist)
+    warn_decisions(summary.stages.score)
     if output.silent:
         gaps = replace(summary.missing, responses_empty=0, responses_absent=0)
         for line in missing_in_words(gaps, summary.stages):

@@ -1,7 +1,4 @@
-"""Run a run from the command line so that Ctrl-C stops it cleanly.
-
-The library's own log, shown where a run's progress is shown.
-"""
+"""Execution of a run from the command line: Ctrl-C handling and log output."""
 
 from __future__ import annotations
 
@@ -24,20 +21,20 @@ if TYPE_CHECKING:
 
 
 class LogLines(logging.Handler):
-    """Hands every record on as one line, safe for any terminal."""
+    """A log handler that passes each record on as one printable line."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         super().__init__(logging.INFO)
         self._say = say
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Say one record."""
+        """Pass on one record."""
         self._say(printable(record.getMessage()))
 
 
 @contextmanager
 def log_shown(observer: Observer) -> Iterator[None]:
-    """Show the log beside the progress for a while, unless the observer shows nothing."""
+    """Show log lines together with the progress, unless the observer shows nothing."""
     from rocketeval.cli.progress import StageObserver
 
     if not isinstance(observer, StageObserver):
@@ -57,15 +54,16 @@ def log_shown(observer: Observer) -> Iterator[None]:
 INCOMPLETE = 3
 """Exit code: finished, but some tasks failed or were left out."""
 TICK_SECONDS = 1.0
-STOPPING = "Stopping: answers in flight have {seconds:.0f} s (Ctrl-C again ends it at once)."
+STOPPING = "Stopping: waiting up to {seconds:.0f} s for answers in flight (Ctrl-C again: now)."
 
 T = TypeVar("T")
 
 
 def run_with_signals(run: Run, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Return `await work()`, holding the run.
+    """Return `await work()` while holding the run's lock.
 
-    One Ctrl-C, or SIGTERM, gives answers in flight a few seconds; the second ends it at once.
+    The first Ctrl-C or SIGTERM waits a few seconds for answers in flight; the second stops
+    immediately.
     """
     import asyncio
 
@@ -85,7 +83,7 @@ def run_with_signals(run: Run, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 
 async def _ticking(observer: Observer, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Return `await work()`; meanwhile the observer hears that time passes, also when all wait."""
+    """Return `await work()` while calling the observer's `tick` once per second."""
     import asyncio
 
     from rocketeval.cli.progress import StageObserver
@@ -109,7 +107,7 @@ async def _ticking(observer: Observer, work: Callable[[], Coroutine[Any, Any, T]
 
 @contextmanager
 def _signals(run: Run, working: list[asyncio.Task[Any]]) -> Iterator[None]:
-    """Stop at the first signal, cancel the task at work at the second."""
+    """Stop the run at the first signal, cancel its task at the second."""
     import asyncio
 
     from rocketeval.cli.progress import StageObserver
@@ -126,14 +124,14 @@ def _signals(run: Run, working: list[asyncio.Task[Any]]) -> Iterator[None]:
 
     def interrupted(number: int, frame: FrameType | None) -> None:
         if run.stoppable and run.stop.is_set() and working:
-            # Raised inside a worker, KeyboardInterrupt would end in tracebacks of its siblings.
+            # Raised inside a worker, KeyboardInterrupt would print tracebacks of other tasks.
             asyncio.get_running_loop().call_soon_threadsafe(working.pop().cancel)
             return
         if not run.stoppable or run.stop.is_set():
             raise KeyboardInterrupt
         run.stop.set()
-        # A signal does not wake a loop that sleeps until its next look at an open batch, and may
-        # come in the middle of a line that is being drawn: the loop itself says so.
+        # A signal does not wake a sleeping event loop, and may arrive while a line is drawn; so
+        # the loop itself prints the message.
         asyncio.get_running_loop().call_soon_threadsafe(stop)
 
     before = {number: signal.signal(number, interrupted) for number in _STOPPING}

@@ -1,4 +1,4 @@
-"""`rocketeval run --only STAGE`: one stage of a run, and what it prints."""
+"""`rocketeval run --only STAGE`: run one stage and print its result."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 
 STAGES = ("load", "checklist", "grade", "score", "rank", "report")
-"""What `--only` takes, in the order of a run."""
-VERBS_OF_THEIR_OWN = ("audit", "explain")
-"""Stages that are verbs, because they have options."""
-_NO_USE = {
+"""Values of `--only`, in the order of a run."""
+STAGE_VERBS = ("audit", "explain")
+"""Stages that are separate verbs, because they have options."""
+_UNUSED = {
     "load": ("on", "max_cost", "dry_run"),
     "checklist": ("on", "dry_run"),
     "grade": (),
@@ -43,36 +43,36 @@ _NO_USE = {
         ("judge", "base_url", "on", "evaluator", "max_cost", "dry_run"),
     ),
 }
-"""Options of `run` that a stage has no use for."""
+"""Options of `run` that do not apply to a stage."""
 
 
 class StageName(click.Choice[str]):
-    """A stage that `--only` runs; one that is a verb is answered with the verb."""
+    """A stage name for `--only`; for audit and explain, the error names the verb."""
 
     def __init__(self) -> None:
         super().__init__(STAGES)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the stage, or say where it is."""
-        if value in VERBS_OF_THEIR_OWN:
-            self.fail(f"that is `rocketeval {value}`.", param, ctx)
+        """Return the stage; fail with the verb's name if it is a verb."""
+        if value in STAGE_VERBS:
+            self.fail(f"use `rocketeval {value}`.", param, ctx)
         return super().convert(value, param, ctx)
 
 
 def refuse_unused(stage: str) -> None:
-    """Raise UsageError if the command line has options that the stage has no use for."""
+    """Raise UsageError if the command line has options that do not apply to the stage."""
     ctx = click.get_current_context()
-    given = [name for name in _NO_USE[stage] if ctx.params.get(name)]
+    given = [name for name in _UNUSED[stage] if ctx.params.get(name)]
     if given:
         names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
-        raise click.UsageError(f"--only {stage} has no use for {names}.")
+        raise click.UsageError(f"--only {stage} does not use {names}.")
 
 
 def run_stage(stage: str, settings: RunConfig, output: Output) -> int:
-    """Run one stage, print what it did, and return the exit code.
+    """Run one stage, print its result, and return the exit code.
 
-    Grading writes missing checklists first, and both load the benchmark: what they rest on may have
-    changed. The stages after grading read what the run holds.
+    `checklist` and `grade` load the benchmark again, and `grade` writes missing checklists first.
+    Later stages read the files of the run.
     """
     from rocketeval.cli.progress import make_observer
     from rocketeval.evolve.apply_setup import as_graded
@@ -112,7 +112,7 @@ def _run_checklist(run: Run, output: Output) -> int:
         click.echo(words, err=True)
     failed_steps = facts.composition.failed_steps if facts.composition else {}
     for step, reason in failed_steps.items():
-        click.echo(printable(f"went on without {step}: {reason}"), err=True)
+        click.echo(printable(f"continued without {step}: {reason}"), err=True)
     return INCOMPLETE if facts.failures or failed_steps else 0
 
 
@@ -120,21 +120,21 @@ def _show_written(run: Run, facts: ChecklistFacts) -> None:
     composition, refusals = facts.composition, facts.refusals
     if composition is not None:
         show_composition(composition)
-    for line in told_refusals(refusals, steps=composition is not None) if refusals else ():
+    for line in refusal_lines(refusals, steps=composition is not None) if refusals else ():
         click.echo(line)
     path = run.store.inputs.folder / "checklists.jsonl"
     click.echo(f"{facts.checklists} checklists with {facts.items} items: {shown_path(path)}")
     provenance = shown_path(path.with_name("checklist_provenance.json"))
     if composition is not None:
-        click.echo(f"Where each question is from: {provenance}")
+        click.echo(f"Origin of each question: {provenance}")
     elif refusals is not None:
-        click.echo(f"How each list came about: {provenance}")
+        click.echo(f"Origin of each checklist: {provenance}")
 
 
 def _run_grade(run: Run, output: Output) -> int:
     facts = run_with_signals(run, run.to_judgments)
     output.give(facts, lambda: _show_graded(facts))
-    tell_unused(run.store.manifest().stages.checklist)
+    warn_unused(run.store.manifest().stages.checklist)
     for failure in run.store.failures()[:10]:
         click.echo(failed(failure), err=True)
     return INCOMPLETE if facts.unfinished or facts.responses_without_checklist else 0
@@ -143,7 +143,7 @@ def _run_grade(run: Run, output: Output) -> int:
 def _show_graded(facts: GradeFacts) -> None:
     click.echo(
         f"{facts.judged} judged now, {facts.finished_earlier} earlier, "
-        f"{facts.from_cache} from the cache, {facts.unfinished} left"
+        f"{facts.from_cache} reused from the cache, {facts.unfinished} left"
     )
     if facts.ray is not None:
         click.echo(on_ray(facts.ray))
@@ -154,7 +154,7 @@ def _show_graded(facts: GradeFacts) -> None:
 def _run_score(run: Run, output: Output) -> int:
     facts = run.score()
     output.give(facts, lambda: _show_scored(facts))
-    tell_decided(facts)
+    warn_decisions(facts)
     return INCOMPLETE if facts.without_score or facts.missing_answers else 0
 
 
@@ -198,11 +198,11 @@ _RUNNERS: dict[str, Callable[[Run, Output], int]] = {
 }
 
 
-NOT_TOLD = "not told"
+NOT_KNOWN = "unknown"
 
 
 def show_bill(found: Bill | None) -> None:
-    """Print what was expected beside what was used; nothing when no plan was made for it."""
+    """Print planned and actual usage side by side; nothing if there was no plan."""
     from rocketeval.prices import shown_money
 
     if found is None:
@@ -212,7 +212,7 @@ def show_bill(found: Bill | None) -> None:
         return shown_money(value, found.currency)
 
     rows: list[tuple[str, str, Callable[[Any], str]]] = [
-        ("calls", "requests", _count),
+        ("requests", "requests", _count),
         ("prompt tokens", "prompt_tokens", _count),
         ("  computed", "computed_tokens", _count),
         ("completion tokens", "completion_tokens", _count),
@@ -225,24 +225,25 @@ def show_bill(found: Bill | None) -> None:
         repriced = name == "cost" and found.repriced
         if plan is not None or repriced or name not in ("cost", "seconds"):
             lines.append((title, _shown(plan, shown), _shown(bill, shown), _note(found, name)))
-    wide = [max(len(line[column]) for line in lines) for column in (1, 2)]
-    click.echo(f"{'Judging':19}{'plan':>{wide[0]}}   {'bill':>{wide[1]}}")
+    titles = ("", "plan", "actual")
+    wide = [max(len(cell[column]) for cell in (titles, *lines)) for column in (1, 2)]
+    click.echo(f"{'Judging':19}{'plan':>{wide[0]}}   {'actual':>{wide[1]}}")
     for title, plan, bill, note in lines:
         click.echo(f"{title:19}{plan:>{wide[0]}}   {bill:>{wide[1]}}   {note}".rstrip())
 
 
 def _note(found: Bill, name: str) -> str:
     if name == "prompt_tokens" and found.tokens_known != "exact":
-        return f"the plan's are {found.tokens_known}"
+        return f"plan: {found.tokens_known}"
     if name == "cost" and found.repriced:
-        return "the plan was made at another price"
+        return "the plan was made at a different price"
     if name == "computed_tokens" and found.times_least is not None:
-        return f"{found.times_least:.2f} times the least possible"
+        return f"{found.times_least:.2f} times the minimum"
     return ""
 
 
 def _shown(value: float | None, shown: Callable[[Any], str]) -> str:
-    return NOT_TOLD if value is None else shown(value)
+    return NOT_KNOWN if value is None else shown(value)
 
 
 def _count(value: int) -> str:
@@ -250,36 +251,36 @@ def _count(value: int) -> str:
 
 
 def on_ray(facts: RayFacts) -> str:
-    """Return what a cluster did beyond its work: what was asked twice, and what was left out."""
+    """Return a line on what a cluster judged, judged twice, and dropped."""
     again = facts.asked_again
-    told = f"On Ray ({facts.on}): {facts.asked:,} responses asked"
+    line = f"On Ray ({facts.on}): {facts.asked:,} responses judged"
     if again:
-        told += f", {again:,} of them again ({again / max(1, facts.asked):.1%})"
+        line += f", {again:,} of them again ({again / max(1, facts.asked):.1%})"
     if facts.duplicates:
-        told += f", {facts.duplicates:,} double rows left out"
+        line += f", {facts.duplicates:,} duplicate rows dropped"
     if facts.torn:
-        told += f", {facts.torn:,} torn files left out"
-    return told
+        line += f", {facts.torn:,} torn files dropped"
+    return line
 
 
 def show_learned(learned: LearnedFacts) -> None:
-    """Print what the scorer learned from and what was kept from it; nothing if it did not learn."""
+    """Print the training data and the held-out candidates of a learned scorer."""
     console = make_console()
     if learned.fitted is not None:
         labels, votes, held_out = learned.labels, learned.votes or 0, learned.held_out or ()
-        gold = count_of(labels, "label", "labels") if labels else count_of(votes, "vote", "votes")
+        data = count_of(labels, "label", "labels") if labels else count_of(votes, "vote", "votes")
         shown = ", ".join(map(printable, held_out[:5]))
         more = f", and {len(held_out) - 5} more" if len(held_out) > 5 else ""
         kept = f"; held out: {shown}{more}" if shown else ""
         names = count_of(len(learned.fitted), "candidate", "candidates")
         console.print(
-            f"The scorer learned from {gold} on {names}{kept}.", markup=False, highlight=False
+            f"The scorer learned from {data} on {names}{kept}.", markup=False, highlight=False
         )
     if learned.queries_by_mean_in_a_fold:
         some = count_of(learned.queries_by_mean_in_a_fold, "query has", "queries have")
         console.print(
-            f"{some} enough gold for the whole fit, but not for every fold: some of the scores "
-            "learned from are the mean's there.",
+            f"{some} enough reference data for the full fit but not for every fold; there, some "
+            "out-of-fold scores are plain means.",
             markup=False,
             highlight=False,
         )
@@ -288,21 +289,21 @@ def show_learned(learned: LearnedFacts) -> None:
         reasons = "; ".join(f"{count} x {printable(why)}" for why, count in whys)
         by_mean = count_of(learned.queries_by_mean, "query", "queries")
         console.print(
-            f"Scored by the mean after all: {by_mean} ({reasons}).", markup=False, highlight=False
+            f"Scored by the mean instead: {by_mean} ({reasons}).", markup=False, highlight=False
         )
 
 
 _WHY = {
-    "duplicate": "the same words",
+    "duplicate": "duplicate",
     "alignment": "yes not better",
     "dimension": "other dimension",
     "redundancy": "redundant",
 }
-"""Reasons as the table heads them; a reason that nothing was dropped for gets no column."""
+"""Column headings of the reasons for dropping; unused reasons get no column."""
 
 
 def show_composition(composition: Composition) -> None:
-    """Print a row for every sub-dimension, and all of them together."""
+    """Print one row per sub-dimension, and the totals."""
     from rich.text import Text
 
     rows = composition.counts
@@ -322,7 +323,7 @@ def show_composition(composition: Composition) -> None:
     make_console().print(table)
     if composition.steps:
         asked = count_of(composition.steps, "step", "steps")
-        click.echo(f"{asked} of the author, {composition.reused_steps:,} paid for earlier")
+        click.echo(f"{asked} of the author, {composition.reused_steps:,} reused")
 
 
 def _brought(row: SubDimensionCounts) -> tuple[int, int, int]:
@@ -336,8 +337,8 @@ def _figure(number: int) -> str:
 SHOWN_MISTAKES = 4
 
 
-def told_refusals(refusals: RefusalCounts, *, steps: bool) -> Iterator[str]:
-    """Yield how many lists were refused at first and the most frequent mistakes, in words."""
+def refusal_lines(refusals: RefusalCounts, *, steps: bool) -> Iterator[str]:
+    """Yield how many lists were refused at first, and the most frequent mistakes."""
     one, many = ("step", "steps") if steps else ("list", "lists")
     if refusals.refused_at_first:
         mistakes = [
@@ -350,48 +351,49 @@ def told_refusals(refusals: RefusalCounts, *, steps: bool) -> Iterator[str]:
         yield f"{refusals.refused_at_first:,} of {of} refused at first: {shown}{more}"
     if refusals.untold:
         untold = count_of(refusals.untold, one, many)
-        yield f"{untold} paid for by an earlier version, which did not keep what was refused"
+        yield f"{untold} written by an earlier version, which did not record refusals"
 
 
-def tell_unused(checklist: ChecklistFacts) -> None:
-    """Say which sections of the config an evaluator has no use for, if there are any."""
+def warn_unused(checklist: ChecklistFacts) -> None:
+    """Warn about config sections that the evaluator replaces, if any."""
     if checklist.not_used:
         named = ", ".join(f"`{name}`" for name in checklist.not_used)
-        click.echo(f"The evaluator takes the place of {named}, which is not used.", err=True)
+        click.echo(f"The evaluator replaces {named}.", err=True)
 
 
-def tell_decided(score: ScoreFacts) -> None:
-    """Say what a person should look at in an evaluator's decisions, if there is anything."""
-    told = score.evaluator
-    if told is None:
+def warn_decisions(score: ScoreFacts) -> None:
+    """Warn about decisions of an evaluator that a person should check, if any."""
+    facts = score.evaluator
+    if facts is None:
         return
-    if not told.learned_from_known:
+    if not facts.learned_from_known:
         click.echo(
-            "The evaluator does not say what it learned from: no score is held against gold.",
+            "The evaluator does not record its training data, so its scores are not compared "
+            "with reference data.",
             err=True,
         )
-    one = "pair" if told.task == "pairs" else "response"
-    if told.to_person:
-        some = count_of(told.to_person, one, f"{one}s")
+    one = "pair" if facts.task == "pairs" else "response"
+    if facts.to_person:
+        some = count_of(facts.to_person, one, f"{one}s")
         click.echo(
-            f"{some} of {told.decided:,} with a confidence below {told.threshold:g}: let a "
+            f"{some} of {facts.decided:,} with a confidence below {facts.threshold:g}: let a "
             "person decide.",
             err=True,
         )
-    if told.clipped:
-        some = count_of(told.clipped, "value", "values")
+    if facts.clipped:
+        some = count_of(facts.clipped, "value", "values")
         click.echo(
-            f"{some} of the evaluator outside of `scorer.scale`: the scores are at its ends.",
+            f"{some} of the evaluator outside `scorer.scale`, clipped to its ends.",
             err=True,
         )
 
 
 def show_asked(grade: GradeFacts) -> None:
-    """Print what each decision takes, of a run that was graded with an evaluator."""
-    asked, told = grade.questions, grade.evaluator
-    if asked is None or told is None:
+    """Print the number of questions per decision of a run graded with an evaluator."""
+    asked, evaluator = grade.questions, grade.evaluator
+    if asked is None or evaluator is None:
         return
-    one = "pair" if told.task == "pairs" else "response"
+    one = "pair" if evaluator.task == "pairs" else "response"
     click.echo(
         f"{count_of(asked.all, 'question', 'questions')} about "
         f"{count_of(asked.decided, one, one + 's')}: {asked.per_decision:.1f} each"

@@ -1,17 +1,15 @@
-"""Words that several verbs print, safe for any terminal.
-
-Figures and tables as the command line prints them.
-"""
+"""Formatting of numbers, paths, tables and text for the terminal."""
 
 from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any, TextIO, cast
 
 import click
 
@@ -23,30 +21,30 @@ if TYPE_CHECKING:
 
 
 def failed(failure: Failure) -> str:
-    """Return what went wrong, and where, as one line."""
+    """Return one line that names the candidate, the query and the reason."""
     where = f"{failure.candidate} on {failure.query_id}"
     return printable(f"failed: {where}: {failure.reason}")
 
 
 def chance(p_value: float) -> str:
-    """Return a p-value with the digits it has."""
+    """Format a p-value."""
     return "p < 0.001" if p_value < 0.001 else f"p {p_value:.3f}"
 
 
 def clock(seconds: float) -> str:
-    """Return a time as minutes and seconds, with hours when there are any."""
+    """Format seconds as M:SS, or H:MM:SS from one hour."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
 def printable(name: str) -> str:
-    """Return a name without control characters, which could rewrite the terminal."""
+    """Replace control characters, which could rewrite the terminal."""
     return "".join(mark if mark.isprintable() else "\ufffd" for mark in name)
 
 
 def printable_lines(text: str) -> str:
-    """Return a text of several lines, each without control characters.
+    """Replace control characters in each line of a text.
 
     >>> printable_lines("one\\ntwo\\x1b[2J")
     'one\\ntwo\ufffd[2J'
@@ -55,68 +53,95 @@ def printable_lines(text: str) -> str:
 
 
 def near(path: Path) -> str:
-    """Return a path as a person would type it: from the working directory where it lies below."""
+    """Return a path relative to the working directory if it lies below it."""
     here = Path.cwd()
     whole = here / path
     shorter = Path(os.path.normpath(whole))
-    # Behind a link, `..` leads elsewhere than it looks.
+    # Behind a symbolic link, `..` may lead elsewhere.
     if shorter.resolve() == whole.resolve():
         whole = shorter
     return str(whole.relative_to(here) if whole.is_relative_to(here) else path)
 
 
 def shown_path(path: Path) -> str:
-    """Return a path for a terminal."""
+    """Return a path to print."""
     return printable(near(path))
 
 
 def as_argument(path: Path) -> str:
-    """Return a path for a command line, where it cannot be taken for an option."""
+    """Return a path for a command line that cannot be mistaken for an option."""
     text = near(path)
     return f"./{text}" if text.startswith("-") else text
 
 
 PIPE_WIDTH = 1000
+"""Columns of a pipe or file if $COLUMNS is not set: enough that nothing wraps."""
 
 
 def make_console(*, stderr: bool = False) -> Console:
-    """Return a console that wraps for people and never for pipes, and takes text as it is.
+    """Return a console that prints text verbatim, without markup or emoji codes.
 
-    Names and texts come from anywhere: brackets in them are no markup, colons no emoji.
+    A terminal wraps at its own width. A pipe or file wraps at $COLUMNS if that is set, and its
+    lines have no trailing spaces.
     """
     stream = sys.stderr if stderr else sys.stdout
-    width = None if stream.isatty() else PIPE_WIDTH
-    return _console_class()(stderr=stderr, width=width, markup=False, emoji=False)
+    if stream.isatty():
+        return _console_class()(stderr=stderr, markup=False, emoji=False)
+    trimmed = cast("IO[str]", _TrimmedStream(stream))
+    width = _columns_set() or PIPE_WIDTH
+    return _console_class()(file=trimmed, width=width, markup=False, emoji=False)
+
+
+class _TrimmedStream:
+    """A text stream that drops trailing spaces of every line."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        self._stream.write(re.sub(r" +$", "", text, flags=re.MULTILINE))
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def _columns_set() -> int | None:
+    """Return $COLUMNS; None if it is not set, or not a positive number."""
+    columns = os.environ.get("COLUMNS", "")
+    return int(columns) or None if columns.isdecimal() else None
 
 
 @cache
 def _console_class() -> type[Console]:
-    """Return the class of consoles; `rich` is imported only where something is printed."""
+    """Return the console class; imports `rich` only when something is printed."""
     from rich.console import Console
 
     class _Console(Console):
         def on_broken_pipe(self) -> None:
-            """Leave it to the entry point, for every verb alike, that nobody reads any more."""
+            """Let the entry point handle a closed pipe, in the same way for every verb."""
             raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
     return _Console
 
 
 def screen_width() -> int | None:
-    """Return the columns of the terminal, less the last; None for a pipe, which has no end."""
-    # Some terminals break a line when its last column is written to.
-    return make_console().width - 1 if sys.stdout.isatty() else None
+    """Return the usable columns; None for a pipe or file, unless $COLUMNS is set."""
+    if not sys.stdout.isatty():
+        return _columns_set()
+    # Some terminals wrap a line when its last column is written.
+    return make_console().width - 1
 
 
 def make_table(title: str) -> Table:
-    """Return an empty table without lines."""
+    """Return an empty table without rules."""
     from rich.table import Table
 
     return Table(title=title, title_justify="left", box=None, pad_edge=False)
 
 
 def show_pairs(pairs: Iterable[tuple[str, str]], indent: int) -> None:
-    """Print a word and what there is to say of it, a line each, broken beside the word."""
+    """Print one line per pair: a title of `indent` columns, and text wrapped next to it."""
     from rich.table import Table
     from rich.text import Text
 
@@ -130,12 +155,12 @@ def show_pairs(pairs: Iterable[tuple[str, str]], indent: int) -> None:
 
 
 def show_whole(title: str, text: str, indent: int) -> None:
-    """Print a word and a command or a path beside it, which is never broken: it will be copied."""
+    """Print a title and a command or path, never wrapped, so that it can be copied."""
     click.echo(f"{title:<{indent}}{printable(text)}")
 
 
 def show_advice(console: Console, title: str, sentences: Sequence[str]) -> None:
-    """Print the sentences under a title, each broken under its own first word."""
+    """Print sentences as a bulleted list under a title."""
     from rich.table import Table
     from rich.text import Text
 
@@ -149,7 +174,7 @@ def show_advice(console: Console, title: str, sentences: Sequence[str]) -> None:
 
 
 def brief(count: int) -> str:
-    """Return a count in three digits or so.
+    """Format a count with about three digits.
 
     >>> brief(950), brief(12_345), brief(3_400_000)
     ('950', '12.3k', '3.4M')
@@ -162,7 +187,7 @@ def brief(count: int) -> str:
 
 
 def brief_money(amount: float) -> str:
-    """Return an amount in two or three digits.
+    """Format an amount of money with two or three digits.
 
     >>> brief_money(0.1234), brief_money(0.001234), brief_money(1234.5), brief_money(0.00001)
     ('0.12', '0.0012', '1,234', '<0.0001')

@@ -1,4 +1,4 @@
-"""`rocketeval view`"""
+"""`rocketeval view`: show runs in a browser."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from rocketeval.errors import ConfigError
     help="Port; default: the first free one from 8700.",
 )
 @option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@option("--allow-remote", is_flag=True, help="Let other machines read, without a password.")
+@option("--allow-remote", is_flag=True, help="Allow other machines to read, without a password.")
 @option(
     "--host-name",
     "host_names",
     multiple=True,
     metavar="NAME",
-    help="With --allow-remote: a name that others open the page by; repeatable.",
+    help="With --allow-remote: a host name that readers use; repeatable.",
 )
 @option("--open", "open_it", is_flag=True, help="Open the page in a browser.")
 def command(
@@ -47,9 +47,9 @@ def command(
 ) -> None:
     """Show runs in a browser, finished ones and running ones.
 
-    TARGET is a config, a run directory or a folder of runs; by default the run of rocketeval.yaml,
-    or else the folder `runs`. The pages are read-only, and only this machine can open them unless
-    you give --allow-remote.
+    TARGET is a config, a run directory or a folder of runs; the default is the run of
+    rocketeval.yaml, or else the folder `runs`. Pages are read-only, and only this machine can open
+    them unless you give --allow-remote.
     """
     import asyncio
     import webbrowser
@@ -59,8 +59,8 @@ def command(
 
     if host_names and not allow_remote:
         raise ConfigError(
-            "--host-name is for readers on other machines, who are not let in.",
-            hint="Add --allow-remote if the network is one you trust: there is no password.",
+            "--host-name needs --allow-remote.",
+            hint="Add --allow-remote only on a network you trust: there is no password.",
         )
     found = find_target(target)
     bound = bind(host, port, allow_remote=allow_remote)
@@ -70,16 +70,16 @@ def command(
     def started() -> None:
         if allow_remote and not is_loopback(host):
             click.secho(
-                "Warning: anybody who can reach this machine can read these runs, every query and "
-                "response included. There is no password and no encryption.",
+                "Warning: anyone who can reach this machine can read these runs, including every "
+                "query and response. There is no password and no encryption.",
                 fg="yellow",
                 err=True,
             )
-        what = "no run there yet" if not count else "1 run" if count == 1 else f"{count:,} runs"
+        what = "no runs yet" if not count else "1 run" if count == 1 else f"{count:,} runs"
         click.echo(f"Showing {printable(str(found.folder))} ({what}) at {address}")
         click.echo("Press Ctrl-C to stop.")
         if open_it:
-            # Some browsers hold whoever opens them until they are closed.
+            # Some browsers block the caller until they are closed.
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
 
     async def show() -> None:

@@ -1,1 +1,1 @@
-"""Grading on a Ray cluster: the same judge and loop as on one machine, called by other hands."""
+"""Grading on a Ray cluster, with the same judge and grading loop as on one machine."""

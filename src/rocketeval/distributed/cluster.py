@@ -1,4 +1,4 @@
-"""The connection to Ray: started here, or found where the config says."""
+"""The connection to Ray: a cluster started here, or the one named in the config."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ START_SECONDS = "120"
 REACH_SECONDS = 10.0
 """How long a cluster's port may take to answer."""
 OBJECT_STORE = 256 << 20
-"""Bytes of shared memory for tasks under way, where Ray is started here."""
+"""Bytes of shared memory for tasks in flight, if Ray is started here."""
 CLIENT = "ray://"
 STARTED_OR_FOUND = ("local", "auto")
 """Addresses that Ray resolves itself."""
@@ -40,11 +40,10 @@ def need_ray() -> None:
 
 @contextmanager
 def connected(on: str, cpus: float = 0.0) -> Iterator[Any]:
-    """Give Ray, connected to the cluster that `on` names; a cluster started here ends with it.
+    """Connect to the cluster that `on` names; a cluster started here ends with the block.
 
-    One that is started here has room for `cpus`.
-
-    A program that is connected already keeps its connection.
+    A cluster started here has at least `cpus` Ray CPUs. If the program is already connected to
+    Ray, that connection is used and kept.
     """
     need_ray()
     os.environ.setdefault("RAY_raylet_start_wait_time_s", START_SECONDS)
@@ -68,13 +67,13 @@ def connected(on: str, cpus: float = 0.0) -> Iterator[Any]:
 
 
 def starts_here(on: str) -> bool:
-    """Whether `connected` would start a cluster that nothing else can join."""
+    """Return whether `connected` would start a cluster that nothing else can join."""
     ray = sys.modules.get("ray")
     return cluster_address(on) == "local" and not (ray and ray.is_initialized())
 
 
 def cluster_address(on: str) -> str:
-    """Return the address that Ray itself understands.
+    """Return the address in the form that Ray understands.
 
     >>> cluster_address("ray://head:10001"), cluster_address("head:6379")
     ('ray://head:10001', 'head:6379')
@@ -85,14 +84,14 @@ def cluster_address(on: str) -> str:
 
 
 def check_address(on: str) -> None:
-    """Raise ConfigError unless `on` has the form of an address."""
+    """Raise ConfigError unless `on` has the form of a cluster address."""
     address = cluster_address(on)
     if address in STARTED_OR_FOUND:
         return
     host, port = _host_and_port(address)
     if not host or not port.isdigit():
         raise ConfigError(
-            f"{address!r} is no address of a Ray cluster.",
+            f"{address!r} is not the address of a Ray cluster.",
             hint="Use ray (start one here, or $RAY_ADDRESS), ray://head:10001, or head:6379 on a "
             "machine of the cluster.",
         )
@@ -106,9 +105,9 @@ def _host_and_port(address: str) -> tuple[str, str]:
 def _start(ray: Any, address: str, cpus: float) -> None:
     settings: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     if address == "local":
-        # Nothing about the user's runs leaves their machine.
+        # No usage statistics leave the user's machine.
         os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-        # Ray's workers are what the user waits for; it would make them the nicest processes of all.
+        # Ray would give its workers, which the user waits for, the lowest priority.
         os.environ.setdefault("RAY_worker_niceness", "0")
         settings |= {
             "num_cpus": max(math.ceil(cpus), os.cpu_count() or 1),
@@ -119,7 +118,7 @@ def _start(ray: Any, address: str, cpus: float) -> None:
         ray.init(address=address, **settings)
     except ImportError as error:
         raise ConfigError(
-            f"Ray's client cannot be used here: {error}.", hint="pip install 'ray[client]'"
+            f"Ray's client is not available here: {error}.", hint="pip install 'ray[client]'"
         ) from None
     except (RuntimeError, ValueError, OSError) as error:
         where = "started here" if address == "local" else f"reached at {address}"
@@ -130,7 +129,7 @@ def _start(ray: Any, address: str, cpus: float) -> None:
 
 
 def _check_reachable(address: str) -> None:
-    """Raise ClusterError unless something listens: Ray itself would try for minutes."""
+    """Raise ClusterError unless the port is open: Ray itself would retry for minutes."""
     host, port = _host_and_port(address)
     try:
         socket.create_connection((host.strip("[]"), int(port)), REACH_SECONDS).close()
@@ -143,7 +142,7 @@ def _check_reachable(address: str) -> None:
 
 @contextmanager
 def _own_signals() -> Iterator[None]:
-    """Keep our own handlers: Ray's would end the run without finishing what is in flight."""
+    """Keep our signal handlers: Ray's would end the run without finishing tasks in flight."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -158,7 +157,7 @@ def _own_signals() -> Iterator[None]:
 
 @contextmanager
 def _notices_logged() -> Iterator[None]:
-    """Let Ray log its notices, which it would print to standard output, beside our own JSON."""
+    """Log Ray's notices, which it would otherwise print to standard output, into our JSON."""
     from ray._private import worker
 
     printing = getattr(worker, "print_to_stdstream", None)

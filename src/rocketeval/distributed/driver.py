@@ -1,10 +1,10 @@
-"""The driver: tasks from the staging folder through judges on a cluster back to it.
+"""The driver: tasks go from the staging folder through judges on a cluster and back.
 
     read_parquet, in blocks of a few seconds' work -> JudgeBatches actors -> write_parquet
 
-Ray Data keeps a checkpoint of the ids that it wrote: a job whose driver died goes on from there.
-The dataset runs in an actor on the driver's node, also where the driver itself is a Ray client.
-Workers report to the same actor. To end the work, it is ended: all the others are its own.
+Ray Data keeps a checkpoint of the ids that it wrote, and a job whose driver died continues from
+there. The dataset runs in an actor on the driver's node, even if the driver is a Ray client.
+Workers report to the same actor. Killing it ends the job, because it owns all other actors.
 """
 
 from __future__ import annotations
@@ -32,29 +32,29 @@ from rocketeval.errors import ClusterError, EngineError, Stopped
 
 LOOK_SECONDS = 0.5
 NOTE_SECONDS = 2.0
-"""Between two notes of how many tasks were asked."""
+"""Seconds between two saves of the number of tasks asked."""
 CALM_SECONDS = 3.0
-"""After a stop and the last answer, all is written when nothing has changed for so long."""
+"""After a stop and the last answer, everything is written once nothing changes for this long."""
 LOST_SECONDS = 8.0
-"""After a stop, an answer that takes longer than this after the one before is not waited for:
-workers drop what they wait for in half of it, or have died."""
+"""After a stop, the longest wait for the next answer: workers drop their requests in half this
+time, or have died."""
 FILTER_BYTES = 64 << 20
-"""Memory to reserve for what skips finished ids, unless they need more."""
+"""Memory reserved for the filter that skips finished ids, unless it needs more."""
 THREADS = 4
-"""Of the actor that runs the dataset: one does, the others hear reports."""
+"""Threads of the actor that runs the dataset: one runs it, the others receive reports."""
 WORKERS_PER_READER = 8
 """Each reader and writer is a process; one reader keeps many workers busy."""
 WRITERS_PER_WORKER = 2
-"""One writer alone falls behind a quick judge, and its work is durable late."""
+"""A single writer falls behind a fast judge, and results become durable late."""
 HELPERS = 2.0
-"""Ray's CPUs for what is not judging: to read, to skip what is finished, and to write."""
+"""Ray CPUs for work other than judging: reading, skipping finished tasks, and writing."""
 SMALL_TASK = 0.25
-"""Ray's CPUs for reading and writing: they mostly wait."""
+"""Ray CPUs for reading and writing, which mostly wait."""
 
 
 @dataclass(frozen=True)
 class DatasetPlan:
-    """A job as the cluster gets it."""
+    """A job as it is sent to the cluster."""
 
     staging: Staging
     job: StagedJob
@@ -63,12 +63,12 @@ class DatasetPlan:
 
     @property
     def folder(self) -> JobFolder:
-        """Where the job's files are."""
+        """The folder of the job's files."""
         return self.staging.folder(self.job.id)
 
 
 def run_dataset(flow: DatasetPlan, counting: Any) -> None:
-    """Grade everything in the staging folder that its checkpoint does not name."""
+    """Grade every staged task that is not in the checkpoint."""
     import ray.data
     from ray.data.checkpoint import CheckpointConfig
 
@@ -76,9 +76,9 @@ def run_dataset(flow: DatasetPlan, counting: Any) -> None:
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
     context.print_on_execution_start = False
-    # The newer reader starts a pool of processes to read the footers of a handful of files.
+    # The newer reader starts a process pool to read the footers of a handful of files.
     context.use_datasource_v2 = False
-    # Nor does anyone look at the memory of every single batch, which takes a thread each.
+    # Polling the memory of every batch takes a thread each, and nobody reads the result.
     context.memory_usage_poll_interval_s = None
     checkpoint = CheckpointConfig(
         ID,
@@ -94,7 +94,7 @@ def run_dataset(flow: DatasetPlan, counting: Any) -> None:
         filesystem=folder.filesystem,
         ray_remote_args={"num_cpus": SMALL_TASK},
         concurrency=-(-most // WORKERS_PER_READER),
-        # The reader itself cuts files into blocks: each is a batch, and durable as one.
+        # The reader cuts files into blocks: each is one batch, and becomes durable as one.
         override_num_blocks=-(-flow.job.rows // settings.batch),
     )
     judged = tasks.map_batches(
@@ -121,16 +121,16 @@ def run_dataset(flow: DatasetPlan, counting: Any) -> None:
 
 
 class Runner(ReportCounter):
-    """Runs a dataset and hears from its workers; runs as a Ray actor with several threads."""
+    """A Ray actor with several threads that runs a dataset and receives its workers' reports."""
 
     def __init__(self) -> None:
         super().__init__()
-        import ray.data  # noqa: F401 - takes a second, while the driver lays out the tasks
+        import ray.data  # noqa: F401 - takes a second, while the driver stages the tasks
 
         skip_heavy_imports()
 
     def run(self, flow: DatasetPlan) -> None:
-        """Return when the dataset is finished."""
+        """Run the dataset to its end."""
         import ray
 
         run_dataset(flow, ray.get_runtime_context().current_actor)
@@ -139,23 +139,23 @@ class Runner(ReportCounter):
 def inspect_cluster(
     judge: Any, replicas: tuple[str, ...]
 ) -> tuple[str, EngineIdentity | EngineError]:
-    """Return our version and the judge's identity, as a worker sees them."""
+    """Return the version of rocketeval and the judge's identity, as a worker sees them."""
     return __version__, identify(judge, replicas)
 
 
 class Cluster:
-    """What the grading stage asks of Ray."""
+    """The connection of the grading stage to a Ray cluster."""
 
     def __init__(self, ray: Any, settings: DistributedConfig, *, own: bool = False) -> None:
         self._ray = ray
         self._settings = settings
         self._own = own
-        """Whether it was started here: nothing will join it."""
+        """Whether this process started the cluster, so that no node will join it."""
         self.lacking = ""
-        """What is waited for, in words; as of the last look."""
+        """The missing resources in words, as of the last check."""
 
     async def identify(self, judge: Any, stop: asyncio.Event) -> EngineIdentity:
-        """Return the judge's identity, told by a worker with the resources of an actor."""
+        """Return the judge's identity, reported by a worker with the resources of an actor."""
         asking = self._ray.remote(inspect_cluster).options(
             num_cpus=self._settings.cpus, num_gpus=self._settings.gpus, max_retries=2
         )
@@ -164,7 +164,7 @@ class Cluster:
             self.lacking = self.shortage()
             if self.lacking and self._own:
                 raise ClusterError(
-                    f"This machine cannot hold the workers: they need {self.lacking}.",
+                    f"This machine is too small for the workers: they need {self.lacking}.",
                     hint="Lower `distributed.actors`, `cpus` or `gpus`, or name a cluster "
                     "with --on.",
                 )
@@ -182,7 +182,7 @@ class Cluster:
         return found  # type: ignore[no-any-return]
 
     def shortage(self) -> str:
-        """Return what the cluster lacks at this moment, in words; empty when it can begin."""
+        """Return the resources the cluster currently lacks, in words; empty if it can start."""
         settings = self._settings
         nodes = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
         worker = {"CPU": settings.cpus, "GPU": settings.gpus}
@@ -206,10 +206,10 @@ class Cluster:
         stop: asyncio.Event,
         watch: Callable[[ClusterProgress], bool],
     ) -> ClusterProgress:
-        """Run the job to its end and return the last progress, which `watch` is told as it goes.
+        """Run the job to its end, report progress to `watch`, and return the last progress.
 
-        It ends early, after what is in flight, when `stop` is set or a worker gives up, whose
-        reason is raised; and at once when `watch` returns False.
+        If `stop` is set or a worker gives up, the job ends after the tasks in flight; the worker's
+        error is raised. If `watch` returns False, the job ends at once.
         """
         earlier = flow.staging.asked()
         done = runner.run.remote(flow)
@@ -238,9 +238,9 @@ class Cluster:
 
     @contextmanager
     def runner(self) -> Iterator[Any]:
-        """Give the actor that will run a dataset, beside the driver; it ends with the block.
+        """Start the actor that will run a dataset, on the driver's node; it ends with the block.
 
-        It starts while the driver goes on.
+        The actor starts in the background.
         """
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -261,7 +261,7 @@ class Cluster:
         return bool(ready)
 
     async def _get(self, pending: Any) -> Any:
-        """Return what a worker returns; its errors become ours."""
+        """Return a worker's result; raise its errors as ClusterError."""
         try:
             return await asyncio.to_thread(self._ray.get, pending)
         except self._ray.exceptions.RayError as error:
@@ -269,15 +269,15 @@ class Cluster:
 
 
 def cpus_needed(settings: DistributedConfig) -> float:
-    """Return how many of Ray's CPUs the fewest workers take, with what serves them.
+    """Return the Ray CPUs that the smallest pool of workers and its helpers need.
 
-    Ray's CPUs are places, not cores: judging over HTTP mostly waits.
+    Ray CPUs are slots, not cores: judging over HTTP mostly waits.
     """
     return settings.pool[0] * settings.cpus + HELPERS
 
 
 class IdleWatch:
-    """Notices when nothing happens any more."""
+    """Detects that nothing happens any more."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -285,7 +285,7 @@ class IdleWatch:
         self._since = clock()
 
     def ended(self, progress: ClusterProgress) -> bool:
-        """Return whether all that was in flight is answered and written, or will never be."""
+        """Return whether every task in flight is answered and written, or lost."""
         counts, now = (progress.asked, progress.judged + progress.failed), self._clock()
         if counts != self._last:
             self._last, self._since = counts, now
@@ -296,12 +296,12 @@ def _for_people(error: BaseException) -> ClusterError:
     text = str(error)
     if "No module named 'rocketeval'" in text:
         return ClusterError(
-            "The cluster's machines do not have rocketeval.",
+            "rocketeval is not installed on the cluster's machines.",
             hint="Install the same version on every machine: pip install 'rocketeval[ray]'",
         )
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return ClusterError(
-        f"Ray ended the work: {lines[-1] if lines else type(error).__name__}",
-        hint="Finished judgments are safe: run the same command again to go on. Ray's own logs are "
-        "in /tmp/ray/session_latest/logs of its machines.",
+        f"Ray stopped the job: {lines[-1] if lines else type(error).__name__}",
+        hint="Finished judgments are safe: run the same command again to continue. Ray's own logs "
+        "are in /tmp/ray/session_latest/logs on its machines.",
     )

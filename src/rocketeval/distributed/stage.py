@@ -1,4 +1,4 @@
-"""grade, on a Ray cluster: tasks go out, judgments come back into the ledger, each once."""
+"""The grade stage on a Ray cluster: tasks go out, each judgment enters the ledger once."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from rocketeval.store.run import RunStore
 
 
 class ClusterWatch:
-    """Tells an observer how far a cluster is."""
+    """Reports a cluster's progress to an observer."""
 
     def __init__(self, observer: Observer, *, proven: bool) -> None:
         self._observer = observer
@@ -50,7 +50,7 @@ class ClusterWatch:
         self._retries_before = 0
 
     def begin(self, lacking: Callable[[], str], *, proven: bool) -> None:
-        """Hear of a job from its beginning; `lacking` tells what the cluster waits for."""
+        """Start to watch a job; `lacking` returns the resources the cluster waits for."""
         self._proven = self._proven or proven or bool(self._judged)
         self._judged, self._missing = 0, {}
         self._before, self._retries_before = self.spent, self._retries
@@ -64,7 +64,7 @@ class ClusterWatch:
         )
 
     def __call__(self, progress: ClusterProgress) -> bool:
-        """Tell what is new; return whether it is worth going on."""
+        """Report what is new; return whether the job should continue."""
         if progress.judged > self._judged:
             fresh = {
                 status: count - self._missing.get(status, 0)
@@ -86,32 +86,32 @@ class ClusterWatch:
         return not self._useless
 
     def useless(self) -> Grading:
-        """Return how grading ended, as far as the judge is to blame."""
+        """Return the grading's failures, and whether they make the judge unusable."""
         return Grading(failures=self._failures, useless=self._useless)
 
 
 MOST_JOBS = 3
-"""After so many, what is still missing is told as unfinished."""
+"""After this many jobs, tasks still missing are reported as unfinished."""
 DAMAGED = 0.1
-"""More of a job than this does not get lost by accident,"""
+"""A larger share of missing rows than this means that the staging folder is not shared,"""
 SMALL = 8
-"""unless it is only so many batches."""
+"""unless no more than this many batches are missing."""
 
 
 @dataclass
 class ClusterOutcome:
-    """What came back from a cluster."""
+    """The results of jobs on a cluster."""
 
     found: Collected = field(default_factory=Collected)
     asked: int = 0
     rows: int = 0
     """Tasks of the last job."""
     missing: int = 0
-    """Of those, the ones of which nothing came back."""
+    """Those without a result."""
     error: EngineError | None = None
 
     def add(self, job: ClusterOutcome) -> None:
-        """Add what another job brought."""
+        """Add the results of another job."""
         self.found.add(job.found)
         self.asked += job.asked
         self.rows, self.missing, self.error = job.rows, job.missing, job.error
@@ -123,22 +123,21 @@ class ClusterOutcome:
 
 
 def refuse_another_judge(staging: Staging, judge: JudgeFingerprint) -> None:
-    """Raise RunMismatch if another judge's job was killed and its judgments wait to be taken in."""
+    """Raise RunMismatch if a killed job of another judge has judgments that are not collected."""
     job = staging.job()
     if job is None or job.judge == judge.digest.hex():
         return
     waiting = staging.folder(job.id).written()
     if waiting:
         raise RunMismatch(
-            f"{waiting} judgments of another judge wait in {staging.root}: its job was killed.",
-            hint="Run the command again that was killed to take them in, or give this run another "
-            "`name`.",
+            f"{waiting} judgments of another judge are in {staging.root}: its job was killed.",
+            hint="Repeat the killed command to collect them, or give this run another `name`.",
         )
 
 
 @dataclass
 class ClusterJobs:
-    """All that grading a run on a cluster takes."""
+    """The jobs that grade a run on a cluster."""
 
     work: GradingWork
     cluster: Cluster
@@ -148,14 +147,13 @@ class ClusterJobs:
     watched: ClusterWatch
     stop: asyncio.Event
     resumed: bool = False
-    """Whether a job of an earlier command was gone on with."""
+    """Whether a job of an earlier command was continued."""
 
     async def run(self) -> ClusterOutcome:
         """Run jobs until every task is judged or failed.
 
-        One is enough, unless its files were damaged: where a name cannot be changed in one step, as
-        in an object store, a writer that is killed can leave ids in Ray's checkpoint without their
-        rows.
+        One job is enough unless its files are damaged: object stores have no atomic rename, so a
+        writer that is killed can leave ids in Ray's checkpoint without their rows.
         """
         outcome = ClusterOutcome()
         for _ in range(MOST_JOBS):
@@ -164,10 +162,10 @@ class ClusterJobs:
                 break
             if outcome.missing > max(DAMAGED * outcome.rows, SMALL * self.settings.batch):
                 raise ClusterError(
-                    f"Ray says that all is written, but of {outcome.rows} rows "
-                    f"{outcome.missing} are not in {self.staging.root}.",
+                    f"Ray reports that everything is written, but {outcome.missing} of "
+                    f"{outcome.rows} rows are missing from {self.staging.root}.",
                     hint="`distributed.staging` must be a folder that all machines share, or a URI "
-                    "in an object store. What was found is in the ledger.",
+                    "in an object store. The rows that were found are in the ledger.",
                 )
         return outcome
 
@@ -175,7 +173,7 @@ class ClusterJobs:
         return self.stop.is_set() or self.watched.useless().useless
 
     async def _run_one(self, failed: Collection[bytes]) -> ClusterOutcome:
-        """Run the job that is left, or was killed, and take in what it brings."""
+        """Run the remaining or the killed job, and collect its results."""
         with self.cluster.runner() as runner:
             outcome = await asyncio.to_thread(self._prepare, failed)
             job = self.staging.job()
@@ -203,12 +201,12 @@ class ClusterJobs:
         return collect(self.staging.folder(job.id), job.rows, self.work.ledger)
 
     def _prepare(self, failed: Collection[bytes]) -> ClusterOutcome:
-        """Lay out the tasks that are left, unless a killed job did; return what another job left.
+        """Stage the remaining tasks, unless a killed job did; return an older job's results.
 
-        Those that `failed` in this command are not tried twice.
+        Tasks that `failed` in this command are not retried.
         """
         job = self.staging.job()
-        if job is not None and job.made_for == self._stands_for():
+        if job is not None and job.made_for == self._job_hash():
             waiting = self.staging.folder(job.id).written()
             self.resumed = waiting > 0
             self.work.announce(waiting)
@@ -219,7 +217,7 @@ class ClusterJobs:
             self.resumed = left.found.judged > 0
             self.work.announce(left.found.judged)
         self.staging.clear()
-        made_for = self._stands_for()
+        made_for = self._job_hash()
         job_id, folder = self.staging.new_folder()
         tasks, known = self.work.tasks(failed), self.work.known()
         rows = write_tasks(tasks, known, folder.filesystem, folder.tasks)
@@ -227,40 +225,40 @@ class ClusterJobs:
             self.staging.begin(StagedJob(made_for, self.terms.digest, rows, job_id))
         return left
 
-    def _stands_for(self) -> str:
-        """Return what tells a job from one with another judge or other tasks."""
+    def _job_hash(self) -> str:
+        """Return a hash of the judge and the remaining tasks."""
         finished = self.work.ledger.finished
         left = (key for key in self.work.wanted if key not in finished)
         return combine_all(chain([self.work.digest], left)).hex()
 
 
 def check_cluster(config: RunConfig, *, own_engine: bool) -> None:
-    """Raise ConfigError for what cannot be done on a cluster, before anything is paid for."""
+    """Raise ConfigError for settings that a cluster does not support, before money is spent."""
     need_ray()
     assert config.distributed.cluster is not None
     check_address(config.distributed.cluster)
-    local = "Judge on this machine (--on local), or leave it out."
+    local = "Judge on this machine (--on local), or remove this setting."
     if own_engine:
         raise ConfigError("An engine made in Python cannot be sent to a cluster.", hint=local)
     if config.max_cost is not None:
         raise ConfigError(
-            "max_cost cannot be kept on Ray: many machines spend at once.",
-            hint=f"{local} `rocketeval plan` says what a run costs.",
+            "max_cost is not supported on Ray, because many machines spend at once.",
+            hint=f"{local} `rocketeval plan` estimates the cost of a run.",
         )
     if _is_queue(config):
         raise ConfigError(
-            f"The engine {config.judge.engine!r} is a queue at its provider: there is nothing to "
-            "spread over machines.",
+            f"The engine {config.judge.engine!r} is a queue at its provider, so a cluster does not "
+            "make it faster.",
             hint="Use it with --on local.",
         )
 
 
 def _is_queue(config: RunConfig) -> bool:
-    """Whether the judge's work outlives the process that asks for it."""
+    """Return whether the judge's work survives the process that requests it."""
     durable = getattr(ENGINES.get(config.judge.engine), "durable", None)
     if isinstance(durable, bool):
         return durable
-    # Only an engine itself knows, and it is made without contacting anyone.
+    # Only the engine itself knows; creating it contacts nothing.
     return create_engine(config.judge, config.run_path / "engines").durable
 
 
@@ -297,7 +295,7 @@ async def grade_on_ray(
             outcome.error.message,
             hint=outcome.error.hint
             or f"{len(work.ledger.finished)} judgments are safe: run the same command again to "
-            "go on.",
+            "continue.",
         )
     stop_without_judge(watched.useless(), len(work.ledger.finished))
     facts = work.facts(
@@ -305,7 +303,7 @@ async def grade_on_ray(
         failed=len(outcome.found.failures.keys() - work.ledger.finished),
         spent=watched.spent,
         seconds=seconds,
-        # An earlier command paid for a part.
+        # An earlier command paid for part of it.
         bill=not jobs.resumed,
     )
     return replace(facts, ray=outcome.facts(place.cluster))

@@ -1,12 +1,12 @@
-"""The folder that a driver and its cluster share: tasks in, results out, and what is done.
+"""The folder that a driver and its cluster share: tasks, results and progress.
 
-job.json             what the tasks are, written last: without it there is no job
-asked.json           how many tasks were put to a judge, now and then
+job.json             the job's description, written last: without it there is no job
+asked.json           how many tasks were sent to a judge, updated from time to time
 jobs/ID/tasks/       Parquet files of tasks
-jobs/ID/results/     Parquet files of judgments and failures, written by the cluster as they come
+jobs/ID/results/     Parquet files of judgments and failures, written by the cluster as they arrive
 jobs/ID/checkpoint/  ids of the rows in results, written by Ray
 
-Every job has an ID of its own: what a killed one still writes never reaches the next.
+Every job has its own ID, so late writes of a killed job never reach the next one.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from rocketeval.store.ledger import ROLL_ROWS, Ledger
 from rocketeval.store.schema import JUDGMENTS, answers_to_lists, judgment_to_row, lists_to_answers
 
 READERS = 16
-"""Files that are looked at together: most of the time is spent waiting for them."""
+"""Files read in parallel, because most of the time is spent waiting for them."""
 TORN = (pa.ArrowInvalid, OSError)
-"""What reading a file raises whose writer died."""
+"""Errors of reading a file whose writer died."""
 
 
 @dataclass(frozen=True)
 class StagedJob:
-    """Tasks that lie ready for a cluster."""
+    """Tasks staged for a cluster."""
 
     made_for: str
-    """Stands for the judge and the judgments that the tasks will become."""
+    """Hash of the judge and of the judgments that the tasks will become."""
     judge: str
     """Digest of the judge, in hex."""
     rows: int
@@ -49,7 +49,7 @@ class StagedJob:
 
 
 class JobFolder:
-    """Where a job's tasks, its results and the ids that Ray noted are: a disk, an object store."""
+    """The tasks, results and checkpoint of one job, on a disk or in an object store."""
 
     def __init__(self, filesystem: fs.FileSystem, path: str) -> None:
         self.filesystem = filesystem
@@ -58,13 +58,13 @@ class JobFolder:
         self.checkpoint = f"{path}/checkpoint"
 
     def visible(self) -> bool:
-        """Whether this machine sees the tasks."""
+        """Return whether this machine can see the tasks."""
         return bool(self.filesystem.get_file_info(self.tasks).type == fs.FileType.Directory)
 
     def written(self) -> int:
-        """Return how many rows the cluster has written and noted as finished.
+        """Return how many rows the cluster has written and checkpointed.
 
-        Notes that cannot be read are removed: Ray would stop at them.
+        Unreadable checkpoint files are removed, because Ray would stop at them.
         """
         found = self._files(self.checkpoint)
         notes = [path for path in found if not path.endswith(".pending.parquet")]
@@ -82,7 +82,7 @@ class JobFolder:
             return 0
 
     def result_tables(self) -> Iterator[pa.Table | None]:
-        """Yield every file of results; None for one whose writer died before its end."""
+        """Yield every file of results; None for an incomplete one, whose writer died."""
         with ThreadPoolExecutor(READERS) as readers:
             found = self._files(self.results)
             for first in range(0, len(found), READERS):
@@ -102,7 +102,7 @@ class JobFolder:
 
 
 class Staging:
-    """What a run and its cluster share, on this machine or in an object store."""
+    """The folder that a run and its cluster share, on this machine or in an object store."""
 
     def __init__(self, filesystem: fs.FileSystem, root: str) -> None:
         self.filesystem = filesystem
@@ -110,7 +110,7 @@ class Staging:
         self.local = isinstance(filesystem, fs.LocalFileSystem)
 
     def job(self) -> StagedJob | None:
-        """Return the job whose tasks are all there; None if there is none."""
+        """Return the job whose tasks are complete; None if there is none."""
         found = self._read("job.json")
         try:
             return None if found is None else StagedJob(**orjson.loads(found))
@@ -122,7 +122,7 @@ class Staging:
         return JobFolder(self.filesystem, f"{self.root}/jobs/{job_id}")
 
     def new_folder(self) -> tuple[str, JobFolder]:
-        """Return an id that no job had, with its folder."""
+        """Return a new job id and its folder."""
         job_id = uuid4().hex[:12]
         return job_id, self.folder(job_id)
 
@@ -132,11 +132,11 @@ class Staging:
         self._write("job.json", orjson.dumps(asdict(job)))
 
     def note_asked(self, asked: int) -> None:
-        """Remember how many tasks were put to a judge so far."""
+        """Save how many tasks have been sent to a judge."""
         self._write("asked.json", orjson.dumps({"asked": asked}))
 
     def asked(self) -> int:
-        """Return how many tasks were put to a judge, as far as was noted."""
+        """Return how many tasks were sent to a judge, as last saved."""
         found = self._read("asked.json")
         try:
             return 0 if found is None else int(orjson.loads(found)["asked"])
@@ -144,7 +144,7 @@ class Staging:
             return 0
 
     def clear(self) -> None:
-        """Remove the job: its declaration first, so that half a job is none."""
+        """Remove the job, its description first, so that a partial job does not count."""
         for name in ("job.json", "asked.json"):
             if self._exists(name):
                 self.filesystem.delete_file(f"{self.root}/{name}")
@@ -162,7 +162,7 @@ class Staging:
             return bytes(stream.read())
 
     def _write(self, name: str, content: bytes) -> None:
-        """Write a small file; on a disk it takes the place of the old one whole."""
+        """Write a small file; on a disk it replaces the old one atomically."""
         self.filesystem.create_dir(self.root, recursive=True)
         path = f"{self.root}/{name}"
         target = f"{self.root}/.{name}.tmp" if self.local else path
@@ -173,16 +173,16 @@ class Staging:
                 self.filesystem.move(target, path)
         except OSError as error:
             raise StoreError(
-                f"{path} could not be written: {error}.",
-                hint="`distributed.staging` must be a folder or URI that this machine may write.",
+                f"Cannot write {path}: {error}.",
+                hint="`distributed.staging` must be a folder or URI that this machine can write.",
             ) from None
 
 
 def open_staging(where: str | None, run: Path, run_id: str) -> Staging:
-    """Return the run's folder in the place that the config names, or the one inside the run."""
+    """Return the run's folder in the configured staging place, or inside the run directory."""
     if where is None:
         return Staging(fs.LocalFileSystem(), str(run.resolve() / "distributed"))
-    # Several runs, of several people, may share the place.
+    # Several runs, of several users, may share the place.
     if "://" not in where:
         return Staging(fs.LocalFileSystem(), str((Path(where) / run_id).resolve()))
     address, mark, options = where.partition("?")
@@ -201,9 +201,9 @@ def _through_fsspec(place: str) -> tuple[fs.FileSystem, str]:
         found, root = url_to_fs(place)
     except (ImportError, ValueError, OSError) as error:
         raise ConfigError(
-            f"distributed.staging: {place} cannot be opened: {error}",
+            f"Cannot open distributed.staging {place}: {error}",
             hint="Use a folder that all machines share, or a URI that pyarrow or an installed "
-            "fsspec package knows, such as s3://bucket/folder.",
+            "fsspec package supports, such as s3://bucket/folder.",
         ) from None
     return fs.PyFileSystem(fs.FSSpecHandler(found)), str(root)
 
@@ -222,13 +222,13 @@ TASKS = pa.schema(
         ("known", pa.binary()),
     ]
 )
-"""`items` is null where every suffix is an item; `known` holds answers that are there already."""
+"""`items` is null if every suffix is an item; `known` has the answers that are reused."""
 RESULTS = pa.schema([pa.field(ID, pa.int64()), *JUDGMENTS, pa.field("failure", pa.string())])
-"""A row of the ledger, and why there is none: `failure` is null for a finished judgment."""
+"""A ledger row plus `failure`, which is null for a finished judgment."""
 FILE_ROWS = 20_000
-"""Tasks after which a file ends with its query."""
+"""Tasks per file; a file ends at the next change of query."""
 GROUP_BYTES = 8 << 20
-"""Text in a row group: what is held in memory while tasks are written."""
+"""Text per row group, which is held in memory while tasks are written."""
 
 Known = Mapping[bytes, Mapping[int, Answer]]
 
@@ -236,7 +236,7 @@ Known = Mapping[bytes, Mapping[int, Answer]]
 def write_tasks(
     tasks: Iterable[GradingTask], known: Known, filesystem: fs.FileSystem, folder: str
 ) -> int:
-    """Write the tasks, which come sorted by query, below `folder`; return how many there are."""
+    """Write the tasks, sorted by query, to `folder`; return how many there are."""
     filesystem.create_dir(folder, recursive=True)
     rows = number = 0
     for number, group in enumerate(_files(tasks)):
@@ -249,7 +249,7 @@ def write_tasks(
 
 
 def read_tasks(batch: pa.Table) -> Iterator[tuple[int, GradingTask, dict[int, Answer]]]:
-    """Yield the tasks of a batch with their ids and the answers that are there already."""
+    """Yield the tasks of a batch with their ids and the answers that are reused."""
     for row in batch.to_pylist():
         task = GradingTask(
             row["key"],
@@ -269,13 +269,13 @@ def judged_row(number: int, judgment: Judgment, judge: str) -> dict[str, Any]:
 
 
 def failed_row(number: int, failure: Failure, judge: str) -> dict[str, Any]:
-    """Return the row of a task that could not be finished."""
+    """Return the row of a task that failed."""
     judgment = Judgment(failure.key, failure.query_id, failure.candidate, failure.answers)
     return {ID: number, **judgment_to_row(judgment, judge), "failure": failure.reason}
 
 
 def row_to_failure(row: Mapping[str, Any]) -> Failure:
-    """Return the failure a row holds; the inverse of `failed_row`."""
+    """Return the failure in a row; the inverse of `failed_row`."""
     return Failure(
         bytes.fromhex(row["key"]),
         row["query_id"],
@@ -286,7 +286,7 @@ def row_to_failure(row: Mapping[str, Any]) -> Failure:
 
 
 def _files(tasks: Iterable[GradingTask]) -> Iterator[Iterator[GradingTask]]:
-    """Cut the tasks into files, only ever between two queries. Each is used up before the next."""
+    """Split the tasks into files between queries. Consume each before the next."""
     stream = iter(tasks)
     waiting = next(stream, None)
 
@@ -305,7 +305,7 @@ def _files(tasks: Iterable[GradingTask]) -> Iterator[Iterator[GradingTask]]:
 
 
 def task_tables(tasks: Iterable[GradingTask], known: Known, first: int = 0) -> Iterator[pa.Table]:
-    """Yield the tasks as rows, numbered from `first`, in tables of a row group each."""
+    """Yield the tasks as rows numbered from `first`, one table per row group."""
     rows: list[dict[str, Any]] = []
     held = 0
     for number, task in enumerate(tasks, first):
@@ -342,25 +342,25 @@ def _unpack(packed: bytes) -> dict[int, Answer]:
 
 
 STEP_ROWS = 8192
-"""Rows that are looked at together: a cluster writes a file a batch."""
+"""Rows processed together, because a cluster writes one file per batch."""
 
 
 @dataclass
 class Collected:
-    """What a job left behind."""
+    """The collected results of a job."""
 
     judged: int = 0
-    """Judgments that are new in the ledger."""
+    """Judgments new to the ledger."""
     failures: dict[bytes, Failure] = field(default_factory=dict)
     rows: int = 0
-    """Tasks with a row, whether judged or failed."""
+    """Tasks with a row, judged or failed."""
     duplicates: int = 0
-    """Rows of tasks that had one already: left out."""
+    """Further rows of the same task, which are ignored."""
     torn: int = 0
-    """Files whose writer died before their end: left out, their tasks are asked again."""
+    """Incomplete files, whose writer died; they are ignored and their tasks asked again."""
 
     def add(self, other: Collected) -> None:
-        """Add what another job left."""
+        """Add the results of another job."""
         self.judged += other.judged
         self.failures |= other.failures
         self.rows += other.rows
@@ -369,9 +369,9 @@ class Collected:
 
 
 def collect(folder: JobFolder, rows: int, ledger: Ledger) -> Collected:
-    """Append to the ledger what a job of so many `rows` judged; judgments come once each.
+    """Append the judgments of a job with this many `rows` to the ledger, each once.
 
-    Also those that the run does not want any more, as after its inputs changed: they are paid for.
+    Judgments that the run no longer needs, as after its inputs changed, are kept as well.
     """
     found = Collected()
     seen = np.zeros(rows, dtype=bool)
@@ -397,7 +397,7 @@ def collect(folder: JobFolder, rows: int, ledger: Ledger) -> Collected:
 
 
 def _gathered(parts: Iterable[pa.Table | None], found: Collected) -> Iterator[pa.Table]:
-    """Yield the parts joined to tables of a size that is worth a step; count those torn."""
+    """Yield the parts joined to tables of at least `STEP_ROWS` rows; count incomplete files."""
     held: list[pa.Table] = []
     rows = 0
     for part in parts:
@@ -422,7 +422,7 @@ def _first_of_each(table: pa.Table, seen: np.ndarray) -> pa.Table:
 
 
 def _new(table: pa.Table, ledger: Ledger) -> pa.Table:
-    """Return the judgments that the ledger lacks, as it holds them."""
+    """Return the judgments that the ledger lacks, in its schema."""
     keys = map(bytes.fromhex, table["key"].to_pylist())
     chosen = [key not in ledger.finished for key in keys]
     return table.filter(pa.array(chosen, pa.bool_())).select(JUDGMENTS.names)

@@ -1,6 +1,6 @@
-"""The judge on a cluster's worker: batches of tasks in, rows of the ledger and reports out.
+"""The judge on a cluster worker: batches of tasks in, ledger rows and reports out.
 
-The engine, the way to ask it and the grading loop are those of a run on one machine.
+The engine, the grading method and the grading loop are those of a run on one machine.
 """
 
 from __future__ import annotations
@@ -37,26 +37,26 @@ from rocketeval.observer import Observer
 from rocketeval.records import Answer, Failure, GradingTask, Judgment, Status, Usage
 
 MOST_FAILURES = 1000
-"""Failures that wait to be shown, at most; all are counted, and all are in the results."""
+"""Maximum number of failures waiting to be shown; all are counted and in the results."""
 
 
 @dataclass
 class WorkerReport:
-    """What a worker did since its last report."""
+    """The activity of a worker since its last report."""
 
     asked: int = 0
-    """Tasks that were put to the judge."""
+    """Tasks sent to the judge."""
     answered: int = 0
-    """Of those, the ones that are no longer in flight."""
+    """Those no longer in flight."""
     retries: int = 0
-    """Requests that were sent again."""
+    """Requests that were resent."""
     usage: Usage = field(default_factory=Usage)
     missing: Counter[Status] = field(default_factory=Counter)
-    """Answers without a probability."""
+    """Answers without a probability, by status."""
     failures: list[Failure] = field(default_factory=list)
     batches: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """By its first id, how many tasks of a batch are judged and failed by now: totals, so that a
-    batch that is done again after its worker died is not counted twice."""
+    """Judged and failed tasks of each batch so far, by the batch's first id. They are totals, so
+    that a batch repeated after its worker died is not counted twice."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class ClusterProgress:
 
     asked: int
     in_flight: int
-    """Tasks that were asked and not answered, also by workers that died since."""
+    """Tasks asked and not answered, including those of workers that have died since."""
     judged: int
     failed: int
     failed_queries: int
@@ -73,13 +73,13 @@ class ClusterProgress:
     usage: Usage
     missing: Mapping[Status, int]
     failures: tuple[Failure, ...]
-    """Those since the last look."""
+    """Failures since the last call of `look`."""
     error: EngineError | None
     """Why a worker gave up."""
 
 
 class ReportCounter:
-    """Adds up reports, which may come from several threads."""
+    """A thread-safe sum of worker reports."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -96,11 +96,11 @@ class ReportCounter:
         return self._stopping
 
     def give_up(self, error: EngineError) -> None:
-        """Remember why a worker cannot go on; the first reason counts."""
+        """Record why a worker gave up; the first reason counts."""
         self._error = self._error or error
 
     def stop(self) -> None:
-        """Tell every worker that reports from now on to start nothing more."""
+        """Make every worker that reports from now on start no more tasks."""
         self._stopping = True
 
     def look(self) -> ClusterProgress:
@@ -137,37 +137,37 @@ class ReportCounter:
             self._failed_queries.update(failure.query_id for failure in report.failures)
 
 
-GONE_SECONDS = 60.0
-"""How long a replica that was gone is tried last."""
+UNREACHABLE_SECONDS = 60.0
+"""How long an unreachable replica is tried last."""
 
 
 @dataclass(frozen=True)
 class WorkerSettings:
-    """What a worker has to know about the judge. No key: it is read where the worker runs."""
+    """A worker's knowledge of the judge. It has no key: the worker reads the key where it runs."""
 
     judge: JudgeConfig
     asking: Callable[[Engine], Ask]
-    """How the grading method puts a task to an engine."""
+    """How the grading method sends a task to an engine."""
     identity: EngineIdentity
-    """Who the judge must be."""
+    """The identity the judge must have."""
     digest: str
-    """Of the judge's fingerprint, in hex: part of every row."""
+    """Digest of the judge's fingerprint in hex; part of every row."""
     replicas: tuple[str, ...] = ()
-    """Base addresses of servers with the same model; the judge's own when empty."""
+    """Base URLs of servers with the same model; empty to use the judge's own URL."""
     folder: JobFolder | None = None
-    """What every worker must see."""
+    """The folder that every worker must see."""
     version: str = __version__
-    """Of rocketeval, where the command was given."""
+    """Version of rocketeval that runs the command."""
 
 
 class WorkerReports:
-    """What a worker has to tell, since it last did."""
+    """A worker's report under construction."""
 
     def __init__(self) -> None:
         self.now = WorkerReport()
 
     def take(self) -> WorkerReport:
-        """Return the report so far and begin the next."""
+        """Return the report so far and start the next one."""
         taken, self.now = self.now, WorkerReport()
         return taken
 
@@ -182,21 +182,21 @@ class Replica:
         self._opening = asyncio.Lock()
         self._engine: Engine | None = None
         self._retries = 0
-        self._gone_until = 0.0
+        self._unreachable_until = 0.0
         self.busy = 0
-        """Tasks that are being asked, or wait for a place."""
+        """Tasks in flight, or waiting to be sent."""
 
     @property
-    def gone(self) -> bool:
-        """Whether it was gone of late."""
-        return time.monotonic() < self._gone_until
+    def unreachable(self) -> bool:
+        """Whether it was unreachable recently."""
+        return time.monotonic() < self._unreachable_until
 
     def lost(self) -> None:
-        """Try the others first for a while."""
-        self._gone_until = time.monotonic() + GONE_SECONDS
+        """Try the other replicas first for a while."""
+        self._unreachable_until = time.monotonic() + UNREACHABLE_SECONDS
 
     async def open(self) -> Engine:
-        """Return the engine, once it has shown that it is the run's judge."""
+        """Return the engine, after checking that it is the run's judge."""
         async with self._opening:
             if self._engine is None:
                 engine = _create(self._config)
@@ -216,12 +216,12 @@ class Replica:
             raise EngineRefused(
                 f"{self._config.base_url or 'A worker'} is another judge: {found}, not "
                 f"{self._terms.identity}.",
-                hint="A run never mixes two judges: give every replica the same model, engine, "
-                "version and precision.",
+                hint="A run never mixes two judges: serve the same model, engine, version and "
+                "precision on every replica.",
             )
 
     async def ask(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
-        """Put a task to the engine; all calls of a worker together keep to its places."""
+        """Send a task to the engine, within the concurrency limit that all calls share."""
         self.busy += 1
         try:
             async with self._places:
@@ -241,17 +241,17 @@ class Replica:
             await self._engine.aclose()
 
     def new_retries(self) -> int:
-        """Return how many requests were sent again since the last time."""
+        """Return how many requests were resent since the last call."""
         total = status_of(self._engine).retries
         new, self._retries = total - self._retries, total
         return new
 
 
 def identify(judge: JudgeConfig, replicas: tuple[str, ...]) -> EngineIdentity | EngineError:
-    """Return who the judge is, as a worker sees it, or why it cannot be used.
+    """Return the judge's identity as a worker sees it, or why it cannot be used.
 
-    Of several replicas, the first that answers tells it. A model inside the worker is not loaded
-    for it where the engine knows itself before; each worker compares what it has loaded.
+    The first replica that answers gives the identity. An engine inside the worker identifies
+    itself without loading the model if it can; each worker checks the model it loads.
     """
     return asyncio.run(_identify(judge, replicas))
 
@@ -283,7 +283,7 @@ def _create(judge: JudgeConfig) -> Engine:
 
 @contextmanager
 def _refusing() -> Iterator[None]:
-    """Say as the judge's refusal what only a worker finds wrong, such as a package it lacks."""
+    """Turn a ConfigError that only a worker finds, such as a missing package, into a refusal."""
     try:
         yield
     except ConfigError as error:
@@ -295,7 +295,7 @@ REPORT_SECONDS = 0.5
 
 @dataclass
 class TaskBatch:
-    """The tasks of one call, and what came of them."""
+    """The tasks of one call, and their results."""
 
     tasks: dict[bytes, GradingTask]
     ids: dict[bytes, int]
@@ -316,12 +316,12 @@ class TaskBatch:
 
     @cached_property
     def first(self) -> int:
-        """The id that stands for the batch."""
+        """The id that identifies the batch."""
         return min(self.ids.values())
 
     @property
     def counts(self) -> tuple[int, int]:
-        """How many tasks are judged, and how many failed."""
+        """Number of judged and of failed tasks."""
         return len(self.judged), len(self.failed)
 
     def left(self) -> list[GradingTask]:
@@ -330,7 +330,7 @@ class TaskBatch:
         return [task for key, task in self.tasks.items() if key not in done]
 
     def rows(self, digest: str) -> Iterator[dict[str, Any]]:
-        """Yield what is to be kept."""
+        """Yield the result rows."""
         for judgment in self.judged:
             yield judged_row(self.ids[judgment.key], judgment, digest)
         for key, failure in self.failed.items():
@@ -338,7 +338,7 @@ class TaskBatch:
 
 
 class BatchObserver(Observer):
-    """Counts the judgments of a batch as the grading loop tells them."""
+    """Counts the judgments of a batch as the grading loop reports them."""
 
     def __init__(self, batch: TaskBatch, reports: WorkerReports) -> None:
         self._batch = batch
@@ -352,7 +352,7 @@ class BatchObserver(Observer):
 
 
 class BatchGrader:
-    """Grades a batch a call; several calls at once share an engine and its places."""
+    """Grades one batch per call; concurrent calls share an engine and its concurrency limit."""
 
     def __init__(self, terms: WorkerSettings, counting: Any) -> None:
         skip_heavy_imports()
@@ -377,18 +377,18 @@ class BatchGrader:
                     raise self._unfit
                 await self._grade(batch)
             except EngineError as error:
-                # What is judged is paid for: it goes back, also from a batch that cannot be ended.
+                # Judged tasks are paid for: return them, even from an unfinished batch.
                 self._stop.set()
                 await self._counting.give_up.remote(error)
         return pa.Table.from_pylist(list(batch.rows(self._terms.digest)), schema=RESULTS)
 
     async def aclose(self) -> None:
-        """Release what the engines hold; on a cluster, the worker's end does."""
+        """Close the engines; on a cluster, the end of the worker does that."""
         for replica in self._replicas:
             await replica.aclose()
 
     async def _grade(self, batch: TaskBatch) -> None:
-        """Grade the batch, by the next replica where one is gone."""
+        """Grade the batch, moving on to the next replica if one is unreachable."""
         reason = ""
         for replica in self._in_turn(batch.first):
             try:
@@ -398,10 +398,10 @@ class BatchGrader:
             if not reason or self._stop.is_set():
                 return
             replica.lost()
-        raise EngineUnavailable(f"The judge is gone; the last task: {reason}")
+        raise EngineUnavailable(f"Judge unreachable. Last failure: {reason}")
 
     async def _grade_by(self, replica: Replica, batch: TaskBatch) -> str:
-        """Grade what is left of the batch; return why the replica counts as gone, if it does."""
+        """Grade the rest of the batch; return why the replica is unreachable, if it is."""
         engine = await replica.open()
         unavailable: list[str] = []
 
@@ -420,10 +420,10 @@ class BatchGrader:
             known=batch.known,
             observer=BatchObserver(batch, self._reports),
             stop=self._stop,
-            # Whether a judge is of any use is seen by the driver, who hears of all workers.
+            # The driver, which sees all workers, decides whether the judge is usable.
             proven=True,
         )
-        if unavailable and (grading.gone or not grading.judged):
+        if unavailable and (grading.unreachable or not grading.judged):
             return unavailable[-1]
         batch.failed |= {failure.key: failure for failure in grading.failures}
         self._reports.now.failures += grading.failures
@@ -431,14 +431,14 @@ class BatchGrader:
         return ""
 
     def _in_turn(self, first: int) -> list[Replica]:
-        """Return the replicas to try: the least busy first, those that were gone last."""
+        """Return the replicas in the order to try: least busy first, unreachable ones last."""
         start = first % len(self._replicas)
         turned = self._replicas[start:] + self._replicas[:start]
-        return sorted(turned, key=lambda replica: (replica.gone, replica.busy))
+        return sorted(turned, key=lambda replica: (replica.unreachable, replica.busy))
 
     @asynccontextmanager
     async def _reported(self) -> AsyncIterator[None]:
-        """Report while the call runs, and once more at its end."""
+        """Report while the call runs, and once more when it ends."""
         self._calls += 1
         if self._reporting is None:
             self._reporting = asyncio.create_task(self._keep_reporting())
@@ -446,15 +446,15 @@ class BatchGrader:
             yield
         finally:
             self._calls -= 1
-            await self._tell()
+            await self._report()
 
     async def _keep_reporting(self) -> None:
         while self._calls:
             await asyncio.sleep(REPORT_SECONDS)
-            await self._tell()
+            await self._report()
         self._reporting = None
 
-    async def _tell(self) -> None:
+    async def _report(self) -> None:
         report = self._reports.take()
         report.retries = sum(replica.new_retries() for replica in self._replicas)
         if await self._counting.report.remote(report):
@@ -462,7 +462,7 @@ class BatchGrader:
 
 
 def _unfit(terms: WorkerSettings) -> EngineRefused | None:
-    """Return why this worker may not judge."""
+    """Return why this worker must not judge; None if it may."""
     here = gethostname()
     if terms.version != __version__:
         return EngineRefused(
@@ -471,7 +471,7 @@ def _unfit(terms: WorkerSettings) -> EngineRefused | None:
         )
     if terms.folder is not None and not terms.folder.visible():
         return EngineRefused(
-            f"{here} does not see {terms.folder.path}, where the tasks are.",
+            f"{here} cannot see {terms.folder.path}, which contains the tasks.",
             hint="`distributed.staging` must be a folder that all machines share, or a URI in an "
             "object store.",
         )
@@ -479,9 +479,9 @@ def _unfit(terms: WorkerSettings) -> EngineRefused | None:
 
 
 def skip_heavy_imports() -> None:
-    """Let garbage collection skip what the process has loaded, which stays for its lifetime.
+    """Exclude everything loaded so far from garbage collection.
 
-    Ray brings very many objects along, and going through them again and again takes time.
+    Ray imports very many objects that live as long as the process; scanning them takes time.
     """
     gc.collect()
     gc.freeze()

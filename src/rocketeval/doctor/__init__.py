@@ -1,1 +1,1 @@
-"""Finds out whether a judge will do, before it is paid for."""
+"""Checks of a judge before a run: accuracy, repeatability, speed and predicted run time."""

@@ -1,7 +1,7 @@
-"""The examination: identify the judge, ask it what is known, ask again, ask much at once.
+"""The examination of a judge: identity, accuracy, repeatability and speed.
 
-With one item a call this is about a hundred small requests; where a call takes all items of a
-response, about forty.
+It sends about a hundred small requests, or about forty if one request holds all items of a
+response.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from rocketeval.prompts.render import GradingPrompt
 from rocketeval.records import Answer, GradingTask, JudgeFingerprint, Usage
 from rocketeval.workers import run_workers
 
-SCHEMA = 1
-"""Of `to_json`; raised when a name in it changes its meaning or goes."""
+SCHEMA = 2
+"""Version of `to_json`; raised when a key changes its meaning or is removed."""
 
 
 class DoctorVerdict(StrEnum):
-    """Whether the judge will do."""
+    """Overall result of an examination."""
 
     READY = "ready"
     CARE = "usable with care"
@@ -48,72 +48,72 @@ class DoctorVerdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DoctorFigures:
-    """What was measured; None where it was not."""
+    """Measured figures; None if not measured."""
 
     items: int | None = None
-    """Items with known answers that were asked."""
+    """Reference items that were asked."""
     answered: int | None = None
-    """Of these, how many got a probability."""
+    """Reference items that got a probability."""
     right: int | None = None
     accuracy: float | None = None
-    """At 0.5; a missing answer is not a right one."""
+    """At a threshold of 0.5; a missing answer counts as wrong."""
     accuracy_low: float | None = None
-    """Lower end of the 95 % Wilson interval."""
+    """Lower end of the 95% Wilson interval."""
     accuracy_high: float | None = None
     auc: float | None = None
     yes_bias: float | None = None
-    """Share of the items to be answered no that were answered yes."""
+    """Share of no items that were answered yes."""
     no_bias: float | None = None
-    """Share of the items to be answered yes that were answered no."""
+    """Share of yes items that were answered no."""
     mass: float | None = None
     """Mean P(yes)+P(no)."""
     latency_seconds: float | None = None
     """One response with `latency_items` items, nothing else in flight, nothing cached."""
     latency_items: int | None = None
     items_per_second: float | None = None
-    """With `in_flight` responses at once, half of them new to the server."""
+    """With `in_flight` concurrent responses, half of them new to the server."""
     in_flight: int | None = None
     repeat_alone: float | None = None
-    """Largest difference of p_yes between two times with nothing else in flight."""
+    """Largest difference of p_yes between two passes with nothing else in flight."""
     repeat_together: float | None = None
-    """Largest difference of p_yes between alone and among others in flight."""
+    """Largest difference of p_yes between a pass alone and one with others in flight."""
 
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """Everything that was found out about a judge."""
+    """The result of examining a judge."""
 
     findings: Sequence[EngineFinding]
     figures: DoctorFigures
     gold: Sequence[GoldAnswer]
-    """Every item with a known answer, as it was answered the first time."""
+    """Every reference item with its first answer."""
     fingerprint: JudgeFingerprint | None
-    """None when the judge could not be identified."""
+    """None if the judge could not be identified."""
     usage: Usage
-    """What asking the gold items cost; an engine's own probe comes on top."""
+    """Usage of the reference items, without the engine's probe."""
     seconds: float
-    """Wall time of all of it."""
+    """Total wall time."""
     run: RunForecast | None = None
-    """How long the config's run will take; None without a config, where nothing is left to judge,
-    and where it is not known."""
+    """Predicted time of the config's run; None without a config, if nothing is left to judge, or
+    if it cannot be predicted."""
 
     @property
     def verdict(self) -> DoctorVerdict:
-        """Bad findings rule a judge out; notes that give advice ask for care."""
+        """Unusable with a bad finding, usable with care with a note that has advice, else ready."""
         if any(finding.level == "bad" for finding in self.findings):
             return DoctorVerdict.UNUSABLE
         return DoctorVerdict.CARE if self.reasons else DoctorVerdict.READY
 
     @property
     def reasons(self) -> list[EngineFinding]:
-        """The findings behind the verdict; none when the judge is ready."""
+        """The findings behind the verdict; empty if the judge is ready."""
         bad = [finding for finding in self.findings if finding.level == "bad"]
         return bad or [
             finding for finding in self.findings if finding.level == "note" and finding.advice
         ]
 
     def to_json(self, price: PriceConfig | None = None) -> dict[str, object]:
-        """Return it for machines; names stay as they are within a `schema`."""
+        """Return the JSON document; keys are stable within a `schema`."""
         judge = self.fingerprint
         return {
             "schema": SCHEMA,
@@ -121,17 +121,23 @@ class Examination:
             "reasons": [finding.name.strip() for finding in self.reasons],
             "judge": None if judge is None else judge.parts,
             "findings": [
-                {**asdict(finding), "name": finding.name.strip()} for finding in self.findings
+                {
+                    "name": finding.name.strip(),
+                    "message": finding.told,
+                    "level": finding.level,
+                    "advice": finding.advice,
+                }
+                for finding in self.findings
             ],
             "figures": asdict(self.figures),
             **({} if self.run is None else {"run": asdict(self.run)}),
-            "gold": [_gold_row(gold) for gold in self.gold],
+            "reference_items": [_item_row(gold) for gold in self.gold],
             "usage": asdict(priced(self.usage, price)),
             "seconds": round(self.seconds, 3),
         }
 
 
-def _gold_row(gold: GoldAnswer) -> Mapping[str, Any]:
+def _item_row(gold: GoldAnswer) -> Mapping[str, Any]:
     return {
         "case": gold.case,
         "item": gold.item,
@@ -143,28 +149,28 @@ def _gold_row(gold: GoldAnswer) -> Mapping[str, Any]:
 
 
 UNSEEN = 0.001
-"""A score is never shown in such detail."""
+"""Smaller changes of p_yes never show in a score."""
 MUCH = 0.1
-"""If p_yes moves by more, single answers are not to be relied on."""
+"""If p_yes changes by more, single answers are unreliable."""
 _WHY = {
-    "llama": "llama.cpp: an answer depends on what its cache held before",
-    "vllm": "in low precision an answer depends on what is computed beside it",
+    "llama": "llama.cpp: an answer depends on the state of its cache",
+    "vllm": "in low precision, an answer depends on the rest of its batch",
 }
-_ANY = "in low precision an answer depends on what is computed beside it, and on caches"
+_ANY = "in low precision, an answer depends on the rest of its batch and on caches"
 
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """Two times the same items."""
+    """Two passes over the same items, compared."""
 
     moved: float | None
-    """Largest difference of p_yes; None when no item was answered twice."""
+    """Largest difference of p_yes; None if no item was answered twice."""
     vanished: int
-    """Items that had a probability only one of the two times."""
+    """Items that had a probability in only one of the two passes."""
 
 
 def compare(first: Sequence[Answer], again: Sequence[Answer]) -> Repeat:
-    """Return how far the answers to the same items are apart."""
+    """Compare two passes over the same items."""
     pairs = [(one.p_yes, other.p_yes) for one, other in zip(first, again, strict=True)]
     moves = [abs(one - other) for one, other in pairs if one is not None and other is not None]
     vanished = sum((one is None) != (other is None) for one, other in pairs)
@@ -172,23 +178,24 @@ def compare(first: Sequence[Answer], again: Sequence[Answer]) -> Repeat:
 
 
 def repeat_finding(name: str, repeat: Repeat, server: str) -> EngineFinding:
-    """Return what a repetition means for a person; `server` is the engine's version."""
+    """Return the finding about a repetition; `server` is the engine's version."""
     if repeat.moved is None:
         return EngineFinding(name, "no item was answered twice", "note")
-    lost = f"; {repeat.vanished} answers came only once" if repeat.vanished else ""
+    lost = f"; {repeat.vanished} items answered only once" if repeat.vanished else ""
     if repeat.moved == 0:
-        return EngineFinding(name, f"the same to the last bit{lost}")
-    told = f"p_yes moves by up to {repeat.moved:.2g}{lost}"
+        return EngineFinding(name, f"identical to the last bit{lost}")
+    message = f"p_yes changes by up to {repeat.moved:.2g}{lost}"
     if repeat.moved < UNSEEN:
-        return EngineFinding(name, told)
+        return EngineFinding(name, message)
     if repeat.moved <= MUCH:
-        return EngineFinding(name, f"{told}: near ties may change places ({_why(server)})", "note")
+        message = f"{message}: close candidates may swap ranks ({_why(server)})"
+        return EngineFinding(name, message, "note")
     return EngineFinding(
         name,
-        f"{told} ({_why(server)})",
+        f"{message} ({_why(server)})",
         "note",
-        "Near ties will change places when judged again: keep `ranking.tie_margin` wide, or serve "
-        "the judge in higher precision.",
+        "Close candidates will swap ranks when judged again: keep `ranking.tie_margin` wide, or "
+        "serve the judge in higher precision.",
     )
 
 
@@ -197,15 +204,17 @@ def _why(server: str) -> str:
 
 
 RATE_SECONDS = 4.0
-"""After this, no more responses are sent only to measure the rate."""
+"""Seconds after which no more responses are sent only to measure the rate."""
 TOO_SLOW = 60.0
-"""A judge that takes so many seconds for all items is not asked them again: a person waits."""
+"""Seconds for all items above which they are not repeated, because a person is waiting."""
 FULL = 1 + 4 * len(GOLD)
 QUICK = 1 + len(GOLD)
 BRIEF_SECONDS = 30.0
-"""A slow judge is asked so much, at most, to see what several responses at once gain."""
+"""Time budget for measuring the gain of concurrency with a slow judge."""
+REFERENCE_ITEMS = "reference items"
+CONCURRENT = "repeat concurrent"
 LONG_RUN = (
-    "Try a few queries first (`rocketeval run --limit 3`), take a smaller or faster judge, or "
+    "Try a few queries first (`rocketeval run --limit 3`), use a smaller or faster judge, or "
     "serve it on more or faster machines."
 )
 
@@ -218,10 +227,10 @@ async def examine(
     observer: Observer | None = None,
     run: RunConfig | None = None,
 ) -> Examination:
-    """Return all that can be found out about a judge in about a hundred small requests.
+    """Examine a judge with about a hundred small requests.
 
-    What is wrong with the judge is a finding, not an exception. `quick` leaves out what takes
-    longest: repeatability and rate. With the config of a `run`, it predicts how long that takes.
+    Problems of the judge become findings, not exceptions. `quick` skips repeatability and rate,
+    which take longest. With the config of a `run`, also predict its time.
     """
     visit = _Examiner(engine, prompt, observer or Observer(), run)
     started = time.monotonic()
@@ -245,7 +254,7 @@ async def examine(
 
 @dataclass
 class _Examiner:
-    """An examination under way."""
+    """An examination in progress."""
 
     engine: Engine
     prompt: GradingPrompt
@@ -259,13 +268,13 @@ class _Examiner:
     asked: int = 0
     """Items asked so far."""
     doing: str = "judge"
-    """What the next finding is about, should it go wrong."""
+    """Name of the finding if the current step fails."""
     salt: str = field(default_factory=lambda: secrets.token_hex(4))
-    """Makes prompts that no server has in its cache."""
+    """Text that makes prompts no server has cached."""
     size: RunSize | None = None
-    """What the run leaves to judge."""
+    """The work that is left in the run."""
     again: float | None = None
-    """Seconds that the first gold response took when it was asked again."""
+    """Seconds of the first reference response when it was repeated."""
     at_once: AtOnce | None = None
     forecast: RunForecast | None = None
 
@@ -275,27 +284,27 @@ class _Examiner:
         self.findings += await self.engine.findings()
 
     async def measure_run(self) -> None:
-        """Find out how much the run has to ask; a run that cannot be read is a finding."""
+        """Measure the work of the run; a run that cannot be read becomes a finding."""
         if self.run is None or self.engine.durable:
             return
         try:
             self.size = await measure_run(self.run, self.engine)
         except RocketEvalError as error:
-            # No advice: it says nothing about the judge, and `run` will tell what to do.
-            told = f"not predicted: {error.message}"
-            self.findings.append(EngineFinding("run time", told, "note"))
+            # No advice: this is not about the judge, and `run` reports it with a hint.
+            message = f"not predicted: {error.message}"
+            self.findings.append(EngineFinding("run time", message, "note"))
 
     async def ask(self, *, quick: bool) -> None:
-        """Ask every item once and, unless it is to be `quick`, again and among others."""
+        """Ask every item once and, unless `quick`, again alone and concurrently."""
         if self._answers_much_later() or self._answers_from_a_record():
             return
-        self.observer.stage_began("gold items", QUICK if quick else FULL)
+        self.observer.stage_began(REFERENCE_ITEMS, QUICK if quick else FULL)
         await self._latency()
         started = time.monotonic()
         first = await self._quality()
         if quick:
             return
-        if self._took_too_long(time.monotonic() - started):
+        if self._is_too_slow(time.monotonic() - started):
             await self._few_at_once()
             return
         await self._again_alone(first)
@@ -306,10 +315,10 @@ class _Examiner:
             return False
         self.findings.append(
             EngineFinding(
-                "gold items",
+                REFERENCE_ITEMS,
                 "not asked: this engine answers hours later",
                 "note",
-                "Examine the same judge with `--engine openai`, if its endpoint answers at once.",
+                "Check the same judge with `--engine openai`, if its endpoint answers directly.",
             )
         )
         return True
@@ -317,15 +326,15 @@ class _Examiner:
     def _answers_from_a_record(self) -> bool:
         if self.judge is None or self.judge.engine != "recorded":
             return False
-        told = "not asked: a record answers only what was recorded"
-        self.findings.append(EngineFinding("gold items", told, "note"))
+        message = "not asked: a record answers only what was recorded"
+        self.findings.append(EngineFinding(REFERENCE_ITEMS, message, "note"))
         return True
 
-    def _took_too_long(self, seconds: float) -> bool:
+    def _is_too_slow(self, seconds: float) -> bool:
         if seconds <= TOO_SLOW:
             return False
-        told = f"not asked: {len(self.gold)} items took this judge {_short(seconds)}"
-        self.findings.append(EngineFinding("again", told, "note"))
+        message = f"not measured: {len(self.gold)} items took this judge {_short(seconds)}"
+        self.findings.append(EngineFinding("repeat", message, "note"))
         return True
 
     async def _latency(self) -> None:
@@ -342,7 +351,7 @@ class _Examiner:
         )
 
     async def _quality(self) -> list[Answer]:
-        self.doing = "judgement"
+        self.doing = "accuracy"
         answers = await self._alone()
         asked = [(case, *pair) for case in GOLD for pair in _pairs(case)]
         self.gold = [
@@ -367,13 +376,13 @@ class _Examiner:
         return answers
 
     async def _again_alone(self, first: Sequence[Answer]) -> None:
-        self.doing = "again alone"
+        self.doing = "repeat alone"
         repeat = compare(first, await self._alone(again=True))
         self.figures = replace(self.figures, repeat_alone=repeat.moved)
         self.findings.append(repeat_finding(self.doing, repeat, self._server))
 
     async def _again_together(self, first: Sequence[Answer]) -> None:
-        self.doing = "among others"
+        self.doing = CONCURRENT
         started = time.monotonic()
         again, others = await self._together()
         seconds = max(1e-9, time.monotonic() - started)
@@ -385,11 +394,13 @@ class _Examiner:
         )
         self.findings += [
             repeat_finding(self.doing, repeat, self._server),
-            EngineFinding("rate", f"{rate:.3g} items/s, responses in flight: {many}{self._size}"),
+            EngineFinding(
+                "rate", f"{rate:.3g} items/s with {many} responses in flight{self._size}"
+            ),
         ]
 
     async def _alone(self, *, again: bool = False) -> list[Answer]:
-        """Return the answers to all gold items, asked with nothing else in flight."""
+        """Return the answers to all reference items, asked with nothing else in flight."""
         answers: list[Answer] = []
         for place, case in enumerate(GOLD):
             started = time.monotonic()
@@ -399,7 +410,7 @@ class _Examiner:
         return answers
 
     async def _together(self) -> tuple[list[Answer], int]:
-        """Return the same answers, asked among others in flight, and how many others there were."""
+        """Return the same answers, asked with others in flight, and the number of other items."""
         answers: dict[int, Sequence[Answer]] = {}
         others = 0
         timed: list[TimedTask] = []
@@ -427,11 +438,11 @@ class _Examiner:
         return [answer for place in sorted(answers) for answer in answers[place]], others
 
     async def _few_at_once(self) -> None:
-        """Ask a slow judge a few short gold responses at once, to see what that gains."""
+        """Ask a slow judge a few short responses concurrently, to measure the gain."""
         latency = self.figures.latency_seconds
         if self.size is None or self.engine.in_flight == 1 or latency is None:
             return
-        self.doing = "among others"
+        self.doing = CONCURRENT
         each = latency * len(GOLD[1].items) / len(GOLD[0].items)
         many = min(self.engine.in_flight, len(GOLD) - 1, max(2, int(BRIEF_SECONDS / each)))
         waiting = iter(range(1, many + 1))
@@ -448,15 +459,15 @@ class _Examiner:
         self.at_once = AtOnce(timed, time.monotonic() - started)
 
     async def predict(self) -> None:
-        """Predict how long the run takes; a long one turns the latency into a note."""
+        """Predict the time of the run; a long run turns the latency finding into a note."""
         alone, run = self.figures.latency_seconds, self.size
         if run is None or not run.responses or alone is None:
             return
         times = GoldTimes(alone, self.again, self.at_once)
         self.forecast = await predict(self.engine, self.prompt, run, times, self._in_flight)
         place = next(n for n, found in enumerate(self.findings) if found.name == "latency")
-        told = f"{self.findings[place].told}; {in_words(self.forecast)}"
-        found = EngineFinding("latency", told)
+        message = f"{self.findings[place].told}; this run: {in_words(self.forecast)}"
+        found = EngineFinding("latency", message)
         if self.forecast.long:
             found = replace(found, level="note", advice=LONG_RUN)
         self.findings[place] = found
@@ -475,9 +486,9 @@ class _Examiner:
             return graded.answers
         kind = EngineUnavailable if graded.unavailable else RequestRejected
         raise kind(
-            f"a gold response could not be judged: {graded.failure}",
-            hint="Fewer at once may help: lower `concurrency`."
-            if self.doing == "among others"
+            f"a reference response could not be judged: {graded.failure}",
+            hint="Fewer concurrent requests may help: lower `concurrency`."
+            if self.doing == CONCURRENT
             else "",
         )
 

@@ -1,7 +1,7 @@
-"""How long the config's run will take: what is left to judge, at the pace that was measured.
+"""Prediction of a run's time, from the work that is left and the measured speed.
 
-Alone, a response takes time for its items and time for the tokens that the server has not seen. How
-much several at once gain is measured with a few, and carried to as many as a run has in flight by
+The time of one response alone is split into time per item and time per new prompt token. The gain
+of concurrency is measured with a few responses and extrapolated to the run's number in flight by
 Amdahl's law.
 """
 
@@ -24,52 +24,52 @@ from rocketeval.store.run import RunStore
 from rocketeval.text import count_of
 
 MOST_PROMPTS = 400
-"""Prompts to tokenize at most: a person is waiting."""
+"""Maximum number of prompts to tokenize, because a person is waiting."""
 LONG_SECONDS = 600.0
-"""A run that takes longer than this is worth a warning."""
+"""A longer run gets a warning."""
 SPREAD = 1.4
-"""A prediction is off by at most this factor, either way, on the servers it was checked with."""
+"""Factor, either way, by which predictions were off at most on the servers tested."""
 ASSUMED_ITEMS = GOLD[0].items
-"""Stand for the checklist of a query whose own is not written yet."""
+"""Checklist assumed for a query whose checklist is not written yet."""
 SALT = "00000000"
-"""Of the length of the salt in prompts that are new to a server."""
+"""A placeholder as long as the salt of prompts that are new to a server."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunSize:
-    """What a config leaves to judge."""
+    """The work that is left in a run."""
 
     responses: int
     items: int
     tokens: int
     """Prompt tokens to compute, with a perfect prefix cache."""
     assumed: int
-    """Of the responses, those whose checklist is not written yet."""
+    """Responses whose checklist is not written yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskSize:
-    """What one response asks of a server."""
+    """The work of one response."""
 
     items: int
     tokens: int
-    """Prompt tokens that a server has not seen: none where it was asked before."""
+    """Prompt tokens that the server has not cached; 0 for a repeated response."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimedTask:
-    """A gold response, and how long it took."""
+    """A reference response and its time."""
 
     place: int
-    """In `GOLD`."""
+    """Index in `GOLD`."""
     fresh: bool
-    """Whether the server had not seen it."""
+    """True if it was new to the server."""
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class AtOnce:
-    """Gold responses that were asked together."""
+    """Reference responses that were asked concurrently."""
 
     tasks: Sequence[TimedTask]
     seconds: float
@@ -78,55 +78,54 @@ class AtOnce:
 
 @dataclass(frozen=True, slots=True)
 class GoldTimes:
-    """What was measured of the judge's speed."""
+    """Measured times of reference responses."""
 
     alone: float
-    """Seconds for the first gold response, new to the server, with nothing else in flight."""
+    """Seconds of the first response, new to the server, with nothing else in flight."""
     again: float | None
-    """The same when it was asked again; None when it was not."""
+    """Seconds of the same response repeated; None if it was not."""
     at_once: AtOnce | None
-    """None when nothing was asked together."""
+    """None if nothing was asked concurrently."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How long a response takes with nothing else in flight."""
+    """Seconds per item and per new token with nothing else in flight."""
 
     per_item: float
     per_token: float
 
     def seconds(self, size: TaskSize | RunSize) -> float:
-        """Return how long so much takes, one response after the other."""
+        """Return the sequential time of some work."""
         return self.per_item * size.items + self.per_token * size.tokens
 
 
 @dataclass(frozen=True, slots=True)
 class RunForecast:
-    """How long a run will take."""
+    """Predicted time of a run."""
 
     responses: int
     """Responses left to judge."""
     items: int
     assumed: int
-    """Of the responses, those whose checklist is not written yet: typical items are assumed."""
+    """Responses whose checklist is not written yet; typical items are assumed."""
     in_flight: int
     seconds: float
     seconds_low: float
     seconds_high: float
     at_once_measured: bool
-    """Whether it was measured how much several responses at once gain; else the range holds both
-    nothing and all."""
+    """True if the gain of concurrency was measured; else the range covers none to full gain."""
 
     @property
     def long(self) -> bool:
-        """Whether a person should know before starting it."""
+        """True if the user should know before starting the run."""
         return self.seconds > LONG_SECONDS
 
 
 async def measure_run(config: RunConfig, engine: Engine) -> RunSize:
-    """Return what is left to judge, without asking the judge or paying an author.
+    """Return the work that is left, without asking the judge or the author.
 
-    Raises RocketEvalError where the benchmark cannot be read, or the run has another judge.
+    Raise RocketEvalError if the benchmark cannot be read, or the run has another judge.
     """
     config = with_method(config)
     store = RunStore(config.run_path)
@@ -149,7 +148,7 @@ async def measure_run(config: RunConfig, engine: Engine) -> RunSize:
 
 
 async def measure_tasks(engine: Engine, tasks: Sequence[GradingTask]) -> list[TaskSize]:
-    """Return the size of each task for a server that has seen only what all of them share."""
+    """Return the size of each task for a server that has cached only their common prefix."""
     prompts = [[task.prefix + suffix for suffix in task.suffixes] for task in tasks]
     every = [prompt for own in prompts for prompt in own]
     tokens = await tokenize_prompts(engine, every)
@@ -163,9 +162,7 @@ async def measure_tasks(engine: Engine, tasks: Sequence[GradingTask]) -> list[Ta
 
 
 def gain(at_once: float, speedup: float, in_flight: int) -> float:
-    """Return how many times faster `in_flight` responses at once are than one after the other.
-
-    It was measured that `at_once` of them are `speedup` times faster (Amdahl's law).
+    """Extrapolate the speedup of `at_once` concurrent responses to `in_flight` (Amdahl's law).
 
     >>> gain(6, 6, 16), gain(6, 1, 16)
     (16.0, 1.0)
@@ -179,7 +176,7 @@ def gain(at_once: float, speedup: float, in_flight: int) -> float:
 async def predict(
     engine: Engine, prompt: GradingPrompt, run: RunSize, times: GoldTimes, in_flight: int
 ) -> RunForecast:
-    """Return how long the run takes with so many responses in flight."""
+    """Predict the time of the run with `in_flight` concurrent responses."""
     tasks = [case.task(prompt, salt) for salt in (SALT, "") for case in GOLD]
     sizes = (await measure_tasks(engine, tasks))[: len(GOLD)]
     in_flight = max(1, min(in_flight, run.responses))
@@ -199,7 +196,7 @@ async def predict(
 
 
 def _paces(times: GoldTimes, size: TaskSize) -> list[Pace]:
-    """Return the pace; two where it is not known whether items or new tokens take the time."""
+    """Return the pace; two extremes if time per item and per token cannot be separated."""
     alone, again, tokens = times.alone, times.again, max(1, size.tokens)
     if again is None:
         return [Pace(alone / size.items, 0.0), Pace(0.0, alone / tokens)]
@@ -210,7 +207,7 @@ def _paces(times: GoldTimes, size: TaskSize) -> list[Pace]:
 def _gains(
     paces: Sequence[Pace], at_once: AtOnce | None, sizes: Sequence[TaskSize], in_flight: int
 ) -> Interval:
-    """Return how many times faster the run is than with one response after the other."""
+    """Return the speedup of the run over sequential requests."""
     if in_flight == 1:
         return Interval(1.0, 1.0, 1.0)
     if at_once is None:
@@ -227,10 +224,10 @@ def _gains(
 
 
 def in_words(forecast: RunForecast) -> str:
-    """Return the prediction as a person reads it: its middle and its range.
+    """Return the prediction in words, with its range.
 
     >>> in_words(RunForecast(60, 385, 0, 16, 2280.0, 1630.0, 3190.0, True))
-    '60 responses: about 38 minutes (27 to 53)'
+    'about 38 minutes (27 to 53) for 60 responses'
     """
     count = count_of(forecast.responses, "response", "responses")
     size, unit = _unit(forecast.seconds)
@@ -239,11 +236,11 @@ def in_words(forecast: RunForecast) -> str:
         for seconds in (forecast.seconds, forecast.seconds_low, forecast.seconds_high)
     )
     assumed = (
-        f", assuming {len(ASSUMED_ITEMS)} items where the checklist is not written yet"
+        f", assuming {len(ASSUMED_ITEMS)} items if the checklist is not written yet"
         if forecast.assumed
         else ""
     )
-    return f"{count}: about {middle} {unit} ({low} to {high}){assumed}"
+    return f"about {middle} {unit} ({low} to {high}) for {count}{assumed}"
 
 
 def _unit(seconds: float) -> tuple[float, str]:
@@ -253,7 +250,7 @@ def _unit(seconds: float) -> tuple[float, str]:
 
 
 def _brief(amount: float) -> str:
-    """Return two digits of an amount.
+    """Format an amount with two significant digits.
 
     >>> _brief(0.4321), _brief(4.321), _brief(43.21), _brief(432.1)
     ('0.4', '4.3', '43', '430')

@@ -1,4 +1,4 @@
-"""How well a judge found the known answers."""
+"""Accuracy of a judge on reference items with known answers."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from rocketeval.records import Answer, Checklist, GradingTask, Interval, Query, 
 from rocketeval.stats.bootstrap import wilson
 
 GUESSING = 0.70
-"""With twelve items of each kind, guessing reaches this AUC once in twenty times."""
+"""Guessing reaches this AUC with a probability of 5%, with twelve items of each kind."""
 OPPOSITE = 1 - GUESSING
 WEAK = 0.85
-"""Below this AUC a judge misses much of what is plain to see."""
+"""Below this AUC, a judge misses many obvious answers."""
 LEANING = 0.5
-"""A judge that answers more of one kind wrongly than this leans to the other."""
+"""Share of wrong answers to yes items, or to no items, above which a judge is biased."""
 HARDLY = 0.5
-"""Less mass than this on yes and no, and the judge hardly answers the question."""
+"""Minimum mean mass on yes and no; below it, the judge often says something else."""
 ENOUGH = 0.75
-"""With fewer answers than this share, scores would rest on what happens to be there."""
+"""Minimum share of answered items; below it, scores would depend on which are missing."""
 _Z = 1.96
 
 
 @dataclass(frozen=True, slots=True)
 class GoldAnswer:
-    """A judge's answer to an item whose answer is known."""
+    """A judge's answer to a reference item."""
 
     case: str
     item: str
@@ -39,20 +39,20 @@ class GoldAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """Figures over all items with known answers. A missing answer is not a right one."""
+    """Figures over all reference items; a missing answer counts as wrong."""
 
     items: int
     answered: int
     right: int
-    """Items with `p_yes` on the right side of 0.5."""
+    """Items with `p_yes` on the correct side of 0.5."""
     accuracy: Interval
-    """Share of right answers, with a 95 % Wilson interval."""
+    """Share of correct answers, with a 95% Wilson interval."""
     auc: float | None
-    """How often an item to be answered yes has the higher `p_yes` than one to be answered no."""
+    """Probability that a yes item has a higher `p_yes` than a no item."""
     false_yes: int
-    """Items to be answered no that were answered yes."""
+    """No items that were answered yes."""
     nos: int
-    """Items to be answered no."""
+    """Items whose correct answer is no."""
     false_no: int
     yeses: int
     mass: float
@@ -62,32 +62,32 @@ class Quality:
 
     @property
     def yes_bias(self) -> float:
-        """Share of the items to be answered no that were answered yes."""
+        """Share of no items that were answered yes."""
         return self.false_yes / self.nos if self.nos else 0.0
 
     @property
     def no_bias(self) -> float:
-        """Share of the items to be answered yes that were answered no."""
+        """Share of yes items that were answered no."""
         return self.false_no / self.yeses if self.yeses else 0.0
 
 
 def measure(answers: Sequence[GoldAnswer]) -> Quality:
-    """Return how well the known answers were found."""
+    """Return the figures over the answers to the reference items."""
     yes = [gold.answer.p_yes for gold in answers if gold.expected]
     no = [gold.answer.p_yes for gold in answers if not gold.expected]
-    said_yes = [p for p in yes if p is not None]
-    said_no = [p for p in no if p is not None]
-    right = sum(p > 0.5 for p in said_yes) + sum(p < 0.5 for p in said_no)
+    p_of_yes = [p for p in yes if p is not None]
+    p_of_no = [p for p in no if p is not None]
+    right = sum(p > 0.5 for p in p_of_yes) + sum(p < 0.5 for p in p_of_no)
     without = Counter(str(gold.answer.status) for gold in answers if gold.answer.p_yes is None)
     return Quality(
         items=len(answers),
-        answered=len(said_yes) + len(said_no),
+        answered=len(p_of_yes) + len(p_of_no),
         right=right,
         accuracy=wilson(right / len(answers), _Z * _Z / len(answers)),
-        auc=auc(said_yes, said_no),
-        false_yes=sum(p > 0.5 for p in said_no),
+        auc=auc(p_of_yes, p_of_no),
+        false_yes=sum(p > 0.5 for p in p_of_no),
         nos=len(no),
-        false_no=sum(p < 0.5 for p in said_yes),
+        false_no=sum(p < 0.5 for p in p_of_yes),
         yeses=len(yes),
         mass=fmean(gold.answer.mass or 0.0 for gold in answers),
         without=dict(without),
@@ -95,7 +95,7 @@ def measure(answers: Sequence[GoldAnswer]) -> Quality:
 
 
 def auc(yes: Sequence[float], no: Sequence[float]) -> float | None:
-    """Return the share of pairs in which the yes stands higher, ties counted half.
+    """Return the share of pairs in which the yes item is higher; ties count half.
 
     >>> auc([0.9, 0.5], [0.5, 0.1])
     0.875
@@ -107,77 +107,76 @@ def auc(yes: Sequence[float], no: Sequence[float]) -> float | None:
 
 
 def quality_findings(quality: Quality) -> list[EngineFinding]:
-    """Return what the figures mean for a person."""
-    found = [_judgement(quality), _leaning(quality), _mass(quality)]
+    """Return the findings about accuracy, bias, mass and missing answers."""
+    found = [_accuracy(quality), _bias(quality), _mass(quality)]
     if quality.without:
         found.append(_missing(quality))
     return found
 
 
-def _judgement(quality: Quality) -> EngineFinding:
+def _accuracy(quality: Quality) -> EngineFinding:
     share = quality.accuracy
     shown = (
-        f"{quality.right} of {quality.items} gold items right "
+        f"{quality.right} of {quality.items} reference items correct "
         f"({share.value:.0%}, {share.low:.0%} to {share.high:.0%})"
     )
     if quality.auc is None:
-        return EngineFinding(
-            "judgement", shown, "bad", "It answered too few items to be looked at."
-        )
+        return EngineFinding("accuracy", shown, "bad", "It answered too few items to be checked.")
     shown = f"AUC {quality.auc:.2f}, {shown}"
     if quality.auc <= OPPOSITE:
         return EngineFinding(
-            "judgement",
-            f"this judge says the opposite: {shown}",
+            "accuracy",
+            f"this judge answers the opposite: {shown}",
             "bad",
-            "Does your grading prompt turn yes and no around? If not, take another judge.",
+            "Check whether your grading prompt swaps yes and no; if not, use another judge.",
         )
     if quality.auc < GUESSING:
         return EngineFinding(
-            "judgement",
+            "accuracy",
             f"this judge guesses: {shown}",
             "bad",
-            "Its scores would be noise: take a larger judge, or another grading prompt.",
+            "Its scores would be noise: use a larger judge, or another grading prompt.",
         )
     if quality.auc < WEAK:
         return EngineFinding(
-            "judgement",
+            "accuracy",
             f"weak: {shown}",
             "note",
-            "It misses much that is plain: rank over many queries, and audit it with votes or "
+            "It misses many obvious answers: rank over many queries, and audit it with votes or "
             "labels.",
         )
-    return EngineFinding("judgement", shown)
+    return EngineFinding("accuracy", shown)
 
 
-def _leaning(quality: Quality) -> EngineFinding:
-    told = (
-        f"yes to {quality.false_yes} of {quality.nos} items that deserve no, "
-        f"no to {quality.false_no} of {quality.yeses} that deserve yes"
+def _bias(quality: Quality) -> EngineFinding:
+    message = (
+        f"yes to {quality.false_yes} of {quality.nos} items whose answer is no, "
+        f"no to {quality.false_no} of {quality.yeses} whose answer is yes"
     )
     if max(quality.yes_bias, quality.no_bias) <= LEANING:
-        return EngineFinding("leaning", told)
+        return EngineFinding("bias", message)
     side = "yes" if quality.yes_bias > quality.no_bias else "no"
     ranks = quality.auc is not None and quality.auc >= GUESSING
     return EngineFinding(
-        "leaning",
-        f"says {side} too often: {told}",
+        "bias",
+        f"says {side} too often: {message}",
         "note",
-        "Its probabilities still rank, but hard yes/no answers and the height of scores mislead."
+        "Its probabilities still rank candidates, but do not trust its yes/no answers or the "
+        "absolute scores."
         if ranks
         else "",
     )
 
 
 def _mass(quality: Quality) -> EngineFinding:
-    told = f"{quality.mass:.3f} on yes and no on average"
+    message = f"{quality.mass:.3f} on yes and no on average"
     if quality.mass >= HARDLY:
-        return EngineFinding("gold mass", told)
+        return EngineFinding("answer mass", message)
     return EngineFinding(
-        "gold mass",
-        told,
+        "answer mass",
+        message,
         "note",
-        "It would rather say something else: another judge, or a prompt it follows better.",
+        "It often answers neither yes nor no: use another judge or another prompt.",
     )
 
 
@@ -185,39 +184,39 @@ def _missing(quality: Quality) -> EngineFinding:
     named = ", ".join(f"{status} {count}" for status, count in sorted(quality.without.items()))
     return EngineFinding(
         "missing",
-        f"{quality.items - quality.answered} of {quality.items} gold items have no probability "
+        f"{quality.items - quality.answered} of {quality.items} reference items unanswered "
         f"({named})",
         "bad" if quality.answered < ENOUGH * quality.items else "note",
-        "Such answers are left out of the scores; docs/engines.md says what each name means.",
+        "Scores leave out unanswered items; docs/engines.md explains each reason.",
     )
 
 
 @dataclass(frozen=True, slots=True)
 class GoldCase:
-    """A response with items whose answers are known."""
+    """A response with reference items."""
 
     name: str
     query: str
     response: str
     yes: tuple[str, ...]
-    """Items to be answered yes."""
+    """Items whose correct answer is yes."""
     no: tuple[str, ...]
-    """Items to be answered no."""
+    """Items whose correct answer is no."""
 
     @property
     def items(self) -> tuple[str, ...]:
-        """All items, those to be answered yes first."""
+        """All items, yes items first."""
         return self.yes + self.no
 
     @property
     def expected(self) -> tuple[bool, ...]:
-        """The known answers, in the order of `items`."""
+        """The correct answers, in the order of `items`."""
         return (True,) * len(self.yes) + (False,) * len(self.no)
 
     def task(self, prompt: GradingPrompt, salt: str = "") -> GradingTask:
-        """Return the task that asks a judge about this case.
+        """Return the grading task of this case.
 
-        A `salt` stands in the history and makes a prompt that no server has in its cache yet.
+        A `salt` in the history makes a prompt that no server has cached.
         """
         history = (Turn("user", f"(conversation {salt})"),) if salt else ()
         return prompt.render(
@@ -312,4 +311,4 @@ GOLD = (
         no=("Does the function have a docstring?",),
     ),
 )
-"""Twelve items to be answered yes and twelve no; the first case, the longest, has eight of them."""
+"""Twelve yes items and twelve no items; the first and longest case has eight of them."""

@@ -1,4 +1,4 @@
-"""The engine seam: what every judge and author backend offers."""
+"""The Engine protocol of judge and author backends, their records, and the engine registry."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class EngineIdentity:
-    """What an engine knows about itself that can change a probability."""
+    """Everything an engine reports about itself that can change a probability."""
 
     engine: str
     model: str
@@ -36,12 +36,12 @@ class EngineIdentity:
     logprobs: str
     readout: str
     precision: str = ""
-    """How exactly it computes, as told or as measured; empty where the version says it."""
+    """Numeric precision, as the server reports it or as measured; empty if `version` states it."""
     measured: str = field(default="", compare=False)
-    """What it listed after fixed questions; see `rocketeval.precision`."""
+    """Tokens listed after fixed questions; see `rocketeval.precision`."""
 
     def same_as(self, other: EngineIdentity) -> bool:
-        """Whether both are one engine, as far as can be told."""
+        """Return whether both identities describe the same engine."""
         ours, theirs = (JudgeFingerprint(**asdict(one), template="") for one in (self, other))
         return not ours.changes(theirs)
 
@@ -53,11 +53,11 @@ class EngineAnswers:
     answers: tuple[Answer, ...]
     usage: Usage
     failure: str | None = None
-    """Why some answers are errors; None when every item was answered."""
+    """Why some answers are errors; None if every item was answered."""
     unavailable: bool = False
-    """True when the failure lies with the engine, not with this task: others will fail too."""
+    """True if the engine itself failed, so that other tasks would fail too."""
     rejected: bool = False
-    """True when a server will not answer this task, however often it is asked."""
+    """True if the server rejects this task for good, so that retrying is useless."""
 
     @classmethod
     def of(
@@ -69,7 +69,7 @@ class EngineAnswers:
         unavailable: bool = False,
         rejected: bool = False,
     ) -> EngineAnswers:
-        """Return `answers` in order, an error in the place of each that is missing."""
+        """Return `answers` in checklist order, with an error for each missing one."""
         items = range(len(task.suffixes))
         ordered = tuple(answers.get(item, Answer(Status.ERROR)) for item in items)
         return cls(ordered, usage, failure, unavailable, rejected)
@@ -77,82 +77,82 @@ class EngineAnswers:
 
 @dataclass(frozen=True, slots=True)
 class WrittenText:
-    """A text an engine wrote."""
+    """A text written by an engine."""
 
     text: str
     usage: Usage
     finished: bool
-    """False when the engine stopped at the token limit."""
+    """False if the engine stopped at the token limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Likelihood:
-    """How likely an engine finds a text as its own answer to a prompt."""
+    """The likelihood of a text as the engine's answer to a prompt."""
 
     logprobs: tuple[float, ...]
-    """Of each token of the text, given the prompt and the tokens before it; never empty."""
+    """One per token of the text, given the prompt and the tokens before it; never empty."""
     usage: Usage
 
 
 @dataclass(frozen=True, slots=True)
 class EngineFinding:
-    """Something a person should know about an engine before paying for it."""
+    """One property of an engine that a user should know before spending money on it."""
 
     name: str
-    """What was looked at, such as `logprobs`."""
+    """The property that was checked, such as `logprobs`."""
     told: str
-    """What was found, in a few words."""
+    """The result in a few words."""
     level: Literal["good", "note", "bad"] = "good"
-    """bad: answers cannot be trusted or will not come; note: worth knowing."""
+    """bad: answers are unreliable or missing; note: informative."""
     advice: str = ""
-    """What to do about it."""
+    """What the user can do about it."""
 
 
 class Engine(Protocol):
-    """Answers grading tasks and writes text. `create` builds one from its config section."""
+    """A backend that answers grading tasks and writes text. `create` builds one from its config."""
 
     @classmethod
     def create(cls, config: EngineConfig, home: Path | None = None) -> Engine:
-        """Return an engine for `config`; nothing is contacted yet.
+        """Return an engine for `config` without contacting anything.
 
-        `home` is a folder where it may keep files of its own from one process to the next.
+        `home` is a folder for files that the engine keeps between processes.
         """
         ...
 
     @property
     def in_flight(self) -> int:
-        """How many tasks at once it can make use of."""
+        """Number of tasks the engine can usefully process at once."""
         ...
 
     @property
     def durable(self) -> bool:
-        """Whether work in flight outlives this process, so that waiting for it can be dropped."""
+        """Whether work in flight survives the end of this process."""
         ...
 
     async def ready(self) -> None:
-        """Raise EngineError unless the engine is there and serves the model."""
+        """Raise EngineError unless the engine is reachable and serves the model."""
         ...
 
     async def identify(self) -> EngineIdentity:
-        """Contact the engine and return its identity; raises EngineError if it cannot serve."""
+        """Contact the engine and return its identity; raise EngineError if it cannot serve."""
         ...
 
     async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
         """Answer every item of `task` except those already `known`.
 
-        A failed item becomes an answer with status error and names its `failure`;
-        EngineRefused is raised when no task at all can succeed.
+        A failed item becomes an answer with status error, and `failure` gives the reason.
+        EngineRefused is raised if no task can succeed.
         """
         ...
 
     async def findings(self) -> Sequence[EngineFinding]:
-        """Return what is worth knowing about this engine beyond its identity."""
+        """Return what a user should know about this engine beyond its identity."""
         ...
 
     async def tokenise(self, prompts: Sequence[str]) -> list[list[int]] | None:
-        """Return the tokens the judge sees for each prompt, its chat template included.
+        """Return the tokens the judge sees for each prompt, including its chat template.
 
-        None when the engine cannot tell.
+        Return None if the engine has no tokenizer.
         """
         ...
 
@@ -161,15 +161,16 @@ class Engine(Protocol):
     ) -> WrittenText:
         """Return the text the engine writes for `prompt`.
 
-        Above temperature 0 it is a sample; to draw several, give each a `seed` of its own.
+        Above temperature 0 the text is a sample; to draw several, pass a new `seed` each time.
         """
         ...
 
     async def likelihood(self, prompt: str, text: str) -> Likelihood:
         """Return how likely the engine would have been to answer `prompt` with `text`.
 
-        The prompt is a user's message in the chat template, the text the assistant's words.
-        EngineRefused if the engine cannot tell at all, RequestRejected if not of this text.
+        The prompt is the user message of the chat template, the text the assistant message.
+        Raises EngineRefused if the engine does not support this, RequestRejected if only this
+        text fails.
         """
         ...
 
@@ -179,9 +180,9 @@ class Engine(Protocol):
 
 
 PACKAGED = "qwen2.5-coder-1.5b-instruct"
-"""The judge whose recorded answers to the quickstart are packaged."""
+"""The judge whose recorded answers to the quickstart ship with the package."""
 SUFFIX = " (recorded)"
-"""Ends the name of a judge that is only recorded, so that every page and file shows it."""
+"""Suffix of the name of a recorded judge, so that every page and file shows it."""
 
 ENGINES: Registry[Engine] = Registry(
     "engine",
@@ -197,15 +198,15 @@ ENGINES: Registry[Engine] = Registry(
 
 
 def status_of(engine: object) -> EngineStatus:
-    """Return how an engine or an author fares; one without a `pulse` has nothing to tell."""
+    """Return the current status of an engine or author; empty if it has no `pulse`."""
     pulse = getattr(engine, "pulse", None)
     return pulse if isinstance(pulse, EngineStatus) else EngineStatus()
 
 
 def drop_after(engine: object, seconds: float) -> None:
-    """Tell an engine to end in `seconds` what it waits for, if it can hand over what it has.
+    """Make an engine stop waiting for answers after `seconds`, if it supports that.
 
-    Its `grade` then returns the answers that came, with a failure for the others.
+    Its `grade` then returns the answers that arrived, and a failure for the others.
     """
     drop = getattr(engine, "drop_after", None)
     if drop is not None:
@@ -213,30 +214,30 @@ def drop_after(engine: object, seconds: float) -> None:
 
 
 async def offline_identity(engine: Engine) -> EngineIdentity:
-    """Return an engine's identity; with `identify_offline`, before it loads its model."""
+    """Return an engine's identity, through `identify_offline` (no model loading) if it has one."""
     identify = getattr(engine, "identify_offline", engine.identify)
     identity: EngineIdentity = await identify()
     return identity
 
 
 def create_engine(config: EngineConfig, home: Path | None = None) -> Engine:
-    """Return the engine that `config` names; `home` is a folder for files of its own."""
+    """Return the engine that `config` names; `home` is a folder for its own files."""
     return ENGINES.get(config.engine).create(config, home)
 
 
 def refuse_settings(config: EngineConfig, *names: str) -> None:
-    """Raise ConfigError if one of these settings, which only a server understands, is set."""
+    """Raise ConfigError if one of these settings, which only servers understand, is set."""
     for name in names:
         if getattr(config, name):
             raise ConfigError(
-                f"`{name}` means nothing to the engine {config.engine}, which runs in this "
+                f"`{name}` has no effect on the engine {config.engine}, which runs in this "
                 "process.",
-                hint="Remove it, or ask a server with `engine: openai`.",
+                hint="Remove it, or use a server with `engine: openai`.",
             )
 
 
 def need_package(engine: str, package: str, install: str) -> None:
-    """Raise ConfigError with the line that installs `package`, unless it is installed."""
+    """Raise ConfigError with the install command unless `package` is installed."""
     if find_spec(package) is None:
         raise ConfigError(
             f"The engine {engine} needs the package {package}, which is not installed.",

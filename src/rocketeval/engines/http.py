@@ -1,4 +1,4 @@
-"""JSON over HTTP: bounded and adaptive concurrency, retries with jitter, and counted usage."""
+"""JSON over HTTP with adaptive concurrency, retries with jitter, and usage counting."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from rocketeval.workers import AdaptiveLimiter, Overdue
 
 
 def mapping_or_empty(value: Any) -> Mapping[str, Any]:
-    """Return `value` if it is an object, else an empty one."""
+    """Return `value` if it is a JSON object, else an empty one."""
     return value if isinstance(value, dict) else {}
 
 
 def count_or_zero(value: Any) -> int:
-    """Return `value` if it is a whole number, else zero."""
+    """Return `value` if it is an integer, else zero."""
     return value if isinstance(value, int) else 0
 
 
 class UsageMeter:
-    """Counts every request sent, also those that failed, and the tokens the server reports."""
+    """Counter of every request sent, including failed ones, and of the tokens used."""
 
     def __init__(self) -> None:
         self._counted = Usage()
@@ -44,19 +44,19 @@ class UsageMeter:
         self._ended = 0.0
 
     def sent(self) -> None:
-        """Count one request that goes out now."""
+        """Count one request that is sent now."""
         if not self._counted.requests:
             self._started = time.monotonic()
         self._counted += Usage(requests=1)
 
-    def answered(self, reply: Mapping[str, Any], *, cached_told: bool = True) -> None:
-        """Count the tokens that a reply says it used.
+    def answered(self, reply: Mapping[str, Any], *, cached_reported: bool = True) -> None:
+        """Count the tokens that a reply reports.
 
-        `cached_told` is False where the server does not count the cached tokens of every prompt.
+        `cached_reported` is False if the server reports cached tokens only for some prompts.
         """
         self._ended = time.monotonic()
         usage = mapping_or_empty(reply.get("usage"))
-        details = mapping_or_empty(usage.get("prompt_tokens_details")) if cached_told else {}
+        details = mapping_or_empty(usage.get("prompt_tokens_details")) if cached_reported else {}
         self._counted += Usage(
             prompt_tokens=count_or_zero(usage.get("prompt_tokens")),
             cached_tokens=count_or_zero(details.get("cached_tokens")),
@@ -65,47 +65,47 @@ class UsageMeter:
 
     @property
     def usage(self) -> Usage:
-        """What was spent so far."""
+        """Usage so far."""
         return replace(self._counted, seconds=max(0.0, self._ended - self._started))
 
 
 T = TypeVar("T")
 BUSY = frozenset({429, 503, 529})
-"""Answers that ask for fewer requests."""
+"""Status codes with which a server asks for fewer requests."""
 RETRIED = frozenset({408, 409, 425, 429, *range(500, 600)}) - {501, 505}
-"""Answers after which the same request may succeed later."""
+"""Status codes after which the same request may succeed later."""
 REFUSED = frozenset({*range(300, 400), 401, 402, 403, 404, 405, 407})
-"""Answers after which no request will succeed: someone has to change something."""
+"""Status codes after which no request will succeed until somebody changes something."""
 FIRST_WAIT = 0.5
 LONGEST_WAIT = 20.0
 _USER_INFO = re.compile(r"//[^/@\s]+@")
 LOOKS = 3
-"""How often a GET is tried."""
+"""Number of attempts of a GET."""
 LOOK_SECONDS = 10.0
 SHOWN_ERROR = 300
 SLOW_START = 4
-"""Requests at once until answers tell how fast the server is; every quick one lets another go."""
+"""Initial concurrency; every quick answer adds one, up to the configured concurrency."""
 MOST_FORGIVEN = 10
-"""A request that a busy server turns away for so many times the patience is given up anyway."""
+"""A request that a busy server turns away is given up after this many times the patience."""
 TIMEOUT = "timeout"
-"""The kind of a retry after no answer came in time."""
+"""Retry reason: no answer arrived in time."""
 ARRAY = "array"
-"""Where the rows of a reply stand that is a JSON array, not an object."""
+"""Key under which a reply that is a JSON array keeps its rows."""
 _HINTS = {
-    402: "The account behind the key has no credit left: add some, or use another key.",
-    403: "The server knows the key and does not allow this: its words say what. Ask whoever "
-    "manages the key for that permission, or use another key or `model`.",
+    402: "The account of this key has no credit left: add credit, or use another key.",
+    403: "The server accepts the key but does not allow this request; its message says why. Ask "
+    "the owner of the key for that permission, or use another key or `model`.",
 }
 
 
 class HttpClient:
-    """One server, one connection pool.
+    """A client for one server, with one connection pool.
 
-    A request is overdue after `timeout` seconds. That alone does not end it, because most overdue
-    requests wait in the server's own queue, and a second copy would only make the queue longer:
-    fewer requests are sent from then on, and this one waits on while the server answers others.
-    It is sent again, and waits longer then, once the server has answered nobody for `timeout`
-    seconds, or has answered far more requests than were ahead of this one.
+    A request is overdue after `timeout` seconds. An overdue request is not resent at once, because
+    most overdue requests wait in the server's own queue, and a second copy would only make that
+    queue longer. Instead the client lowers its concurrency and keeps waiting while the server
+    answers other requests. It resends the request, with a longer timeout, once the server has
+    answered nothing for `timeout` seconds, or has answered far more requests than were ahead of it.
     """
 
     def __init__(
@@ -118,10 +118,10 @@ class HttpClient:
         patience: float,
         key_variable: str = "OPENAI_API_KEY",
     ) -> None:
-        """`key_variable` is the environment variable that holds the key, for messages."""
+        """Set up the client; `key_variable` names the key's environment variable in messages."""
         self.base_url = base_url
         self.retry_reasons: Counter[str] = Counter()
-        """Requests sent again so far, by what happened to them."""
+        """Requests resent so far, by reason."""
         self._key_variable = key_variable
         self._key = (key or "").strip()
         self._timeout = timeout
@@ -135,16 +135,16 @@ class HttpClient:
 
     @property
     def retries(self) -> int:
-        """Requests sent again so far."""
+        """Number of requests resent so far."""
         return self.retry_reasons.total()
 
     @property
     def at_once(self) -> int | None:
-        """Requests it sends at once at most, after push-back; None while there was none."""
+        """Current concurrency limit after push-back; None if there was no push-back."""
         return int(self._limiter.allowed) if self._limiter.shrunk else None
 
     def drop_after(self, seconds: float) -> None:
-        """Retry nothing from now on, and end every request that has no answer in `seconds`."""
+        """Stop retrying, and end every request that has no answer within `seconds`."""
         self._drop_at = asyncio.get_running_loop().time() + seconds
         for wait in self._waits:
             wait.reschedule(self._drop_at)
@@ -157,13 +157,13 @@ class HttpClient:
         *,
         headers: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
-        """Return the server's JSON answer, retrying what may pass while patience lasts.
+        """Return the server's JSON answer; retry temporary failures until patience runs out.
 
-        `path` follows the base address, or is a full URL on the same server.
+        `path` is relative to the base URL, or a full URL on the same server.
 
-        Only time spent on the server counts against patience, not our own queue for a place, nor
-        while a busy or slow server answers others. Raises EngineUnavailable, EngineRefused or
-        RequestRejected.
+        Only time spent on the server counts against patience: neither time in our own queue, nor
+        time during which a busy or slow server answers other requests. Raises EngineUnavailable,
+        EngineRefused or RequestRejected.
         """
         url = self._url(path)
         payload = orjson.dumps(body)
@@ -175,9 +175,9 @@ class HttpClient:
         return await self._patiently(send)
 
     async def _patiently(self, send: Callable[[float], Awaitable[T | RetryableError]]) -> T:
-        """Return what `send` brings, sending again after every setback while patience lasts.
+        """Return the result of `send`, repeating it after temporary failures until patience ends.
 
-        `send` is told how many seconds to wait for a silent server.
+        `send` gets the number of seconds to wait for a silent server.
         """
         try:
             async with asyncio.timeout_at(self._drop_at) as wait:
@@ -189,7 +189,7 @@ class HttpClient:
                     if not self._waits:
                         self._limiter.heard()
         except TimeoutError:
-            raise EngineUnavailable("it was stopped before an answer came.") from None
+            raise EngineUnavailable("the run was stopped before an answer arrived.") from None
 
     async def _retrying(self, send: Callable[[float], Awaitable[T | RetryableError]]) -> T:
         spent = total = 0.0
@@ -198,8 +198,8 @@ class HttpClient:
             longest = min(self._timeout * 2.0**timeouts, max(self._timeout, self._patience - spent))
             async with self._limiter:
                 if self._limiter.silence > max(self._patience, self._timeout):
-                    # Those before this one have spent everybody's patience.
-                    raise self._lost("it answers nobody", max(1, attempt), self._limiter.silence)
+                    # Earlier requests have used up the patience for all.
+                    raise self._lost("no request answered", max(1, attempt), self._limiter.silence)
                 started = time.monotonic()
                 outcome = await send(longest)
                 now = time.monotonic()
@@ -223,10 +223,10 @@ class HttpClient:
             await asyncio.sleep(wait)
 
     async def get(self, path: str, *, optional: bool = False) -> dict[str, Any] | None:
-        """Return the JSON at `path` (or at a full URL), None where the server has none.
+        """Return the JSON at `path` (or at a full URL); None if the server has none.
 
-        A server that cannot be reached is an error even where the answer is `optional`: it must
-        not pass for one that has nothing to say.
+        An unreachable server is an error even if the answer is `optional`: it must not be mistaken
+        for a server without this endpoint.
         """
         url = self._url(path)
         reason, answered, silent = "", False, False
@@ -249,13 +249,13 @@ class HttpClient:
             return None
         if silent and not answered:
             raise EngineUnavailable(
-                f"{self.base_url} gave no answer: {LOOKS} times none within {LOOK_SECONDS:g} s.",
-                hint="It may be busy or still loading its model: wait, then run the same command "
-                "again. Or a firewall is in the way, or `base_url` is wrong.",
+                f"{self.base_url} gave no answer: {LOOKS} attempts of {LOOK_SECONDS:g} s each.",
+                hint="The server may be busy or still loading its model: wait, then run the same "
+                "command again. Otherwise check for a firewall, and check `base_url`.",
             )
         raise EngineUnavailable(
             f"Cannot reach {self.base_url}: {reason}.",
-            hint="Start the server, or set `base_url` (or $OPENAI_BASE_URL) to where it is.",
+            hint="Start the server, or set `base_url` (or $OPENAI_BASE_URL) to its address.",
         )
 
     async def aclose(self) -> None:
@@ -276,7 +276,7 @@ class HttpClient:
         seconds: float,
         timeout: aiohttp.ClientTimeout | None = None,
     ) -> dict[str, Any] | RetryableError:
-        """Send one request; wait `seconds` for a silent server, or as `timeout` says."""
+        """Send one request; wait `seconds` for a silent server, or follow `timeout`."""
         session = self._open()
         overdue = Overdue(self._limiter, math.inf if timeout else seconds)
         try:
@@ -314,17 +314,17 @@ class HttpClient:
         shown = self._shown(body)
         if reply.status in RETRIED:
             retry_after = parse_retry_after(reply.headers.get("Retry-After"))
-            asked = "" if retry_after is None else f" (it asks to wait {retry_after:.0f} s)"
+            asked = "" if retry_after is None else f" (the server asks to wait {retry_after:.0f} s)"
             busy = reply.status in BUSY
-            told = f"HTTP {reply.status}: {shown}{asked}"
+            message = f"HTTP {reply.status}: {shown}{asked}"
             kind, undone = f"HTTP {reply.status}", reply.status == 429
-            return RetryableError(told, retry_after, busy, undone, kind, alive=busy)
+            return RetryableError(message, retry_after, busy, undone, kind, alive=busy)
         if reply.status in REFUSED:
             moved = reply.headers.get("Location")
             raise self._refused(reply.status, f"moved to {moved}" if moved else shown)
         raise RequestRejected(
             f"HTTP {reply.status}: {shown}",
-            hint="It is too long for the model, or holds a setting this server does not know.",
+            hint="The prompt is too long for the model, or the server does not know a setting.",
         )
 
     async def _look(self, url: str) -> tuple[int, bytes]:
@@ -357,22 +357,22 @@ class HttpClient:
         return EngineUnavailable(
             f"{self.base_url} gave no answer in {times} over {spent:.1f} s: {reason}.",
             hint=f"Is the server up{slower}? Finished judgments are safe: run the same command "
-            "again to go on. `patience` says how long one request is retried.",
+            "again to continue. `patience` sets how long a request is retried.",
         )
 
     def _refused(self, status: int, shown: str) -> EngineRefused:
         hint = self._key_hint() if status == 401 else _HINTS.get(status, self._path_hint())
-        return EngineRefused(f"{self.base_url} refused us with HTTP {status}: {shown}", hint=hint)
+        return EngineRefused(f"{self.base_url} returned HTTP {status}: {shown}", hint=hint)
 
     def _key_hint(self) -> str:
         if not self._key:
             return (
-                f"The environment variable {self._key_variable} is not set. Put the API key there, "
-                "or name the variable that holds it in `api_key_env`."
+                f"The environment variable {self._key_variable} is not set. Set it to the API key, "
+                "or name the variable that holds the key in `api_key_env`."
             )
         return (
-            f"The environment variable {self._key_variable} is set, but this server does not "
-            "accept the key in it. Check that the key is whole, not expired, and meant for this "
+            f"The environment variable {self._key_variable} is set, but this server rejects the "
+            "key in it. Check that the key is complete, not expired, and meant for this "
             "`base_url`."
         )
 
@@ -389,38 +389,38 @@ class HttpClient:
         )
 
     def _shown(self, body: bytes) -> str:
-        """Return the message in an error's body, or the whole body where there is none."""
+        """Return the message in an error's body, or the whole body if there is none."""
         reply = _json_reply(body) or {}
         error = reply.get("error", reply)
         message = error if isinstance(error, str) else mapping_or_empty(error).get("message")
         return self.safe(message if isinstance(message, str) else body.decode("utf-8", "replace"))
 
     def safe(self, text: str) -> str:
-        """Return a server's words on one line, short and without our key."""
+        """Return a server's text on one line, shortened and without our key."""
         text = " ".join(text.split())
-        # Redacted before it is cut, so that no part of a key survives at the cut.
+        # Redact before cutting, so that no part of a key survives at the cut.
         return (text.replace(self._key, "***") if self._key else text)[:SHOWN_ERROR]
 
 
 @dataclass(frozen=True, slots=True)
 class RetryableError:
-    """A request that may succeed later."""
+    """A request that failed and may succeed later."""
 
     reason: str
     retry_after: float | None = None
-    """Seconds the server asks to wait."""
+    """Seconds the server asks us to wait."""
     busy: bool = False
     """Whether the server asks for fewer requests."""
     undone: bool = False
-    """Whether the server certainly did not act on it; otherwise nobody knows."""
+    """Whether the server certainly did not act on the request; False if unknown."""
     kind: str = "other"
-    """What happened, in a word or two, to be counted by."""
+    """The reason in a word or two; retries are counted by it."""
     alive: bool = False
-    """Whether it may only have waited behind others: their answers give it patience again."""
+    """Whether the request may only have waited behind others, whose answers renew its patience."""
 
 
 def environment_proxy(url: str) -> str | None:
-    """Return the proxy that the environment names for `url`; never one for this machine itself."""
+    """Return the environment's proxy for `url`; None for this machine."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     if _is_this_machine(host) or proxy_bypass(host):
@@ -430,7 +430,7 @@ def environment_proxy(url: str) -> str | None:
 
 
 def parse_retry_after(header: str | None) -> float | None:
-    """Return the seconds a Retry-After header asks for (seconds or a date), None if unreadable.
+    """Return the seconds in a Retry-After header (a number or a date); None if unreadable.
 
     >>> parse_retry_after("3")
     3.0
@@ -482,14 +482,14 @@ def _json_reply(body: bytes) -> dict[str, Any] | None:
 
 
 def name_of(error: BaseException) -> str:
-    """Return what went wrong, in the words of `error` itself."""
+    """Describe `error` in one line for a user."""
     if isinstance(error, aiohttp.ClientConnectorDNSError):
-        return f"there is no server named {error.host} (DNS)"
+        return f"no server named {error.host} (DNS)"
     refused = isinstance(getattr(error, "os_error", None), ConnectionRefusedError)
     if isinstance(error, aiohttp.ClientConnectorError) and refused:
         return f"connection refused, nothing listens on {error.host}:{error.port}"
     if isinstance(error, aiohttp.ClientConnectorSSLError) and "WRONG_VERSION" in str(error):
         return "the server does not speak https"
-    # An address in an error's text may carry a proxy's password.
+    # A URL in an error message may contain a proxy's password.
     text = _USER_INFO.sub("//***@", str(error))
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -1,4 +1,4 @@
-"""How likely each token of a text is as the judge's own words, asked of a server."""
+"""The log-probability of each token of a text as the judge's own answer, from a server."""
 
 from __future__ import annotations
 
@@ -8,46 +8,46 @@ from dataclasses import dataclass
 from typing import Any
 
 from rocketeval.engines.http import UsageMeter
-from rocketeval.engines.readout import NO_LOGPROB, UNTOLD
+from rocketeval.engines.readout import NO_LOGPROB, NOT_REPORTED
 from rocketeval.engines.server import Server
 from rocketeval.engines.transports.base import ServerConnection, expected_shape
 from rocketeval.errors import EngineRefused, RequestRejected
 
-NO_TEXT = "there is no text whose likelihood could be told."
+NO_TEXT = "the text is empty, so it has no likelihood."
 
 
 @dataclass(frozen=True, slots=True)
 class ChatText:
-    """A prompt in its chat template, with a text as the assistant's words after it."""
+    """A prompt in its chat template, followed by a text as the assistant message."""
 
     tokens: list[int]
     start: int
-    """Where the text begins."""
+    """Position of the first token of the text."""
 
     @property
     def text(self) -> list[int]:
         """The tokens of the text."""
         return self.tokens[self.start :]
 
-    def logprobs(self, told: Sequence[Any]) -> tuple[float, ...]:
-        """Return what an engine tells of the text's tokens, from what it tells of all.
+    def logprobs(self, reported: Sequence[Any]) -> tuple[float, ...]:
+        """Return the log-probabilities of the text's tokens, given those of all tokens.
 
-        RequestRejected unless it tells of every token but the very first. Engines with a prefix
-        cache have left out what they found in it: the mean of the rest would be of another text.
+        Raises RequestRejected unless every token except the first has one. Engines with a prefix
+        cache may leave out cached tokens; the mean of the rest would describe another text.
         """
-        values = [_known(value) for value in told[: len(self.tokens)]]
+        values = [_known(value) for value in reported[: len(self.tokens)]]
         missing = sum(value is None for value in values[1:]) + len(self.tokens) - len(values)
         if missing:
             raise RequestRejected(
                 f"the engine left out the log-probabilities of {missing} of "
                 f"{len(self.tokens)} tokens.",
-                hint="A prefix cache may have swallowed them: switch it off.",
+                hint="The server's prefix cache may have hidden them: switch it off.",
             )
         return tuple(value for value in values[self.start :] if value is not None)
 
 
 def chat_text(prompt: Sequence[int], whole: list[int]) -> ChatText:
-    """Return `whole` with the text beginning at its first token that is not the prompt's own.
+    """Return `whole`, with the text starting at the first token that differs from the prompt.
 
     >>> chat_text([1, 2, 3], [1, 2, 3, 7, 8]).text
     [7, 8]
@@ -60,25 +60,25 @@ def chat_text(prompt: Sequence[int], whole: list[int]) -> ChatText:
 
 
 def refused_likelihood(what: str) -> EngineRefused:
-    """Return what to tell a person whose engine cannot tell how likely a text is."""
+    """Return the error for an engine that cannot report how likely a text is."""
     return EngineRefused(
-        f"{what} does not tell how likely a given text is.",
-        hint="It takes an engine that tells the log-probabilities of prompt tokens: a vLLM or "
+        f"{what} does not report the likelihood of a given text.",
+        hint="Use an engine that reports the log-probabilities of prompt tokens: a vLLM or "
         "SGLang server, or `engine: vllm`.",
     )
 
 
 def _known(value: Any) -> float | None:
-    """Return a value that can be a log-probability; None for a placeholder or no number at all."""
+    """Return a valid log-probability; None for a placeholder or a value that is not a number."""
     if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
         return None
     if value > NO_LOGPROB:
-        raise RequestRejected("what the engine calls log-probabilities are none.")
-    return float(value) if value > UNTOLD else None
+        raise RequestRejected("the values sent as log-probabilities are not log-probabilities.")
+    return float(value) if value > NOT_REPORTED else None
 
 
-def refuse_untelling(server: Server, url: str) -> None:
-    """Raise EngineRefused unless this kind of server tells of prompt tokens."""
+def require_prompt_logprobs(server: Server, url: str) -> None:
+    """Raise EngineRefused unless this kind of server reports prompt tokens."""
     if server.kind not in ("vllm", "sglang"):
         raise refused_likelihood(f"The server at {url}")
 
@@ -87,58 +87,58 @@ async def ask_likelihood(
     wire: ServerConnection, prompt: str, text: str, headers: Mapping[str, str], meter: UsageMeter
 ) -> tuple[float, ...]:
     """Return the log-probability of each token of `text` after `prompt`."""
-    said = await _spoken(wire, prompt, text)
+    spoken = await _spoken(wire, prompt, text)
     if wire.server.kind == "vllm":
-        choice = await _complete(wire, said, {"prompt_logprobs": 0}, headers, meter)
+        choice = await _complete(wire, spoken, {"prompt_logprobs": 0}, headers, meter)
         if choice.get("prompt_logprobs") is not None:
             with expected_shape("a completion with the log-probabilities of its prompt"):
-                return said.logprobs(_by_token(said, choice["prompt_logprobs"]))
-    choice = await _complete(wire, said, {"echo": True, "logprobs": 1}, headers, meter)
+                return spoken.logprobs(_by_token(spoken, choice["prompt_logprobs"]))
+    choice = await _complete(wire, spoken, {"echo": True, "logprobs": 1}, headers, meter)
     with expected_shape("a completion that repeats its prompt"):
-        told = list(choice["logprobs"]["token_logprobs"])
-    # One more: the token that was written after the prompt.
-    if len(told) > len(said.tokens) + 1:
+        reported = list(choice["logprobs"]["token_logprobs"])
+    # One more than sent: the token written after the prompt.
+    if len(reported) > len(spoken.tokens) + 1:
         raise RequestRejected(
-            f"the server tells of {len(told)} tokens where {len(said.tokens)} were sent."
+            f"the server reports {len(reported)} tokens, but {len(spoken.tokens)} were sent."
         )
-    return said.logprobs(told)
+    return spoken.logprobs(reported)
 
 
-def _by_token(said: ChatText, rows: list[Mapping[str, Any] | None]) -> list[Any]:
-    """Return what each row tells about the token that was sent in its place."""
+def _by_token(spoken: ChatText, rows: list[Mapping[str, Any] | None]) -> list[Any]:
+    """Return the log-probability in each row of the token sent at that position."""
     return [
         None if row is None else (row.get(str(token)) or {}).get("logprob")
-        for token, row in zip(said.tokens, rows, strict=False)
+        for token, row in zip(spoken.tokens, rows, strict=False)
     ]
 
 
 async def _spoken(wire: ServerConnection, prompt: str, text: str) -> ChatText:
     if wire.frame is None:
         raise EngineRefused(
-            f"The chat template of {wire.model!r} is not known, so that no text can be put into "
-            "the judge's mouth.",
-            hint="Set `options: {chat_head: ..., chat_tail: ...}`: what its template writes "
-            "before and after a user's message.",
+            f"The chat template of {wire.model!r} is unknown, so a text cannot be placed as the "
+            "judge's answer.",
+            hint="Set `options: {chat_head: ..., chat_tail: ...}`: the text its template puts "
+            "before and after a user message.",
         )
     framed = wire.frame.around(prompt)
     before = await wire.tokenizer.encode(framed)
     whole = await wire.tokenizer.encode(framed + text)
     if before is None or whole is None:
-        raise RequestRejected("the server could not tokenise the text.")
+        raise RequestRejected("the server could not tokenize the text.")
     return chat_text(before, whole)
 
 
 async def _complete(
     wire: ServerConnection,
-    said: ChatText,
+    spoken: ChatText,
     settings: Mapping[str, Any],
     headers: Mapping[str, str],
     meter: UsageMeter,
 ) -> dict[str, Any]:
     body = {
         "model": wire.model,
-        # As tokens, so that nothing is added to them or cut in another way.
-        "prompt": said.tokens,
+        # Tokens, so that the server neither adds nor splits any.
+        "prompt": spoken.tokens,
         "temperature": 0,
         "max_tokens": 1,
         **settings,

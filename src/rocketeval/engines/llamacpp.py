@@ -1,8 +1,8 @@
-"""llama.cpp inside this process: a judge from one GGUF file, without a GPU and without a server.
+"""The `llamacpp` engine: a judge from one GGUF file, without a GPU and without a server.
 
-xllamacpp's own server is started on a free loopback port and asked over HTTP like any other, so
-that every probability takes the path that is tested against real servers. While the file loads,
-llama.cpp holds the interpreter: an event loop in this process stands still for that long.
+xllamacpp's own server is started on a free loopback port and used over HTTP like any other, so
+every probability takes the path that is tested against real servers. While the file loads,
+llama.cpp holds the GIL, so an event loop in this process is blocked for that time.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from rocketeval.errors import ConfigError, EngineRefused
 MAGIC = b"GGUF"
 SERVED_AS = "judge"
 NOT_STARTED = "http://127.0.0.1/v1"
-"""Stands for the address of a server that is not there yet."""
+"""Placeholder for the URL of a server that is not started yet."""
 NO_KEY = "ROCKETEVAL_NO_KEY"
-"""No such variable is set: a key for some other server must not be sent to this one."""
+"""A variable that is never set, so that no key of another server is sent to this one."""
 
 
 class LlamaCppOptions(Section):
-    """What the config can say to the llamacpp engine."""
+    """Engine-specific options of the `llamacpp` engine."""
 
     context: Annotated[int, Field(gt=0)] = 8192
-    """Tokens a prompt may have at most, as far as the model allows."""
+    """Maximum tokens per prompt, up to the model's limit."""
     threads: Annotated[int, Field(gt=0)] | None = None
-    """Processor threads; what llama.cpp chooses when absent."""
+    """CPU threads; chosen by llama.cpp if absent."""
     slots: Annotated[int, Field(gt=0)] = 1
-    """Responses at once. Each has a cache of its own and they share the processor: one is
-    fastest, unless a GPU does the work."""
+    """Responses graded at once. Each has its own cache, and they share the CPU: one is fastest,
+    unless a GPU does the work."""
 
 
 class LlamaCppEngine(OpenAIEngine):
-    """A judge or author in a GGUF file. Loading happens at first use."""
+    """A judge or author in a GGUF file, loaded at first use."""
 
     def __init__(self, config: EngineConfig, options: LlamaCppOptions) -> None:
         self._gguf = Path(config.model).expanduser()
@@ -64,7 +64,7 @@ class LlamaCppEngine(OpenAIEngine):
 
     @classmethod
     def create(cls, config: EngineConfig, home: Path | None = None) -> LlamaCppEngine:
-        """Return an engine for `config`, whose file is looked at but not loaded yet."""
+        """Return an engine for `config`; the file is checked but not loaded."""
         options = parse_options(config.options, LlamaCppOptions, "The llamacpp engine's options")
         refuse_settings(config, "base_url")
         need_package("llamacpp", "xllamacpp", "pip install 'rocketeval[llamacpp]'")
@@ -72,27 +72,27 @@ class LlamaCppEngine(OpenAIEngine):
         return cls(config, options)
 
     async def identify(self) -> EngineIdentity:
-        """Load the model; return all about it that can change a probability."""
+        """Load the model and return everything about it that can change a probability."""
         found = await super().identify()
         if not self._weights:
             self._weights = await asyncio.to_thread(file_hash, self._gguf)
-        told = f"xllamacpp {version('xllamacpp')} sha256 {self._weights}"
-        # The hash of the weights says how exactly they are written.
+        release = f"xllamacpp {version('xllamacpp')} sha256 {self._weights}"
+        # The hash of the weights already implies their precision.
         return replace(
-            found, engine="llamacpp", model=self._model, version=told, precision="", measured=""
+            found, engine="llamacpp", model=self._model, version=release, precision="", measured=""
         )
 
     async def likelihood(self, prompt: str, text: str) -> Likelihood:
-        """Raise EngineRefused: llama.cpp tells the tokens it writes, not those it reads."""
+        """Raise EngineRefused: llama.cpp reports tokens it writes, not tokens it reads."""
         raise refused_likelihood("llama.cpp")
 
     async def aclose(self) -> None:
-        """Let go of the model and its memory."""
+        """Unload the model and free its memory."""
         await super().aclose()
         self._running = self._server = self._probed = None
 
     async def _look(self) -> Server:
-        """Start the server unless it runs; return what it says about itself."""
+        """Start the server if needed, and return what it reports about itself."""
         async with self._starting:
             if self._running is None:
                 self._running = await asyncio.to_thread(_start, self._gguf, self._options)
@@ -101,7 +101,7 @@ class LlamaCppEngine(OpenAIEngine):
 
 
 def _check_gguf(path: Path) -> None:
-    hint = "`model` must be the path of a GGUF file; relative paths start where you run."
+    hint = "`model` must be the path of a GGUF file, relative to the current directory or absolute."
     try:
         with path.open("rb") as file:
             magic = file.read(len(MAGIC))
@@ -112,7 +112,7 @@ def _check_gguf(path: Path) -> None:
 
 
 def _start(gguf: Path, options: LlamaCppOptions) -> Any:
-    """Return the running server; it answers for as long as the object lives."""
+    """Return the running server; it stops when the object is garbage-collected."""
     import xllamacpp
 
     params = xllamacpp.CommonParams()
@@ -124,9 +124,9 @@ def _start(gguf: Path, options: LlamaCppOptions) -> Any:
     params.n_ctx = options.context * options.slots
     if options.threads is not None:
         params.cpuparams.n_threads = options.threads
-    # One prefix a slot is the cache a checklist needs; the default keeps up to 8 GB of old prompts.
+    # A checklist needs one prefix per slot; the default keeps up to 8 GB of old prompts.
     params.cache_ram_mib = 0
-    # There is no key on this server: give web pages no way to it.
+    # This server has no key: block access from web pages.
     params.ui = False
     params.cors_origins = ""
     params.cors_origins_explicit = True
@@ -136,6 +136,6 @@ def _start(gguf: Path, options: LlamaCppOptions) -> Any:
     except RuntimeError as error:
         raise EngineRefused(
             f"llama.cpp cannot load {gguf.name}: {error}",
-            hint="Its own messages are above: a damaged file, a model it does not know, or too "
-            "little memory for `options.context`.",
+            hint="See llama.cpp's own messages above. Usual causes: a damaged file, an "
+            "unsupported model, or too little memory for `options.context`.",
         ) from None

@@ -1,4 +1,4 @@
-"""Any OpenAI-compatible server over HTTP, asked in the best way it offers."""
+"""The `openai` engine: any OpenAI-compatible server over HTTP, with the best request form."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rocketeval.engines.base import (
     WrittenText,
 )
 from rocketeval.engines.http import HttpClient, UsageMeter
-from rocketeval.engines.likelihood import NO_TEXT, ask_likelihood, refuse_untelling
+from rocketeval.engines.likelihood import NO_TEXT, ask_likelihood, require_prompt_logprobs
 from rocketeval.engines.probe import ProbeResult, measure, probe, wire_findings
 from rocketeval.engines.scale_readout import make_readout
 from rocketeval.engines.server import ChatFrame, Server, inspect_server
@@ -33,14 +33,14 @@ from rocketeval.precision import Measured
 from rocketeval.records import Answer, GradingTask
 
 MOST_ITEMS = 64
-"""Items in one call at most: every one repeats the prefix on the wire."""
+"""Maximum number of items per call, because every item repeats the prefix in the request."""
 
 Failure = tuple[int, EngineUnavailable | RequestRejected]
-"""The item that failed, and why."""
+"""The index of the item that failed, and the error."""
 
 
 class TaskRequest:
-    """Asks for every item of a task that is not already known."""
+    """The requests for all items of one task that are not yet known."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class TaskRequest:
         headers: Mapping[str, str],
         answered: Callable[[int], None],
     ) -> None:
-        """`answered` hears of so many items as soon as they are."""
+        """Set up the requests; `answered` is called with the number of items just answered."""
         self._transport = transport
         self._task = task
         self._answers = dict(known)
@@ -59,7 +59,7 @@ class TaskRequest:
         self._meter = UsageMeter()
 
     async def graded(self) -> EngineAnswers:
-        """Return the answers to all items, up to a failure."""
+        """Return the answers to all items, up to the first failure."""
         items = range(len(self._task.suffixes))
         waiting = [item for item in items if item not in self._answers]
         most = items_per_call(self._transport)
@@ -73,18 +73,18 @@ class TaskRequest:
             self._task,
             self._answers,
             self._meter.usage,
-            failure=None if failure is None else self._told(*failure),
+            failure=None if failure is None else self._describe(*failure),
             unavailable=failure is not None and isinstance(failure[1], EngineUnavailable),
             rejected=failure is not None and isinstance(failure[1], RequestRejected),
         )
 
-    def _told(self, item: int, error: EngineUnavailable | RequestRejected) -> str:
-        """Return which item failed, and why; with a rejected prompt's length, a frequent cause."""
-        told = f"item {item + 1}: {error.message}"
+    def _describe(self, item: int, error: EngineUnavailable | RequestRejected) -> str:
+        """Name the item that failed, the reason and, if rejected, the length of the prompt."""
+        message = f"item {item + 1}: {error.message}"
         if isinstance(error, EngineUnavailable):
-            return told
+            return message
         length = len(self._task.prefix) + len(self._task.suffixes[item])
-        return f"{told.rstrip('.')} (a prompt of {length:,} characters)"
+        return f"{message.rstrip('.')} (a prompt of {length:,} characters)"
 
     async def _ask(self, items: Sequence[int]) -> Failure | None:
         prompts = [self._task.prefix + self._task.suffixes[item] for item in items]
@@ -93,13 +93,13 @@ class TaskRequest:
         except EngineUnavailable as error:
             return items[0], error
         except RequestRejected as error:
-            return await self._ask_apart(items) if len(items) > 1 else (items[0], error)
+            return await self._ask_singly(items) if len(items) > 1 else (items[0], error)
         self._answers.update(zip(items, answers, strict=True))
         self._heard(len(answers))
         return None
 
-    async def _ask_apart(self, items: Sequence[int]) -> Failure | None:
-        """Ask one by one, because one item may have spoiled the call for all."""
+    async def _ask_singly(self, items: Sequence[int]) -> Failure | None:
+        """Ask each item in its own call, because one bad item fails a whole call."""
         first: Failure | None = None
         for item in items:
             failure = await self._ask([item])
@@ -110,34 +110,34 @@ class TaskRequest:
 
 
 def items_per_call(transport: Transport) -> int:
-    """Return how many items of a response one call asks."""
+    """Return how many items of a response fit in one call."""
     return MOST_ITEMS if transport.several else 1
 
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 MOST_IN_FLIGHT = 64
-"""Requests at once at most, unless the config says otherwise."""
+"""Default limit of concurrent requests."""
 WHOLE_RESPONSES = 16
-"""Responses at once where one call asks all items of one."""
+"""Responses graded at once if one call asks all items of a response."""
 SINGLE_ITEMS = 32
-"""Responses at once where every item is a call of its own."""
+"""Responses graded at once if every item needs its own call."""
 
 
 class HttpOptions(Section):
-    """What the config can say to an HTTP engine beyond the common settings."""
+    """Engine-specific options of the `openai` engine."""
 
     chat_head: str | None = None
-    """What the judge's chat template writes before a user message, where it cannot be learned."""
+    """Text the judge's chat template puts before a user message, if it cannot be detected."""
     chat_tail: str | None = None
-    """What it writes after the message, up to where the judge begins to answer."""
+    """Text the template puts after the message, up to the start of the judge's answer."""
 
 
 class OpenAIEngine:
-    """A judge or author behind an OpenAI-compatible address.
+    """A judge or author behind an OpenAI-compatible base URL.
 
-    The first contact finds out how this server can be asked. Where it takes several prompts a
-    call, one response is one call; otherwise the items of a response are asked one after the
-    other, so that the server finds their shared prefix in its cache.
+    The first contact detects which request forms the server supports. If it accepts several
+    prompts per call, one response is one call; otherwise the items of a response are sent one
+    after the other, so that the server finds their shared prefix in its cache.
     """
 
     durable = False
@@ -165,17 +165,17 @@ class OpenAIEngine:
 
     @classmethod
     def create(cls, config: EngineConfig, home: Path | None = None) -> OpenAIEngine:
-        """Return an engine for `config`; nothing is contacted yet."""
+        """Return an engine for `config` without contacting the server."""
         return cls(config)
 
     @property
     def retries(self) -> int:
-        """Requests sent again so far."""
+        """Number of requests resent so far."""
         return self._http.retries
 
     @property
     def pulse(self) -> EngineStatus:
-        """How it fares at this moment."""
+        """Current status: retries, their reasons, and concurrency."""
         at_once, usual = self._http.at_once, self.in_flight
         fewer = at_once is not None and at_once < usual
         return EngineStatus(
@@ -187,23 +187,23 @@ class OpenAIEngine:
         )
 
     def drop_after(self, seconds: float) -> None:
-        """End what has no answer in `seconds`, and ask for nothing again."""
+        """Stop retrying, and end every request that has no answer within `seconds`."""
         self._http.drop_after(seconds)
 
     @property
     def items_per_call(self) -> int:
-        """How many items one call asks; known once the server was probed."""
+        """Number of items per call; 1 until the server has been probed."""
         return items_per_call(self._probed.transport) if self._probed else 1
 
     async def ready(self) -> None:
-        """Check that the server is up and serves the model; log-probabilities are not needed."""
+        """Check that the server is up and serves the model; log-probabilities are not required."""
         await self._look()
 
     async def identify(self) -> EngineIdentity:
-        """Probe the server; return all about it that can change a probability."""
+        """Probe the server and return everything about it that can change a probability."""
         probed = await self._probe()
-        told = probed.wire.server.precision
-        if not told and self._measured is None:
+        reported = probed.wire.server.precision
+        if not reported and self._measured is None:
             self._measured = await measure(probed)
         return EngineIdentity(
             engine="openai",
@@ -212,12 +212,12 @@ class OpenAIEngine:
             version=str(probed.wire.server),
             logprobs=self._logprob_mode(probed),
             readout=self.readout.hash,
-            precision=told or (self._measured.precision if self._measured else ""),
+            precision=reported or (self._measured.precision if self._measured else ""),
             measured=str(self._measured or ""),
         )
 
     async def findings(self) -> Sequence[EngineFinding]:
-        """Return what the probe found, every request form of this server tried."""
+        """Return the results of the probe, after trying every request form of this server."""
         return await wire_findings(await self._probe())
 
     async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
@@ -227,7 +227,7 @@ class OpenAIEngine:
         return await TaskRequest(transport, task, known, headers, self._count).graded()
 
     async def tokenise(self, prompts: Sequence[str]) -> list[list[int]] | None:
-        """Return the tokens of each prompt inside the chat template, None if it is not known."""
+        """Return the tokens of each prompt in the chat template; None if it is unknown."""
         wire = (await self._probe()).wire
         if wire.frame is None or wire.labels is None:
             return None
@@ -251,7 +251,7 @@ class OpenAIEngine:
 
     async def likelihood(self, prompt: str, text: str) -> Likelihood:
         """Return how likely the model would have been to answer `prompt` with `text`."""
-        refuse_untelling(await self._look(), self.base_url)
+        require_prompt_logprobs(await self._look(), self.base_url)
         if not text:
             raise RequestRejected(NO_TEXT)
         meter = UsageMeter()
@@ -267,9 +267,9 @@ class OpenAIEngine:
         self._answered += items
 
     def _session(self, key: bytes) -> dict[str, str]:
-        """Return the header by which a router keeps what has one key on one replica.
+        """Return the header by which a router sends requests with the same key to one replica.
 
-        Requests without it would all go to the same replica under consistent hashing.
+        Under consistent hashing, requests without it would all go to the same replica.
         """
         name = self.config.session_header
         return {name: key.hex()} if name else {}
@@ -303,43 +303,43 @@ class OpenAIEngine:
     def _logprob_mode(self, probed: ProbeResult) -> str:
         wire = probed.wire
         labels = wire.labels if probed.transport.exact else None
-        told = f"top{wire.top_logprobs}" if labels is None else f"exact{labels.ids}"
+        mode = f"top{wire.top_logprobs}" if labels is None else f"exact{labels.ids}"
         processed = " processed" if probed.processed else ""
         extra = dict(self.config.extra_body)
         if self._frame is not None:
             extra["chat"] = [self._frame.head, self._frame.tail]
-        return f"{told}{processed}{extra_mark(extra)}"
+        return f"{mode}{processed}{extra_mark(extra)}"
 
 
 def base_url(config: EngineConfig) -> str:
-    """Return the endpoint: the config's, else $OPENAI_BASE_URL, else the OpenAI API."""
+    """Return the base URL: the config's, else $OPENAI_BASE_URL, else the OpenAI API."""
     url = config.base_url or os.environ.get("OPENAI_BASE_URL") or DEFAULT_BASE_URL
     parts = urlsplit(url)
     if parts.username or parts.password:
         raise ConfigError(
-            "base_url holds a user name or password.",
-            hint="Keys belong in the environment variable that `api_key_env` names.",
+            "base_url contains a user name or password.",
+            hint="Put the key into the environment variable that `api_key_env` names.",
         )
     if parts.scheme not in ("http", "https") or not parts.hostname or not _valid_port(parts):
-        raise ConfigError(f"base_url {url!r} is not an http(s) address.", hint=_meant(url))
+        raise ConfigError(f"base_url {url!r} is not an http(s) URL.", hint=_meant(url))
     if parts.query or parts.fragment:
-        raise ConfigError(f"base_url {url!r} has something after its path.")
+        raise ConfigError(f"base_url {url!r} has a query or fragment after its path; remove it.")
     return url.rstrip("/")
 
 
 def _meant(url: str) -> str:
     if "$" in url:
         return (
-            "Variables in the config are not replaced. Write the address itself, or leave "
+            "Variables in the config are not replaced. Write the URL itself, or leave "
             "`base_url` out and set $OPENAI_BASE_URL."
         )
     if "://" not in url:
-        return f"Did you mean http://{url}? An address begins with http:// or https://."
+        return f"Did you mean http://{url}? A URL starts with http:// or https://."
     return "Write it like http://127.0.0.1:8000/v1."
 
 
 def extra_mark(extra: Mapping[str, Any]) -> str:
-    """Return what settings of the user's own add to an identity: they can change answers."""
+    """Return the mark that the user's own request settings add to an identity."""
     return f"+{content_hash('extra', extra).hex()}" if extra else ""
 
 
@@ -348,15 +348,15 @@ def _given_frame(config: EngineConfig) -> ChatFrame | None:
     if options.chat_head is None and options.chat_tail is None:
         return None
     if options.chat_head is None or options.chat_tail is None:
-        raise ConfigError("options.chat_head and options.chat_tail belong together.")
+        raise ConfigError("Set options.chat_head and options.chat_tail together, or neither.")
     return ChatFrame(options.chat_head, options.chat_tail, trims=False)
 
 
 def _suitable(probed: ProbeResult) -> int:
-    """Return how many responses at once this server can make use of."""
+    """Return how many responses at once this server can usefully process."""
     slots = probed.wire.server.slots
     if slots is not None:
-        # llama.cpp keeps one prefix per slot: more responses at once would evict each other's.
+        # llama.cpp keeps one prefix per slot: more responses at once would evict each other.
         return slots
     return WHOLE_RESPONSES if probed.transport.several else SINGLE_ITEMS
 

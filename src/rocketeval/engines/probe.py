@@ -1,4 +1,4 @@
-"""Probe a judge before it is used: how it can be asked, and whether its answers can be trusted."""
+"""The probe of a judge before its first use: request forms, and checks of its answers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from rocketeval.engines.base import EngineFinding
 from rocketeval.engines.http import UsageMeter
 from rocketeval.engines.label_tokens import begin_alike, find_label_tokens, refuse_split_labels
-from rocketeval.engines.readout import UNTOLD, YES_NO
+from rocketeval.engines.readout import NOT_REPORTED, YES_NO
 from rocketeval.engines.server import NO_ANSWER, ChatFrame, Server, learn_frame
 from rocketeval.engines.transports.base import ServerConnection, Transport, expected_shape
 from rocketeval.engines.transports.chat import complete_chat, ranked_tokens, top_settings, user
@@ -24,12 +24,12 @@ PREFIX = (
 )
 QUESTIONS = ("Does the response name a city?", "Is the response about the weather?")
 OPEN_QUESTIONS = ("Which country is it about?", "How does it sound to you?")
-"""Asked beside the others to measure a judge's precision: many tokens are likely after them."""
+"""Extra questions to measure a judge's precision: many tokens are likely after them."""
 MORE_PROMPTS = tuple(f"{PREFIX}{one}\nAnswer with one word.\nAnswer:" for one in OPEN_QUESTIONS)
 HOT = 2.0
-"""A temperature that no raw log-probability depends on; servers allow no higher one."""
+"""A temperature that raw log-probabilities do not depend on; servers allow no higher one."""
 SAME = 0.25
-"""Two identical requests spread their log-probabilities alike, by less than this share."""
+"""Two identical requests have log-probabilities whose spreads differ by less than this share."""
 APART = 0.15
 """Two request forms whose probabilities differ by more do not ask the same question."""
 FEWER_LOGPROBS = (20, 10, 5, 1)
@@ -42,11 +42,11 @@ Listed = list[tuple[str, float]]
 
 @dataclass(frozen=True, slots=True)
 class ProbeReference:
-    """What a chat request, the form every server has, tells about the judge."""
+    """The result of chat requests, the form that every server has."""
 
     answers: tuple[Answer, ...]
     prompt_tokens: int
-    """Of all probe prompts together; 0 where not told."""
+    """Of all probe prompts together; 0 if not reported."""
     replies: tuple[tuple[tuple[str, float], ...], ...]
     """The most likely tokens after each prompt."""
 
@@ -58,17 +58,17 @@ class ProbeReference:
 
 @dataclass(frozen=True, slots=True)
 class TransportTrial:
-    """How one request form did on the probe."""
+    """The result of one request form on the probe."""
 
     name: str
     refused: str | None
-    """Why it cannot be used; None when it can."""
+    """Why the form cannot be used; None if it can."""
     answers: tuple[Answer, ...] = ()
 
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """How a judge will be asked, and how that was found out."""
+    """How requests to a judge are sent, and the observations behind that choice."""
 
     wire: ServerConnection
     transport: Transport
@@ -78,17 +78,17 @@ class ProbeResult:
 
 
 def probe_prompts(words: Sequence[str]) -> tuple[str, ...]:
-    """Return the prompts that show how a judge with these labels can be asked."""
+    """Return the probe prompts for a judge with these labels."""
     choice = " or ".join(words) if len(words) == 2 else f"{', '.join(words)}, the best grade first"
     ending = f"\nAnswer with one word: {choice}.\nAnswer:"
     return tuple(PREFIX + question + ending for question in QUESTIONS)
 
 
 async def probe(wire: ServerConnection, name: str, frame: ChatFrame | None) -> ProbeResult:
-    """Return how to ask the judge; EngineRefused when its answers could not be trusted.
+    """Choose the request form for a judge; EngineRefused if its answers cannot be trusted.
 
-    `name` is a request form, or `auto` for the best that works. `frame` is a chat template the
-    user has given.
+    `name` is a request form, or `auto` for the best one that works. `frame` is a chat template
+    from the config, if any.
     """
     wire, listed = await _allowed_logprobs(wire)
     wire, processed = await _unscaled(wire, listed)
@@ -101,13 +101,13 @@ async def probe(wire: ServerConnection, name: str, frame: ChatFrame | None) -> P
         if trial.refused is None:
             return ProbeResult(wire, transport, reference, processed)
     raise EngineRefused(
-        f"{wire.http.base_url} cannot be asked by the transport {trial.name!r}: {trial.refused}.",
-        hint="`transport: auto` takes the best that works; `rocketeval doctor` shows them all.",
+        f"{wire.http.base_url} does not work with the transport {trial.name!r}: {trial.refused}.",
+        hint="`transport: auto` uses the best one that works; `rocketeval doctor` lists them all.",
     )
 
 
 async def try_transport(transport: Transport, reference: ProbeReference) -> TransportTrial:
-    """Return whether a request form gives the reference's answers for the same prompts."""
+    """Try a request form, and compare its answers with the reference for the same prompts."""
     missing = transport.missing()
     if missing:
         return TransportTrial(transport.name, missing)
@@ -126,7 +126,7 @@ async def try_transport(transport: Transport, reference: ProbeReference) -> Tran
 
 
 async def ask_reference(wire: ServerConnection) -> ProbeReference:
-    """Return what chat requests tell about the probe prompts."""
+    """Return the answers of chat requests to the probe prompts."""
     meter = UsageMeter()
     replies = [await _listed(wire, prompt, meter) for prompt in probe_prompts(wire.words)]
     return ProbeReference(
@@ -137,21 +137,21 @@ async def ask_reference(wire: ServerConnection) -> ProbeReference:
 
 
 async def measure(probed: ProbeResult) -> Measured:
-    """Return what tells this judge from the same weights in another precision.
+    """Measure what distinguishes this judge from the same weights at another precision.
 
-    The probe's own questions are asked once more, others twice, always one at a time.
+    The probe's own questions are asked once more, the extra ones twice, always one at a time.
     """
     wire, reference = probed.wire, probed.reference
 
     async def asked(prompts: Sequence[str]) -> list[dict[str, float]]:
-        return [_told(await _listed(wire, prompt, UsageMeter())) for prompt in prompts]
+        return [_reported(await _listed(wire, prompt, UsageMeter())) for prompt in prompts]
 
-    first = [*(_told(list(told)) for told in reference.replies), *await asked(MORE_PROMPTS)]
+    first = [*(_reported(list(one)) for one in reference.replies), *await asked(MORE_PROMPTS)]
     return Measured.of(first, await asked((*probe_prompts(wire.words), *MORE_PROMPTS)))
 
 
 async def _allowed_logprobs(wire: ServerConnection) -> tuple[ServerConnection, Listed]:
-    """Return the wire with as many tokens to list as the server allows, and such a list."""
+    """Return the wire with as many listed tokens as the server allows, and a first list."""
     fewer = [number for number in FEWER_LOGPROBS if number < wire.top_logprobs]
     prompt, *_ = probe_prompts(wire.words)
     rejected: RequestRejected | None = None
@@ -162,7 +162,7 @@ async def _allowed_logprobs(wire: ServerConnection) -> tuple[ServerConnection, L
         except RequestRejected as error:
             rejected = rejected or error
     raise EngineRefused(
-        f"{wire.http.base_url} rejects a question with log-probabilities: "
+        f"{wire.http.base_url} rejects a request with log-probabilities: "
         f"{rejected.message if rejected else ''}",
         hint="The judge must be an endpoint that returns log-probabilities of chat answers.",
     )
@@ -171,48 +171,49 @@ async def _allowed_logprobs(wire: ServerConnection) -> tuple[ServerConnection, L
 async def _unscaled(wire: ServerConnection, listed: Listed) -> tuple[ServerConnection, bool]:
     """Return the wire that gets unscaled log-probabilities, and whether temperature scales them.
 
-    `listed` is what it tells about the first prompt as it is.
+    `listed` is the list after the first prompt with the current settings.
     """
 
     prompt, *_ = probe_prompts(wire.words)
 
     async def at(temperature: float) -> dict[str, float]:
-        return _told(await _listed(replace(wire, temperature=temperature), prompt, UsageMeter()))
+        hot = replace(wire, temperature=temperature)
+        return _reported(await _listed(hot, prompt, UsageMeter()))
 
-    cold = _told(listed)
+    cold = _reported(listed)
     try:
         if _alike(cold, await at(HOT)):
             return wire, False
         if _alike(cold, await at(1.0)):
-            # Greedy answers are not scaled, and nothing is drawn against the odds.
+            # Greedy answers are not scaled, and no unlikely token is sampled.
             return wire, True
     except RequestRejected:
         return wire, False
-    # At temperature 1 a server that scales by temperature tells what the model said.
+    # At temperature 1 a server that scales by temperature returns the model's probabilities.
     return replace(wire, temperature=1.0), True
 
 
-def _told(listed: Listed) -> dict[str, float]:
-    return {token: logp for token, logp in listed if logp > UNTOLD}
+def _reported(listed: Listed) -> dict[str, float]:
+    return {token: logp for token, logp in listed if logp > NOT_REPORTED}
 
 
 def _alike(one: Mapping[str, float], other: Mapping[str, float]) -> bool:
-    """Whether two lists of log-probabilities come from one distribution, as far as they tell."""
+    """Return whether two lists of log-probabilities are consistent with one distribution."""
     both = [token for token in one if token in other]
     if not both:
-        # A list of the drawn token alone says nothing about another one.
+        # A list with only the sampled token cannot be compared with another.
         return min(len(one), len(other)) < 2
     if len(both) == 1:
         return math.isclose(one[both[0]], other[both[0]], rel_tol=SAME, abs_tol=SAME)
     spreads = [
-        max(told[token] for token in both) - min(told[token] for token in both)
-        for told in (one, other)
+        max(logps[token] for token in both) - min(logps[token] for token in both)
+        for logps in (one, other)
     ]
     return math.isclose(*spreads, rel_tol=SAME, abs_tol=SAME)
 
 
 async def _with_knowledge(wire: ServerConnection, frame: ChatFrame | None) -> ServerConnection:
-    """Return the wire with the model's label tokens and chat template, where they can be known."""
+    """Return the wire with the model's label tokens and chat template, if they can be found."""
     tokenizer = wire.tokenizer
 
     async def encode(text: str) -> Sequence[int]:
@@ -240,31 +241,31 @@ def _refuse_untrustworthy(reference: ProbeReference, wire: ServerConnection) -> 
     where = f"{wire.model!r} at {wire.http.base_url}"
     if Status.THINKING in statuses:
         raise EngineRefused(
-            f"{where} thinks before it answers, so its first token is no answer.",
-            hint=f"Switch its thinking off, for many servers with {NO_THINKING}, or take a judge "
-            "that answers at once.",
+            f"{where} thinks before it answers, so its first token is not an answer.",
+            hint=f"Switch its thinking off (for many servers with {NO_THINKING}), or use a judge "
+            "that answers directly.",
         )
     if Status.UNSOUND in statuses:
         raise EngineRefused(
-            f"What {where} calls log-probabilities sums to more than one.",
+            f"The list of log-probabilities from {where} sums to more than one.",
             hint="The server returns logits or altered values; vLLM: --logprobs-mode raw_logprobs.",
         )
     if statuses == {Status.NO_LOGPROBS}:
         raise EngineRefused(
             f"{where} answers without log-probabilities.",
-            hint="The judge must be an endpoint that returns them: vLLM, SGLang, llama.cpp, and "
-            "some hosted APIs do.",
+            hint="The judge must be an endpoint that returns them, such as vLLM, SGLang, llama.cpp "
+            "and some hosted APIs.",
         )
 
 
 def _difference(
     answers: Sequence[Answer], prompt_tokens: int, reference: ProbeReference, transport: Transport
 ) -> str | None:
-    """Return how this form's answers contradict the reference; None when they do not."""
+    """Return how this form's answers contradict the reference; None if they do not."""
     more = (prompt_tokens - reference.prompt_tokens) / len(QUESTIONS)
     if transport.asks_once and prompt_tokens and reference.prompt_tokens and more:
         return (
-            f"its prompts have {more:+g} tokens against a chat's: a second beginning-of-text "
+            f"its prompts have {more:+g} tokens compared with chat: a second beginning-of-text "
             "token or another template"
         )
     pairs = zip(answers, reference.answers, strict=True)
@@ -274,26 +275,26 @@ def _difference(
 
 def _contradiction(answer: Answer, known: Answer, called: str) -> str | None:
     if answer.status in (Status.NO_LOGPROBS, Status.UNSOUND):
-        return f"it tells no usable log-probabilities ({answer.status})"
+        return f"it returns no usable log-probabilities ({answer.status})"
     if known.mass is not None and (answer.mass or 0.0) < known.mass - APART:
-        # A chat lists some of the label tokens: no form can find less on all of them.
+        # Chat lists some of the label tokens, so no form can find less on all of them.
         return (
-            f"it finds {answer.mass or 0.0:.2f} of probability on {called}, a chat "
+            f"it finds {answer.mass or 0.0:.2f} of probability on {called}, chat finds "
             f"{known.mass:.2f}: it asks for other tokens"
         )
     if answer.p_yes is not None and known.p_yes is not None:
         apart = abs(answer.p_yes - known.p_yes)
         if apart > APART:
-            return f"its p_yes is {apart:.2f} away from a chat's"
+            return f"its p_yes differs from chat by {apart:.2f}"
     return None
 
 
 HARDLY = 0.5
-"""Less probability than this on all labels together, and the judge hardly answers the question."""
+"""With less probability than this on all labels, the judge hardly answers the question."""
 
 
 async def wire_findings(probed: ProbeResult) -> Sequence[EngineFinding]:
-    """Return what is worth knowing, after trying every request form this server offers."""
+    """Return findings about the server, after trying every request form it offers."""
     trials = [
         await try_transport(TRANSPORTS[name](probed.wire), probed.reference)
         for name in OFFERED.get(probed.wire.server.kind, ("chat",))
@@ -315,14 +316,14 @@ def _server(server: Server) -> str:
 def _logprobs(probed: ProbeResult) -> EngineFinding:
     listed = len(probed.reference.listed)
     asked = probed.wire.top_logprobs
-    many = f"{listed} listed" if listed >= asked else f"{listed} listed of {asked} asked"
+    many = f"{listed} listed" if listed >= asked else f"{listed} listed of {asked} requested"
     if probed.processed:
         return EngineFinding(
             "logprobs",
             f"processed by the server (temperature changes them), {many}",
             "note",
-            "They are asked at a temperature that leaves them be; penalties, top-k, top-p that the "
-            "server adds would still show. vLLM: --logprobs-mode raw_logprobs.",
+            "RocketEval uses a temperature that does not change them; penalties, top-k and top-p "
+            "set by the server would still change them. vLLM: --logprobs-mode raw_logprobs.",
         )
     return EngineFinding("logprobs", f"raw, {many}")
 
@@ -336,17 +337,17 @@ def _labels(probed: ProbeResult) -> EngineFinding:
         if token.strip("\u0120\u2581 \n") in known
     ][:4]
     exact = f"; {len(wire.labels.ids)} label tokens in the vocabulary" if wire.labels else ""
-    told = ", ".join(carrying) or "none of the listed tokens"
+    shown = ", ".join(carrying) or "none of the listed tokens"
     name = "yes/no tokens" if wire.words == YES_NO else "label tokens"
     if carrying and wire.labels is None and begin_alike(wire.words):
         return EngineFinding(
             name,
-            f"{told}; some labels begin alike",
+            f"{shown}; some labels start alike",
             "note",
-            "The server does not tell its tokens: if 10 is two of them, it passes for a 1. Grade "
-            "on labels that do not begin alike, such as 0 to 9.",
+            "The server does not report its tokens: if 10 is two tokens, it is read as 1. Use "
+            "labels that do not start alike, such as 0 to 9.",
         )
-    return EngineFinding(name, f"{told}{exact}", "good" if carrying else "bad")
+    return EngineFinding(name, f"{shown}{exact}", "good" if carrying else "bad")
 
 
 def _mass(answers: Sequence[Answer], called: str) -> EngineFinding:
@@ -358,18 +359,17 @@ def _mass(answers: Sequence[Answer], called: str) -> EngineFinding:
         "mass",
         f"{least:.3f} on {called}",
         "bad" if least < 0.1 else "note",
-        "The judge hardly answers the question: another model, or its thinking switched off, "
-        "would do better.",
+        "The judge hardly answers the question. Use another model, or switch its thinking off.",
     )
 
 
 def _transport(probed: ProbeResult, trials: Sequence[TransportTrial]) -> EngineFinding:
     form = probed.transport
-    calls = "all items of a response a call" if form.several else "one item a call"
-    told = "exact probabilities" if form.exact else "top tokens, bounds where one is cut off"
+    calls = "all items of a response per call" if form.several else "one item per call"
+    kind = "exact probabilities" if form.exact else "top tokens, with bounds if one is cut off"
     usable = sum(trial.refused is None for trial in trials)
     return EngineFinding(
-        "transport", f"{form.name}: {calls}, {told} ({usable} of {len(trials)} work)"
+        "transport", f"{form.name}: {calls}, {kind} ({usable} of {len(trials)} work)"
     )
 
 

@@ -1,9 +1,9 @@
-"""From the tokens an engine lists to one answer, with everything the list leaves open proven.
+"""Reading one answer from the listed tokens, with proven bounds for what the list leaves out.
 
 `p_yes = sigmoid(logsumexp(yes variants) - logsumexp(no variants))`, in float64, variants summed.
-A variant the engine did not list is at most as likely as the least likely token it did list;
-that gives every answer an interval that must hold the exact value. An engine that tells the
-log-probability of chosen tokens leaves nothing open.
+A variant the engine did not list is at most as likely as the least likely token it did list, so
+every answer has an interval that is certain to contain the exact value. An engine that reports the
+log-probabilities of chosen tokens leaves nothing open.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from rocketeval.records import Answer, Status
 YES_NO = ("Yes", "No")
 """The labels of a checklist, best first."""
 BYTE_MARKERS = ("\u0120", "\u2581")
-"""How some vocabularies write a space."""
+"""Characters that some vocabularies write for a space."""
 _LEADS = ("", " ", "\n", *BYTE_MARKERS)
-"""What tokenizers put before a word: nothing, a space, a newline, or a byte marker."""
+"""Prefixes of a word in tokenizers: nothing, a space, a newline, or a byte marker."""
 
 THINKING = frozenset(
     {
@@ -37,21 +37,21 @@ THINKING = frozenset(
         "<|begin_of_thought|>",
     }
 )
-"""Tokens with which reasoning models begin to think instead of answering."""
-UNTOLD = -1000.0
-"""At or below this, servers mean that they do not tell (-9999, minus infinity), not a value."""
+"""Tokens with which reasoning models start to think instead of answering."""
+NOT_REPORTED = -1000.0
+"""Values at or below this are placeholders of servers (-9999, minus infinity)."""
 SLACK = 0.02
-"""How far low precision may move the sum of a list of probabilities."""
+"""How far low precision may move the sum of listed probabilities."""
 TINY = 1e-290
-"""Sums below this are added up as logarithms, where they keep their digits."""
+"""Sums below this are computed in log space to keep their digits."""
 NO_LOGPROB = 1.0
-"""More than any log-probability can be, whatever the precision."""
+"""Greater than any log-probability, at any precision."""
 MOST_LISTED = 1.0 + SLACK
-"""A list that sums to more than this does not hold probabilities."""
+"""A list that sums to more than this does not contain probabilities."""
 
 
 def called(words: Sequence[str]) -> str:
-    """Return labels as people call them.
+    """Return labels as they are shown to people.
 
     >>> called(("Yes", "No")), called(("3", "2", "1"))
     ('yes and no', '3, 2 and 1')
@@ -61,7 +61,7 @@ def called(words: Sequence[str]) -> str:
 
 
 def spellings(word: str) -> frozenset[str]:
-    """All tokens that count as `word`.
+    """Return all tokens that count as `word`.
 
     >>> sorted(spellings("yes"))[:3]
     ['\\nYES', '\\nYes', '\\nyes']
@@ -72,7 +72,7 @@ def spellings(word: str) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class Readout:
-    """Turns listed token log-probabilities into an answer.
+    """Converts listed token log-probabilities into an answer.
 
     >>> Readout().read([("Yes", math.log(0.6)), ("No", math.log(0.3)), ("I", math.log(0.1))])
     ... # doctest: +ELLIPSIS
@@ -80,13 +80,13 @@ class Readout:
     """
 
     yes: frozenset[str] = spellings("yes")
-    """Tokens that mean yes: frozen, and part of the fingerprint."""
+    """Tokens that mean yes; part of the fingerprint."""
     no: frozenset[str] = spellings("no")
     """Tokens that mean no."""
     min_mass: float = 0.1
-    """Below this P(yes)+P(no) the judge is not answering the question."""
+    """Below this P(yes)+P(no) the judge does not answer the question."""
     max_width: float = 0.1
-    """A truncated answer with a wider interval than this has no usable probability."""
+    """A truncated answer whose interval is wider than this has no usable probability."""
 
     @property
     def spelled(self) -> tuple[frozenset[str], ...]:
@@ -95,35 +95,35 @@ class Readout:
 
     @property
     def hash(self) -> str:
-        """Hex hash of the variants and limits, part of the judge's fingerprint."""
+        """Hex hash of variants and limits; part of the judge's fingerprint."""
         return content_hash(
             "readout",
             sorted(self.yes),
             sorted(self.no),
             sorted(THINKING),
-            [self.min_mass, self.max_width, UNTOLD, SLACK, MOST_LISTED],
+            [self.min_mass, self.max_width, NOT_REPORTED, SLACK, MOST_LISTED],
         ).hex()
 
     def read(self, listed: Sequence[tuple[str, float]]) -> Answer:
         """Return the answer that the most likely tokens, as `(token, logprob)`, prove."""
-        told = [(token, logp) for token, logp in listed if logp > UNTOLD]
-        listed_mass, unusable = weigh(told)
+        known = [(token, logp) for token, logp in listed if logp > NOT_REPORTED]
+        listed_mass, unusable = weigh(known)
         if unusable is not None:
             return Answer(unusable)
-        yes = [logp for token, logp in told if token in self.yes]
-        no = [logp for token, logp in told if token in self.no]
+        yes = [logp for token, logp in known if token in self.yes]
+        no = [logp for token, logp in known if token in self.no]
         if not yes and not no:
             return Answer(Status.HIDDEN, mass=0.0)
         logp_yes, logp_no = logsumexp(yes), logsumexp(no)
-        bounds = self._bounds(told, listed_mass, _exp(logp_yes), _exp(logp_no))
+        bounds = self._bounds(known, listed_mass, _exp(logp_yes), _exp(logp_no))
         return self._answer(logp_yes, logp_no, *bounds)
 
     def read_exact(
         self, yes: Sequence[float], no: Sequence[float], *, wrote: str | None = None
     ) -> Answer:
-        """Return the answer when the log-probability of every yes and no token is known.
+        """Return the answer if the log-probability of every yes and no token is known.
 
-        `wrote` is the token the judge wrote, which tells a thinking judge from a vague one.
+        `wrote` is the token the judge wrote; it separates a thinking judge from a vague one.
 
         >>> Readout().read_exact([math.log(0.6)], [math.log(0.2), math.log(0.1)]).p_high
         0.6666666666666666
@@ -149,7 +149,7 @@ class Readout:
         )
 
     def read_labels(self, logps: Sequence[Sequence[float]], *, wrote: str | None = None) -> Answer:
-        """Return the answer when the log-probability of every token of both labels is known."""
+        """Return the answer if the log-probability of every token of both labels is known."""
         yes, no = logps
         return self.read_exact(yes, no, wrote=wrote)
 
@@ -159,7 +159,7 @@ class Readout:
         mass = _exp(logp_yes) + _exp(logp_no)
         status, p_yes = self._decide(mass, logp_yes, logp_no, low, high)
         if p_yes is not None:
-            # The two are computed along different paths and may differ in the last bit.
+            # Different computations, which may differ in the last bit.
             low, high = min(low, p_yes), max(high, p_yes)
         return Answer(status, p_yes, low, high, mass, logp_yes, logp_no)
 
@@ -175,24 +175,28 @@ class Readout:
         return Status.TRUNCATED, (low + high) / 2
 
     def _bounds(
-        self, told: Sequence[tuple[str, float]], listed_mass: float, seen_yes: float, seen_no: float
+        self,
+        known: Sequence[tuple[str, float]],
+        listed_mass: float,
+        seen_yes: float,
+        seen_no: float,
     ) -> tuple[float, float]:
-        tokens = {token for token, _ in told}
-        least = exp(min(told, key=itemgetter(1))[1])
+        tokens = {token for token, _ in known}
+        least = exp(min(known, key=itemgetter(1))[1])
         unlisted = max(0.0, 1.0 - listed_mass) + SLACK
         most_yes = seen_yes + min(len(self.yes - tokens) * least, unlisted)
         most_no = seen_no + min(len(self.no - tokens) * least, unlisted)
         return _share(seen_yes, most_no, otherwise=0.0), _share(most_yes, seen_no, otherwise=1.0)
 
 
-def weigh(told: Sequence[tuple[str, float]]) -> tuple[float, Status | None]:
-    """Return the sum of a list of tokens, and why it holds no answer; None if it may hold one."""
-    if not told:
+def weigh(known: Sequence[tuple[str, float]]) -> tuple[float, Status | None]:
+    """Return the summed probability of listed tokens, and why they give no answer, if so."""
+    if not known:
         return 0.0, Status.NO_LOGPROBS
-    top, highest = max(told, key=itemgetter(1))
+    top, highest = max(known, key=itemgetter(1))
     if highest > NO_LOGPROB:
         return math.inf, Status.UNSOUND
-    mass = fsum([exp(logp) for _, logp in told])
+    mass = fsum([exp(logp) for _, logp in known])
     if mass > MOST_LISTED:
         return mass, Status.UNSOUND
     return mass, Status.THINKING if top.strip() in THINKING else None
@@ -201,9 +205,9 @@ def weigh(told: Sequence[tuple[str, float]]) -> tuple[float, Status | None]:
 def weigh_labels(
     logps: Sequence[Sequence[float]], wrote: str | None
 ) -> tuple[list[float], Status | None]:
-    """Return the probability of each label, and why the labels hold no answer; None if they may.
+    """Return the probability of each label, and why the labels give no answer, if so.
 
-    `logps` are those of every token of each label, `wrote` is the token the judge wrote.
+    `logps` has the log-probabilities of every token of each label; `wrote` is the token written.
     """
     if not all(logps):
         return [0.0] * len(logps), Status.NO_LOGPROBS
@@ -241,8 +245,8 @@ def _exp(logp: float | None) -> float:
 
 
 def logsumexp(values: Iterable[float]) -> float | None:
-    """Return the log of the summed probabilities; None when none of them is told."""
-    known = [value for value in values if value > UNTOLD]
+    """Return the log of the summed probabilities; None if no value is known."""
+    known = [value for value in values if value > NOT_REPORTED]
     if len(known) < 2:
         return known[0] if known else None
     top = max(known)

@@ -1,8 +1,8 @@
 """A judge that answers from a record: the quickstart without a model, a server or a download.
 
-A record is a JSONL file that was made by asking a real judge once. Its first line says which judge
-that was; every other line holds one prompt's hash and the probabilities it got. A prompt that is
-not in the record is refused, never guessed. `studies/quickstart/record.py` makes the packaged one.
+A record is a JSONL file made by asking a real judge once. Its first line identifies that judge;
+every other line holds the hash of one prompt and the probabilities the judge gave. A prompt that is
+not in the record is refused. `studies/quickstart/record.py` makes the packaged record.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from rocketeval.records import Answer, GradingTask, Status, Usage
 IN_FLIGHT = 8
 Line = TypeVar("Line", bound=Section)
 HINT = (
-    "To judge your own text, give the config a model: a GGUF file (`engine: llamacpp`) or a server "
-    "(`base_url`). docs/engines.md shows both."
+    "To judge your own text, set a model in the config: a GGUF file (`engine: llamacpp`) or a "
+    "server (`base_url`). See docs/engines.md."
 )
 
 
 class RecordedJudge(Section):
-    """First line of a record: the judge that gave the answers, as it identified itself."""
+    """First line of a record: the judge that gave the answers, with its identity."""
 
     engine: str
     model: str
@@ -52,30 +52,30 @@ class RecordedJudge(Section):
     readout: str
     precision: str = ""
     weights: str = ""
-    """Where its weights came from."""
+    """Origin of its weights."""
 
 
 class RecordedAnswer(Section):
-    """Any other line of a record: one prompt, and what the judge answered."""
+    """Any other line of a record: one prompt and the judge's answer."""
 
     prompt: str
     """Hash of the prompt, in hex."""
     query: str
     candidate: str
     item: int
-    """Place in the checklist, from 1. Like query and candidate, it is there for readers only."""
+    """Position in the checklist, from 1. Like query and candidate, for human readers only."""
     p_yes: float | None
     mass: float | None
     logp_yes: float | None
     logp_no: float | None
     status: Status = Status.OK
     p_low: float | None = None
-    """`p_yes` where absent: nothing was hidden."""
+    """Equals `p_yes` if absent: nothing was hidden."""
     p_high: float | None = None
 
     @classmethod
     def of(cls, task: GradingTask, item: int, answer: Answer) -> RecordedAnswer:
-        """Return the line for one answer; `item` is its place from 0."""
+        """Return the line for one answer; `item` is its position from 0."""
         exact = answer.p_low == answer.p_yes == answer.p_high
         return cls(
             prompt=prompt_hash(task.prefix + task.suffixes[item]),
@@ -100,12 +100,12 @@ class RecordedAnswer(Section):
 
 
 def prompt_hash(prompt: str) -> str:
-    """Return the name of a prompt in a record."""
+    """Return the hash that identifies a prompt in a record."""
     return content_hash("recorded prompt", prompt).hex()
 
 
 def write_record(path: Path, judge: RecordedJudge, answers: Iterable[RecordedAnswer]) -> None:
-    """Write a record."""
+    """Write a record file."""
     lines = [
         judge.model_dump_json(),
         *(one.model_dump_json(exclude_defaults=True) for one in answers),
@@ -115,22 +115,22 @@ def write_record(path: Path, judge: RecordedJudge, answers: Iterable[RecordedAns
 
 @dataclass(frozen=True, slots=True)
 class AnswerRecord:
-    """A record that was read."""
+    """A parsed record."""
 
     judge: RecordedJudge
     answers: Mapping[str, Answer]
     """By the prompt's hash."""
     digest: str
-    """Short hash of the file: a record made again is another judge."""
+    """Short hash of the file: a new record is a new judge."""
 
     @property
     def name(self) -> str:
-        """What the judge is called, marked as recorded."""
+        """The judge's name, marked as recorded."""
         return self.judge.model + SUFFIX
 
     @classmethod
     def read(cls, content: bytes, name: str) -> AnswerRecord:
-        """Return the record in a file; ConfigError names the line that cannot be read."""
+        """Return the record in a file; ConfigError names a line that cannot be read."""
         first, *rest = content.splitlines() or [b""]
         judge = _parsed(RecordedJudge, first, name, 1)
         rows = [_parsed(RecordedAnswer, line, name, number) for number, line in enumerate(rest, 2)]
@@ -139,14 +139,14 @@ class AnswerRecord:
 
 
 class RecordedOptions(Section):
-    """What the config can say to the recorded engine."""
+    """Engine-specific options of the `recorded` engine."""
 
     file: Path | None = None
-    """A record of your own; the packaged one, of the quickstart, when absent."""
+    """Your own record; the packaged record of the quickstart if absent."""
 
 
 class RecordedEngine:
-    """Gives the answers in a record, and refuses whatever is not in it."""
+    """An engine that gives the answers in a record and refuses all other prompts."""
 
     durable = False
 
@@ -162,7 +162,7 @@ class RecordedEngine:
         record = _packaged() if options.file is None else _user_file(options.file)
         if config.model != record.name:
             raise ConfigError(
-                f"The record holds the answers of {record.name!r}, not of {config.model!r}.",
+                f"The record contains answers of {record.name!r}, not of {config.model!r}.",
                 hint=f"Set `model: {record.name}`.",
             )
         return cls(record, in_flight=config.concurrency or IN_FLIGHT)
@@ -186,7 +186,7 @@ class RecordedEngine:
     async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
         """Answer every item of `task` from the record; EngineRefused if one is not in it.
 
-        Usage is empty: no model was asked.
+        Usage is empty, because no model is asked.
         """
         await asyncio.sleep(0)
         answers = dict(known)
@@ -203,14 +203,14 @@ class RecordedEngine:
         judge = self._record.judge.model
         return (
             f"The recorded judge has no answer to item {item + 1} for {task.candidate!r} on query "
-            f"{task.query_id!r}: it knows only the answers that {judge} gave to the quickstart."
+            f"{task.query_id!r}: it has only the answers that {judge} gave to the quickstart."
         )
 
     async def findings(self) -> Sequence[EngineFinding]:
-        """Say that no model is behind it."""
+        """Report that there is no model."""
         count, judge = len(self._record.answers), self._record.judge.model
-        told = f"{count} answers of {judge}; no model runs"
-        return (EngineFinding("record", told, "note", HINT),)
+        summary = f"{count} answers of {judge}; no model runs"
+        return (EngineFinding("record", summary, "note", HINT),)
 
     async def tokenise(self, prompts: Sequence[str]) -> list[list[int]] | None:
         """Return None: a record has no tokenizer."""
@@ -219,11 +219,11 @@ class RecordedEngine:
     async def write(
         self, prompt: str, *, max_tokens: int, temperature: float = 0.0, seed: int | None = None
     ) -> WrittenText:
-        """Raise EngineRefused: a record holds probabilities, no texts."""
+        """Raise EngineRefused: a record contains probabilities, not texts."""
         raise EngineRefused("The recorded judge writes no text.", hint=HINT)
 
     async def likelihood(self, prompt: str, text: str) -> Likelihood:
-        """Raise EngineRefused: a record holds answers to items only."""
+        """Raise EngineRefused: a record contains only answers to items."""
         raise refused_likelihood("The recorded judge")
 
     async def aclose(self) -> None:
@@ -241,7 +241,7 @@ def _user_file(path: Path) -> AnswerRecord:
     except OSError as error:
         raise ConfigError(
             f"Cannot read the record {path}: {error.strerror}.",
-            hint="`options.file` of the recorded engine starts where you run.",
+            hint="`options.file` of the recorded engine is relative to the current directory.",
         ) from None
     return AnswerRecord.read(content, str(path))
 
@@ -253,6 +253,6 @@ def _parsed(kind: type[Line], line: bytes, name: str, number: int) -> Line:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"])) or "line"
         raise ConfigError(
-            f"The record {name}, line {number}, has a mistake: {place}: {first['msg']}.",
-            hint="Make the record again.",
+            f"The record {name}, line {number}, is invalid: {place}: {first['msg']}.",
+            hint="Create the record again.",
         ) from None

@@ -1,7 +1,8 @@
-"""Grades on a scale of several labels: the expected grade, with what a list hides proven.
+"""Reading an expected grade on a scale of labels, with proven bounds for unlisted tokens.
 
-The labels lie evenly from 1 (best) to 0 (worst); `p_yes` is the mean of their values, each weighed
-by its share of the probability on all labels. Between two labels it is the readout of yes and no.
+The labels are spaced evenly from 1 (best) to 0 (worst); `p_yes` is the mean of their values,
+weighted by their shares of the probability on all labels. With two labels it equals the yes/no
+readout.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from math import exp, fsum
 from rocketeval.config import EngineConfig
 from rocketeval.engines.readout import (
     MOST_LISTED,
+    NOT_REPORTED,
     SLACK,
     THINKING,
-    UNTOLD,
     Readout,
     logsumexp,
     spellings,
@@ -29,7 +30,7 @@ from rocketeval.records import Answer, Status
 
 @dataclass(frozen=True)
 class ScaleReadout:
-    """Turns listed token log-probabilities into an expected grade.
+    """Converts listed token log-probabilities into an expected grade.
 
     >>> from math import log
     >>> readout = ScaleReadout(("3", "2", "1"))
@@ -41,9 +42,9 @@ class ScaleReadout:
     words: tuple[str, ...]
     """The labels, best first."""
     min_mass: float = 0.1
-    """Below this probability on all labels the judge is not answering the question."""
+    """Below this probability on all labels the judge does not answer the question."""
     max_width: float = 0.1
-    """A truncated answer with a wider interval than this has no usable grade."""
+    """A truncated answer whose interval is wider than this has no usable grade."""
 
     @cached_property
     def spelled(self) -> tuple[frozenset[str], ...]:
@@ -52,40 +53,40 @@ class ScaleReadout:
 
     @cached_property
     def values(self) -> tuple[float, ...]:
-        """Where each label lies, from 1 to 0."""
+        """Value of each label, from 1 to 0."""
         steps = len(self.words) - 1
         return tuple((steps - place) / steps for place in range(steps + 1))
 
     @cached_property
     def hash(self) -> str:
-        """Hex hash of the labels, variants and limits, part of the judge's fingerprint."""
+        """Hex hash of labels, variants and limits; part of the judge's fingerprint."""
         return content_hash(
             "scale",
             self.words,
             [sorted(tokens) for tokens in self.spelled],
             sorted(THINKING),
-            [self.min_mass, self.max_width, UNTOLD, SLACK, MOST_LISTED],
+            [self.min_mass, self.max_width, NOT_REPORTED, SLACK, MOST_LISTED],
         ).hex()
 
     def read(self, listed: Sequence[tuple[str, float]]) -> Answer:
         """Return the answer that the most likely tokens, as `(token, logprob)`, prove."""
-        told = [(token, logp) for token, logp in listed if logp > UNTOLD]
-        listed_mass, unusable = weigh(told)
+        known = [(token, logp) for token, logp in listed if logp > NOT_REPORTED]
+        listed_mass, unusable = weigh(known)
         if unusable is not None:
             return Answer(unusable)
         logps = [
-            logsumexp(logp for token, logp in told if token in tokens) for tokens in self.spelled
+            logsumexp(logp for token, logp in known if token in tokens) for tokens in self.spelled
         ]
         if all(logp is None for logp in logps):
             return Answer(Status.HIDDEN, mass=0.0)
         seen = [0.0 if logp is None else exp(logp) for logp in logps]
-        low, high = self._bounds(told, seen, max(0.0, 1.0 - listed_mass) + SLACK)
+        low, high = self._bounds(known, seen, max(0.0, 1.0 - listed_mass) + SLACK)
         expected = self._expected(logps)
         mass = fsum(seen)
         if mass < self.min_mass:
             return Answer(Status.LOW_MASS, None, low, high, mass)
         if all(logp is not None for logp in logps):
-            # Computed along different paths, they may differ in the last bit.
+            # Different computations, which may differ in the last bit.
             low, high = min(low, expected), max(high, expected)
             return Answer(Status.OK, expected, low, high, mass, text=self._likeliest(logps))
         if high - low > self.max_width:
@@ -94,9 +95,9 @@ class ScaleReadout:
         return Answer(Status.TRUNCATED, middle, low, high, mass, text=self._likeliest(logps))
 
     def read_labels(self, logps: Sequence[Sequence[float]], *, wrote: str | None = None) -> Answer:
-        """Return the answer when the log-probability of every token of all labels is known.
+        """Return the answer if the log-probability of every token of all labels is known.
 
-        `wrote` is the token the judge wrote, which tells a thinking judge from a vague one.
+        `wrote` is the token the judge wrote; it separates a thinking judge from a vague one.
         """
         sums, unusable = weigh_labels(logps, wrote)
         if unusable is not None:
@@ -117,20 +118,20 @@ class ScaleReadout:
         return min(1.0, _mean(self.values, shares))
 
     def _likeliest(self, logps: Sequence[float | None]) -> str:
-        """Return the label with the most probability, of those that are told."""
+        """Return the most probable of the labels whose probability is known."""
         known = [(logp, -place) for place, logp in enumerate(logps) if logp is not None]
         return self.words[-max(known)[1]]
 
     def _bounds(
-        self, told: Sequence[tuple[str, float]], seen: Sequence[float], unlisted: float
+        self, known: Sequence[tuple[str, float]], seen: Sequence[float], unlisted: float
     ) -> tuple[float, float]:
-        """Return the least and the greatest mean that the hidden variants could make."""
-        tokens = {token for token, _ in told}
-        least = exp(min(logp for _, logp in told))
+        """Return the smallest and the largest mean that the hidden variants allow."""
+        tokens = {token for token, _ in known}
+        least = exp(min(logp for _, logp in known))
         room = [len(label - tokens) * least for label in self.spelled]
         places = range(len(self.words))
         high = _raised(self.values, seen, room, unlisted, places)
-        # The least mean is the greatest one on the scale turned around.
+        # The smallest mean is the largest one on the reversed scale.
         turned = tuple(1.0 - value for value in self.values)
         low = 1.0 - _raised(turned, seen, room, unlisted, reversed(places))
         return max(0.0, min(low, high)), min(1.0, max(low, high))
@@ -140,7 +141,7 @@ AnyReadout = Readout | ScaleReadout
 
 
 def make_readout(config: EngineConfig) -> AnyReadout:
-    """Return what reads the answers of a judge with this config."""
+    """Return the readout for a judge with this config."""
     if len(config.labels) > 2:
         return ScaleReadout(config.labels, config.min_mass, config.max_width)
     best, worst = map(spellings, config.labels)
@@ -154,10 +155,10 @@ def _raised(
     unlisted: float,
     best_first: Iterable[int],
 ) -> float:
-    """Return the greatest mean when each label may gain its `room`, all of them `unlisted`.
+    """Return the largest mean if each label may gain up to its `room`, and all up to `unlisted`.
 
-    Filling the best labels first is exact: probability on a label raises the mean as long as the
-    label lies above it, and the more the higher it lies.
+    Filling the best labels first is exact: probability on a label raises the mean only while the
+    label is above it, and higher labels raise it more.
     """
     shares, left = list(seen), unlisted
     for place in best_first:

@@ -1,7 +1,7 @@
-"""An engine that answers from a script: for your own tests, without a server.
+"""An engine that answers from a script, for tests without a server.
 
-By default every probability is a fixed function of the prompt's content, so two runs agree to
-the last bit. `options` in the config, or arguments in Python, change what it says.
+By default every probability is a fixed function of the prompt, so two runs agree to the last bit.
+`options` in the config, or arguments in Python, change the answers.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ from rocketeval.errors import ConfigError, RequestRejected
 from rocketeval.records import Answer, GradingTask, Status, Usage
 
 REQUEST = "Request:"
-"""Begins the line that names what is asked for."""
-HINT = 'A line of it reads {"when": "some words of the prompt", "text": "what is written"}.'
+"""Start of the line that names the request."""
+HINT = 'A line looks like {"when": "some words of the prompt", "text": "the text to write"}.'
 
 
 class RecordedText(NamedTuple):
-    """One text, and the words of a prompt that it answers."""
+    """A text, and the words of a prompt it answers."""
 
     when: str
     text: str
 
 
 class RecordedTexts:
-    """Gives the recorded text for a prompt; RequestRejected when no row fits it.
+    """Recorded texts by prompt; RequestRejected if no row matches a prompt.
 
     >>> RecordedTexts([RecordedText("batch 1", "one"), RecordedText("batch 10", "ten")])("batch 10")
     'ten'
@@ -56,7 +56,7 @@ class RecordedTexts:
 
     @classmethod
     def load(cls, path: Path) -> RecordedTexts:
-        """Return the texts in a JSONL file; ConfigError names the line that cannot be read."""
+        """Return the texts in a JSONL file; ConfigError names a line that cannot be read."""
         try:
             lines = path.read_bytes().splitlines()
         except OSError as error:
@@ -68,14 +68,14 @@ class RecordedTexts:
         return cls(rows, str(path))
 
     def __call__(self, prompt: str) -> str:
-        """Return the text of the first row that fits."""
+        """Return the text of the first row that matches."""
         first = prompt.strip().partition("\n")[0]
         searched = first if first.startswith(REQUEST) else prompt
         for when, text in self._rows:
             if when.search(searched):
                 return text
         raise RequestRejected(
-            f"none of the {len(self._rows)} texts in {self._name} is for the prompt that begins "
+            f"none of the {len(self._rows)} texts in {self._name} matches the prompt that starts "
             f"{first[:80]!r}"
         )
 
@@ -90,10 +90,10 @@ def _row(path: Path, number: int, line: bytes) -> RecordedText:
         row: Any = orjson.loads(line)
     except orjson.JSONDecodeError:
         raise ConfigError(f"{path}, line {number}, is not valid JSON.", hint=HINT) from None
-    told = isinstance(row, dict) and row.keys() == {"when", "text"}
-    if not told or not all(isinstance(value, str) for value in row.values()):
+    valid = isinstance(row, dict) and row.keys() == {"when", "text"}
+    if not valid or not all(isinstance(value, str) for value in row.values()):
         raise ConfigError(
-            f"{path}, line {number}, must have `when` and `text`, both text, and nothing else.",
+            f"{path}, line {number}, must have exactly the strings `when` and `text`.",
             hint=HINT,
         )
     if not row["when"].strip():
@@ -102,31 +102,31 @@ def _row(path: Path, number: int, line: bytes) -> RecordedText:
 
 
 class Script(Section):
-    """What the config can say to a scripted engine."""
+    """Engine-specific options of the `scripted` engine."""
 
     text: str | None = None
-    """What it writes as an author."""
+    """Text it writes as an author."""
     texts: Path | None = None
-    """A file (.jsonl) of texts by words of the prompt that each answers, instead of `text`;
+    """A JSONL file of texts, selected by words of the prompt, instead of `text`;
     `evolve.optimizer.options.texts` is relative to the config file."""
     delay: Annotated[float, Field(ge=0)] = 0.0
-    """Seconds it takes for one response."""
+    """Seconds per response."""
     fail_on: str | None = None
-    """It fails every task whose prompt holds this text."""
+    """Fail every task whose prompt contains this text."""
 
     @model_validator(mode="after")
     def _writes_one_thing(self) -> Self:
         if self.text is not None and self.texts is not None:
-            raise ValueError("`text` and `texts` exclude each other: leave one of them out.")
+            raise ValueError("`text` and `texts` exclude each other: remove one of them.")
         return self
 
 
 class ScriptedEngine:
-    """Answers `p_yes(prefix, suffix)` for every item and writes `text(prompt)`.
+    """An engine that answers `p_yes(prefix, suffix)` for every item and writes `text(prompt)`.
 
-    With more than two `labels`, `p_yes` is its grade from the worst (0) to the best (1).
+    With more than two `labels`, `p_yes` is a grade from the worst label (0) to the best (1).
 
-    Its identity is `model`: give another script another name, or a run keeps the old answers.
+    Its identity is `model`: give another script another name, or a run reuses the old answers.
 
     >>> engine = ScriptedEngine(p_yes=lambda prefix, suffix: 0.9 if "good" in prefix else 0.2)
     >>> task = GradingTask(b"k", "q1", "mine", prefix="a good response", suffixes=("Right?",))
@@ -157,7 +157,7 @@ class ScriptedEngine:
         self.in_flight = in_flight
         self._labels = labels
         self.items_asked = 0
-        """How many items were answered, to prove that nothing was asked twice."""
+        """Number of items answered, so that tests can prove that nothing was asked twice."""
 
     @classmethod
     def create(cls, config: EngineConfig, home: Path | None = None) -> ScriptedEngine:
@@ -182,7 +182,7 @@ class ScriptedEngine:
 
     async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
         """Answer every item of `task` that is not already `known`."""
-        # Yields even without a delay, so that a long scripted run can still be stopped.
+        # Yields even without a delay, so that a long scripted run can be stopped.
         await asyncio.sleep(self._delay)
         failing = self._first_failing(task, known)
         end = len(task.suffixes) if failing is None else failing
@@ -196,11 +196,11 @@ class ScriptedEngine:
         )
 
     async def findings(self) -> Sequence[EngineFinding]:
-        """Say that no model is behind it."""
+        """Report that there is no model."""
         return (EngineFinding("script", "answers come from a script, not from a model", "note"),)
 
     async def tokenise(self, prompts: Sequence[str]) -> list[list[int]] | None:
-        """Return the bytes of each prompt: a script's tokens."""
+        """Return the bytes of each prompt as its tokens."""
         return [list(prompt.encode()) for prompt in prompts]
 
     async def write(
@@ -211,7 +211,7 @@ class ScriptedEngine:
         return WrittenText(self._text(prompt), Usage(requests=1), finished=True)
 
     async def likelihood(self, prompt: str, text: str) -> Likelihood:
-        """Return log-probabilities of the text's bytes, fixed by what stands before each."""
+        """Return fixed log-probabilities of the text's bytes, given the bytes before each."""
         self._refuse(prompt + text)
         if not text:
             raise RequestRejected(NO_TEXT)
@@ -238,7 +238,7 @@ class ScriptedEngine:
         return None
 
     def _tokens(self, task: GradingTask, positions: list[int]) -> int:
-        """Return what `tokenise` would count, so that a bill can be held against its plan."""
+        """Return the number of tokens by `tokenise`, so that cost and plan are comparable."""
         suffixes = (task.suffixes[position] for position in positions)
         return sum(len((task.prefix + suffix).encode()) for suffix in suffixes)
 
@@ -272,7 +272,7 @@ def exact_answer(p_yes: float) -> Answer:
 
 
 def graded_answer(grade: float, labels: Sequence[str]) -> Answer:
-    """Return the answer of a judge that grades between the labels' worst (0) and best (1).
+    """Return the answer of a judge with a grade between the worst label (0) and the best (1).
 
     >>> graded_answer(0.8, ("3", "2", "1")).text
     '3'
@@ -288,7 +288,7 @@ def _from_content(prefix: hashlib.blake2b, suffix: str) -> float:
 
 
 def _share(digest: hashlib.blake2b) -> float:
-    """Return a number between 0 and 1 that the content behind a digest fixes."""
+    """Return a number between 0 and 1 determined by a digest."""
     number = int.from_bytes(digest.digest()[:8], "big")
     return (number + 0.5) / 2**64
 

@@ -1,4 +1,4 @@
-"""What is behind a base URL: server, version, tokenizer and chat template."""
+"""Detection of the server behind a base URL: kind, version, tokenizer and chat template."""
 
 from __future__ import annotations
 
@@ -11,47 +11,47 @@ from rocketeval.errors import EngineRefused, RequestRejected
 
 Kind = Literal["vllm", "sglang", "llamacpp", "ollama", "unknown"]
 NO_ANSWER = (EngineRefused, RequestRejected)
-"""How a server says that it does not have an endpoint."""
+"""Errors of a server that lacks an endpoint."""
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """What a server says about itself."""
+    """What a server reports about itself."""
 
     kind: Kind
     version: str
-    """Its own words, or `unknown`."""
+    """As the server reports it, or `unknown`."""
     root: str
-    """Its address without the /v1 of the OpenAI endpoints."""
+    """Its URL without the /v1 of the OpenAI endpoints."""
     served: tuple[str, ...] = ()
-    """Names of the models it lists."""
+    """Names of the models the server lists."""
     slots: int | None = None
-    """llama.cpp: how many prompts it keeps a cache for."""
+    """llama.cpp: the number of prompts it keeps in its cache."""
     context: int | None = None
-    """Tokens the model can read, where told."""
+    """Context length of the model, if reported."""
     precision: str = ""
-    """How exactly it computes, where told."""
+    """Numeric precision, if reported."""
 
     def __str__(self) -> str:
         return self.version if self.kind == "unknown" else f"{self.kind} {self.version}"
 
 
 def rows_or_empty(value: Any) -> list[dict[str, Any]]:
-    """Return the objects in `value` if it is a list, else an empty one."""
+    """Return the objects in `value` if it is a list, else an empty list."""
     return [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
 
 
 async def inspect_server(http: HttpClient, model: str) -> Server:
-    """Return what is known about the server.
+    """Return what the server reports about itself.
 
-    EngineUnavailable if nobody is there, EngineRefused if it serves other models only.
+    EngineUnavailable if it is unreachable, EngineRefused if it does not serve `model`.
     """
     rows = rows_or_empty(mapping_or_empty(await http.get("/models")).get("data"))
     served = tuple(str(row["id"]) for row in rows if "id" in row)
     if served and model not in served:
         raise EngineRefused(
             f"{http.base_url} does not serve the model {model!r}.",
-            hint=f"It serves: {', '.join(served[:10])}. Set `model` to one of them.",
+            hint=f"Set `model` to one it serves: {', '.join(served[:10])}.",
         )
     ours = next((row for row in rows if row.get("id") == model), {})
     root = http.base_url.removesuffix("/v1")
@@ -61,36 +61,36 @@ async def inspect_server(http: HttpClient, model: str) -> Server:
 
 
 async def _kind(http: HttpClient, root: str, model: str, ours: Mapping[str, Any]) -> Server:
-    told = await http.get(root + "/version", optional=True)
-    if told and told.get("version"):
+    reply = await http.get(root + "/version", optional=True)
+    if reply and reply.get("version"):
         kind: Kind = "vllm" if ours.get("owned_by") == "vllm" else "unknown"
-        return Server(kind, str(told["version"]), root)
-    told = await http.get(root + "/props", optional=True)
-    if told and told.get("build_info"):
-        slots = told.get("total_slots")
+        return Server(kind, str(reply["version"]), root)
+    reply = await http.get(root + "/props", optional=True)
+    if reply and reply.get("build_info"):
+        slots = reply.get("total_slots")
         return Server(
             "llamacpp",
-            str(told["build_info"]),
+            str(reply["build_info"]),
             root,
             slots=slots if isinstance(slots, int) else None,
-            precision=_told(mapping_or_empty(ours.get("meta")), "size", "n_params", "ftype"),
+            precision=_joined(mapping_or_empty(ours.get("meta")), "size", "n_params", "ftype"),
         )
     for path in ("/server_info", "/get_server_info"):
-        told = await http.get(root + path, optional=True)
-        if told and ("tokenizer_path" in told or "mem_fraction_static" in told):
-            precision = _told(told, "dtype", "quantization", "kv_cache_dtype")
-            version = str(told.get("version", "unknown"))
+        reply = await http.get(root + path, optional=True)
+        if reply and ("tokenizer_path" in reply or "mem_fraction_static" in reply):
+            precision = _joined(reply, "dtype", "quantization", "kv_cache_dtype")
+            version = str(reply.get("version", "unknown"))
             return Server("sglang", version, root, precision=precision)
-    told = await http.get(root + "/api/version", optional=True)
-    if told and told.get("version"):
+    reply = await http.get(root + "/api/version", optional=True)
+    if reply and reply.get("version"):
         return Server(
-            "ollama", str(told["version"]), root, precision=await _ollama(http, root, model)
+            "ollama", str(reply["version"]), root, precision=await _ollama(http, root, model)
         )
     return Server("unknown", "unknown", root)
 
 
-def _told(facts: Mapping[str, Any], *names: str) -> str:
-    """Return the facts of these names as text; empty where the first is not told."""
+def _joined(facts: Mapping[str, Any], *names: str) -> str:
+    """Return these facts as text; empty if the first is missing."""
     if facts.get(names[0]) in (None, "auto"):
         return ""
     return ", ".join(f"{name} {facts[name]}" for name in names if facts.get(name) is not None)
@@ -98,14 +98,14 @@ def _told(facts: Mapping[str, Any], *names: str) -> str:
 
 async def _ollama(http: HttpClient, root: str, model: str) -> str:
     try:
-        told = await http.post(root + "/api/show", {"model": model}, UsageMeter())
+        reply = await http.post(root + "/api/show", {"model": model}, UsageMeter())
     except NO_ANSWER:
         return ""
-    return _told(mapping_or_empty(told.get("details")), "quantization_level", "parameter_size")
+    return _joined(mapping_or_empty(reply.get("details")), "quantization_level", "parameter_size")
 
 
 class Tokenizer:
-    """A server's own tokenizer, over its endpoints."""
+    """A server's tokenizer, over its HTTP endpoints."""
 
     def __init__(self, http: HttpClient, server: Server, model: str) -> None:
         self._http = http
@@ -113,7 +113,7 @@ class Tokenizer:
         self._model = model
 
     async def encode(self, text: str) -> list[int] | None:
-        """Return the tokens of `text`, no special ones added; None where the server has none."""
+        """Return the tokens of `text` without special ones; None if the server has no tokenizer."""
         if self._server.kind == "llamacpp":
             body = {"content": text, "add_special": False, "parse_special": True}
         else:
@@ -123,18 +123,18 @@ class Tokenizer:
     async def render(
         self, content: str, chat_settings: Mapping[str, Any]
     ) -> tuple[str, list[int] | None] | None:
-        """Return a user message as the chat template writes it, as text and as tokens."""
+        """Return a user message in the chat template, as text and as tokens."""
         messages: Sequence[Mapping[str, str]] = [{"role": "user", "content": content}]
         if self._server.kind == "llamacpp":
-            told = await self._post("/apply-template", {"messages": messages, **chat_settings})
-            text = (told or {}).get("prompt")
+            reply = await self._post("/apply-template", {"messages": messages, **chat_settings})
+            text = (reply or {}).get("prompt")
             return (text, None) if isinstance(text, str) else None
         body = {"model": self._model, "messages": messages, "add_generation_prompt": True}
         tokens = _tokens(await self._post("/tokenize", {**body, **chat_settings}))
         if tokens is None:
             return None
-        told = await self._post("/detokenize", {"model": self._model, "tokens": tokens})
-        text = (told or {}).get("prompt")
+        reply = await self._post("/detokenize", {"model": self._model, "tokens": tokens})
+        text = (reply or {}).get("prompt")
         return (text, tokens) if isinstance(text, str) else None
 
     async def _post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -146,8 +146,8 @@ class Tokenizer:
             return None
 
 
-def _tokens(told: Mapping[str, Any] | None) -> list[int] | None:
-    tokens = (told or {}).get("tokens")
+def _tokens(reply: Mapping[str, Any] | None) -> list[int] | None:
+    tokens = (reply or {}).get("tokens")
     if isinstance(tokens, list) and all(isinstance(token, int) for token in tokens):
         return tokens
     return None
@@ -157,12 +157,12 @@ MARK = "ROCKETEVALMARK"
 CHAT_SETTINGS = frozenset(
     {"chat_template", "chat_template_kwargs", "add_generation_prompt", "continue_final_message"}
 )
-"""Settings of a request that change the template, and mean nothing to raw completions."""
+"""Request settings that change the chat template; raw completions do not support them."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChatFrame:
-    """What stands before and after a user message in the prompt that the model reads.
+    """The text before and after a user message in the prompt that the model reads.
 
     >>> ChatFrame("<user>", "<assistant>", trims=True).around(" hello ")
     '<user>hello<assistant>'
@@ -179,14 +179,14 @@ class ChatFrame:
 
 
 async def learn_frame(tokenizer: Tokenizer, extra_body: Mapping[str, Any]) -> ChatFrame | None:
-    """Return the frame the server's template makes; None where it cannot be learned for sure."""
+    """Return the frame of the server's template; None if it cannot be determined reliably."""
     settings = {name: value for name, value in extra_body.items() if name in CHAT_SETTINGS}
     plain = await tokenizer.render(MARK, settings)
     spaced = await tokenizer.render(f" {MARK} ", settings)
     if plain is None or spaced is None or plain[0].count(MARK) != 1:
         return None
     head, tail = plain[0].split(MARK)
-    # Two renderings, because a template may have spaces of its own around the message.
+    # Two renderings, because a template may itself put spaces around the message.
     for trims in (False, True):
         frame = ChatFrame(head, tail, trims)
         if frame.around(f" {MARK} ") == spaced[0]:
@@ -195,6 +195,6 @@ async def learn_frame(tokenizer: Tokenizer, extra_body: Mapping[str, Any]) -> Ch
         return None
     text, tokens = plain
     if tokens is not None and await tokenizer.encode(text) != tokens:
-        # Text that does not come back as the same tokens would show the model another prompt.
+        # The text does not tokenize back to the same tokens: the model would read another prompt.
         return None
     return frame

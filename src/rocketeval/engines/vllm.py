@@ -1,4 +1,4 @@
-"""vLLM inside this process: no server, exact probabilities, one ordered stream of prompts."""
+"""The `vllm` engine: vLLM in this process, without a server, with exact probabilities."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from rocketeval.engines.vllm_worker import (
     not_loaded,
     open_judge,
     read_settings,
-    tell_version,
     tokenizer_settings,
+    version_of,
 )
 from rocketeval.errors import EngineError, EngineUnavailable, RequestRejected
 from rocketeval.records import Answer, GradingTask, Usage
 
 IN_FLIGHT = 64
-"""Tasks at once: several times what one step of vLLM takes, so that its queue never runs dry."""
+"""Tasks at once: several times what one step of vLLM takes, so that its queue stays full."""
 
 T = TypeVar("T")
 
@@ -48,8 +48,8 @@ T = TypeVar("T")
 class VLLMEngine:
     """A judge or author that vLLM runs on this machine.
 
-    All items of a task are handed to vLLM together, tasks in the order in which `grade` is
-    called; its prefix cache then computes a shared prefix once. Loading happens at first use.
+    All items of a task go to vLLM together, and tasks in the order of the `grade` calls, so its
+    prefix cache computes a shared prefix once. The model loads at first use.
     """
 
     durable = False
@@ -63,12 +63,12 @@ class VLLMEngine:
         self._chat: ChatTokenizer | None = None
         self._judge: VLLMJudge | None = None
         self._loading = asyncio.Lock()
-        # One thread: prompts leave it in the order in which their tasks came.
+        # One thread, so that prompts leave it in the order of their tasks.
         self._tokenising = ThreadPoolExecutor(1, thread_name_prefix="rocketeval-tokenise")
 
     @classmethod
     def create(cls, config: EngineConfig, home: Path | None = None) -> VLLMEngine:
-        """Return an engine for `config`; nothing is loaded yet."""
+        """Return an engine for `config` without loading anything."""
         options = parse_options(config.options, VLLMOptions, "The vllm engine's options")
         refuse_settings(config, "base_url", "extra_body")
         need_package(
@@ -79,19 +79,19 @@ class VLLMEngine:
         return cls(config, options)
 
     async def ready(self) -> None:
-        """Load the model unless it is there; EngineError if it cannot be loaded or is gone."""
+        """Load the model if needed; EngineError if it cannot be loaded or has stopped."""
         judge = await self._open()
         if judge.driver.ended is not None:
             raise judge.driver.ended
 
     async def identify(self) -> EngineIdentity:
-        """Load the model; return all about it that can change a probability."""
+        """Load the model and return everything about it that can change a probability."""
         await self.ready()
         judge = await self._open()
         return self._identity(judge.version, judge.logprobs)
 
     async def identify_offline(self) -> EngineIdentity:
-        """Return the identity that the model has once it is loaded, without loading its weights."""
+        """Return the identity the model will have, without loading its weights."""
         chat = await self._tokenizer()
         try:
             settings = await asyncio.to_thread(read_settings, self.config, self.options)
@@ -99,7 +99,7 @@ class VLLMEngine:
             raise not_loaded(self.config.model, error) from error
         labels = await find_labels(chat, self.readout, self.config)
         version = await asyncio.to_thread(
-            tell_version, settings.model_config, chat, self.config, self.options
+            version_of, settings.model_config, chat, self.config, self.options
         )
         return self._identity(version, logprob_mode(labels, self.config.top_logprobs))
 
@@ -136,11 +136,11 @@ class VLLMEngine:
         return EngineAnswers.of(task, answers, _usage(outputs, started), failure)
 
     async def findings(self) -> Sequence[EngineFinding]:
-        """Return how vLLM was set up, and what that means for the answers."""
+        """Return how vLLM was set up, and the effect on the answers."""
         return (await self._open()).findings()
 
     async def tokenise(self, prompts: Sequence[str]) -> list[list[int]] | None:
-        """Return the tokens of each prompt; this loads the tokenizer, not the model."""
+        """Return the tokens of each prompt; loads the tokenizer, not the model."""
         chat = await self._tokenizer()
         return await self._in_order(partial(chat.encode_chats, prompts))
 
@@ -164,15 +164,15 @@ class VLLMEngine:
             raise RequestRejected(NO_TEXT)
         judge = await self._open()
         started = time.monotonic()
-        said = await self._in_order(partial(judge.chat.encode_spoken, prompt, text))
-        submitted = judge.driver.submit([said.tokens], judge.reading())
+        spoken = await self._in_order(partial(judge.chat.encode_spoken, prompt, text))
+        submitted = judge.driver.submit([spoken.tokens], judge.reading())
         (output,) = await asyncio.wrap_future(submitted)
         if isinstance(output, RequestRejected):
             raise output
-        return Likelihood(judge.read_prompt(said, output), _usage([output], started))
+        return Likelihood(judge.read_prompt(spoken, output), _usage([output], started))
 
     async def aclose(self) -> None:
-        """Let go of the model and its memory."""
+        """Unload the model and free its memory."""
         driver, self._driver, self._judge = self._driver, None, None
         if driver is not None:
             await asyncio.to_thread(driver.close)

@@ -1,4 +1,4 @@
-"""One vLLM engine on its own thread: set up from a config, asked as a judge, outputs in order."""
+"""A vLLM engine on its own thread: setup from a config, prompts in, outputs in order."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ from rocketeval.hashing import content_hash
 from rocketeval.records import Answer
 
 CLOSE_SECONDS = 60.0
-"""How long closing waits for vLLM to let go of its memory."""
+"""How long closing waits for vLLM to free its memory."""
 _COMPUTING = Lock()
-"""vLLM keeps what belongs to one forward pass in globals, so that two engines in one process must
-not compute at the same time."""
+"""vLLM keeps the state of a forward pass in globals, so two engines in one process must not
+compute at the same time."""
 
 
 @dataclass(slots=True, eq=False)
 class _PromptBatch:
-    """Prompts that were handed over together."""
+    """Prompts submitted together."""
 
     prompts: Sequence[list[int]]
     params: Any
@@ -52,19 +52,18 @@ class _PromptBatch:
 
 
 class Driver:
-    """Owns an engine from its loading to its end and keeps it busy with everything submitted.
+    """The owner of one vLLM engine, from loading to shutdown.
 
-    Only its thread touches the engine. Between two steps it hands over all that has arrived, so
-    vLLM's scheduler always sees every task in flight, and one future is resolved per task, not
-    per item.
+    Only its thread touches the engine. Between two steps it adds everything that has arrived, so
+    vLLM's scheduler always sees every task in flight. Each task, not each item, has one future.
     """
 
     def __init__(self, load: Callable[[], Any]) -> None:
         self.loaded: Future[None] = Future()
-        """Done once the engine can be asked; or says why it could not be loaded."""
+        """Done once the engine is loaded; fails with the reason if loading failed."""
         self.loaded.set_running_or_notify_cancel()
         self.engine: Any = None
-        """vLLM's engine, while it is loaded: to be looked at, not to be asked."""
+        """vLLM's engine while it is loaded, for inspection only."""
         self._inbox: SimpleQueue[_PromptBatch | None] = SimpleQueue()
         self._asked: dict[str, tuple[_PromptBatch, int]] = {}
         self._numbers = count()
@@ -75,13 +74,13 @@ class Driver:
 
     @property
     def ended(self) -> EngineUnavailable | None:
-        """Why nothing can be asked any more; None while it can."""
+        """Why the engine no longer accepts prompts; None while it does."""
         return self._ended
 
     def submit(self, prompts: Sequence[list[int]], params: Any) -> Future[list[Any]]:
-        """Return a future of one finished request per prompt, or RequestRejected in its place.
+        """Return a future with one finished request, or RequestRejected, per prompt.
 
-        EngineUnavailable is raised, now or by the future, once the engine is gone.
+        EngineUnavailable is raised, now or by the future, once the engine has stopped.
         """
         job = _PromptBatch(prompts, params)
         with self._ending:
@@ -91,19 +90,19 @@ class Driver:
         return job.done
 
     def close(self) -> None:
-        """Let go of the engine; one that is still loading is let go of when it is there."""
+        """Shut the engine down; one that is still loading shuts down once it is loaded."""
         self._inbox.put(None)
         if self.loaded.done():
             self._thread.join(CLOSE_SECONDS)
 
     def _run(self, load: Callable[[], Any]) -> None:
         # Processes that vLLM starts inherit this: Ctrl-C in a terminal reaches all of them, and
-        # must not end them while tasks in flight are being finished.
+        # must not end them while tasks in flight finish.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             with _COMPUTING:
                 self.engine = load()
-        except BaseException as error:  # noqa: BLE001 - whoever waits must learn of it
+        except BaseException as error:  # noqa: BLE001 - waiting callers must get the error
             self._end(EngineUnavailable("The engine could not be loaded."))
             self.loaded.set_exception(error)
             return
@@ -111,14 +110,14 @@ class Driver:
         ended = EngineUnavailable("The engine was closed.")
         try:
             self._serve(self.engine)
-        except Exception as error:  # noqa: BLE001 - whatever it was, this engine is gone
+        except Exception as error:  # noqa: BLE001 - after any error this engine is unusable
             ended = EngineUnavailable(
                 f"vLLM stopped working: {type(error).__name__}: {error}",
-                hint="Its own messages are above. Finished judgments are safe: run the same "
-                "command again to go on.",
+                hint="See vLLM's own messages above. Finished judgments are safe: run the same "
+                "command again to continue.",
             )
         self._end(ended)
-        self._let_go()
+        self._release()
 
     def _serve(self, engine: Any) -> None:
         while self._hand_over(engine):
@@ -129,7 +128,7 @@ class Driver:
                     self._deliver(*self._asked.pop(output.request_id), output)
 
     def _hand_over(self, engine: Any) -> bool:
-        """Give the engine all that has arrived, waiting if it has nothing to do; False to end."""
+        """Give the engine everything that has arrived, waiting if it is idle; False to stop."""
         while True:
             try:
                 job = self._inbox.get(block=not self._asked)
@@ -171,20 +170,20 @@ class Driver:
         for job in jobs:
             job.done.set_exception(reason)
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         self.engine.engine_core.shutdown()
         renderer = getattr(self.engine, "renderer", None)
         if renderer is not None:
             renderer.shutdown()
-        # A model is full of reference cycles: without this its memory stays taken.
+        # A model is full of reference cycles: without a collection its memory stays allocated.
         self.engine = renderer = None
         gc.collect()
 
 
 def _is_rejection(error: Exception) -> bool:
-    """Whether vLLM refuses one request, such as a prompt too long, and could answer others.
+    """Return whether vLLM rejects only this request, such as a prompt that is too long.
 
-    Older releases raise ValueError for it, newer ones have a tree of their own.
+    Older releases raise ValueError, newer ones have their own exception classes.
     """
     names = {kind.__name__ for kind in type(error).__mro__}
     return not names.isdisjoint({"ValueError", "VLLMClientError"})
@@ -199,8 +198,8 @@ _ENVIRONMENT = {
     "VLLM_LOGGING_LEVEL": "ERROR",
     "VLLM_NO_USAGE_STATS": "1",
 }
-"""Said to vLLM unless the user says otherwise. All in this process: an engine process of its own
-would outlive us when we are killed, with the memory it holds. Quiet, and no telemetry."""
+"""Defaults for vLLM's environment. Everything runs in this process: a separate engine process
+would survive if we are killed, and keep its memory. Quiet, and no telemetry."""
 _OURS = frozenset({"model", "max_logprobs", "logprobs_mode", "skip_tokenizer_init"})
 _TOKENIZER_SETTINGS = {
     "tokenizer_revision": "revision",
@@ -208,26 +207,26 @@ _TOKENIZER_SETTINGS = {
     "trust_remote_code": "trust_remote_code",
 }
 CPU_BLOCK_SIZE = 32
-"""vLLM's own default on a CPU, 128, computes up to 127 tokens of every shared prefix again."""
+"""vLLM's CPU default, 128, recomputes up to 127 tokens of every shared prefix."""
 
 
 class VLLMOptions(Section):
-    """What the config can say to the vllm engine."""
+    """Engine-specific options of the `vllm` engine."""
 
     dtype: str = "auto"
     """Precision: auto, bfloat16, float16 or float32; float32 answers repeat to the last bit."""
     max_model_len: Annotated[int, Field(gt=0)] | None = None
-    """Tokens a prompt may have at most; what the model allows when absent."""
+    """Maximum tokens per prompt; the model's limit if absent."""
     gpu_memory_utilization: Annotated[float, Field(gt=0, le=1)] | None = None
-    """Share of the GPU's memory to use; vLLM's own default when absent."""
+    """Share of GPU memory to use; vLLM's default if absent."""
     tensor_parallel_size: Annotated[int, Field(ge=1)] = 1
-    """Over how many GPUs the model is spread."""
+    """Number of GPUs to spread the model over."""
     block_size: Annotated[int, Field(gt=0)] | None = None
-    """Tokens per block of the prefix cache; what suits the device when absent."""
+    """Tokens per block of the prefix cache; chosen for the device if absent."""
     seed: int = 0
     """vLLM's seed; answers do not depend on it."""
     chat_template_kwargs: dict[str, Any] = Field(default_factory=dict)
-    """Told to the judge's chat template, such as `enable_thinking: false`."""
+    """Variables of the judge's chat template, such as `enable_thinking: false`."""
     engine_args: dict[str, Any] = Field(default_factory=dict)
     """Any other argument of vLLM's EngineArgs."""
 
@@ -241,7 +240,7 @@ class VLLMOptions(Section):
 
 
 def load_engine(config: EngineConfig, options: VLLMOptions) -> Any:
-    """Return a loaded vLLM engine; raises whatever vLLM raises."""
+    """Return a loaded vLLM engine; vLLM's exceptions pass through."""
     parsed = _arguments(config, options)
     from vllm import LLMEngine
     from vllm.usage.usage_lib import UsageContext
@@ -250,7 +249,7 @@ def load_engine(config: EngineConfig, options: VLLMOptions) -> Any:
 
 
 def read_settings(config: EngineConfig, options: VLLMOptions) -> Any:
-    """Return the settings that a loaded engine would have, without its weights."""
+    """Return the settings a loaded engine would have, without loading its weights."""
     parsed = _arguments(config, options)
     from vllm.usage.usage_lib import UsageContext
 
@@ -285,24 +284,24 @@ def _arguments(config: EngineConfig, options: VLLMOptions) -> Any:
         )
     except TypeError as error:
         raise ConfigError(
-            f"options.engine_args: this vLLM does not take them: {error}.",
-            hint="The names are those of vLLM's EngineArgs, with underscores.",
+            f"options.engine_args: this vLLM version does not accept them: {error}.",
+            hint="Use the names of vLLM's EngineArgs, with underscores.",
         ) from None
 
 
 def not_loaded(model: str, error: Exception) -> EngineError | ConfigError:
-    """Return what to tell a person when loading raised `error`."""
+    """Return the error for a user when loading raised `error`."""
     if isinstance(error, EngineError | ConfigError):
         return error
     return EngineRefused(
         f"vLLM cannot load {model!r}: {type(error).__name__}: {error}",
-        hint="Its own messages are above: memory too small, a model it does not know, or a "
-        "setting in `options`.",
+        hint="See vLLM's own messages above. Usual causes: too little memory, an unsupported "
+        "model, or a setting in `options`.",
     )
 
 
 def tokenizer_settings(config: EngineConfig, options: VLLMOptions) -> tuple[str, dict[str, Any]]:
-    """Return which tokenizer vLLM will use, and how it is to be loaded."""
+    """Return the tokenizer vLLM will use, and the settings to load it."""
     arguments = options.engine_args
     settings = {
         ours: arguments[theirs]
@@ -315,23 +314,23 @@ def tokenizer_settings(config: EngineConfig, options: VLLMOptions) -> tuple[str,
 HARMLESS = frozenset(
     {"kv_cache_memory_bytes", "max_num_batched_tokens", "max_num_seqs", "download_dir"}
 )
-"""Arguments of vLLM that say how much it does at once, not what it computes."""
+"""vLLM arguments that change how much it does at once, not what it computes."""
 
 
 @dataclass(frozen=True)
 class VLLMJudge:
-    """A model that vLLM has loaded."""
+    """A model loaded by vLLM."""
 
     driver: Driver
     chat: ChatTokenizer
     readout: AnyReadout
     labels: LabelTokens | None
-    """None where vLLM cannot tell chosen tokens, or a label is not one token."""
+    """None if vLLM cannot report chosen tokens, or a label is not a single token."""
     called: str
-    """The labels, as people call them."""
+    """The labels as shown to people."""
     grading: Any
-    """Sampling parameters of every item: never two kinds in one batch, because a vLLM that mixes
-    them loses the lists of those without label tokens."""
+    """Sampling parameters of every item. One kind per batch, because a vLLM that mixes kinds loses
+    the lists of requests without label tokens."""
     version: str
     dtype: str
     top_logprobs: int
@@ -348,10 +347,10 @@ class VLLMJudge:
         (completion,) = output.outputs
         if not completion.logprobs:
             return self.readout.read([])
-        told = {token: entry.logprob for token, entry in completion.logprobs[0].items()}
+        logps = {token: entry.logprob for token, entry in completion.logprobs[0].items()}
         if self.labels is None:
-            return self.readout.read([(self.chat.name(token), p) for token, p in told.items()])
-        return self.labels.read(self.readout, told, self.chat.name(completion.token_ids[0]))
+            return self.readout.read([(self.chat.name(token), p) for token, p in logps.items()])
+        return self.labels.read(self.readout, logps, self.chat.name(completion.token_ids[0]))
 
     def writing(self, max_tokens: int, temperature: float, seed: int | None) -> Any:
         """Return the sampling parameters for a text."""
@@ -361,22 +360,22 @@ class VLLMJudge:
         return SamplingParams(max_tokens=max_tokens, temperature=temperature, **drawn)
 
     def reading(self) -> Any:
-        """Return the sampling parameters that tell how likely a prompt's own tokens are."""
+        """Return the sampling parameters that report the likelihood of a prompt's own tokens."""
         from vllm import SamplingParams
 
         return SamplingParams(max_tokens=1, temperature=0.0, detokenize=False, prompt_logprobs=0)
 
-    def read_prompt(self, said: ChatText, output: Any) -> tuple[float, ...]:
-        """Return how likely the text in a finished request's prompt was."""
+    def read_prompt(self, spoken: ChatText, output: Any) -> tuple[float, ...]:
+        """Return the log-probabilities of the text in a finished request's prompt."""
         rows = output.prompt_logprobs or ()
-        told = [
+        reported = [
             row[token].logprob if row and token in row else None
-            for token, row in zip(said.tokens, rows, strict=False)
+            for token, row in zip(spoken.tokens, rows, strict=False)
         ]
-        return said.logprobs(told)
+        return spoken.logprobs(reported)
 
     def findings(self) -> Sequence[EngineFinding]:
-        """Return how it was set up, and what that means for its answers."""
+        """Return how the judge was set up, and the effect on its answers."""
         if self.labels is None:
             logprobs = EngineFinding(
                 "logprobs", f"the {self.top_logprobs} most likely tokens", "note"
@@ -390,9 +389,9 @@ class VLLMJudge:
         else:
             precision = EngineFinding(
                 "precision",
-                f"{self.dtype}: answers move a little with what is graded beside them",
+                f"{self.dtype}: answers vary slightly with what is graded at the same time",
                 "note",
-                "`options: {dtype: float32}` repeats exactly, and is slower.",
+                "`options: {dtype: float32}` repeats exactly, but is slower.",
             )
         cache = EngineFinding("prefix cache", f"on, in blocks of {self.block_size} tokens")
         return (logprobs, precision, cache, EngineFinding("context", f"{self.context} tokens"))
@@ -405,7 +404,7 @@ async def open_judge(
     config: EngineConfig,
     options: VLLMOptions,
 ) -> VLLMJudge:
-    """Return the judge that the engine of `driver`, which is loaded, makes."""
+    """Return the judge made from the loaded engine of `driver`."""
     from vllm import SamplingParams
 
     labels = await find_labels(chat, readout, config)
@@ -421,7 +420,7 @@ async def open_judge(
         labels,
         called(config.labels),
         SamplingParams(max_tokens=1, temperature=0.0, detokenize=False, **asked),
-        await asyncio.to_thread(tell_version, model, chat, config, options),
+        await asyncio.to_thread(version_of, model, chat, config, options),
         _dtype(model),
         config.top_logprobs,
         int(model.max_model_len),
@@ -432,17 +431,17 @@ async def open_judge(
 async def find_labels(
     chat: ChatTokenizer, readout: AnyReadout, config: EngineConfig
 ) -> LabelTokens | None:
-    """Return the tokens of the labels; None where vLLM cannot tell them, or one is not a token."""
+    """Return the label tokens; None if vLLM cannot report them, or a label is not one token."""
 
     async def encode(text: str) -> list[int]:
         return chat.encode(text)
 
     await refuse_split_labels(config.labels, encode, config.model)
-    return await find_label_tokens(readout, encode) if _tells_chosen_tokens() else None
+    return await find_label_tokens(readout, encode) if _reports_chosen_tokens() else None
 
 
 def logprob_mode(labels: LabelTokens | None, top_logprobs: int) -> str:
-    """Return how probabilities are asked for."""
+    """Return the logprob mode, part of the judge's fingerprint."""
     return f"top{top_logprobs}" if labels is None else f"exact{labels.ids}"
 
 
@@ -450,23 +449,21 @@ def _dtype(model: Any) -> str:
     return str(model.dtype).removeprefix("torch.")
 
 
-def _tells_chosen_tokens() -> bool:
+def _reports_chosen_tokens() -> bool:
     from vllm import SamplingParams
 
     return hasattr(SamplingParams, "logprob_token_ids")
 
 
-def tell_version(
-    model: Any, chat: ChatTokenizer, config: EngineConfig, options: VLLMOptions
-) -> str:
-    """Return everything about the set-up that can change a probability.
+def version_of(model: Any, chat: ChatTokenizer, config: EngineConfig, options: VLLMOptions) -> str:
+    """Return everything about the setup that can change a probability.
 
-    `model` is vLLM's model config, which it has before it loads any weights.
+    `model` is vLLM's model config, which exists before any weights are loaded.
     """
     import vllm
     from vllm.platforms import current_platform
 
-    arguments = {name: told for name, told in options.engine_args.items() if name not in HARMLESS}
+    arguments = {name: value for name, value in options.engine_args.items() if name not in HARMLESS}
     settings = content_hash("vllm", chat.template, options.chat_template_kwargs, arguments)
     folder = Path(config.model)
     if folder.is_dir():

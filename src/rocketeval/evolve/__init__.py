@@ -1,1 +1,1 @@
-"""Evaluators that learn from their mistakes, after MAD-Eval: perspectives, experts, evolution."""
+"""Evaluators that learn from their mistakes (MAD-Eval): perspectives, experts, evolution."""

@@ -1,4 +1,4 @@
-"""grade and plan with an evaluator: each of its question sets is a run, and all of them add up."""
+"""Grading and planning with an evaluator; each question set is an inner run."""
 
 from __future__ import annotations
 
@@ -59,22 +59,22 @@ from rocketeval.store.manifest import (
 from rocketeval.store.run import DERIVED, RunStore
 
 Row = tuple[str, str]
-"""A query and a candidate, or the names of two."""
+"""A query and a candidate, or the name of a pair."""
 
 
 @dataclass(frozen=True)
 class QuestionSetRun:
-    """A question set about responses that was put to the judge."""
+    """A graded question set about responses."""
 
     question_set: QuestionSet
     perspectives: tuple[Perspective, ...]
     judge: JudgeFingerprint
     judged: Mapping[Row, Judgment]
-    """What was shown and judged."""
+    """The judgments, by query and candidate."""
 
 
 def read_question_sets(store: RunStore, given: GivenEvaluator) -> list[QuestionSetRun]:
-    """Return the evaluator's question sets about responses, as far as they are judged."""
+    """Return the evaluator's question sets about responses with the judgments so far."""
     found = []
     for question_set, perspectives in given.question_sets.items():
         if perspectives[0].kind is PerspectiveKind.RESPONSE:
@@ -85,7 +85,7 @@ def read_question_sets(store: RunStore, given: GivenEvaluator) -> list[QuestionS
 
 
 def derived_judge(question_sets: Sequence[QuestionSetRun]) -> JudgeFingerprint:
-    """Return the fingerprint of a judge that was asked on these question sets."""
+    """Return the combined fingerprint of the judges of these question sets."""
     parts = sorted(
         (one.question_set.name, one.judge.template, one.judge.readout) for one in question_sets
     )
@@ -100,9 +100,9 @@ def derive_judgments(
     question_sets: Sequence[QuestionSetRun],
     cases: Iterable[Case],
 ) -> Iterator[Judgment]:
-    """Yield one judgment per response that was judged on every question set, in the run's order.
+    """Yield one judgment per response that every question set judged, in the run's order.
 
-    `cases` is what the judge was asked about. Responses with the same text share a judgment.
+    `cases` are the cases shown to the judge. Responses with the same text share a judgment.
     """
     shown: dict[Row, list[tuple[str, bool]]] = {}
     for case in cases:
@@ -141,9 +141,9 @@ def _judged(inside: RunStore) -> Iterator[tuple[Row, Judgment]]:
 def _answers(
     one: QuestionSetRun, query_id: str, views: Sequence[tuple[str, bool]]
 ) -> dict[str, Answer]:
-    """Return a response's answers by perspective; nothing if no judge has seen it.
+    """Return a response's answers by perspective; empty if it was not judged.
 
-    `views` is what it was shown as, and whether it stood first.
+    `views` lists the pairs it was shown in, and whether it came first.
     """
     seen = [
         (one.judged[query_id, name].answers, first)
@@ -161,7 +161,7 @@ def _answers(
 
 
 def _mean(seen: Sequence[tuple[Answer, bool]]) -> Answer:
-    """Return how far a response was preferred over its opponents.
+    """Return the mean preference for a response over its opponents.
 
     >>> _mean([(Answer(Status.OK, 0.75), True), (Answer(Status.OK, 0.75), False)]).p_yes
     0.5
@@ -177,7 +177,7 @@ def _mean(seen: Sequence[tuple[Answer, bool]]) -> Answer:
 def _neutralised(
     question_sets: Sequence[QuestionSetRun], query_id: str, views: Sequence[tuple[str, bool]]
 ) -> int:
-    """The most that had to be disarmed in one prompt: every question set shows the same text."""
+    """Return the maximum of neutralized markers over question sets, which show the same text."""
     return max(
         one.judged[query_id, name].neutralised
         for one in question_sets
@@ -190,21 +190,21 @@ COUNTED = ("tasks", "finished_earlier", "from_cache", "judged", "failed", "unfin
 KNOWN: tuple[TokensKnown, ...] = get_args(TokensKnown)
 
 
-def add_up(sheets: Collection[GradeFacts]) -> GradeFacts:
-    """Return counts, cost and bill over all sheets."""
+def add_up(parts: Collection[GradeFacts]) -> GradeFacts:
+    """Return the total counts, cost and bill of all question sets."""
     counts: dict[str, Any] = {
-        name: sum(getattr(facts, name) for facts in sheets) for name in COUNTED
+        name: sum(getattr(facts, name) for facts in parts) for name in COUNTED
     }
     return GradeFacts(
         **counts,
-        usage=_usage([facts.usage for facts in sheets]),
-        usage_of_ledger=_usage([facts.paid for facts in sheets]),
-        bill=_bill([facts.bill for facts in sheets if facts.judged or facts.failed]),
+        usage=_usage([facts.usage for facts in parts]),
+        usage_of_ledger=_usage([facts.paid for facts in parts]),
+        bill=_bill([facts.bill for facts in parts if facts.judged or facts.failed]),
     )
 
 
 def _usage(usages: Sequence[PricedUsage]) -> PricedUsage:
-    """Return what all sheets used; no cost unless each has one."""
+    """Return the total usage; without a cost if any part has none."""
     names = ("requests", "prompt_tokens", "cached_tokens", "completion_tokens")
     sums: dict[str, Any] = {name: sum(getattr(usage, name) for usage in usages) for name in names}
     cost = total([usage.cost for usage in usages])
@@ -212,7 +212,7 @@ def _usage(usages: Sequence[PricedUsage]) -> PricedUsage:
 
 
 def _bill(asked: Sequence[Bill | None]) -> Bill | None:
-    """Return plan and bill of all that was asked; None unless a plan was made for all of it."""
+    """Return the combined plan and bill; None unless every part has a plan."""
     bills = [each for each in asked if each is not None]
     if not bills or len(bills) < len(asked):
         return None
@@ -234,7 +234,7 @@ def _column(columns: Sequence[BillColumn]) -> BillColumn:
 
 
 def total(amounts: Sequence[float | None]) -> Any:
-    """Return the sum; None where one of them is not told."""
+    """Return the sum; None if any amount is unknown."""
     known = [amount for amount in amounts if amount is not None]
     return sum(known) if len(known) == len(amounts) else None
 
@@ -249,9 +249,9 @@ async def grade_with_evaluator(
     *,
     make_engine: MakeEngine = create_engine,
 ) -> GradeFacts:
-    """Ask what is not paid for, by an earlier run or an evolution in this one; make its judgments.
+    """Grade all question sets, reusing existing answers, and derive the run's judgments.
 
-    Returns counts and cost as grading does, over all question sets, and those of each question set.
+    Returns counts and cost in total and per question set.
     """
     cases = EvaluatorCases.of(store.inputs, given.evaluator)
     asked = cases.asked()
@@ -284,13 +284,13 @@ async def grade_with_evaluator(
 
 
 def _count_questions(given: GivenEvaluator, asked: Sequence[Case], decided: int) -> QuestionCounts:
-    """Return what is asked in all, and for each response or pair that is decided about."""
+    """Return the number of questions in total and per decided response or pair."""
     whole = questions(given.asked, asked, given.evaluator.asking)
     return QuestionCounts(whole, decided, whole / decided if decided else None)
 
 
 def _unjudged(store: RunStore, judge: bytes, asked: Sequence[Case]) -> int:
-    """Return how many responses were asked about and have no judgment."""
+    """Return the number of responses without a judgment."""
     rows = {(case.query_id, candidate) for case in asked for candidate in case.candidates}
     finished = store.finished()
     return sum(
@@ -326,9 +326,9 @@ async def plan_with_evaluator(
     rate: float | None = None,
     probe: bool = False,
 ) -> Plan:
-    """Return the size of the run, and keep each question set's plan inside it, for its bill.
+    """Return the run's plan, and save each question set's plan for the bill.
 
-    Without `make_engine` nothing is contacted or written.
+    Without `make_engine`, no server is contacted and no file is written.
     """
     loaded = load(open_benchmark(config.benchmark), config.benchmark)
     responses = {(each.query_id, each.candidate): each for each in loaded.responses()}
@@ -372,7 +372,7 @@ async def plan_with_evaluator(
 def _cases(
     loaded: LoadedBenchmark, responses: Iterable[Row], given: GivenEvaluator
 ) -> EvaluatorCases:
-    """Return what the run would decide about, in the order that it would be loaded in."""
+    """Return the cases that the run would decide, in load order."""
     by_query: dict[str, list[str]] = {query.id: [] for query in loaded.queries}
     for query_id, candidate in sorted(responses):
         by_query[query_id].append(candidate)
@@ -387,7 +387,7 @@ def _inputs(
     asked: Sequence[Case],
     responses: Mapping[Row, Response],
 ) -> PlannedInputs:
-    """Return what a judge is shown on one sheet."""
+    """Return the inputs of one question set."""
     cases: dict[str, list[Case]] = {}
     for case in asked:
         cases.setdefault(case.query_id, []).append(case)
@@ -403,7 +403,7 @@ def _inputs(
 
 
 def _total(plans: Sequence[Plan]) -> Plan:
-    """Return the plan of all question sets together."""
+    """Return the combined plan of all question sets."""
     sums: dict[str, Any] = {
         name: total([getattr(plan, name) for plan in plans]) for name in _SUMMED
     }
@@ -412,7 +412,7 @@ def _total(plans: Sequence[Plan]) -> Plan:
         plans[0],
         **sums,
         made_for=content_hash([plan.made_for for plan in plans]).hex(),
-        # Every question set has a judge of its own.
+        # Every question set has its own judge.
         judge_digest=None,
         tokens_known=max((plan.tokens_known for plan in plans), key=KNOWN.index),
         items_per_second=items / seconds if items and seconds else None,

@@ -1,4 +1,4 @@
-"""score, with an evaluator: its decisions become scores, and are written down one by one."""
+"""Scoring with an evaluator: write its decisions and turn them into scores."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ from rocketeval.store.manifest import DecisionFacts, LearnedFacts, ScoreFacts
 from rocketeval.store.run import RunStore
 
 AT_ONCE = 20_000
-"""Cases that are decided at a time."""
+"""Number of cases per batch."""
 
 
 @dataclass(frozen=True, eq=False)
 class DecidedCases:
-    """Cases and what the evaluator says about each of them."""
+    """Cases with the evaluator's predictions."""
 
     cases: tuple[Case, ...]
     predictions: Predictions
     unanswered: int
-    """Cases about which nothing was answered: they are not among these, and not decided."""
+    """Number of cases without any answer; these are not decided and not included."""
 
 
 def decide(store: RunStore, given: GivenEvaluator) -> Iterator[DecidedCases]:
-    """Yield all decisions of a run that was graded with this evaluator, at least one part."""
+    """Yield all decisions of a graded run in at least one part."""
     _check_graded(store, given)
     answers = AnswersTable(
         given.asked,
@@ -72,7 +72,7 @@ def _decide(answers: AnswersTable, given: GivenEvaluator, cases: list[Case]) -> 
 
 
 def _columns(table: CaseTable, wanted: tuple[Perspective, ...]) -> Floats:
-    """Return the traits that the evaluator needs; those that weigh nothing were not asked."""
+    """Return the traits the evaluator needs; traits with zero weight are not asked and set to 0."""
     place = {each.id: number for number, each in enumerate(table.about_queries)}
     columns = [
         table.traits[:, place[each.id]] if each.id in place else np.zeros(len(table))
@@ -82,30 +82,29 @@ def _columns(table: CaseTable, wanted: tuple[Perspective, ...]) -> Floats:
 
 
 def _check_graded(store: RunStore, given: GivenEvaluator) -> None:
-    """Raise StageMissing unless this very evaluator was put to the judge."""
+    """Raise StageMissing unless the run was graded with exactly this evaluator."""
     graded = store.manifest().stages.grade.evaluator
     if graded is None or graded.hash != given.hash:
         raise StageMissing(
-            f"{store.path} has not been graded with the evaluator {given.path} as it is now.",
-            hint="Run `rocketeval run --only grade` first; what was asked before is not asked "
-            "again.",
+            f"{store.path} has not been graded with the current evaluator {given.path}.",
+            hint="Run `rocketeval run --only grade` first; existing answers are reused.",
         )
 
 
 BINS = 20
-"""Of the histogram of confidence."""
+"""Number of bins in the confidence histogram."""
 Row = tuple[str, str]
 """A query and a candidate."""
 
 
 class DecisionCounts:
-    """Counts decisions as they come."""
+    """Running counts of decisions."""
 
     def __init__(self, experts: int, threshold: float | None) -> None:
         self.threshold = threshold
         self.cases = self.undecided = self.to_person = 0
         self.experts: dict[str, int] = {}
-        """Who judged each query."""
+        """Index of the expert that judged each query."""
         self._experts = np.zeros(experts, dtype=np.int64)
         self._edges = np.arange(BINS + 1) / BINS
         self._bins: NDArray[np.int64] = np.zeros(BINS, dtype=np.int64)
@@ -113,7 +112,7 @@ class DecisionCounts:
         self._counts: Counter[Row] = Counter()
 
     def add(self, part: DecidedCases) -> DecidedCases:
-        """Count a part; return it."""
+        """Count a part and return it."""
         predictions = part.predictions
         self.cases += len(predictions)
         self.undecided += part.unanswered
@@ -131,16 +130,16 @@ class DecisionCounts:
         return part
 
     def means(self, rows: Sequence[Row]) -> Floats:
-        """Return the value of each response, or of pairs its mean share of wins; NaN without any.
+        """Return each response's value, or for pairs its mean share of wins; NaN without any.
 
-        A tie is half a win, and outcomes count as far as they are likely.
+        A tie is half a win, and outcomes are weighted by probability.
         """
         return np.array(
             [self._sums[row] / self._counts[row] if self._counts[row] else np.nan for row in rows]
         )
 
     def run(self) -> DescribedRun:
-        """Return what the evaluator did in this run."""
+        """Return the counts of this run."""
         return DescribedRun(
             cases=self.cases,
             by_expert=tuple(self._experts.tolist()),
@@ -151,7 +150,7 @@ class DecisionCounts:
 
 
 def _credits(part: DecidedCases) -> list[tuple[float, ...]]:
-    """Return what each decision is worth for the responses it is about."""
+    """Return each decision's value for the responses it is about."""
     predictions = part.predictions
     if predictions.probabilities is None:
         assert predictions.values is not None
@@ -160,7 +159,7 @@ def _credits(part: DecidedCases) -> list[tuple[float, ...]]:
 
 
 KIND = "evaluator"
-"""What the scores' scorer is called."""
+"""Name of the scorer in the scores."""
 _VERDICTS = {1.0: "a", 0.0: "tie", -1.0: "b"}
 
 
@@ -169,14 +168,14 @@ class EvaluatedScores:
     """The scores of a run by its evaluator."""
 
     scored: Scored
-    """In the order of the answers; FITTED where the query's gold was learned from, whoever
-    responded, and everywhere if the evaluator does not say what it learned from."""
+    """Scores in the order of the answers. FITTED if the evaluator learned from the query's
+    reference data, or if it does not say what it learned from."""
     learned: LearnedFacts
     evaluator: DecisionFacts
 
 
 def evaluate_responses(store: RunStore, config: RunConfig, answers: AnswerTable) -> EvaluatedScores:
-    """Write what the evaluator decides; return the scores that this comes down to."""
+    """Write the evaluator's decisions and return the resulting scores."""
     given = open_evaluator(config)
     evaluator, provenance = given.evaluator, given.evaluator.provenance
     counts = DecisionCounts(len(evaluator.experts), provenance.get("threshold"))
@@ -246,9 +245,9 @@ def _sureness(part: DecidedCases) -> tuple[list[float], list[int]]:
 
 
 def _on_scale(means: Floats, task: Task, scale: tuple[float, float]) -> tuple[Floats, int]:
-    """Return scores on the label scale, and how many values lay outside of it.
+    """Return scores on the label scale, and the number of values outside it.
 
-    A share of wins is stretched over the scale; a value is on the scale of the labels it was
+    A share of wins is mapped onto the scale; a value already is on the scale of the labels it was
     learned from.
     """
     low, high = scale
@@ -260,7 +259,7 @@ def _on_scale(means: Floats, task: Task, scale: tuple[float, float]) -> tuple[Fl
 def _basis(
     queries: Mapping[str, Query], given: GivenEvaluator, query_ids: Sequence[str]
 ) -> tuple[Basis, ...]:
-    """Return what each score rests on; without a word on what was learned from, all are FITTED."""
+    """Return the basis of each score; all are FITTED if the training queries are unknown."""
     noted = given.evaluator.provenance.get("learned_from")
     if noted is None:
         return (Basis.FITTED,) * len(query_ids)
@@ -270,7 +269,7 @@ def _basis(
 
 
 def score_with_evaluator(store: RunStore, config: RunConfig) -> ScoreFacts:
-    """Write the scores that the evaluator's decisions come down to; return what was counted."""
+    """Write the scores from the evaluator's decisions, and return the counts."""
     store.drop_from("score")
     reader = AnswerReader(store)
     counts = ScoreCounts()

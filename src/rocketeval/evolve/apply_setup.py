@@ -1,4 +1,4 @@
-"""The evaluator that a run is given: what must suit it, what it asks and decides about."""
+"""Setup of a run with an evaluator: checks, cases to decide, and perspectives to ask."""
 
 from __future__ import annotations
 
@@ -27,35 +27,34 @@ from rocketeval.store.manifest import ChecklistFacts, EvaluatorFacts
 from rocketeval.store.run import RunStore
 
 FOLDER = "evaluator"
-"""Where the run keeps what the judge said, a run inside the run for each question set."""
+"""Folder in the run with one inner run per question set."""
 ANSWERED = (SEEN, HELD_OUT)
-"""Where a run that evolved its evaluator has answers to the same questions."""
+"""Folders where an evolution in the same run stored answers to the same questions."""
 _ALSO_USED = {"scale", "tie_margin", "price"}
-"""Settings of the scorer and the author that mean something with an evaluator, too, or cost
-nothing."""
+"""Settings of scorer and author that also apply with an evaluator, or cost nothing."""
 
 
 @dataclass(frozen=True)
 class GivenEvaluator:
-    """An evaluator as it was read."""
+    """An evaluator with its file path and hash."""
 
     path: Path
     evaluator: Evaluator
     hash: str
-    """Hex hash of the file, so that scores are made by the evaluator that was asked."""
+    """Hex hash of the file, to detect that the file changed between grading and scoring."""
 
     @property
     def asked(self) -> tuple[Perspective, ...]:
-        """What a judge has to answer: of the questions about queries only what a router weighs."""
+        """Return the perspectives a judge must answer; see `Evaluator.asked`."""
         return self.evaluator.asked
 
     @property
     def question_sets(self) -> dict[QuestionSet, list[Perspective]]:
-        """The perspectives of each question set."""
+        """Return the perspectives of each question set."""
         return by_question_set(self.asked, self.evaluator.asking)
 
     def facts(self) -> EvaluatorFacts:
-        """Return what the manifest says of it."""
+        """Return the evaluator's entry in the manifest."""
         evaluator = self.evaluator
         return EvaluatorFacts(
             file=str(self.path),
@@ -69,7 +68,7 @@ class GivenEvaluator:
 
 
 def open_evaluator(config: RunConfig) -> GivenEvaluator:
-    """Return the evaluator that the config names; ArtifactError says why it cannot be used."""
+    """Return the evaluator that the config names; raise ArtifactError if it cannot be used."""
     path = config.evaluator
     assert path is not None
     evaluator = load_evaluator(path)
@@ -77,9 +76,9 @@ def open_evaluator(config: RunConfig) -> GivenEvaluator:
 
 
 def as_graded(config: RunConfig) -> RunConfig:
-    """Return the config with the evaluator that its run was graded with, if it names none.
+    """Return the config with the evaluator its run was graded with, unless it names one.
 
-    So `run --only grade --evaluator FILE` is told once, and the stages after it know.
+    So `--evaluator FILE` is needed only for `run --only grade`, not for later stages.
     """
     if config.evaluator is not None:
         return config
@@ -88,7 +87,7 @@ def as_graded(config: RunConfig) -> RunConfig:
 
 
 def not_used(config: RunConfig) -> tuple[str, ...]:
-    """Return the sections that say something which an evaluator has no use for."""
+    """Return the config sections with settings that an evaluator ignores."""
     sections = {
         "author": (config.author, AuthorConfig()),
         "scorer": (config.scorer, ScorerConfig()),
@@ -102,22 +101,22 @@ def not_used(config: RunConfig) -> tuple[str, ...]:
 
 
 def check_usable(config: RunConfig, *, own_engine: bool) -> GivenEvaluator:
-    """Return the evaluator; raise, before anything is paid for, if the run cannot use it."""
+    """Return the evaluator; raise before any cost if the run cannot use it."""
     if config.distributed.cluster is not None:
         raise ConfigError(
-            "A run with an evaluator is judged on this machine, not on Ray.",
+            "A run with an evaluator cannot use Ray; it runs on this machine.",
             hint="Use --on local, or leave `distributed.cluster` out.",
         )
     if own_engine:
         raise ConfigError(
-            "An evaluator asks in several ways, each with an engine of its own: one engine made "
-            "in Python cannot be all of them.",
-            hint="Let the run make its engines from the config.",
+            "An evaluator needs one engine per question set; a single engine passed from Python "
+            "cannot serve all of them.",
+            hint="Let the run create its engines from the config.",
         )
     if config.method.kind != "checklist" or config.judge.labels != YES_NO:
         raise ConfigError(
-            f"method.kind: {config.method.kind!r} asks in its own way, and an evaluator in its.",
-            hint="Leave `method` and `judge.labels` out, or the evaluator.",
+            f"method.kind: {config.method.kind!r} conflicts with the evaluator's own prompts.",
+            hint="Remove `method` and `judge.labels`, or the evaluator.",
         )
     given = open_evaluator(config)
     for question_set in given.question_sets:
@@ -134,8 +133,8 @@ def check_judge(given: GivenEvaluator, question_set: str, judge: JudgeFingerprin
     fitted = given.evaluator.judges.get(question_set)
     if fitted is None:
         raise ArtifactError(
-            f"{given.path} does not say which judge answered its sheet {question_set!r}.",
-            hint="Evolve the evaluator again, or take an undamaged copy of the file.",
+            f"{given.path} does not say which judge answered its question set {question_set!r}.",
+            hint="Run `rocketeval evolve` again, or use an undamaged copy of the file.",
         )
     _refuse_changes(given.path, fitted, judge)
 
@@ -146,47 +145,46 @@ def _refuse_changes(path: Path, theirs: JudgeFingerprint, ours: JudgeFingerprint
     if changed:
         raise ArtifactError(
             f"{path} was fitted to another judge's answers ({', '.join(changed)}).",
-            hint="Two judges' answers do not compare: evolve an evaluator with this judge.",
+            hint="Answers of two judges are not comparable: train an evaluator with this judge.",
         )
 
 
 MOST_CANDIDATES = 20
-"""Responses to one query of which the judge is shown every two side by side: 190 pairs."""
+"""Maximum responses per query when the judge sees every pair: 190 pairs."""
 
 
 class EvaluatorCases:
-    """All cases of a run, query by query; BenchmarkError if there are none."""
+    """All cases of a run, grouped by query; raises BenchmarkError if there are none."""
 
     def __init__(
         self, candidates: Mapping[str, Sequence[str]], votes: Iterable[Vote], evaluator: Evaluator
     ) -> None:
         self._candidates = candidates
-        # A pair that was voted on, and so perhaps learned from, is shown in the order of its vote:
-        # what was asked before is not asked again the other way round.
+        # Keep the order of the votes, so that answers from training are reused.
         self._voted = {(case.query_id, *case.candidates) for case in cases_from_votes(votes)}
         self._evaluator = evaluator
         if not self.count():
             raise BenchmarkError(
-                "No query has two responses, and this evaluator compares every two.",
+                "This evaluator compares pairs, but no query has two responses.",
                 hint="Add responses of another candidate, or use an evaluator of single responses "
                 "(`evolve.gold: labels`).",
             )
 
     @classmethod
     def of(cls, inputs: Inputs, evaluator: Evaluator) -> Self:
-        """Return the cases of a run that is loaded."""
+        """Return the cases of a loaded run."""
         candidates: dict[str, list[str]] = {}
         for head in inputs.heads():
             candidates.setdefault(head.query_id, []).append(head.candidate)
         return cls(candidates, inputs.votes(), evaluator)
 
     def decided(self) -> Iterator[tuple[str, list[Case]]]:
-        """Yield each query with what is decided about its responses: one by one, or every two."""
+        """Yield each query with its cases to decide: single responses, or all pairs."""
         for query_id, names in self._candidates.items():
             yield query_id, self._pairs(query_id) if self._pairwise else singles(query_id, names)
 
     def asked(self) -> list[Case]:
-        """Return what the judge is asked about: pairs only where it sees two at once."""
+        """Return the cases to show the judge: pairs only if it sees two responses at once."""
         if self._evaluator.asking == "pairs":
             self._refuse_many()
             return [case for query_id in self._candidates for case in self._pairs(query_id)]
@@ -197,13 +195,13 @@ class EvaluatorCases:
         ]
 
     def count(self) -> int:
-        """Return how many decisions there are."""
+        """Return the number of decisions."""
         sizes = (len(names) for names in self._candidates.values())
         return sum(size * (size - 1) // 2 if self._pairwise else size for size in sizes)
 
     @property
     def without_opponent(self) -> int:
-        """How many responses have no other to be compared with."""
+        """Return the number of responses without another to compare with."""
         alone = sum(len(names) == 1 for names in self._candidates.values())
         return alone if self._pairwise else 0
 
@@ -222,15 +220,15 @@ class EvaluatorCases:
         if len(names) > MOST_CANDIDATES:
             pairs = len(names) * (len(names) - 1) // 2
             raise BenchmarkError(
-                f"Query {query_id!r} has {len(names)} responses: this evaluator shows the judge "
-                f"every two of them, which makes {pairs:,} pairs.",
-                hint=f"Choose at most {MOST_CANDIDATES} with `benchmark.candidates`, or evolve an "
+                f"Query {query_id!r} has {len(names)} responses. This evaluator shows the judge "
+                f"every pair of them, {pairs:,} in total.",
+                hint=f"Choose at most {MOST_CANDIDATES} with `benchmark.candidates`, or train an "
                 "evaluator with `evolve.asking: each`.",
             )
 
 
 def singles(query_id: str, candidates: Sequence[str]) -> list[Case]:
-    """Return a case for each response to a query."""
+    """Return one case per response to a query."""
     return [Case(query_id, (candidate,), None) for candidate in candidates]
 
 
@@ -238,7 +236,7 @@ AUTHOR = "evaluator"
 
 
 def give_checklists(store: RunStore, given: GivenEvaluator, observer: Observer) -> ChecklistFacts:
-    """Write the evaluator's perspectives as every query's checklist; return counts."""
+    """Write the evaluator's perspectives as every query's checklist, and return the counts."""
     queries = store.inputs.queries
     observer.stage_began("checklist", len(queries))
     perspectives = given.evaluator.about_responses
@@ -251,7 +249,7 @@ def give_checklists(store: RunStore, given: GivenEvaluator, observer: Observer) 
 
 
 def item_texts(perspectives: Sequence[Perspective]) -> tuple[str, ...]:
-    """Return what each perspective is called: its question, with its form where two ask the same.
+    """Return each perspective's item text: its question, plus its format if two share a text.
 
     >>> from rocketeval.evolve.perspective import AnswerFormat
     >>> both = [Perspective("Is it kind?"), Perspective("Is it kind?", form=AnswerFormat.GRADED)]

@@ -1,7 +1,7 @@
-"""An evaluator as one file of plain data: reading it runs no code that the file brings along.
+"""Evaluator files: plain data that is read without executing code.
 
-The file is sealed like a scorer's (`scoring.sealed`): `header` is JSON (perspectives, settings,
-judges, provenance), `router.*` and `experts.*` what was learned, `digest` a hash of all of these.
+The format is that of scorer files (`scoring.sealed`): `header` is JSON (perspectives, settings,
+judges, provenance), `router.*` and `experts.*` are fitted arrays, and `digest` is a checksum.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _FORESTS = ("roots", "item", "right", "number")
 
 
 def save_evaluator(evaluator: Evaluator, path: Path) -> None:
-    """Write an evaluator to `path`, whole or not at all; the same fit gives the same bytes."""
+    """Write an evaluator to `path` atomically; the same fit gives the same bytes."""
     mixture, experts = evaluator.mixture, evaluator.experts
     sizes, forests = pack_forests([expert.forest for expert in experts])
     header = {
@@ -76,7 +76,7 @@ def save_evaluator(evaluator: Evaluator, path: Path) -> None:
 
 
 def load_evaluator(path: Path) -> Evaluator:
-    """Return the evaluator saved at `path`; ArtifactError says why it cannot be used."""
+    """Return the evaluator saved at `path`; raise ArtifactError if it cannot be used."""
     try:
         header, arrays = SCHEMA.unseal(path)
         expected = {"header", "digest", *_OWN, *(_FOREST + name for name in _FORESTS)}
@@ -97,7 +97,7 @@ def _evaluator(header: Mapping[str, Any], arrays: Arrays) -> Evaluator:
         raise ValueError("only pairs can be mirrored")
     low, high = (float(end) for end in header["scale"])
     if not (np.isfinite([low, high]).all() and low <= high):
-        raise ValueError("its scale is none")
+        raise ValueError("its scale is invalid")
     mixture = Mixture(
         task,
         mirrored,
@@ -107,7 +107,7 @@ def _evaluator(header: Mapping[str, Any], arrays: Arrays) -> Evaluator:
         _experts(header, arrays, len(responses), 1 if task == "scores" else len(OUTCOMES)),
     )
     if len(mixture.experts) != mixture.router.experts:
-        raise ValueError("it routes to other experts than it has")
+        raise ValueError("its router and its experts do not match")
     judges = {str(name): JudgeFingerprint(**found) for name, found in header["judges"].items()}
     return Evaluator(asking, responses, queries, mixture, judges, _provenance(header["provenance"]))
 
@@ -120,7 +120,7 @@ def _router(header: Mapping[str, Any], arrays: Arrays, queries: tuple[Perspectiv
     centroids = _numbers(arrays["router.centroids"], (experts, len(queries)))
     reach = float(header["reach"])
     if not (experts and np.isfinite(reach) and (reach > 0.0 or experts == 1)):
-        raise ValueError("its router reaches no expert")
+        raise ValueError("its router has an invalid reach")
     return Router(tuple(each.id for each in queries), weights, centroids, reach)
 
 
@@ -157,21 +157,21 @@ def _perspectives(found: list[dict[str, Any]], kind: PerspectiveKind) -> tuple[P
         for each in found
     )
     if any(each.kind is not kind for each in read) or len({each.id for each in read}) < len(read):
-        raise ValueError("its perspectives are mixed up")
+        raise ValueError("its perspectives are of the wrong kind or duplicated")
     return read
 
 
 def _question(text: Any) -> str:
     if not isinstance(text, str):
-        raise ValueError("the text of a perspective is none")
+        raise ValueError("the text of a perspective is not a string")
     try:
         return check_question(text)
     except ValueError as error:
-        raise ValueError(f"of the perspective {text[:60]!r}: {str(error).rstrip('.')}") from None
+        raise ValueError(f"perspective {text[:60]!r}: {str(error).rstrip('.')}") from None
 
 
 def _provenance(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the notes; what is computed with is checked."""
+    """Return the provenance after checking the values that are used."""
     threshold = found.get("threshold")
     number = isinstance(threshold, int | float) and not isinstance(threshold, bool)
     if threshold is not None and not (number and 0.0 <= threshold <= 1.0):
@@ -186,11 +186,13 @@ def _provenance(found: Mapping[str, Any]) -> dict[str, Any]:
 
 def _numbers(array: NDArray[Any], shape: tuple[int, ...]) -> Floats:
     if array.dtype != np.float64 or array.shape != shape or not np.isfinite(array).all():
-        raise ValueError(f"{array.shape} {array.dtype} where {shape} finite numbers are needed")
+        raise ValueError(
+            f"expected finite numbers of shape {shape}, got {array.shape} {array.dtype}"
+        )
     return array
 
 
 def _one_of(value: Any, known: tuple[Any, ...]) -> Any:
     if value not in known:
-        raise ValueError(f"{value!r} is none of {', '.join(known)}")
+        raise ValueError(f"{value!r} is not one of {', '.join(known)}")
     return value

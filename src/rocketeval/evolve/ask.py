@@ -1,7 +1,7 @@
-"""Ask a judge every perspective about every case, and read its answers as a table of cases.
+"""Ask a judge every perspective about every case, and read its answers into a table.
 
-Perspectives that are asked alike make a question set, graded as a run inside the run. When the
-pool grows, its checklist is an edited one: only what is new is asked.
+Perspectives with the same prompt and labels form a question set, which is graded as a run inside
+the run. When the pool grows, only new perspectives are asked.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from rocketeval.store.run import RunStore
 def by_question_set(
     pool: Iterable[Perspective], asking: Asking
 ) -> dict[QuestionSet, list[Perspective]]:
-    """Return the perspectives of each question set, in the order of the pool."""
+    """Return the perspectives of each question set, in pool order."""
     found: dict[QuestionSet, list[Perspective]] = {}
     for perspective in pool:
         found.setdefault(question_set_of(perspective, asking), []).append(perspective)
@@ -58,7 +58,7 @@ def by_question_set(
 
 
 class QuestionSetAnswers:
-    """The answers that the run of a question set holds."""
+    """The answers stored in the run of a question set."""
 
     def __init__(
         self, question_set: QuestionSet, inside: RunStore, perspectives: Sequence[Perspective]
@@ -80,7 +80,7 @@ class QuestionSetAnswers:
         return np.stack(rows) if rows else np.zeros((0, len(self.perspectives)))
 
     def _row(self, case: Case) -> Floats:
-        """Return a case's answers: of pairs, from -1 (for b) to 1 (for a)."""
+        """Return a case's answers; for pairs, from -1 (b is better) to 1 (a is better)."""
         if self._question_set is QUERIES:
             return self._answered(case.query_id, QUERY_ALONE)
         if self._question_set.signed:
@@ -94,7 +94,7 @@ class QuestionSetAnswers:
 
 
 class AnswersTable:
-    """The answers of all question sets, for any cases that were asked about."""
+    """The answers of all question sets."""
 
     def __init__(
         self, pool: Iterable[Perspective], question_sets: Iterable[QuestionSetAnswers]
@@ -103,7 +103,7 @@ class AnswersTable:
         self._question_sets = tuple(question_sets)
 
     def table(self, cases: Sequence[Case]) -> CaseTable:
-        """Return what was said about every case from every perspective."""
+        """Return the answers of every perspective about every case."""
         columns: dict[str, Floats] = {}
         for question_set in self._question_sets:
             matrix = question_set.matrix(cases)
@@ -132,33 +132,33 @@ def _matrix(
 
 MakeEngine = Callable[[EngineConfig, Path | None], Engine]
 CheckJudge = Callable[[str, JudgeFingerprint], None]
-"""Gets the name of a question set and who would answer it; raises if it must be somebody else."""
+"""Gets a question set's name and its judge; raises if another judge is required."""
 
 
 @dataclass(frozen=True)
 class JudgedCases:
-    """What a judge said about some cases, and what it took."""
+    """A judge's answers about some cases, with counts and cost."""
 
     table: CaseTable
     judges: Mapping[str, JudgeFingerprint]
-    """Who answered, by the name of the question set."""
+    """Fingerprint of the judge, by question set name."""
     question_sets: Mapping[str, GradeFacts]
-    """Counts and cost of each question set's grading, by its name."""
+    """Counts and cost of grading, by question set name."""
 
     @property
     def unfinished(self) -> int:
-        """How many prompts were not put to the judge before it was stopped."""
+        """Return the number of prompts not sent before the command was stopped."""
         return sum(facts.unfinished - facts.failed for facts in self.question_sets.values())
 
     @property
     def questions(self) -> int:
-        """How many requests this asking made."""
+        """Return the number of requests made."""
         return sum(facts.usage.requests for facts in self.question_sets.values())
 
 
 @dataclass(frozen=True)
 class PerspectiveAsker:
-    """Puts perspectives to the judge of a run and reads its answers as a table of cases."""
+    """Asks a run's judge perspectives and reads its answers into a table of cases."""
 
     store: RunStore
     config: RunConfig
@@ -168,14 +168,14 @@ class PerspectiveAsker:
     _: KW_ONLY
     asking: Asking
     folder: str = "evolve"
-    """Where each question set is graded, inside the run."""
+    """Folder inside the run for the question sets."""
     also: Sequence[str] = ()
-    """Folders in which the same question sets may have been answered: nothing is asked again."""
+    """Folders with earlier answers to the same question sets, which are reused."""
     make_engine: MakeEngine = create_engine
     check_judge: CheckJudge | None = None
 
     async def ask(self, pool: Iterable[Perspective], cases: Sequence[Case]) -> JudgedCases:
-        """Return what the judge says about every case from every perspective."""
+        """Return the judge's answers to every perspective about every case."""
         pool = tuple(pool)
         question_sets = by_question_set(pool, self.asking)
         facts: dict[str, GradeFacts] = {}
@@ -202,7 +202,7 @@ class PerspectiveAsker:
         if absent:
             query_id, candidate = absent[0]
             raise BenchmarkError(
-                f"There is gold on {len(absent):,} responses that the benchmark does not have, "
+                f"There are votes or labels on {len(absent):,} responses that the benchmark lacks, "
                 f"such as that of {candidate!r} to query {query_id!r}.",
                 hint="Add the responses, or remove their votes or labels.",
             )
@@ -215,7 +215,7 @@ class PerspectiveAsker:
         cases: Sequence[Case],
         responses: Mapping[tuple[str, str], Response],
     ) -> RunStore:
-        """Return the run inside the run that this question set is graded in, with its inputs."""
+        """Write the inputs of a question set and return the run it is graded in."""
         inside = self.store.inside(self.folder, question_set.name)
         queries = _queries(self.store.inputs.queries, cases)
         shown = {
@@ -256,19 +256,19 @@ class PerspectiveAsker:
 def question_sets_in(
     store: RunStore, folders: Iterable[str], question_set: QuestionSet
 ) -> list[RunStore]:
-    """Return the runs that a question set was graded in, of those in these folders."""
+    """Return the runs in these folders that graded a question set."""
     insides = (store.inside(folder, question_set.name) for folder in folders)
     return [inside for inside in insides if inside.inputs.exist]
 
 
 def question_set_config(config: RunConfig, question_set: QuestionSet) -> RunConfig:
-    """Return the config of the run that a question set is graded in, with its labels."""
+    """Return the config of a question set's run, with its labels."""
     judge = config.judge.model_copy(update={"labels": question_set.labels, "template": None})
     return config.model_copy(update={"judge": judge})
 
 
 def _queries(known: Mapping[str, Query], cases: Sequence[Case]) -> dict[str, Query]:
-    """Return the queries of the cases, in the order of the benchmark."""
+    """Return the queries of the cases, in benchmark order."""
     wanted = {case.query_id for case in cases}
     return {name: query for name, query in known.items() if name in wanted}
 
@@ -279,7 +279,7 @@ def show(
     query: Query,
     responses: Mapping[tuple[str, str], Response],
 ) -> list[Response]:
-    """Return what a judge is shown of one case: the query alone, each response, or both as one."""
+    """Return the texts shown to the judge for one case: the query, each response, or the pair."""
     if question_set is QUERIES:
         return [query_alone(query)]
     own = [responses[case.query_id, candidate] for candidate in case.candidates]
@@ -287,11 +287,11 @@ def show(
 
 
 Settle = Callable[[Usage, int], None]
-"""Hears what was used, and how many questions were answered."""
+"""Gets the usage and the number of answered questions."""
 
 
 def metered(engine: Engine, settle: Settle) -> Engine:
-    """Return the engine; `settle` hears what its judgments took when it is closed."""
+    """Return the engine, wrapped so that closing it passes its usage to `settle`."""
     return cast(Engine, _Metered(engine, settle))
 
 
@@ -303,7 +303,7 @@ class _Metered:
         self._questions = 0
 
     def __getattr__(self, name: str) -> Any:
-        # Engines offer more than the protocol says, such as a pulse: all of it is passed on.
+        # Forward everything else: engines may offer more than the protocol, such as `pulse`.
         return getattr(self._engine, name)
 
     async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
@@ -324,23 +324,23 @@ class _Metered:
 
 
 class PrefixedObserver(Observer):
-    """Tells another observer everything, and puts a name before that of every part."""
+    """Forwards everything to another observer, with a prefix before every part's name."""
 
     def __init__(self, observer: Observer, name: str) -> None:
         self._observer = observer
         self._name = name
-        # Whatever an observer can hear now or later is passed on; only parts are renamed.
+        # Forward every event; only part names change.
         for hook in vars(Observer):
             if not hook.startswith("_") and hook != "part_began":
                 setattr(self, hook, getattr(observer, hook))
 
     def part_began(self, name: str, number: int, total: int) -> None:
-        """Tell it with the name before it."""
+        """Forward the event with the prefixed name."""
         self._observer.part_began(f"{self._name}, {name}", number, total)
 
 
 def shown(cases: Iterable[Case], asking: Asking) -> int:
-    """Return how many responses, or pairs of them, a judge is shown.
+    """Return the number of responses, or pairs of responses, shown to the judge.
 
     >>> pairs = [Case("q", ("x", "y"), 1.0), Case("q", ("x", "z"), 0.0)]
     >>> shown(pairs, "each"), shown(pairs, "pairs")
@@ -352,7 +352,7 @@ def shown(cases: Iterable[Case], asking: Asking) -> int:
 
 
 def questions(perspectives: Iterable[Perspective], cases: Collection[Case], asking: Asking) -> int:
-    """Return how many questions perspectives take on cases, those answered earlier included."""
+    """Return the number of questions that perspectives need on cases, answered ones included."""
     counts = dict.fromkeys(PerspectiveKind, 0)
     for each in perspectives:
         counts[each.kind] += 1
@@ -364,7 +364,7 @@ def questions(perspectives: Iterable[Perspective], cases: Collection[Case], aski
 
 
 def most_questions(pool: Pool, cases: Collection[Case], settings: EvolveConfig) -> int:
-    """Return how many questions those that are kept of a pool take at most, and the overall one."""
+    """Return the maximum number of questions for a pool's selection plus the overall question."""
     kept = [
         *pool.of(PerspectiveKind.RESPONSE)[: settings.most_about_responses + 1],
         *pool.of(PerspectiveKind.QUERY)[: settings.most_about_queries],
@@ -373,6 +373,6 @@ def most_questions(pool: Pool, cases: Collection[Case], settings: EvolveConfig) 
 
 
 def most_for_optimizer(settings: EvolveConfig) -> int:
-    """Return how many requests a round makes to the optimizer at most."""
+    """Return the maximum number of optimizer requests per round."""
     requests = settings.batches + bool(settings.deepen) + bool(settings.broaden)
     return settings.attempts * (requests + bool(settings.most_about_queries))

@@ -1,4 +1,4 @@
-"""Cases: what an evaluator decides, what people decided, and the judge's answers about them."""
+"""Cases that an evaluator decides, with their reference data and the judge's answers."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ from rocketeval.records import Label, Vote, Winner
 
 Task = Literal["pairs", "scores"]
 OUTCOMES: tuple[Winner, ...] = ("b", "tie", "a")
-"""In the order of classes: -1, 0, 1 from the first response's side, plus one."""
+"""Outcomes in class order: class index = value (-1, 0, 1 from a's side) + 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A response to be scored, or two responses to be compared, with the gold."""
+    """A response to score or two responses to compare, with the reference value."""
 
     query_id: str
     candidates: tuple[str, ...]
     """One candidate, or two: a and b."""
     gold: float | None
-    """Its label; of a pair 1 when a wins, -1 when b does, 0 for a tie; None when nobody said."""
+    """The label; for a pair 1 if a wins, -1 if b wins, 0 for a tie; None if unknown."""
     same_as: str | None = None
-    """The first query that says the same, where this one is not that: no fold parts the two."""
+    """Id of an earlier query with the same text; folds keep the two together."""
 
     @property
     def name(self) -> str:
-        """How it is called for people."""
+        """Return a readable name."""
         return f"{self.query_id}: {' vs '.join(self.candidates)}"
 
 
 @dataclass(frozen=True, eq=False)
 class CaseTable:
-    """What a judge said about every case: one row a case, one column a perspective.
+    """The judge's answers: one row per case, one column per perspective.
 
-    A column about responses holds answers from 0 to 1, or, of pairs, from -1 (for b) to 1 (for a).
-    A column about queries holds p_yes. NaN is a missing answer.
+    Columns about responses hold answers from 0 to 1, or for pairs from -1 (b is better) to 1 (a is
+    better). Columns about queries hold p_yes. NaN is a missing answer.
     """
 
     cases: tuple[Case, ...]
@@ -59,26 +59,26 @@ class CaseTable:
 
     @property
     def pairs(self) -> bool:
-        """Whether the cases are pairs."""
+        """Return whether the cases are pairs."""
         return bool(self.cases) and len(self.cases[0].candidates) == 2
 
     @property
     def task(self) -> Task:
-        """What is to be decided about a case."""
+        """Return what is decided about a case: pairs or scores."""
         return "pairs" if self.pairs else "scores"
 
     @property
     def gold(self) -> Floats:
-        """The gold of every case; NaN where there is none."""
+        """Return the reference value of every case; NaN if unknown."""
         return np.array([np.nan if case.gold is None else case.gold for case in self.cases])
 
     @property
     def query_ids(self) -> list[str]:
-        """The query of every case, under one name if several say the same: no fold parts them."""
+        """Return the query id of every case; queries with the same text share one id."""
         return [case.same_as or case.query_id for case in self.cases]
 
     def take(self, rows: Sequence[int] | NDArray[np.intp]) -> CaseTable:
-        """Return the table of the given rows, in their order."""
+        """Return the given rows, in order."""
         places = np.asarray(rows, dtype=np.intp)
         return CaseTable(
             tuple(self.cases[row] for row in places.tolist()),
@@ -89,7 +89,7 @@ class CaseTable:
         )
 
     def narrow(self, kept: Iterable[str]) -> CaseTable:
-        """Return the table with the columns of the perspectives with these ids alone."""
+        """Return the table with only the columns of these perspectives."""
         ids = set(kept)
         dependent = [place for place, each in enumerate(self.about_responses) if each.id in ids]
         independent = [place for place, each in enumerate(self.about_queries) if each.id in ids]
@@ -103,10 +103,9 @@ class CaseTable:
 
 
 def cases_from_votes(votes: Iterable[Vote]) -> tuple[Case, ...]:
-    """Return one case for every two candidates that were voted on: what most voters said.
+    """Return one case per pair of candidates with votes, decided by majority.
 
-    As many votes for the one as for the other, or for a tie, is a tie. The candidate that is `a`
-    in the first vote stays so.
+    A draw between outcomes is a tie. The candidate that is `a` in the first vote stays `a`.
 
     >>> votes = [Vote("q", "x", "y", "a"), Vote("q", "y", "x", "b"), Vote("q", "x", "y", "tie")]
     >>> [(case.name, case.gold) for case in cases_from_votes(votes)]
@@ -128,7 +127,7 @@ def cases_from_votes(votes: Iterable[Vote]) -> tuple[Case, ...]:
 
 
 def cases_from_labels(labels: Iterable[Label]) -> tuple[Case, ...]:
-    """Return one case for every labelled response: the mean of its labels."""
+    """Return one case per labeled response, with the mean of its labels."""
     values: dict[tuple[str, str], list[float]] = {}
     for label in labels:
         values.setdefault((label.query_id, label.candidate), []).append(label.value)
@@ -144,12 +143,12 @@ def _most(counted: Counter[float]) -> float:
 
 
 def answers_of(table: CaseTable, needed: Sequence[Perspective]) -> Floats:
-    """Return the columns of perspectives about responses, in the order needed."""
+    """Return the columns of the needed perspectives about responses, in order."""
     return _columns(table.answers, table.about_responses, needed)
 
 
 def traits_of(table: CaseTable, needed: Sequence[Perspective]) -> Floats:
-    """Return the columns of perspectives about queries, in the order needed."""
+    """Return the columns of the needed perspectives about queries, in order."""
     return _columns(table.traits, table.about_queries, needed)
 
 
@@ -169,7 +168,7 @@ def _columns(values: Floats, there: Sequence[Perspective], needed: Sequence[Pers
     absent = [each for each in needed if each.id not in place]
     if absent:
         raise ArtifactError(
-            f"{len(absent)} of the perspectives that are needed were not asked, the first of them "
+            f"{len(absent)} of the needed perspectives were not asked, the first of them "
             f"{absent[0].text!r}.",
             hint="Ask the judge all of them about these cases.",
         )
@@ -178,7 +177,7 @@ def _columns(values: Floats, there: Sequence[Perspective], needed: Sequence[Pers
 
 
 def query_numbers(query_ids: Sequence[str]) -> Ints:
-    """Return the number of every case's query, counted from 0 as they come.
+    """Return the number of every case's query, from 0 in order of appearance.
 
     >>> query_numbers(["q7", "q2", "q7"]).tolist()
     [0, 1, 0]
@@ -188,7 +187,7 @@ def query_numbers(query_ids: Sequence[str]) -> Ints:
 
 
 def by_query(values: Floats, query_ids: Sequence[str]) -> Floats:
-    """Return the sums over the cases of each query, column by column.
+    """Return the sums over each query's cases, per column.
 
     >>> by_query(np.array([[1.0], [2.0], [4.0]]), ["q7", "q2", "q7"]).tolist()
     [[5.0], [2.0]]
@@ -200,7 +199,7 @@ def by_query(values: Floats, query_ids: Sequence[str]) -> Floats:
 
 
 def error_of_mean(values: Floats, query_ids: Sequence[str]) -> float:
-    """Return the standard error of a mean over cases, those of one query being one draw.
+    """Return the standard error of a mean over cases, clustered by query.
 
     >>> error_of_mean(np.array([1.0, 1.0, 0.0, 0.0]), ["q1", "q1", "q2", "q2"])
     0.3535533905932738
@@ -223,5 +222,5 @@ def medians(answers: Floats) -> Floats:
 
 
 def filled(answers: Floats, fill: Floats) -> Floats:
-    """Return the answers with each column's number in place of what is missing."""
+    """Return the answers with missing values replaced by each column's `fill`."""
     return np.where(np.isnan(answers), fill, answers)

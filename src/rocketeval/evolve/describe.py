@@ -1,7 +1,4 @@
-"""An evaluator in words and figures, for the report and for whoever reads evaluator.json.
-
-What validation found about an evaluator, from its provenance, as a reader is told it.
-"""
+"""Descriptions of an evaluator for the report and evaluator.json."""
 
 from __future__ import annotations
 
@@ -37,15 +34,15 @@ from rocketeval.scoring.npz import FOREIGN
 from rocketeval.store.codec import decode
 
 OWN = "this evaluator"
-"""How the arm with as many experts as each fold chose is called."""
+"""Shown name of the arm whose number of experts was chosen in each fold."""
 
 
 def figures_of(provenance: Mapping[str, Any]) -> tuple[DescribedFigure, ...]:
-    """Return what each arm reached, the evaluator itself first; none where nobody validated it."""
+    """Return each arm's result, the evaluator first; empty if it was not validated."""
     if not provenance.get("figures"):
         return ()
     found = decode(NotedFigures, provenance["figures"])
-    told = [
+    described = [
         DescribedFigure(
             name=OWN if arm.name == WITH else arm.name,
             value=_known(arm.figures[found.measure]),
@@ -54,11 +51,11 @@ def figures_of(provenance: Mapping[str, Any]) -> tuple[DescribedFigure, ...]:
         )
         for arm in found.arms
     ]
-    return tuple(sorted(told, key=lambda figure: not figure.own))
+    return tuple(sorted(described, key=lambda figure: not figure.own))
 
 
 def confidence_of(provenance: Mapping[str, Any]) -> tuple[DescribedConfidence, ...]:
-    """Return the table of confidence, the lowest threshold first; empty for labels."""
+    """Return accuracy by confidence, lowest threshold first; empty for labels."""
     rows = decode(tuple[ConfidenceRow, ...], provenance.get("confidence") or ())
     return tuple(
         DescribedConfidence(row.threshold, row.coverage, _known(row.accuracy), row.cases)
@@ -67,15 +64,15 @@ def confidence_of(provenance: Mapping[str, Any]) -> tuple[DescribedConfidence, .
 
 
 def cost_of(provenance: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """Return what a verdict takes, as names and words; nothing where nobody counted."""
+    """Return the cost of a verdict as (name, text) pairs; empty if it is unknown."""
     if not provenance.get("cost"):
         return ()
     found = decode(EvaluatorCost, provenance["cost"])
     one = found.case
     loads = (
-        (f"a {one} that comes alone", found.alone),
-        (f"a {one} of its benchmark, where some share a query or a response", found.here),
-        (f"a {one} by one question alone", found.single),
+        (f"one {one} on its own", found.alone),
+        (f"one {one} of its benchmark, where queries and responses are shared", found.here),
+        (f"one {one} with a single question", found.single),
     )
     return tuple((words, ", ".join(_load(load, found.currency))) for words, load in loads)
 
@@ -95,8 +92,7 @@ def _notes(arm: ArmFigures, found: NotedFigures) -> Iterator[str]:
             for end in (gain.low, gain.high)
         )
         value = f"{scale * gain.value:+z.{digits}f} {unit}".strip()
-        told = f"{value} over no experts ({low} to {high})"
-        yield told.replace("-", "\N{MINUS SIGN}")
+        yield f"{value} over no experts ({low} to {high})".replace("-", "\N{MINUS SIGN}")
 
 
 def _load(load: CaseCost, currency: str) -> Iterator[str]:
@@ -113,23 +109,23 @@ def _known(found: Interval | None) -> Interval | None:
 
 
 MOST_TRAITS = 4
-"""Traits that are told of an expert, those that set it apart most."""
+"""Maximum number of traits per expert, the most distinctive ones."""
 _DIGITS = 6
 _LEAST_APART = 1e-3
-"""Shares of queries closer than this tell nothing apart."""
+"""Differences between shares of queries below this are ignored."""
 
 
 def describe_evaluator(evaluator: Evaluator) -> Described:
-    """Return what a reader is told about an evaluator.
+    """Return a description of an evaluator.
 
-    ArtifactError when its provenance, which a file may have brought along, makes no sense.
+    Raises ArtifactError if the provenance in its file cannot be read.
     """
     try:
         return _described(evaluator)
     except FOREIGN as error:
         raise ArtifactError(
-            f"What the evaluator says about its making cannot be read: {error!r}.",
-            hint="Another release may have made it: run `rocketeval evolve` again.",
+            f"The evaluator's provenance cannot be read: {error!r}.",
+            hint="Another release may have written it: run `rocketeval evolve` again.",
         ) from None
 
 
@@ -156,7 +152,7 @@ def _perspective(found: Perspective, provenance: Mapping[str, Any]) -> Described
     standing = provenance.get("standings", {}).get(found.id, (found.importance, found.stability))
     importance, stability = standing
     if found.stability is not None:
-        # Of the selection that chose it: among those that were chosen, all are stable.
+        # Use the stability from the selection; among the selected ones, all are stable.
         stability = found.stability
     return DescribedPerspective(
         id=found.id,
@@ -173,7 +169,7 @@ def _perspective(found: Perspective, provenance: Mapping[str, Any]) -> Described
 
 
 def _ancestors(provenance: Mapping[str, Any], used: set[str]) -> Iterator[DescribedPerspective]:
-    """What `provenance["ancestors"]` lists beside the evaluator's own."""
+    """Yield the ancestors that the evaluator does not use itself."""
     for each in provenance.get("ancestors", ()):
         if each["id"] not in used:
             yield decode(DescribedPerspective, {"parents": [], "round": 0, "types": [], **each})
@@ -193,9 +189,9 @@ def _experts(evaluator: Evaluator) -> Iterator[DescribedExpert]:
 def distinguishing(
     router: Router, expert: int, sizes: list[int] | None = None
 ) -> tuple[DescribedTrait, ...]:
-    """Return the traits in which an expert's queries differ most from all, the farthest first.
+    """Return the traits in which an expert's queries differ most from all, largest first.
 
-    `sizes` are the experts' cases, so that the mean of all is over cases; over experts without.
+    With `sizes` (cases per expert) the overall mean is over cases, otherwise over experts.
     """
     if not router.perspectives:
         return ()
@@ -216,7 +212,7 @@ def distinguishing(
 
 
 def _shares(router: Router) -> Floats:
-    """The share of queries with a trait at each centroid: a vector holds its weight or 0."""
+    """Return the share of queries with each trait at each centroid."""
     heavy = np.where(router.weights > 0.0, router.weights, 1.0)
     return np.clip(router.centroids / heavy, 0.0, 1.0)
 
@@ -233,12 +229,12 @@ def _weights(router: Router) -> tuple[DescribedWeight, ...]:
 
 
 def _provenance(evaluator: Evaluator) -> DescribedProvenance:
-    told = evaluator.provenance
+    found = evaluator.provenance
     models = dict.fromkeys(judge.model for judge in evaluator.judges.values())
     return DescribedProvenance(
-        created=str(told.get("created", "")),
-        benchmark=str(told.get("benchmark", "")),
-        cases=told.get("counts", {}).get("cases", told.get("cases")),
-        rounds=None if told.get("rounds") is None else len(told["rounds"]),
+        created=str(found.get("created", "")),
+        benchmark=str(found.get("benchmark", "")),
+        cases=found.get("counts", {}).get("cases", found.get("cases")),
+        rounds=None if found.get("rounds") is None else len(found["rounds"]),
         judge=", ".join(models),
     )

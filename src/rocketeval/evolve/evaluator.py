@@ -1,7 +1,7 @@
-"""The evaluator: from a judge's answers about a case to a verdict, a label and how sure they are.
+"""The evaluator: turns a judge's answers about a case into a verdict or label with confidence.
 
-It learns in this order: what each perspective is worth, the settings of a forest without experts,
-the number of experts, the router, and for each expert its own settings and forest.
+Fitting proceeds in this order: the weights of perspectives, the settings of a single forest, the
+number of experts, the router, then each expert's settings and forest.
 """
 
 from __future__ import annotations
@@ -52,26 +52,26 @@ from rocketeval.scoring.split import INNER_FOLDS, inner_folds
 from rocketeval.stats.correlation import ranks
 
 Picker = Callable[[TrainingCases, int], ForestSettings]
-"""Finds the settings of a forest for training cases, with a seed."""
+"""Chooses a forest's settings for training cases, with a seed."""
 
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """Experts that share what they are asked about."""
+    """Experts that use the same perspectives, with their router."""
 
     task: Task
     mirrored: bool
-    """Whether a case and the same with a and b swapped are one: both were learned from, and both
-    are asked about, so that swapping swaps the verdict and changes nothing else."""
+    """Whether every pair is learned and predicted in both orders, so that swapping a and b only
+    swaps the verdict."""
     fill: Floats
-    """What stands for a missing answer of each perspective: its median in training."""
+    """Replacement for a missing answer to each perspective: the training median."""
     scale: tuple[float, float]
-    """The least and the largest gold learned from."""
+    """The smallest and the largest reference value in training."""
     router: Router
     experts: tuple[Expert, ...]
 
     def predict(self, answers: Floats, traits: Floats) -> Predictions:
-        """Return what the nearest expert says about each case."""
+        """Return the nearest expert's prediction for each case."""
         whole, chosen = filled(answers, self.fill), self.router.route(traits)
         outputs = np.zeros((len(whole), 1 if self.task == "scores" else 3))
         spread = np.zeros(len(whole))
@@ -86,7 +86,7 @@ class Mixture:
         if self.task == "pairs":
             return Predictions(outputs, None, lead(outputs), chosen, *missing)
         low, high = self.scale
-        # Numbers between two ends are never farther from their mean than half of the way.
+        # The standard deviation of numbers in a range is at most half of the range.
         sure = 1.0 - 2.0 * spread / (high - low) if high > low else np.ones(len(spread))
         return Predictions(None, outputs[:, 0], np.clip(sure, 0.0, 1.0), chosen, *missing)
 
@@ -97,7 +97,7 @@ class Mixture:
 
 
 def training_cases(table: CaseTable, fill: Floats, *, mirrored: bool) -> TrainingCases:
-    """Return the table's cases as training cases; mirrored, every pair also the other way round."""
+    """Return the table's cases as training cases; if mirrored, each pair in both orders."""
     answers, gold = filled(table.answers, fill), table.gold
     queries = query_numbers(table.query_ids)
     if mirrored:
@@ -107,17 +107,17 @@ def training_cases(table: CaseTable, fill: Floats, *, mirrored: bool) -> Trainin
 
 
 def fill_of(table: CaseTable, *, mirrored: bool) -> Floats:
-    """Return what stands for a missing answer: the median, of mirrored answers 0."""
+    """Return the replacement for missing answers: the median, or 0 if mirrored."""
     return np.zeros(table.answers.shape[1]) if mirrored else medians(table.answers)
 
 
 def fit_router(
     table: CaseTable, standings: Mapping[str, PerspectiveWeight], count: int, settings: EvolveConfig
 ) -> Router:
-    """Return a router by the table's perspectives about queries, the best of them."""
+    """Return a router that uses the best of the table's perspectives about queries."""
     ids = [each.id for each in table.about_queries]
     kept = set(best(standings, settings.most_about_queries))
-    # What is worth nothing weighs 0, and what is not among the best as little.
+    # Perspectives that are not among the best get weight 0.
     weights = trait_weights(standings, ids) * np.array([name in kept for name in ids], dtype=float)
     return Router.fit(ids, table.traits, weights, count, settings.seed)
 
@@ -125,7 +125,7 @@ def fit_router(
 def fit_mixture(
     table: CaseTable, router: Router, pick: Picker, seed: int, *, mirrored: bool
 ) -> Mixture:
-    """Return a mixture that learned from all cases of the table, near ones most."""
+    """Fit each expert to all cases of the table, weighted by distance."""
     fill = fill_of(table, mirrored=mirrored)
     cases = training_cases(table, fill, mirrored=mirrored)
     weights = router.sample_weights(table.traits)
@@ -140,29 +140,29 @@ def fit_mixture(
 
 
 FEWEST_QUERIES = 2 * INNER_FOLDS
-"""Queries without which numbers of experts cannot be compared."""
+"""Minimum number of queries to compare numbers of experts."""
 _TREES = 50
-"""Trees of the forests that are compared."""
+"""Number of trees in the forests that are compared."""
 
 
 @dataclass(frozen=True)
 class ExpertChoice:
-    """A number of experts, and what speaks for it."""
+    """A number of experts, with the scores it was chosen by."""
 
     count: int
     found: Mapping[int, float]
-    """For each number tried, the accuracy, or the rank correlation, on left-out queries."""
+    """Out-of-fold accuracy or rank correlation, by number of experts."""
     errors: Mapping[int, float]
-    """The standard error of each one's gain over a single expert."""
+    """Standard error of the gain over a single expert, by number of experts."""
 
 
 def choose_experts(
     table: CaseTable, settings: EvolveConfig, forest: ForestSettings, *, mirrored: bool
 ) -> ExpertChoice:
-    """Return the number with the best mean on left-out queries; of equals the smallest.
+    """Return the number of experts with the best out-of-fold mean; the smallest if tied.
 
-    More than one only if the gain over one exceeds its standard error over queries. With very few
-    queries nothing is compared, and the smallest number is taken.
+    More than one expert is chosen only if its gain exceeds the standard error over queries. With
+    fewer than `FEWEST_QUERIES` queries the smallest number is chosen.
     """
     counts = sorted({1, *settings.experts})
     if counts == [1] or len(set(table.query_ids)) < FEWEST_QUERIES:
@@ -185,10 +185,10 @@ def choose_experts(
 
 
 def credit_of(predictions: Predictions, gold: Floats) -> Floats:
-    """Return what each case adds to the figure, whose mean it is.
+    """Return each case's contribution to the metric; the mean is the metric.
 
-    Of pairs, whether the verdict is right: the mean is the accuracy. Of labels, the product of the
-    standardised ranks: the mean is Spearman's rho.
+    For pairs, whether the verdict is right (accuracy). For labels, the product of the standardized
+    ranks (Spearman's rho).
     """
     if predictions.values is None:
         return np.asarray(predictions.verdict == gold, dtype=np.float64)
@@ -207,7 +207,7 @@ def _left_out(
     *,
     mirrored: bool,
 ) -> dict[int, Predictions]:
-    """What mixtures of each size say about cases that they did not learn from."""
+    """Return out-of-fold predictions of mixtures of each size."""
     folds = inner_folds(query_numbers(table.query_ids), settings.seed)
     small = replace(forest, n_estimators=min(_TREES, forest.n_estimators))
     parts: dict[int, list[tuple[NDArray[np.intp], Predictions]]] = {one: [] for one in counts}
@@ -224,40 +224,41 @@ def _left_out(
 
 @dataclass(frozen=True, eq=False)
 class Evaluator:
-    """Everything that was learned from the gold of a table."""
+    """A fitted evaluator."""
 
     asking: Asking
-    """How its judge was asked."""
+    """How the judge is asked: one response at a time, or pairs."""
     about_responses: tuple[Perspective, ...]
-    """Perspectives that it needs answers of, in the order of columns."""
+    """Perspectives about responses that it uses, in column order."""
     about_queries: tuple[Perspective, ...]
-    """Perspectives that it needs traits of, in the order of columns."""
+    """Perspectives about queries that it uses, in column order."""
     mixture: Mixture
     judges: Mapping[str, JudgeFingerprint] = field(default_factory=dict)
-    """Whose answers it learned from, by the name of the question set."""
+    """Fingerprint of the judge it learned from, by question set name."""
     provenance: Mapping[str, Any] = field(default_factory=dict)
-    """What it was made from, as JSON: config, counts, choices, and what a caller adds."""
+    """Provenance as JSON: config, counts, choices, and notes that the caller adds."""
 
     @property
     def task(self) -> Task:
-        """What it predicts: pairs, or scores."""
+        """Return what it predicts: pairs or scores."""
         return self.mixture.task
 
     @property
     def router(self) -> Router:
-        """What picks an expert."""
+        """Return the router that picks an expert."""
         return self.mixture.router
 
     @property
     def experts(self) -> tuple[Expert, ...]:
-        """The experts, in the order of `Predictions.expert`."""
+        """Return the experts, in the order of `Predictions.expert`."""
         return self.mixture.experts
 
     @property
     def asked(self) -> tuple[Perspective, ...]:
-        """What a judge has to answer: of the questions about queries only what its router weighs.
+        """Return the perspectives a judge must answer.
 
-        A single expert judges every query, so that nothing has to be known about it.
+        Questions about queries are included only if the router gives them weight; with a single
+        expert, none are.
         """
         weighed = zip(self.about_queries, self.router.weights.tolist(), strict=True)
         routing = (each for each, weight in weighed if weight and self.router.experts > 1)
@@ -265,11 +266,11 @@ class Evaluator:
 
     @property
     def scale(self) -> tuple[float, float]:
-        """The least and the largest gold that it learned from."""
+        """Return the smallest and the largest reference value it learned from."""
         return self.mixture.scale
 
     def predict(self, answers: Floats, traits: Floats) -> Predictions:
-        """Return a prediction for each case; columns are in the order of its perspectives."""
+        """Return a prediction for each case; columns must follow the order of its perspectives."""
         needed = len(self.about_responses), len(self.about_queries)
         given = answers.shape[1], traits.shape[1]
         if given != needed or len(answers) != len(traits):
@@ -281,7 +282,7 @@ class Evaluator:
         return self.mixture.predict(answers, traits)
 
     def predict_table(self, table: CaseTable) -> Predictions:
-        """Return a prediction for each case of a table that has its perspectives, in any order."""
+        """Return a prediction for each case of a table that contains its perspectives."""
         return self.predict(
             answers_of(table, self.about_responses), traits_of(table, self.about_queries)
         )
@@ -289,31 +290,31 @@ class Evaluator:
     def documented(
         self, judges: Mapping[str, JudgeFingerprint], notes: Mapping[str, Any]
     ) -> Evaluator:
-        """Return it with its judges, and with notes (as JSON) added to its provenance."""
+        """Return a copy with its judges, and with JSON notes added to its provenance."""
         return replace(self, judges=dict(judges), provenance={**self.provenance, **notes})
 
 
 @dataclass(frozen=True, eq=False)
 class FitPlan:
-    """What is learned before the number of experts is fixed."""
+    """Everything that is fitted before the number of experts is chosen."""
 
     settings: EvolveConfig
     table: CaseTable
-    """The cases with gold and the perspectives that were kept."""
+    """The cases with reference data and the selected perspectives."""
     standings: PerspectiveWeights
-    """What every perspective is worth, also those that were not kept."""
+    """Weights of all perspectives, including those not selected."""
     forest: ForestSettings
-    """Settings that suit a forest without experts."""
+    """Best settings of a single forest."""
     mirrored: bool
     left_out: int
-    """Cases without gold."""
+    """Number of cases without reference data."""
 
     def choose(self) -> ExpertChoice:
-        """Return how many experts there should be."""
+        """Choose the number of experts."""
         return choose_experts(self.table, self.settings, self.forest, mirrored=self.mirrored)
 
     def finish(self, choice: ExpertChoice) -> Evaluator:
-        """Return the evaluator with that number of experts."""
+        """Fit the evaluator with the chosen number of experts."""
         settings, table = self.settings, self.table
         router = fit_router(table, self.standings.about_queries, choice.count, settings)
         space = SPACES[settings.search] if router.experts > 1 else ()
@@ -335,7 +336,7 @@ class FitPlan:
     def _provenance(self, choice: ExpertChoice, mixture: Mixture) -> dict[str, Any]:
         table = self.table
         return {
-            # Paths and addresses of the machine it was made on stay there.
+            # Leave out paths and addresses of this machine.
             "config": self.settings.model_dump(
                 mode="json", exclude={"seeds", "guidelines", "optimizer"}
             ),
@@ -361,18 +362,18 @@ def fit_evaluator(
     experts: int | None = None,
     mirror: bool | None = None,
 ) -> Evaluator:
-    """Return an evaluator that learned from the gold of a table.
+    """Fit an evaluator to a table's reference data.
 
-    experts: how many, or None to choose among `settings.experts` by validation.
-    mirror: whether a pair is also learned the other way round. None: when each response was asked
-    about alone; a judge that saw both at once may favour a place, and where is then worth knowing.
+    experts: number of experts, or None to choose from `settings.experts` by cross-validation.
+    mirror: whether each pair is learned in both orders. By default only if the judge saw one
+    response at a time; a judge that sees both may have a position bias to learn.
     """
     plan = prepare(table, settings, mirror=mirror)
     return plan.finish(plan.choose() if experts is None else ExpertChoice(experts, {}, {}))
 
 
 def prepare(table: CaseTable, settings: EvolveConfig, *, mirror: bool | None = None) -> FitPlan:
-    """Return what is learned before the number of experts is fixed."""
+    """Fit everything that comes before the number of experts."""
     known = with_gold(table)
     mirrored = known.pairs and (settings.asking == "each" if mirror is None else mirror)
     standings = weigh_perspectives(known, settings)

@@ -1,4 +1,4 @@
-"""An expert: a random forest that weighs answers for one sort of query, and its settings."""
+"""Experts: random forests that weigh answers for one type of query, and their settings."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from rocketeval.scoring.forest import LEAF, Forest, forest_of, grow_trees, impor
 from rocketeval.scoring.split import inner_folds
 
 COLUMNS = 1.0 / 3.0
-"""Share of the perspectives that a split chooses among: judges leave few that tell much."""
+"""Share of the perspectives considered at a split; few perspectives are informative."""
 
 
 @dataclass(frozen=True, order=True)
 class ForestSettings:
-    """Settings of one forest, by scikit-learn's names."""
+    """Settings of one forest, with scikit-learn's names."""
 
     n_estimators: int = 100
     max_depth: int = 5
@@ -41,22 +41,22 @@ SPACES: dict[Literal["short", "paper"], tuple[ForestSettings, ...]] = {
         )
     ),
 }
-"""Settings to choose among, those of the paper's Table 7 and a few of them."""
+"""Search spaces of settings: those of the paper's Table 7, and a short selection of them."""
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingCases:
-    """Cases to learn from."""
+    """Training cases of an expert."""
 
     task: Task
     answers: Floats
-    """Nothing missing."""
+    """Answers without missing values."""
     gold: Floats
-    """Of pairs -1, 0 or 1; of scores the label."""
+    """For pairs -1, 0 or 1; for scores the label."""
     weights: Floats
-    """How much each case counts; the largest need not be 1."""
+    """Weight of each case; the largest need not be 1."""
     queries: NDArray[np.int64]
-    """The number of each case's query: folds never cut through one."""
+    """Query number of each case; folds keep the cases of one query together."""
 
     def take(self, rows: NDArray[np.bool_]) -> TrainingCases:
         """Return some of the cases."""
@@ -65,16 +65,16 @@ class TrainingCases:
         )
 
     def targets(self) -> Floats:
-        """Return what a perfect forest says: 1 for the outcome and 0 for others, or the label."""
+        """Return the regression targets: one-hot outcomes, or the label."""
         return targets(self.task, self.gold)
 
 
 def targets(task: Task, gold: Floats) -> Floats:
-    """Return what trees learn: of pairs one column an outcome, of scores the label.
+    """Return what trees learn: for pairs one column per outcome, for scores the label.
 
-    The squared error of such columns, over all of them, is the Gini impurity of the outcomes: a
-    tree that regresses on them splits as one that classifies, and scikit-learn checks less of what
-    it is given, which takes longer than growing a small tree.
+    The total squared error over these columns is the Gini impurity of the outcomes, so a
+    regression tree splits exactly like a classification tree. scikit-learn validates its input less
+    for regression, and that validation takes longer than growing a small tree.
     """
     if task == "scores":
         return gold[:, None]
@@ -86,10 +86,10 @@ def targets(task: Task, gold: Floats) -> Floats:
 def fit_trees(
     cases: TrainingCases, settings: ForestSettings, seed: int, columns: float = COLUMNS
 ) -> list[Any]:
-    """Return trees of scikit-learn, each of another draw of the cases.
+    """Return scikit-learn trees, each fitted to its own bootstrap sample of the cases.
 
-    A case is drawn in proportion to its weight, and as many are drawn as the weights sum to when
-    the largest is 1: so the settings that count cases count those that count for this expert.
+    Cases are drawn in proportion to their weight. The sample size is the sum of the weights scaled
+    to a maximum of 1, so settings such as the minimum leaf size refer to effective cases.
     """
     chances = cases.weights / cases.weights.sum()
     draws = max(1, round(float(cases.weights.sum() / cases.weights.max())))
@@ -111,9 +111,9 @@ def fit_trees(
 
 
 def node_values(trees: list[Any]) -> Floats:
-    """Return what each node of the trees, one after the other, says: (nodes, outputs).
+    """Return the output of each node of the concatenated trees, shape (nodes, outputs).
 
-    Of pairs, one share an outcome, in the order of `OUTCOMES`; of scores, the label.
+    For pairs, one share per outcome, in the order of `OUTCOMES`; for scores, the label.
     """
     values: Floats = np.concatenate([tree.value[:, :, 0] for tree in trees])
     return values
@@ -121,13 +121,13 @@ def node_values(trees: list[Any]) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Expert:
-    """What one forest learned."""
+    """A fitted forest as arrays."""
 
     forest: Forest
     values: Floats
-    """What each node says, shape (nodes, outputs): a share for each of `OUTCOMES`, or a label."""
+    """Output of each node, shape (nodes, outputs): a share for each of `OUTCOMES`, or a label."""
     attention: Floats
-    """Each perspective's share in its decisions; they sum to one, or all are zero."""
+    """Each perspective's importance in the forest; they sum to one or are all zero."""
     settings: ForestSettings
 
     def predict(self, answers: Floats) -> Floats:
@@ -140,12 +140,12 @@ class Expert:
         return np.stack(outputs, axis=1)
 
     def spread(self, answers: Floats) -> Floats:
-        """Return how far apart the trees' labels are: their standard deviation for each case."""
+        """Return the standard deviation of the trees' labels for each case."""
         deviation: Floats = self.values[:, 0].take(self.forest.leaves(answers)).std(axis=0)
         return deviation
 
     def check(self, perspectives: int, outputs: int) -> None:
-        """Raise ArtifactError unless it is a forest over so many perspectives."""
+        """Raise ArtifactError unless the arrays form a forest of this shape."""
         self.forest.check(perspectives)
         sound = (
             self.values.shape == (len(self.forest.item), outputs)
@@ -155,8 +155,8 @@ class Expert:
         )
         if not sound:
             raise ArtifactError(
-                "An expert of the saved evaluator does not fit together.",
-                hint="The file is damaged: fit the evaluator again, or take another copy.",
+                "The arrays of an expert in the saved evaluator are inconsistent.",
+                hint="The file is damaged: fit the evaluator again, or use another copy.",
             )
 
 
@@ -164,22 +164,22 @@ def fit_expert(cases: TrainingCases, settings: ForestSettings, seed: int) -> Exp
     """Return an expert grown from all of the training cases."""
     trees = fit_trees(cases, settings, seed)
     forest = forest_of(trees)
-    # The values of inner nodes are never read.
+    # Values of inner nodes are never read.
     values = np.where((forest.item == LEAF)[:, None], node_values(trees), 0.0)
     return Expert(forest, values, importances_of(trees), settings)
 
 
 TREES_TO_CHOOSE = 30
-"""Trees of a forest that is only compared with others of as many trees."""
+"""Number of trees in the forests that are compared to choose settings."""
 
 
 def best_settings(
     cases: TrainingCases, space: Sequence[ForestSettings], seed: int
 ) -> ForestSettings:
-    """Return the settings with the least squared error on left-out queries; of equals the first.
+    """Return the settings with the smallest out-of-fold squared error; the first if tied.
 
-    Of pairs that is the Brier score: it asks for good probabilities, on which confidence rests,
-    and tells settings apart where accuracy is the same by chance.
+    For pairs this is the Brier score: it rewards good probabilities, which confidence depends on,
+    and differs between settings with the same accuracy.
     """
     folds = inner_folds(cases.queries, seed)
     losses = np.zeros(len(space))
@@ -192,7 +192,7 @@ def best_settings(
 def _losses(
     learned: TrainingCases, held_out: TrainingCases, space: Sequence[ForestSettings], seed: int
 ) -> Floats:
-    """Each setting's weighted sum of squared errors."""
+    """Return each setting's weighted sum of squared errors."""
     losses, targets = np.zeros(len(space)), held_out.targets()
     for leaf in sorted({one.min_samples_leaf for one in space}):
         places = [place for place, one in enumerate(space) if one.min_samples_leaf == leaf]
@@ -214,7 +214,7 @@ def _losses(
 def _cut_off(
     learned: TrainingCases, trees: list[Any], asked: TrainingCases, tried: Sequence[ForestSettings]
 ) -> list[Floats]:
-    """What smaller forests within these trees say about the cases asked."""
+    """Return predictions of the shallower forests contained in these trees."""
     forest, values = forest_of(trees), node_values(trees)
     cases = np.concatenate([tree.n_node_samples for tree in trees])
     predicted: dict[tuple[int, int], Floats] = {}

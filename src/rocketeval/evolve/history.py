@@ -1,9 +1,7 @@
-"""What each finished round did: one line of rounds.jsonl, written as soon as the round is over.
+"""State of an evolution across commands.
 
-What judge and optimizer were asked over all commands: a line for each piece of work.
-The pool of a run as a file that people may add to at any time, also while a command runs.
-Which cases an evaluator may learn its questions from, and which ones its figures rest on.
-`evolve.max_calls`: questions to the judge and requests to the optimizer, over all commands.
+Finished rounds (rounds.jsonl), usage of judge and optimizer (spent.jsonl), the pool file that
+people may edit at any time, the split into seen and held-out cases, and `evolve.max_calls`.
 """
 
 from __future__ import annotations
@@ -36,20 +34,20 @@ from rocketeval.text import count_of
 
 @dataclass(frozen=True, slots=True)
 class OutOfFoldFigure:
-    """A figure on cases that were left out, one fold after the other."""
+    """An out-of-fold metric with its standard error."""
 
     value: float
-    """The accuracy of pairs, or the rank correlation of labels."""
+    """Accuracy for pairs, rank correlation for labels."""
     error: float
-    """Its standard error over queries."""
+    """Standard error over queries."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeUse:
-    """What the judge used, and the money; None without a price."""
+    """Usage of the judge, and its cost; None without a price."""
 
     questions: int | None = None
-    """A request may hold several; None of a judge that got one question per request."""
+    """Number of questions; None if every request held exactly one."""
     requests: int
     prompt_tokens: int = 0
     cached_tokens: int = 0
@@ -60,7 +58,7 @@ class JudgeUse:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What judge and optimizer used over all commands."""
+    """Usage of judge and optimizer over all commands."""
 
     judge: JudgeUse
     optimizer: PricedUsage
@@ -68,37 +66,37 @@ class Spent:
 
 @dataclass(frozen=True)
 class Round:
-    """What one round did."""
+    """Record of one finished round."""
 
     round: int
     split: str
-    """Who was seen; see `Split.digest`."""
+    """Identity of the split; see `CaseSplit.digest`."""
     pool: int
-    """Perspectives after it, all that were ever there."""
+    """Number of perspectives in the pool after the round."""
     people: int
-    """Of these, what people added."""
+    """Number of these that people added."""
     mistakes: int
-    """Cases that were judged wrongly before it."""
+    """Number of cases judged wrongly before the round."""
     proposed: Mapping[str, int]
     """New perspectives by origin."""
     dropped: Mapping[str, int]
-    """Proposals that were not taken, by the reason."""
+    """Rejected proposals, by reason."""
     failed: Mapping[str, str]
-    """Requests to the optimizer that brought nothing, and why."""
+    """Failed requests to the optimizer, with the reason."""
     analyses: tuple[str, ...]
-    """What the optimizer made of the mistakes."""
+    """The optimizer's analyses of the mistakes."""
     kept: tuple[str, ...]
-    """Ids of the perspectives worth keeping after it."""
+    """Ids of the perspectives selected after the round."""
     before: OutOfFoldFigure
     after: OutOfFoldFigure
     judge: JudgeUse
-    """In the command that finished it."""
+    """Usage in the command that finished the round."""
     optimizer: PricedUsage
     seconds: float
 
 
 class History:
-    """The rounds of a run, in their order."""
+    """The finished rounds of a run, in order."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -106,34 +104,34 @@ class History:
         self._proposed = Journal(path.with_name("proposed.jsonl"))
 
     def read(self, split: str) -> list[Round]:
-        """Return the finished rounds; RunMismatch if they learned from other queries."""
+        """Return the finished rounds; raise RunMismatch if they saw other queries."""
         rows = [_round(self.path, row) for row in self._rounds.rows()]
         for row in rows:
             if row.split != split:
                 raise RunMismatch(
-                    f"{self.path.parent} holds rounds that looked at the mistakes of other "
-                    "queries: some of those could be held out now.",
-                    hint="What changed is the gold, or `gold`, `asking`, `share` or `seed` of "
-                    "`evolve`. Give this run another `name`; answers that were paid for are taken "
-                    "from the cache.",
+                    f"{self.path.parent} holds rounds that learned from the mistakes on other "
+                    "queries; some of those queries may be held out now.",
+                    hint="The votes or labels changed, or `gold`, `asking`, `share` or `seed` of "
+                    "`evolve`. Give this run another `name`; existing answers are reused from the "
+                    "cache.",
                 )
         return rows
 
     def append(self, done: Round) -> None:
-        """Write down a finished round, durably."""
+        """Append a finished round and sync it to disk."""
         self._rounds.append(encode(done))
 
     def announce(self, round: int, news: Iterable[str]) -> None:
-        """Write down the ids of what a round proposed, before any of it is in the pool's file."""
+        """Record the ids of a round's proposals before they enter the pool file."""
         self._proposed.append({"round": round, "ids": list(news)})
 
     def proposed(self) -> set[str]:
-        """Return the ids of all that rounds proposed, also those that were not finished."""
+        """Return the ids of all proposals, including those of unfinished rounds."""
         return {name for row in self._proposed.rows() for name in row["ids"]}
 
 
 def best_round(rounds: Sequence[Round]) -> int:
-    """Return the round after which validation was best, the first of equals; 0 for the seeds."""
+    """Return the round with the best validation result, the first if tied; 0 for the seeds."""
     best, found = 0, -1.0
     for done in rounds:
         for number, measured in ((done.round - 1, done.before), (done.round, done.after)):
@@ -143,9 +141,9 @@ def best_round(rounds: Sequence[Round]) -> int:
 
 
 def rounds_without_gain(rounds: Sequence[Round], people: int) -> int:
-    """Return how many of the last rounds brought nothing.
+    """Return the number of rounds since the last gain.
 
-    What people added since the last one is a new beginning: `people` is how many they are now.
+    The count restarts if people added perspectives; `people` is the number they have added now.
     """
     if not rounds or people > rounds[-1].people:
         return 0
@@ -158,7 +156,7 @@ def _round(path: Path, row: Mapping[str, Any]) -> Round:
     except (KeyError, TypeError, ValueError):
         raise StoreError(
             f"{path} is damaged, or was written by another version.",
-            hint="Give this run another `name`, or delete the file to begin evolution anew.",
+            hint="Give this run another `name`, or delete the file to restart evolution.",
         ) from None
 
 
@@ -168,44 +166,44 @@ QUESTIONS = "questions"
 
 
 class Spending:
-    """The bill of a run's evolution."""
+    """Usage of a run's evolution, stored in spent.jsonl."""
 
     def __init__(self, path: Path) -> None:
         self._journal = Journal(path)
 
     def judge_used(self, why: str, usage: Usage, questions: int) -> None:
-        """Write down what a judge used for so many questions: a request may hold several."""
+        """Record the judge's usage for a number of questions; a request may hold several."""
         self._add({"who": "judge", "why": why, QUESTIONS: questions}, usage)
 
     def optimizer_used(self, why: str, usage: Usage) -> None:
-        """Write down what the optimizer used for a piece of work."""
+        """Record the optimizer's usage."""
         self._add({"who": "optimizer", "why": why}, usage)
 
     def _add(self, row: Mapping[str, Any], usage: Usage) -> None:
-        """Add a line; none for work that used nothing."""
+        """Append a line, unless there was no usage."""
         used = {name: getattr(usage, name) for name in COUNTS}
         if any(used.values()) or row.get(QUESTIONS):
             self._journal.append({**row, **used})
 
     def total(self, who: Payee) -> Usage:
-        """Return what one of them used over all commands."""
+        """Return the total usage of judge or optimizer over all commands."""
         rows = (row for row in self._journal.rows() if row["who"] == who)
         return sum((Usage(*(row[name] for name in COUNTS)) for row in rows), Usage())
 
     @property
     def questions(self) -> int:
-        """What the judge answered, over all commands."""
+        """Return the number of questions to the judge, over all commands."""
         rows = (row for row in self._journal.rows() if row["who"] == "judge")
-        # A line without them is of a judge that got one question a request.
+        # A line without `questions` had one question per request.
         return sum(row.get(QUESTIONS, row["requests"]) for row in rows)
 
     @property
     def calls(self) -> int:
-        """Questions to the judge and requests to the optimizer, over all commands."""
+        """Return the questions to the judge plus requests to the optimizer, over all commands."""
         return self.questions + self.total("optimizer").requests
 
     def facts(self, judge: PriceConfig | None, optimizer: PriceConfig | None) -> Spent:
-        """Return what both used, with the money."""
+        """Return the usage and cost of both."""
         return Spent(
             JudgeUse(questions=self.questions, **asdict(priced(self.total("judge"), judge))),
             priced(self.total("optimizer"), optimizer),
@@ -214,15 +212,15 @@ class Spending:
 
 @dataclass(frozen=True)
 class PoolFileState:
-    """What stands in the file."""
+    """Contents of the pool file."""
 
     pool: Pool
     elsewhere: int
-    """Entries of a round that this run has not done: somebody brought them from elsewhere."""
+    """Number of entries that name a round this run has not done."""
 
 
 class SharedPool:
-    """Reads and writes the file without losing what people put into it."""
+    """The pool file; writing it keeps what people added meanwhile."""
 
     def __init__(self, path: Path, answers: Answers, history: History) -> None:
         self.path = path
@@ -230,10 +228,9 @@ class SharedPool:
         self._history = history
 
     def read(self, rounds: int) -> PoolFileState:
-        """Return the pool after so many finished rounds, with all that people added.
+        """Return the pool after a number of finished rounds, with all that people added.
 
-        What a round of this run proposed that was not finished is left out: its journal brings
-        it again.
+        Proposals of an unfinished round are left out; its journal restores them.
         """
         proposed = self._history.proposed()
         there: list[Perspective] = []
@@ -247,9 +244,9 @@ class SharedPool:
         return PoolFileState(Pool(with_formats(there, self._answers)), elsewhere)
 
     def write(self, pool: Pool, rounds: int) -> tuple[Perspective, ...]:
-        """Write a pool and behind it what people added meanwhile, which is returned.
+        """Write a pool, append what people added meanwhile, and return those additions.
 
-        ConfigError, and the file stays as it is, if it cannot be read.
+        Raises ConfigError and leaves the file unchanged if it cannot be read.
         """
         added: tuple[Perspective, ...] = ()
         if self.path.exists():
@@ -261,35 +258,35 @@ class SharedPool:
 
 
 def _by_a_person(each: Perspective) -> Perspective:
-    """Return it as new: what it was worth elsewhere does not hold here."""
+    """Return the perspective as added by a person, without weights from another run."""
     return replace(each, origin=PerspectiveOrigin.PERSON, round=0, importance=None, stability=None)
 
 
 FEWEST_CASES = 20
-"""With fewer, no figure would say anything."""
+"""Minimum number of cases for a meaningful result."""
 FEWEST_QUERIES = 4
-"""On either side, and one for each fold: with one fold left out, there are two to learn from."""
+"""Minimum number of queries on either side, and at least one per fold."""
 
 
 @dataclass(frozen=True)
 class CaseSplit:
-    """The cases with gold, by what may be done with them."""
+    """The cases with reference data, split into seen and held out."""
 
     seen: tuple[Case, ...]
-    """The optimizer may see how these were judged wrongly; perspectives are selected on them."""
+    """The optimizer may see mistakes on these cases; perspectives are selected on them."""
     held_out: tuple[Case, ...]
-    """Nobody looked at these while perspectives were found: the figures rest on them."""
+    """Cases for the final figures; never used to find or select perspectives."""
     digest: str
-    """What fixes who was seen: another digest, and perspectives may know what is held out now."""
+    """Identity of the split; perspectives found under another one may have seen held-out cases."""
 
     @property
     def cases(self) -> tuple[Case, ...]:
-        """All of them, those seen first."""
+        """Return all cases, seen ones first."""
         return (*self.seen, *self.held_out)
 
 
 def gather_cases(inputs: Inputs, settings: EvolveConfig) -> tuple[Case, ...]:
-    """Return the cases that people decided; BenchmarkError when there are none."""
+    """Return the cases with votes or labels; raise BenchmarkError if there are none."""
     if settings.gold == "votes":
         found = cases_from_votes(inputs.votes())
     else:
@@ -304,7 +301,7 @@ def gather_cases(inputs: Inputs, settings: EvolveConfig) -> tuple[Case, ...]:
 
 
 def split_cases(inputs: Inputs, settings: EvolveConfig) -> CaseSplit:
-    """Return who is seen and who is held out: whole queries, equal ones together, by the seed."""
+    """Split the cases by query, with the seed; queries with the same text stay together."""
     content = {name: query.content_hash.hex() for name, query in inputs.queries.items()}
     cases = _joined(gather_cases(inputs, settings), content)
     distinct = {content[case.query_id] for case in cases}
@@ -321,7 +318,7 @@ def split_cases(inputs: Inputs, settings: EvolveConfig) -> CaseSplit:
 
 
 def _joined(cases: Iterable[Case], content: Mapping[str, str]) -> tuple[Case, ...]:
-    """Return the cases, those of a query that says the same as an earlier one joined to it."""
+    """Return the cases, with those of queries with the same text joined."""
     first: dict[str, str] = {}
     for name, text in content.items():
         first.setdefault(text, name)
@@ -333,7 +330,7 @@ def _joined(cases: Iterable[Case], content: Mapping[str, str]) -> tuple[Case, ..
 
 
 def learned_from(queries: Mapping[str, Query], cases: Iterable[Case]) -> list[str]:
-    """Return the content hashes of all queries with gold among the cases, sorted."""
+    """Return the sorted content hashes of all queries whose cases have reference data."""
     with_gold = {case.query_id for case in cases if case.gold is not None}
     return sorted({queries[name].content_hash.hex() for name in with_gold})
 
@@ -348,14 +345,14 @@ def _refuse_too_few(cases: Sequence[Case], queries: int, settings: EvolveConfig)
         return
     raise BenchmarkError(
         f"There are {settings.gold} on {count_of(len(cases), 'case', 'cases')} of "
-        f"{count_of(queries, 'query', 'queries')}; to learn an evaluator and to check it takes "
-        f"{FEWEST_CASES} cases and {fewest} queries at least.",
+        f"{count_of(queries, 'query', 'queries')}; to train and validate an evaluator takes "
+        f"at least {FEWEST_CASES} cases and {fewest} queries.",
         hint=f"Collect more {settings.gold}; with fewer queries, lower `evolve.folds`.",
     )
 
 
 class CallLimit:
-    """Compares what comes next with what the limit leaves; without a limit all may come."""
+    """Checks whether planned work fits into `evolve.max_calls`; without a limit all work does."""
 
     def __init__(self, settings: EvolveConfig, split: CaseSplit, spending: Spending) -> None:
         self._settings = settings
@@ -363,10 +360,10 @@ class CallLimit:
         self._spending = spending
 
     def check_pool(self, pool: Pool, requests: int = 0) -> None:
-        """Raise ConfigError if a pool takes more than the limit, rounds aside.
+        """Raise ConfigError if a pool exceeds the limit even without any rounds.
 
-        `requests` to the optimizer belong to it, those made already included. A pool that was
-        asked about in full before passes: nothing is paid for it again.
+        `requests` counts requests to the optimizer, including those already made. A pool that was
+        answered in full before always passes, because its answers are reused.
         """
         limit = self._settings.max_calls
         if limit is None or all(each.importance is not None for each in pool):
@@ -376,18 +373,17 @@ class CallLimit:
         if needed > limit:
             raise ConfigError(
                 f"`evolve.max_calls` allows {limit:,} questions and requests; the "
-                f"{len(pool):,} perspectives of the pool alone take up to {needed:,}, without any "
-                "round.",
-                hint=f"Set `evolve.max_calls` to {needed:,} at least, and to more for rounds; or "
-                "begin with fewer perspectives, or fewer queries (`limit`).",
+                f"{len(pool):,} perspectives of the pool need up to {needed:,} before any round.",
+                hint=f"Set `evolve.max_calls` to at least {needed:,}, or more for rounds; or "
+                "start with fewer perspectives or fewer queries (`limit`).",
             )
 
     def over(
         self, name: str, news: Collection[Perspective], pool: Pool, requests: int = 0
     ) -> str | None:
-        """Return why a round with these news does not fit, in words; None if it does.
+        """Return why a round with these perspectives exceeds the limit; None if it fits.
 
-        What the end can take has to fit beside it.
+        The questions on held-out cases at the end must fit too.
         """
         limit = self._settings.max_calls
         asked = questions(news, self._split.seen, self._settings.asking) + self._end(pool)
@@ -395,10 +391,10 @@ class CallLimit:
         if limit is None or so_far + needed <= limit:
             return None
         return (
-            f"{name} and the end would take up to {needed:,} questions and requests after the "
-            f"{so_far:,} so far, which is more than the {limit:,} that `evolve.max_calls` allows"
+            f"{name} and the held-out cases need up to {needed:,} questions and requests after the "
+            f"{so_far:,} so far, which exceeds the {limit:,} that `evolve.max_calls` allows"
         )
 
     def _end(self, pool: Pool) -> int:
-        """Return the most questions that the held-out cases can take."""
+        """Return the maximum number of questions on the held-out cases."""
         return most_questions(pool, self._split.held_out, self._settings)

@@ -1,9 +1,9 @@
-"""The optimizer: a strong LLM that proposes perspectives, asked for each thing once.
+"""The optimizer: a strong LLM that proposes perspectives.
 
-A round looks at mistakes (semantic back-propagation), puts the most important perspectives into
-other words (in depth), looks for what none asks about (in breadth), and derives questions about
-queries from what these brought. Every request is journaled as it is answered: the same round over
-the same pool is replayed without a call.
+A round analyzes mistakes (semantic back-propagation), rewords the most important perspectives
+(in depth), looks for aspects that no perspective covers (in breadth), and derives questions about
+queries from the new ones. Every answered request is journaled, so the same round over the same
+pool is replayed without a call.
 """
 
 from __future__ import annotations
@@ -49,61 +49,61 @@ CutShort = Literal["stopped", "out of money"]
 
 
 class RejectionReason(StrEnum):
-    """Why a proposal was not taken."""
+    """Why a proposal was rejected."""
 
     REPEAT = "repeat"
-    """It has the same words as one that is there."""
-    TWIN = "twin"
-    """It asks almost the same, by its words, as one that is there."""
+    """It has the same words as an existing perspective."""
+    NEAR_DUPLICATE = "twin"
+    """It is a near-duplicate of an existing perspective."""
     UNWANTED = "unwanted"
-    """It is about queries, of which none are kept."""
+    """It is about queries, and the settings keep none of these."""
 
 
 @dataclass(frozen=True, slots=True)
 class RejectedProposal:
-    """A proposal that was not taken."""
+    """A rejected proposal."""
 
     text: str
     kind: PerspectiveKind
     step: str
-    """The request that brought it."""
+    """The request that proposed it."""
     why: RejectionReason
     repeats: str | None = None
-    """The perspective that asks the same."""
+    """Text of the perspective that it repeats."""
 
 
 @dataclass(frozen=True)
 class Proposals:
-    """What an optimizer brought, and how it came about."""
+    """The proposals of an optimizer, with their origin and cost."""
 
     perspectives: tuple[Perspective, ...] = ()
-    """What is new, in the wanted forms, in an order that the optimizer's speed does not change."""
+    """New perspectives in the configured answer formats, in an order independent of timing."""
     steps: Mapping[str, str] = field(default_factory=dict)
-    """The request that brought each, by its id."""
+    """The request that proposed each perspective, by perspective id."""
     dropped: tuple[RejectedProposal, ...] = ()
-    """What was not taken, and why."""
+    """Rejected proposals."""
     analyses: Mapping[str, str] = field(default_factory=dict)
-    """What the optimizer said about mistakes, by request."""
+    """The optimizer's analyses of mistakes, by request."""
     traces: Mapping[str, AuthoringTrace] = field(default_factory=dict)
-    """What each request took: attempts, what was refused, usage; failed ones included."""
+    """Attempts, refusals and usage of each request, including failed ones."""
     failed: Mapping[str, str] = field(default_factory=dict)
-    """Requests that brought nothing, and why."""
+    """Failed requests with their reason."""
     reused: int = 0
-    """Requests that an earlier command had paid for."""
+    """Number of requests reused from earlier commands."""
     usage: Usage = field(default_factory=Usage)
-    """What the others cost."""
+    """Usage of the other requests."""
     lost: int = 0
-    """Calls that brought no answer; they may be on the bill all the same."""
+    """Number of calls without an answer; the provider may still charge for them."""
     cut_short: CutShort | None = None
-    """Why not all was asked that was to be; None when all was."""
+    """Why some requests were not sent; None if all were."""
 
 
 class ProposalCollector:
-    """Takes in answers one request after the other, and leaves out what repeats."""
+    """Collects proposals request by request, and rejects duplicates."""
 
     def __init__(self, pool: Pool, answers: Answers, *, queries_wanted: bool) -> None:
         self.taken: list[Perspective] = []
-        """New perspectives, each in its first form."""
+        """New perspectives, each in its first answer format."""
         self.analyses: dict[str, str] = {}
         self.dropped: list[RejectedProposal] = []
         self._steps: dict[tuple[PerspectiveKind, str], str] = {}
@@ -112,18 +112,18 @@ class ProposalCollector:
         self._queries_wanted = queries_wanted
 
     def take(self, request: OptimizerRequest, lines: Sequence[str]) -> None:
-        """Take in what a request brought."""
+        """Add the proposals of a request."""
         if request.ask is RequestPurpose.FAILURES:
             self.analyses[request.name] = read_failures("\n".join(lines)).analysis
         for proposal in proposed(request, lines, formats_of(self._answers)[0]):
             self._take(request, proposal)
 
     def perspectives(self) -> tuple[Perspective, ...]:
-        """Return what was taken, in all wanted forms."""
+        """Return the accepted perspectives in all configured answer formats."""
         return with_formats(self.taken, self._answers)
 
     def steps(self) -> dict[str, str]:
-        """Return the request that brought each perspective, by its id."""
+        """Return the request that proposed each perspective, by perspective id."""
         return {each.id: self._steps[each.kind, each.text] for each in self.perspectives()}
 
     def _take(self, request: OptimizerRequest, proposal: Perspective) -> None:
@@ -134,7 +134,7 @@ class ProposalCollector:
             self._drop(
                 request,
                 proposal,
-                RejectionReason.REPEAT if duplicate.exact else RejectionReason.TWIN,
+                RejectionReason.REPEAT if duplicate.exact else RejectionReason.NEAR_DUPLICATE,
                 duplicate.of.text,
             )
         else:
@@ -157,7 +157,7 @@ class ProposalCollector:
 def proposed(
     request: OptimizerRequest, lines: Sequence[str], form: AnswerFormat
 ) -> Iterator[Perspective]:
-    """Yield what journaled lines of a request propose; questions about responses in `form`."""
+    """Yield the perspectives in a request's journaled lines, those about responses in `form`."""
     text, response, query = "\n".join(lines), PerspectiveKind.RESPONSE, PerspectiveKind.QUERY
     made = partial(Perspective, round=request.round)
     if request.ask is RequestPurpose.FAILURES:
@@ -193,17 +193,17 @@ class Optimizer:
         self._extra_body = config.optimizer.extra_body if config.optimizer else {}
         self._requests = RequestMaker(model, self._extra_body)
         self.usage = Usage()
-        """What its work has cost so far, lists that could not be read included."""
+        """Usage so far, including unreadable answers."""
         self.lost = 0
-        """Calls that brought no answer."""
+        """Number of calls without an answer."""
 
     @property
     def pulse(self) -> EngineStatus:
-        """How its engine fares at this moment."""
+        """Return the current status of its engine."""
         return status_of(self._engine)
 
     async def prepare(self) -> None:
-        """Check that the optimizer answers; raises EngineError if it does not."""
+        """Raise EngineError unless the optimizer answers."""
         await self._engine.ready()
 
     async def aclose(self) -> None:
@@ -211,7 +211,7 @@ class Optimizer:
         await self._engine.aclose()
 
     async def decompose(self, guidelines: str, pool: Pool, context: AuthorContext) -> Proposals:
-        """Return what annotation guidelines ask beyond `pool`, as single questions."""
+        """Return the questions in annotation guidelines that `pool` lacks."""
         gathering = self._gathering(pool)
         done: StepResults[OptimizerRequest] = StepResults()
         asked = [self._requests.decompose(guidelines)]
@@ -223,10 +223,10 @@ class Optimizer:
     async def propose(
         self, round: int, failures: Sequence[FailedCase], pool: Pool, context: AuthorContext
     ) -> Proposals:
-        """Return what a round brings to `pool`; ChecklistError when every request failed.
+        """Return a round's proposals for `pool`; raise ChecklistError if every request failed.
 
-        When it was stopped, or the money did not suffice, `cut_short` says so: the same call goes
-        on where it ended, with what was paid for.
+        If the command was stopped or reached its cost limit, `cut_short` says so, and the same
+        call continues from there.
         """
         gathering = self._gathering(pool)
         done: StepResults[OptimizerRequest] = StepResults()
@@ -234,7 +234,7 @@ class Optimizer:
         with self._counted(done):
             whole = await self._do(asked, _asking_again(asked, context), done, gathering)
             _stop_if_all_failed(asked, done)
-            # The others see the pool alone, and are done at once; this one sees what they brought.
+            # The other requests see only the pool and run concurrently; routing sees their results.
             last = self._routing(round, gathering, pool) if whole else []
             whole = whole and await self._do(last, context, done, gathering)
         return _proposals([*asked, *last], gathering, done, None if whole else _cut_short(context))
@@ -253,7 +253,7 @@ class Optimizer:
     def _routing(
         self, round: int, gathering: ProposalCollector, pool: Pool
     ) -> list[OptimizerRequest]:
-        """Return the request for questions about queries, if any are wanted."""
+        """Return the request for questions about queries, if the settings keep any."""
         if not self._queries_wanted:
             return []
         news = [each for each in gathering.taken if each.kind is PerspectiveKind.RESPONSE]
@@ -268,7 +268,7 @@ class Optimizer:
         done: StepResults[OptimizerRequest],
         gathering: ProposalCollector,
     ) -> bool:
-        """Do some requests and take in what they bring, in their own order."""
+        """Send requests and collect their proposals in request order."""
         before = self.usage
         whole = await do_steps(
             asked,
@@ -297,7 +297,7 @@ class Optimizer:
 
     @contextmanager
     def _counted(self, done: StepResults[OptimizerRequest]) -> Iterator[None]:
-        """Add up what the work costs, also when it ends in an error."""
+        """Add up the usage of the work, even after an error."""
         try:
             yield
         finally:
@@ -306,9 +306,9 @@ class Optimizer:
 
 
 def _asking_again(asked: Sequence[OptimizerRequest], context: AuthorContext) -> AuthorContext:
-    """Return a context that has forgotten failed requests if there was nothing else.
+    """Return a context that retries failed requests if all of them failed.
 
-    A round that went on without some is resumed without them; where all failed, none went on.
+    A round that continued without some requests is resumed without them.
     """
     if not all(request.was_skipped(context.known) for request in asked):
         return context
@@ -331,8 +331,8 @@ def _stop_if_all_failed(
     named = [f"{request.name}: {reason}" for request, reason in failed.items()][:SHOWN_FAILURES]
     more = f"\nand {len(failed) - SHOWN_FAILURES} more." if len(failed) > SHOWN_FAILURES else ""
     raise ChecklistError(
-        "The optimizer brought nothing; every request failed:\n" + "\n".join(named) + more,
-        hint="Run the same command again to ask once more, or use another `evolve.optimizer`.",
+        "The optimizer proposed nothing; every request failed:\n" + "\n".join(named) + more,
+        hint="Run the same command again to retry, or use another `evolve.optimizer`.",
     )
 
 

@@ -1,4 +1,4 @@
-"""Perspectives: questions a judge answers about a response or a query, and how they are asked."""
+"""Perspectives: questions about a response or a query, and the question sets they form."""
 
 from __future__ import annotations
 
@@ -19,83 +19,83 @@ from rocketeval.prompts.variants import PairPrompt, QueryPrompt
 
 
 class PerspectiveKind(StrEnum):
-    """What a perspective is about."""
+    """The subject of a perspective."""
 
     RESPONSE = "response"
-    """Response-dependent: it is answered of a response, or of two side by side; yes is better."""
+    """Response-dependent: about one response, or about two side by side; yes is better."""
     QUERY = "query"
-    """Response-independent: it says what sort of query this is, and so which expert judges it."""
+    """Response-independent: describes the query, and so decides which expert judges it."""
 
 
 class AnswerFormat(StrEnum):
-    """How finely a judge answers."""
+    """The answer format of a perspective."""
 
     CHOICE = "choice"
-    """Yes or no; of two responses, A or B."""
+    """Yes or no; for two responses, A or B."""
     GRADED = "graded"
-    """A grade: 1 to 5 for a response, -4 to 4 for a pair; the mean over its probabilities."""
+    """A grade, 1 to 5 for a response or -4 to 4 for a pair: the mean over the probabilities."""
 
 
 class PerspectiveOrigin(StrEnum):
-    """Where a perspective came from."""
+    """The origin of a perspective."""
 
     RULE = "rule"
-    """Annotation guidelines, taken apart."""
+    """Extracted from annotation guidelines."""
     PRESET = "preset"
-    """Written by hand for a type of instruction."""
+    """Written by hand for an instruction type."""
     TRANSFER = "transfer"
-    """The aim of a prompt that other evaluators use."""
+    """Taken from the prompt of another evaluator."""
     FAILURES = "failures"
-    """Semantic back-propagation: the optimizer looked at what was judged wrongly."""
+    """Semantic back-propagation: proposed by the optimizer from wrongly judged cases."""
     DEPTH = "depth"
-    """Another wording of one that is there."""
+    """A rewording of an existing perspective."""
     BREADTH = "breadth"
-    """Something that none of those there asks about."""
+    """An aspect that no existing perspective covers."""
     MIX = "mix"
-    """Explored from a perspective that was itself explored."""
+    """Derived from a perspective of in-depth or in-breadth exploration."""
     ROUTING = "routing"
-    """A question about the query, derived from one about the response."""
+    """A question about queries, derived from one about responses."""
     PERSON = "person"
-    """Somebody added it between two rounds."""
+    """Added by a person."""
 
 
 EXPLORED = frozenset({PerspectiveOrigin.DEPTH, PerspectiveOrigin.BREADTH, PerspectiveOrigin.MIX})
-"""What in-depth and in-breadth exploration bring."""
+"""Origins of in-depth and in-breadth exploration."""
 
 
 @dataclass(frozen=True)
 class Perspective:
-    """One question of the pool.
+    """One question of a pool.
 
     >>> Perspective("Does the response answer what was asked?").id
     'ba41b3a21812'
     """
 
     text: str
-    """A yes/no question; about a response, yes is the better answer."""
+    """A yes/no question; for a response, yes is the better answer."""
     kind: PerspectiveKind = PerspectiveKind.RESPONSE
     origin: PerspectiveOrigin = PerspectiveOrigin.PERSON
     form: AnswerFormat = AnswerFormat.CHOICE
-    """How it is answered; a question about a query is always a choice."""
+    """The answer format; a question about a query is always a choice."""
     parents: tuple[str, ...] = ()
     """Ids of the perspectives it was made from."""
     round: int = 0
-    """The round that brought it; 0 for what is there at the beginning."""
+    """The round that proposed it; 0 for the initial pool."""
     types: tuple[str, ...] = ()
-    """Types of instruction it was written for; empty for any."""
+    """Instruction types it was written for; empty for any."""
     importance: float | None = None
-    """Its share in the surrogate's decisions, as a mean over folds; None before the first fit."""
+    """Its mean importance in the surrogate model over folds; None before the first fit."""
     stability: float | None = None
-    """In which share of the folds it was among those worth keeping."""
+    """Share of the folds that selected it."""
 
     @cached_property
     def id(self) -> str:
-        """A short name that its content fixes."""
+        """Return a short id computed from the content."""
         return content_hash("perspective", self.kind, self.form, self.text).hex()[:12]
 
 
 class Pool:
-    """Perspectives in the order they came, no two with the same words.
+    """Perspectives in order of arrival, without duplicates.
 
     >>> pool = Pool([Perspective("Is it kind?")])
     >>> news = [Perspective("is it kind"), Perspective("Is it short?")]
@@ -117,11 +117,11 @@ class Pool:
         return self._by_id[perspective_id]
 
     def of(self, kind: PerspectiveKind) -> tuple[Perspective, ...]:
-        """Return those about responses, or those about queries."""
+        """Return the perspectives of one kind."""
         return tuple(each for each in self if each.kind is kind)
 
     def add(self, news: Iterable[Perspective]) -> tuple[Pool, tuple[Perspective, ...]]:
-        """Return the pool with what is new, and what only repeats words that are there."""
+        """Return the pool with the new perspectives, and the duplicates that were dropped."""
         taken = {_words(each) for each in self}
         grown, repeated = list(self), []
         for each in news:
@@ -134,7 +134,7 @@ class Pool:
         return Pool(grown), tuple(repeated)
 
     def weigh(self, standings: Mapping[str, tuple[float, float]]) -> Pool:
-        """Return the pool with importance and stability by id; None where none is given."""
+        """Return the pool with importance and stability by id; None if not given."""
         return Pool(
             replace(each, importance=standing[0], stability=standing[1])
             for each in self
@@ -143,7 +143,7 @@ class Pool:
 
 
 def _words(perspective: Perspective) -> tuple[PerspectiveKind, AnswerFormat, tuple[str, ...]]:
-    """What two perspectives share that ask the same: case and punctuation do not count."""
+    """Return the key for duplicates: kind, format and words without case and punctuation."""
     plain = "".join(char if char.isalnum() else " " for char in perspective.text.casefold())
     return perspective.kind, perspective.form, tuple(plain.split())
 
@@ -157,12 +157,12 @@ _FORMS: dict[Answers, tuple[AnswerFormat, ...]] = {
 
 
 def formats_of(answers: Answers) -> tuple[AnswerFormat, ...]:
-    """Return the forms that a setting stands for, the first one first."""
+    """Return the answer formats of a setting, in order."""
     return _FORMS[answers]
 
 
 def with_formats(perspectives: Iterable[Perspective], answers: Answers) -> tuple[Perspective, ...]:
-    """Return the perspectives in the wanted forms; what is there in one of them stays as it is.
+    """Return the perspectives in the configured answer formats; existing ones are unchanged.
 
     With `both`, the choice comes first and is the parent of the graded one. A question about a
     query is always a choice.
@@ -176,9 +176,9 @@ def with_formats(perspectives: Iterable[Perspective], answers: Answers) -> tuple
 def in_formats(
     perspectives: Iterable[Perspective], forms: tuple[AnswerFormat, ...]
 ) -> tuple[Perspective, ...]:
-    """Return the perspectives in these forms, each once."""
+    """Return the perspectives in these formats, without duplicates."""
     listed = list(perspectives)
-    # Of two the same the first stays: it was there before.
+    # Keep the first of two duplicates: it existed before.
     there = {each.id: each for each in reversed(listed)}
     made: dict[str, Perspective] = {}
     for each in listed:
@@ -199,18 +199,18 @@ def _formed(perspective: Perspective, forms: tuple[AnswerFormat, ...]) -> Iterat
 
 
 def _as(perspective: Perspective, form: AnswerFormat) -> Perspective:
-    """Return a perspective in a form; what was learned of it in another does not hold."""
+    """Return a perspective in another format, without the weights learned in the first."""
     if perspective.form is form:
         return perspective
     return replace(perspective, form=form, importance=None, stability=None)
 
 
 LONGEST_TEXT = 500
-"""Characters of one perspective."""
+"""Maximum characters of one perspective."""
 
 
 def one_line(text: str) -> str:
-    """Return a text on one line, with single blanks.
+    """Return a text on one line, with single spaces.
 
     >>> one_line(" Is it\\n  kind? ")
     'Is it kind?'
@@ -219,37 +219,37 @@ def one_line(text: str) -> str:
 
 
 def check_question(text: str) -> str:
-    """Return the text of a perspective, on one line; ValueError says what is wrong with it."""
+    """Return a perspective's text on one line; raise ValueError if it is invalid."""
     if not text.strip():
         raise ValueError("this is empty: write a yes/no question.")
     if len(text) > LONGEST_TEXT:
         raise ValueError(
-            f"this has {len(text)} characters; {LONGEST_TEXT} are allowed. Ask one short question."
+            f"this has {len(text)} characters; at most {LONGEST_TEXT} are allowed. Shorten it."
         )
     if has_unseen_marks(text):
         raise ValueError(
-            "this holds a control character, or another that nobody sees, such as a blank without "
-            "width: delete it."
+            "this contains a control character or another invisible one, such as a zero-width "
+            "space: delete it."
         )
     return text
 
 
 _WITHOUT_SPACES = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
-"""Scripts that do not part words, so that a whole sentence would count as one."""
+"""Scripts without spaces between words, where a whole sentence would count as one word."""
 
 
 @dataclass(frozen=True, slots=True)
 class NearDuplicate:
-    """The perspective that a proposal repeats."""
+    """The existing perspective that a proposal repeats."""
 
     of: Perspective
     exact: bool
-    """Whether the words are the same, case and punctuation aside; else almost the same."""
+    """Whether the words are the same except for case and punctuation."""
 
 
 @dataclass(frozen=True, slots=True)
 class _KnownQuestion:
-    """What is asked in one or in both forms."""
+    """A question that exists in one or both answer formats."""
 
     first: Perspective
     words: frozenset[str]
@@ -257,7 +257,7 @@ class _KnownQuestion:
 
 
 class KnownQuestions:
-    """What is asked already: tells whether a proposal repeats it, in whatever form.
+    """Index of the existing questions, to find near-duplicates in any answer format.
 
     >>> asked = KnownQuestions([Perspective("Is the tone polite?")])
     >>> found = asked.duplicate_of(Perspective("Is the tone of the response courteous?"))
@@ -271,14 +271,14 @@ class KnownQuestions:
             self.add(each)
 
     def add(self, perspective: Perspective) -> None:
-        """Count a perspective among those that are asked."""
+        """Add a perspective to the index."""
         asked = _KnownQuestion(perspective, _folded(perspective.text))
         self._questions.setdefault(_key(perspective), asked).ids.add(perspective.id)
 
     def duplicate_of(self, proposal: Perspective) -> NearDuplicate | None:
-        """Return the first that asks the same in the same, else in almost the same words.
+        """Return the first exact duplicate, or else the first near-duplicate.
 
-        A rewording may come near the perspective that it rewords, as long as it is not the same.
+        A rewording may be a near-duplicate of the perspective it rewords, but not an exact one.
         """
         same = self._questions.get(_key(proposal))
         if same is not None:
@@ -296,35 +296,35 @@ def _key(perspective: Perspective) -> tuple[PerspectiveKind, tuple[str, ...]]:
 
 
 def _folded(text: str) -> frozenset[str]:
-    """Return the words to compare; none where a script does not part them."""
+    """Return the words to compare; empty for scripts without spaces."""
     return frozenset() if _WITHOUT_SPACES.search(text) else folded_words(written_words(text))
 
 
 Asking = Literal["pairs", "each"]
 PAIR_CHOICE = ("A", "B")
 PAIR_GRADES = tuple("987654321")
-"""From A by far to B by far. A minus sign is a token of its own, so that the first token of a
-signed grade would tell its sign alone: digits from 1 to 9 stand for -4 to 4."""
+"""Labels from "A is far better" to "B is far better". The digits 9 to 1 stand for 4 to -4: a minus
+sign is a separate token, so the first token of a signed grade would only give its sign."""
 
 
 @dataclass(frozen=True)
 class QuestionSet:
-    """One way to ask: perspectives of one kind and form share a prompt, labels and a judge.
+    """Perspectives of one kind and format, which share a prompt, labels and a judge.
 
-    It is graded like a run of its own, with the perspectives as the checklist of every query.
+    It is graded as a separate run, with the perspectives as every query's checklist.
     """
 
     name: str
-    """The folder of its judgments."""
+    """Name of the folder with its judgments."""
     prompt: type[GradingPrompt]
     template: str
     labels: tuple[str, ...]
-    """Words the judge answers with, best first."""
+    """The judge's answer labels, best first."""
     signed: bool = False
-    """Whether its answers go from -1 (for b) to 1 (for a)."""
+    """Whether answers range from -1 (b is better) to 1 (a is better)."""
 
     def method(self) -> Method:
-        """Return how the judge is asked."""
+        """Return the grading method."""
         return Method(self.name, self.prompt(Template.load(self.template)))
 
 
@@ -346,7 +346,7 @@ QUERIES = QuestionSet("queries", QueryPrompt, "query", YES_NO)
 
 
 def question_set_of(perspective: Perspective, asking: Asking) -> QuestionSet:
-    """Return the question set that a perspective is asked on."""
+    """Return the question set of a perspective."""
     if perspective.kind is PerspectiveKind.QUERY:
         return QUERIES
     return QUESTION_SETS[perspective.kind, perspective.form, asking]

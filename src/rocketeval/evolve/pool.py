@@ -1,4 +1,4 @@
-"""Pool files: perspectives as YAML that people read, edit and add to.
+"""Pool files: perspectives as YAML that people can read and edit.
 
 perspectives:
   - text: Does the response say where its figures come from?
@@ -33,11 +33,11 @@ from rocketeval.resources import PackagedFiles, read_yaml
 from rocketeval.store.files import write_bytes
 
 MOST_BYTES = 1 << 22
-HINT = "Give `perspectives:` and under it a list of entries, each with a `text`."
+HINT = "Write `perspectives:` with a list of entries under it, each with a `text`."
 BEGINNING = """\
-# The questions an evaluator asks, in the order they came.
-# To add one, append an entry with its text alone: a yes/no question about "the response" of which
-# yes is the better answer; or, with `kind: query`, one that is answered from the query alone.
+# The questions an evaluator asks, in the order they were added.
+# To add one, append an entry with only a text: a yes/no question about "the response" for which
+# yes is the better answer, or, with `kind: query`, a question about the query alone.
 #   - text: Does the response say where its figures come from?
 #   - text: Does the query ask for figures?
 #     kind: query
@@ -58,28 +58,28 @@ class PoolEntry(Section):
     text: _Text
     """The question."""
     kind: PerspectiveKind = PerspectiveKind.RESPONSE
-    """response or query: what it is about."""
+    """response or query: the subject of the question."""
     origin: PerspectiveOrigin = PerspectiveOrigin.PERSON
-    """Where it came from."""
+    """The origin of the question."""
     form: AnswerFormat = AnswerFormat.CHOICE
-    """choice or graded: how it is answered."""
+    """choice or graded: the answer format."""
     types: tuple[str, ...] = ()
-    """Types of instruction it was written for."""
+    """Instruction types it was written for."""
     parents: tuple[str, ...] = ()
-    """Ids of those it was made from."""
+    """Ids of the perspectives it was made from."""
     round: Annotated[int, Field(ge=0)] = 0
-    """The round that brought it."""
+    """The round that proposed it."""
     importance: _Share | None = None
-    """Its share in the surrogate's decisions."""
+    """Its importance in the surrogate model."""
     stability: _Share | None = None
-    """In which share of the folds it was worth keeping."""
+    """Share of the folds that selected it."""
     id: Any = None
-    """For people to look up; its content decides, whatever stands here."""
+    """For reference only; the id is always computed from the content."""
 
     @model_validator(mode="after")
     def _a_query_is_a_choice(self) -> Self:
         if self.kind is PerspectiveKind.QUERY and self.form is not AnswerFormat.CHOICE:
-            raise ValueError("a question about a query has `form: choice`: leave `form` out.")
+            raise ValueError("a question about a query is always `form: choice`; leave `form` out.")
         return self
 
     def perspective(self) -> Perspective:
@@ -88,7 +88,7 @@ class PoolEntry(Section):
 
 
 def read_pool(path: Path) -> Pool:
-    """Return the perspectives of a pool file; ConfigError names the entry that is wrong."""
+    """Return the perspectives of a pool file; raise ConfigError that names an invalid entry."""
     if path.is_file() and path.stat().st_size > MOST_BYTES:
         raise ConfigError(f"{path} is too long for a pool of perspectives.", hint=HINT)
     raw = read_yaml(path, "pool of perspectives", hint=HINT)
@@ -97,7 +97,7 @@ def read_pool(path: Path) -> Pool:
     for key in raw:
         if key != "perspectives":
             raise ConfigError(
-                f"{path}: {key!r} does not belong here.", hint=nearest(str(key), ["perspectives"])
+                f"{path}: unknown key {key!r}.", hint=nearest(str(key), ["perspectives"])
             )
     listed = [_entry(path, number, entry) for number, entry in enumerate(raw["perspectives"], 1)]
     pool, repeated = Pool().add(listed)
@@ -107,7 +107,7 @@ def read_pool(path: Path) -> Pool:
 
 
 def write_pool(pool: Pool, path: Path) -> None:
-    """Write a pool for people to read and edit; `read_pool` gives it back."""
+    """Write a pool file that `read_pool` reads back."""
     rows = [_row(each) for each in pool]
     listed = yaml.dump(
         {"perspectives": rows},
@@ -120,7 +120,7 @@ def write_pool(pool: Pool, path: Path) -> None:
 
 
 class _Indented(yaml.SafeDumper):
-    """Entries stand two columns in, as people are told to write theirs."""
+    """Indents list entries by two columns, as in the file's header comment."""
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
         super().increase_indent(flow, False)
@@ -138,12 +138,12 @@ def _refuse_repeat(path: Path, listed: Sequence[Perspective], repeat: Perspectiv
     first = next(place for place, each in enumerate(listed, 1) if Pool([each]).add([repeat])[1])
     raise ConfigError(
         f"{path}: perspective {number} asks the same as perspective {first}: {repeat.text[:60]!r}.",
-        hint="Delete one of the two, or say what is different.",
+        hint="Delete one of them, or reword it.",
     )
 
 
 def _row(perspective: Perspective) -> dict[str, Any]:
-    """Return an entry; what says nothing is left out."""
+    """Return an entry without default values."""
     importance = perspective.importance
     row: dict[str, Any] = {
         "text": perspective.text,
@@ -164,7 +164,7 @@ _SEEDS = PackagedFiles("rocketeval.evolve", "seeds")
 
 
 def packaged_seeds() -> list[str]:
-    """Return the names of the pools that come with the package.
+    """Return the names of the packaged seed pools.
 
     >>> packaged_seeds()
     ['guidelines', 'presets', 'prompts']
@@ -173,16 +173,16 @@ def packaged_seeds() -> list[str]:
 
 
 def seed_pool(names_or_paths: Sequence[str], forms: tuple[AnswerFormat, ...]) -> Pool:
-    """Return the named pools as one, their questions about responses in the wanted forms.
+    """Return the named pools as one, with questions about responses in the given formats.
 
-    With two forms the second has the first as its parent. Of what several ask, the first stays.
+    With two formats the second has the first as its parent. Duplicates are dropped.
 
     >>> len(seed_pool(["prompts"], (AnswerFormat.CHOICE, AnswerFormat.GRADED)))
     10
     """
     listed: list[Perspective] = []
     for name in names_or_paths:
-        unknown = "evolve.seeds: there are no packaged perspectives"
+        unknown = "evolve.seeds: there is no packaged pool"
         listed += _SEEDS.read(name, read_pool, unknown=unknown)
     pool, _ = Pool().add(in_formats(listed, forms))
     return pool

@@ -1,4 +1,4 @@
-"""What an evaluator predicts for cases, and how far to trust it by its confidence."""
+"""Predictions of an evaluator, and their accuracy by confidence."""
 
 from __future__ import annotations
 
@@ -18,40 +18,40 @@ from rocketeval.stats.bootstrap import wilson
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """One prediction a case."""
+    """One prediction per case."""
 
     probabilities: Floats | None
-    """Of pairs, the chance of each of `OUTCOMES` (b wins, tie, a wins), shape (cases, 3)."""
+    """For pairs, the probability of each of `OUTCOMES` (b wins, tie, a wins), shape (cases, 3)."""
     values: Floats | None
-    """Of single responses, the label."""
+    """For single responses, the label."""
     confidence: Floats
-    """From 0 to 1. Of pairs, the chance of the likeliest outcome less that of the next; of labels,
-    1 less the trees' standard deviation as a share of the largest that it can be."""
+    """From 0 to 1. For pairs, the probability of the likeliest outcome minus that of the next; for
+    labels, 1 minus the trees' standard deviation as a share of its maximum."""
     expert: NDArray[np.int64]
-    """Which expert judged it."""
+    """Index of the expert that judged the case."""
     missing_answers: int = 0
-    """Answers that were not there; each is replaced by what is usual for its perspective."""
+    """Number of missing answers; each is replaced by the perspective's usual answer."""
     missing_traits: int = 0
-    """Traits that were not there; each counts as absent."""
+    """Number of missing traits; each counts as absent."""
 
     def __len__(self) -> int:
         return len(self.confidence)
 
     @property
     def verdict(self) -> Floats:
-        """Of pairs 1 (a wins), -1 (b wins) or 0; of labels NaN. Outcomes as likely are a tie."""
+        """Return 1 (a wins), -1 (b wins) or 0 (tie, or equally likely); NaN for labels."""
         if self.probabilities is None:
             return np.full(len(self), np.nan)
         return verdicts(self.probabilities)
 
     @property
     def outcome(self) -> Floats:
-        """What is held against the gold: verdicts, or labels."""
+        """Return the verdicts or labels to compare with the reference data."""
         return self.verdict if self.values is None else self.values
 
 
 def verdicts(probabilities: Floats) -> Floats:
-    """Return 1, -1 or 0 for the likeliest outcome; 0 where two are as likely.
+    """Return 1, -1 or 0 for the likeliest outcome; 0 if two are equally likely.
 
     >>> verdicts(np.array([[0.2, 0.3, 0.5], [0.4, 0.2, 0.4]])).tolist()
     [1.0, 0.0]
@@ -63,18 +63,18 @@ def verdicts(probabilities: Floats) -> Floats:
 
 
 def lead(probabilities: Floats) -> Floats:
-    """Return how far the likeliest outcome is ahead of the next.
+    """Return the probability of the likeliest outcome minus that of the next.
 
     >>> lead(np.array([[0.25, 0.25, 0.5]])).tolist()
     [0.25]
     """
     ordered = np.sort(probabilities, axis=1)
-    # A rounding may leave the unit interval.
+    # Rounding may leave the unit interval.
     return np.clip(ordered[:, -1] - ordered[:, -2], 0.0, 1.0)
 
 
 def joined(parts: list[tuple[NDArray[np.intp], Predictions]]) -> Predictions:
-    """Return predictions that were made part by part, each for the cases at its places."""
+    """Combine predictions of parts, each with the row numbers of its cases."""
     order = np.argsort(np.concatenate([places for places, _ in parts]), kind="stable")
     made = [one for _, one in parts]
     probabilities = [one.probabilities for one in made if one.probabilities is not None]
@@ -90,22 +90,22 @@ def joined(parts: list[tuple[NDArray[np.intp], Predictions]]) -> Predictions:
 
 
 THRESHOLDS = (0.0, 0.25, 0.5, 0.67, 0.8)
-"""Those of the paper's Table 4."""
+"""The thresholds of the paper's Table 4."""
 _LEVEL = 0.95
 _STEPS = 100
-"""Thresholds that are tried: hundredths, so that no single case fixes one."""
+"""Number of thresholds to try: hundredths, so that no single case determines one."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConfidenceRow:
-    """The cases of which an evaluator is at least so sure."""
+    """The cases at or above a confidence threshold."""
 
     threshold: float
     cases: int
     coverage: float
     """Their share of all cases."""
     accuracy: Interval | None
-    """Share of their verdicts that are right; None without cases."""
+    """Share of correct verdicts; None without cases."""
 
 
 def confidence_table(
@@ -114,14 +114,15 @@ def confidence_table(
     query_ids: Sequence[str],
     thresholds: Sequence[float] = THRESHOLDS,
 ) -> tuple[ConfidenceRow, ...]:
-    """Return accuracy and coverage at each threshold; ConfigError for labels.
+    """Return accuracy and coverage at each threshold; raise ConfigError for labels.
 
-    A label is not right or wrong, and so has no accuracy. Cases without gold do not count.
+    A label is neither right nor wrong, so it has no accuracy. Cases without reference data are
+    ignored.
     """
     if predictions.probabilities is None:
         raise ConfigError(
-            "Accuracy by confidence is told of pairs; these predictions are labels.",
-            hint="Hold the labels' errors against `Predictions.confidence` instead.",
+            "Accuracy by confidence exists only for pairs; these predictions are labels.",
+            hint="Compare the labels' errors with `Predictions.confidence` instead.",
         )
     known = np.flatnonzero(~np.isnan(gold))
     right = (predictions.verdict == gold).astype(np.float64)[known]
@@ -132,10 +133,10 @@ def confidence_table(
 def threshold_for(
     target_accuracy: float, predictions: Predictions, gold: Floats, query_ids: Sequence[str]
 ) -> float | None:
-    """Return the least threshold whose accuracy reaches the target even at its lower bound.
+    """Return the smallest threshold whose accuracy has a lower bound at or above the target.
 
-    In hundredths; None if none does. Cases below it go to a person. Of several thresholds that are
-    tried the luckiest may be the one that reaches it, so hold it against fresh cases now and then.
+    In hundredths; None if there is none. Cases below it should go to a person. Because many
+    thresholds are tried, the result is optimistic: check it on fresh cases from time to time.
     """
     tried = tuple(step / _STEPS for step in range(_STEPS))
     for row in confidence_table(predictions, gold, query_ids, tried):
@@ -154,9 +155,9 @@ def _row(threshold: float, sure: Floats, right: Floats, query_ids: list[str]) ->
 
 
 def _accuracy(right: Floats, query_ids: Sequence[str]) -> Interval:
-    """Wilson's interval for as many independent cases as the spread over queries is worth.
+    """Return Wilson's interval with the effective sample size given the spread over queries.
 
-    Resampling would be certain where every verdict is right, which few cases are enough for.
+    The bootstrap would give a zero-width interval when all of a few verdicts are right.
     """
     from scipy.special import stdtrit
 
@@ -165,6 +166,6 @@ def _accuracy(right: Floats, query_ids: Sequence[str]) -> Interval:
     if len(sums) < 2:
         return Interval(mean, math.nan, math.nan)
     variance = float(sums @ sums) * len(sums) / (len(sums) - 1) / cases**2
-    # Never worth more than the cases that there are; without any spread, one a query.
+    # At most the number of cases; without any spread, one per query.
     effective = min(cases, mean * (1.0 - mean) / variance) if variance > 0.0 else len(sums)
     return wilson(mean, float(stdtrit(len(sums) - 1, 0.5 + _LEVEL / 2.0)) ** 2 / effective)

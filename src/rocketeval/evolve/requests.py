@@ -1,4 +1,4 @@
-"""Requests to an optimizer, each with the reader of its answer, and the failed cases they show."""
+"""Requests to the optimizer: their prompts, the failed cases they show, and answer readers."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from rocketeval.prompts.render import FIRST_RULES, Template, neutral_line, neutr
 from rocketeval.records import Query, Response
 
 MOST_SHOWN = 18_000
-"""Bytes of all cases of a batch: some 4,500 tokens of English, beside what else is asked."""
+"""Maximum bytes of all cases in a batch: about 4,500 tokens of English."""
 LEAST_SHOWN = 600
-"""Bytes of a case, however many share a batch."""
+"""Minimum bytes per case, regardless of the batch size."""
 _CASE = """\
 ## Case {number}
 {earlier}<<<query>>>
@@ -52,21 +52,21 @@ Earlier turns:
 
 @dataclass(frozen=True)
 class FailedCase:
-    """A case that the evaluator judged otherwise than people."""
+    """A case on which the evaluator disagrees with people."""
 
     query: Query
     responses: tuple[Response, ...]
-    """The one response, or both: A and B."""
+    """One response, or two: A and B."""
     gold: str
-    """What people said, in words, such as `A is better`."""
+    """People's verdict as text, such as `A is better`."""
     predicted: str
-    """What the evaluator said, likewise."""
+    """The evaluator's verdict as text."""
     confidence: float | None = None
-    """How sure it was, from 0 to 1."""
+    """Confidence of the evaluator, from 0 to 1."""
 
 
 def outcome_in_words(value: float, responses: int) -> str:
-    """Return a verdict as an optimizer reads it: who wins of two, or the grade of one.
+    """Return a verdict as text for the optimizer: the winner of two, or the grade of one.
 
     >>> outcome_in_words(-1.0, 2), outcome_in_words(0.0, 2), outcome_in_words(3.25, 1)
     ('B is better', 'neither is better', '3.25')
@@ -79,11 +79,11 @@ def outcome_in_words(value: float, responses: int) -> str:
 def choose_batches(
     failures: Sequence[FailedCase], *, turn: int, batches: int, size: int
 ) -> list[tuple[FailedCase, ...]]:
-    """Return at most so many batches of at most `size` cases, for the `turn`-th time from 1.
+    """Return up to `batches` batches of up to `size` cases for round `turn` (from 1).
 
-    What the evaluator was surest of comes first, but one case of each query before a second of
-    any. Each turn begins where the one before ended, so that verdicts which nobody can explain do
-    not take up every round.
+    The most confident mistakes come first, but one case of every query before a second of any.
+    Each turn starts where the previous one ended, so that unexplainable verdicts do not fill every
+    round.
     """
     wanted = batches * size
     if not failures or not wanted:
@@ -96,7 +96,7 @@ def choose_batches(
 
 
 def show_cases(cases: Sequence[FailedCase]) -> str:
-    """Return the cases of a batch as text: shortened to fit, and unable to forge a marker."""
+    """Return the cases of a batch as text, shortened to fit, with forged markers neutralized."""
     room = max(LEAST_SHOWN, MOST_SHOWN // max(1, len(cases)))
     return "\n\n".join(_show(case, number, room) for number, case in enumerate(cases, 1))
 
@@ -142,30 +142,30 @@ def _earlier(case: FailedCase, room: int) -> str:
 
 
 def _safe(text: str, longest: int) -> str:
-    # Shortened first: what is left out could bring two halves of a marker together.
+    # Shorten first: cutting text out could join two halves of a marker.
     return neutralize(shortened(text, longest)).text.strip() or "(empty)"
 
 
 ASKED_OF_MISTAKES = (2, 5)
-"""Questions about responses that an optimizer is asked for when it sees a batch of mistakes."""
+"""Minimum and maximum questions about responses to request per batch of mistakes."""
 ASKED_ABOUT_QUERIES = 3
 TAKEN = 8
-"""Questions about either that are taken from one batch, should it write more than asked."""
+"""Maximum questions of each kind accepted from one batch, even if the optimizer writes more."""
 DECOMPOSED = (3, 24)
-"""Questions that guidelines are taken apart into."""
+"""Minimum and maximum questions to extract from guidelines."""
 SHOWN = 24
-"""Questions of the pool that stand beside mistakes."""
+"""Number of pool questions shown with a batch of mistakes."""
 SHOWN_WHOLE = 120
-"""Questions of the pool that a request shows which must repeat none."""
-ANALYSED_TOKENS = 2000
-"""What an analysis with its questions may be long."""
+"""Number of pool questions shown in a request for questions that must be new."""
+ANALYSIS_TOKENS = 2000
+"""Maximum tokens of an analysis with its questions."""
 LONGEST_GUIDELINES = 40_000
-"""Bytes of annotation guidelines."""
+"""Maximum bytes of annotation guidelines."""
 NONE_YET = "(none yet)"
 
 
 class RequestPurpose(StrEnum):
-    """What a request is for; the name of its template."""
+    """Purpose of a request; also the name of its template."""
 
     DECOMPOSE = "decompose"
     FAILURES = "failures"
@@ -191,27 +191,27 @@ class OptimizerRequest(AuthorStep):
     ask: RequestPurpose
     round: int
     sources: tuple[Perspective, ...] = ()
-    """What its numbered answers are made from, in their order; empty where they are made anew."""
+    """Perspectives that its numbered answers derive from, in order; may be empty."""
 
 
 class RequestMaker:
     """Makes the requests of one optimizer."""
 
     def __init__(self, model: str, settings: Mapping[str, Any]) -> None:
-        """`settings` are what else of the optimizer can change what it writes."""
+        """`settings` are the optimizer settings, besides the model, that can change its output."""
         self._optimizer = (model, dict(settings))
         self._templates = {
             ask: Template.load(ask.value, needs=NEEDS[ask]) for ask in RequestPurpose
         }
 
     def decompose(self, guidelines: str) -> OptimizerRequest:
-        """Return the request that takes annotation guidelines apart."""
+        """Return the request to turn annotation guidelines into questions."""
         length = len(guidelines.encode())
         if not guidelines.strip() or length > LONGEST_GUIDELINES:
             problem = "are empty" if not guidelines.strip() else f"have {length:,} bytes"
             raise ConfigError(
                 f"evolve.guidelines: the guidelines {problem}.",
-                hint=f"Give the part that says how to judge, {LONGEST_GUIDELINES:,} bytes at most.",
+                hint=f"Give the part on how to judge, at most {LONGEST_GUIDELINES:,} bytes.",
             )
         least, most = DECOMPOSED
         values = {"guidelines": neutralize(guidelines).text.strip()}
@@ -245,11 +245,11 @@ class RequestMaker:
                 f", batch {number}",
                 values,
                 lambda text: read_failures(text).lines(),
-                tokens=ANALYSED_TOKENS,
+                tokens=ANALYSIS_TOKENS,
             )
 
     def deepen(self, round: int, pool: Pool, count: int) -> OptimizerRequest | None:
-        """Return the request for other wordings of the most important; None without any."""
+        """Return the request to reword the most important perspectives; None if there are none."""
         sources = to_deepen(pool, count)
         if not sources:
             return None
@@ -257,7 +257,7 @@ class RequestMaker:
         return self._replies(RequestPurpose.DEEPEN, round, values, sources)
 
     def broaden(self, round: int, pool: Pool, count: int) -> OptimizerRequest | None:
-        """Return the request for what no perspective asks about; None when none is wanted."""
+        """Return the request for aspects that no perspective covers; None if `count` is 0."""
         if not count:
             return None
         values = {
@@ -273,7 +273,7 @@ class RequestMaker:
     def route(
         self, round: int, news: Sequence[Perspective], known: Pool
     ) -> OptimizerRequest | None:
-        """Return the request for questions about queries, made of new ones about responses."""
+        """Return the request to derive questions about queries from new ones about responses."""
         if not news:
             return None
         values = {
@@ -320,19 +320,19 @@ class RequestMaker:
 
 
 def read_failures(text: str) -> ProposedQuestions:
-    """Return what an optimizer wrote about a batch of mistakes."""
+    """Parse the optimizer's answer about a batch of mistakes."""
     return read_proposed(text, most_responses=TAKEN, most_queries=TAKEN)
 
 
 def lines_of_questions(most: int) -> Callable[[str], tuple[str, ...]]:
-    """Return a reader of a list of questions, as numbered lines."""
+    """Return a parser that turns a list of questions into numbered lines."""
     return lambda text: tuple(
         f"{number}. {question}" for number, question in enumerate(read_questions(text, 1, most), 1)
     )
 
 
 def lines_of_replies(ask: RequestPurpose, count: int) -> Callable[[str], tuple[str, ...]]:
-    """Return a reader of a question or DROP for each of `count`, as numbered lines."""
+    """Return a parser that reads a question or DROP for each of `count` into numbered lines."""
     return lambda text: tuple(
         f"{number}. {question or DROP}"
         for number, question in enumerate(replies_in(ask, text, count), 1)
@@ -340,14 +340,14 @@ def lines_of_replies(ask: RequestPurpose, count: int) -> Callable[[str], tuple[s
 
 
 def replies_in(ask: RequestPurpose, text: str, count: int) -> tuple[str | None, ...]:
-    """Return the question for each of `count`, None for one that was dropped."""
+    """Return the question for each of `count`; None for a dropped one."""
     return read_replies(
         text, count, ABOUT_QUERIES if ask is RequestPurpose.ROUTING else ABOUT_RESPONSES
     )
 
 
 def most_important(pool: Pool, kind: PerspectiveKind) -> list[Perspective]:
-    """Return the perspectives of a kind, the most important first, each question in one form."""
+    """Return the perspectives of a kind, most important first, each in one answer format."""
     weighed = sorted(pool.of(kind), key=lambda each: -(each.importance or 0.0))
     first: dict[str, Perspective] = {}
     for each in weighed:
@@ -356,14 +356,14 @@ def most_important(pool: Pool, kind: PerspectiveKind) -> list[Perspective]:
 
 
 def to_deepen(pool: Pool, count: int) -> tuple[Perspective, ...]:
-    """Return the most important perspectives of which the pool holds no other wording yet."""
+    """Return the most important perspectives that have not been reworded yet."""
     texts = {each.id: each.text for each in pool}
     reworded = {
         texts[parent]
         for each in pool
         if each.origin in (PerspectiveOrigin.DEPTH, PerspectiveOrigin.MIX)
         for parent in each.parents
-        # The graded form of a rewording has that rewording for its parent.
+        # The graded format of a rewording has that rewording as its parent.
         if parent in texts and texts[parent] != each.text
     }
     left = [
@@ -373,7 +373,7 @@ def to_deepen(pool: Pool, count: int) -> tuple[Perspective, ...]:
 
 
 def show_pool(perspectives: Sequence[Perspective], most: int) -> str:
-    """Return the first of some perspectives as a list, and how many others there are."""
+    """Return the first `most` perspectives as a list, and the number of others."""
     shown = [f"- {neutral_line(each.text)}" for each in perspectives[:most]]
     if len(perspectives) > most:
         shown.append(f"(and {len(perspectives) - most} more)")

@@ -1,8 +1,6 @@
-"""What an evolution found: everything that is printed, and kept as evolution.json.
+"""Result records of an evolution (evolution.json) and of an evaluator (evaluator.json).
 
-What a reader is told about an evaluator: the shape of evaluator.json, and of the report's block.
-What a verdict costs: calls and prompt tokens, for a case that comes alone and on a benchmark.
-Whether an evaluator is worth using, in words: is it better than what is simpler?
+Also computes the cost of a verdict, and whether an evaluator is better than simpler baselines.
 """
 
 from __future__ import annotations
@@ -27,58 +25,58 @@ from rocketeval.store.run import RunStore
 
 @dataclass(frozen=True, slots=True)
 class CaseCost:
-    """What the verdict on one case takes."""
+    """The cost of the verdict on one case."""
 
     calls: float
     prompt_tokens: float | None
-    """As measured on the held-out cases; None where the judge did not tell."""
+    """Measured on the held-out cases; None if the judge reported no usage."""
     money: float | None
     """None without a price."""
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluatorCost:
-    """What an evaluator costs, beside one prompt."""
+    """The cost of an evaluator, compared with a single prompt."""
 
     case: Literal["pair", "response"]
     about_responses: int
-    """Questions asked of each response, or of each pair."""
+    """Questions per response, or per pair."""
     about_queries: int
-    """Questions asked of each query."""
+    """Questions per query."""
     alone: CaseCost
-    """A case that shares its query and responses with no other."""
+    """Cost of a case that shares its query and responses with no other case."""
     here: CaseCost
-    """Mean over the benchmark's cases: what they share is asked once."""
+    """Mean over the benchmark's cases; answers that cases share are requested once."""
     single: CaseCost
-    """One question instead of all, of a case that comes alone."""
+    """Cost of a single question instead of all, for a case that shares nothing."""
     currency: str
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionSetUsage:
-    """What the questions of a sheet used, whoever paid."""
+    """Token usage of a question set, including usage paid by earlier runs."""
 
     usage: Usage
     questions: int
-    """A request may hold many: all that are asked about a response."""
+    """Number of questions; one request may hold several."""
 
 
 def measured_use(
-    store: RunStore, folder: str, sheets: Iterable[str]
+    store: RunStore, folder: str, question_sets: Iterable[str]
 ) -> dict[str, QuestionSetUsage]:
-    """Return what each sheet's questions used; the sheets are runs inside the run."""
-    inside = {name: store.inside(folder, name) for name in sheets}
+    """Return the usage of each question set; each is a run inside the run."""
+    inside = {name: store.inside(folder, name) for name in question_sets}
     return {name: QuestionSetUsage(one.ledger_usage(), _asked(one)) for name, one in inside.items()}
 
 
-def _asked(sheet: RunStore) -> int:
-    """Return how many questions were asked: each item of a query once, of all that was judged."""
+def _asked(inner: RunStore) -> int:
+    """Return the number of questions asked about everything that was judged."""
     items: dict[str, set[str]] = {}
-    for checklist in (*sheet.inputs.checklists().values(), *sheet.inputs.earlier_checklists()):
+    for checklist in (*inner.inputs.checklists().values(), *inner.inputs.earlier_checklists()):
         items.setdefault(checklist.query_id, set()).update(checklist.items)
     judged = {
         (query_id, candidate)
-        for table in sheet.judgments(["query_id", "candidate"])
+        for table in inner.judgments(["query_id", "candidate"])
         for query_id, candidate in zip(
             table["query_id"].to_pylist(), table["candidate"].to_pylist(), strict=True
         )
@@ -94,7 +92,7 @@ def count_cost(
     used: Mapping[str, QuestionSetUsage],
     price: PriceConfig | None,
 ) -> EvaluatorCost:
-    """Return calls, tokens and money of a verdict with these perspectives."""
+    """Return the calls, tokens and money that a verdict with these perspectives takes."""
     pairs = len(next(iter(cases)).candidates) == 2
     sides = 2 if pairs and asking == "each" else 1
     texts = shown(cases, asking) / len(cases)
@@ -104,9 +102,9 @@ def count_cost(
     def load(asked: Iterable[Perspective], per_case: float, per_query: float) -> CaseCost:
         total = CaseCost(0.0, 0.0, 0.0 if price else None)
         for each in asked:
-            sheet = question_set_of(each, asking)
-            times = per_query if sheet is QUERIES else per_case
-            total = _plus(total, times, used.get(sheet.name, _NOTHING), price)
+            question_set = question_set_of(each, asking)
+            times = per_query if question_set is QUERIES else per_case
+            total = _plus(total, times, used.get(question_set.name, _NOTHING), price)
         return total
 
     return EvaluatorCost(
@@ -126,7 +124,7 @@ _NOTHING = QuestionSetUsage(Usage(), 0)
 def _plus(
     total: CaseCost, times: float, used: QuestionSetUsage, price: PriceConfig | None
 ) -> CaseCost:
-    """Add a question that is asked so many times, at what such questions used on average."""
+    """Add a question asked `times` times, at the mean cost of such questions."""
     tokens = spent = None
     if used.questions and used.usage.prompt_tokens:
         tokens = times * used.usage.prompt_tokens / used.questions
@@ -142,7 +140,7 @@ def _sum(one: float | None, other: float | None) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class SplitPart:
-    """How much of the gold lies on one side of the split."""
+    """Size of one side of the split."""
 
     cases: int
     queries: int
@@ -150,111 +148,111 @@ class SplitPart:
 
 @dataclass(frozen=True, slots=True)
 class ArmFigures:
-    """One way to judge, on the held-out cases."""
+    """Results of one method on the held-out cases."""
 
     name: str
     figures: Mapping[str, Interval]
     gain: Interval
-    """Its accuracy, of labels its rank correlation, less that without experts."""
+    """Its accuracy (for labels, rank correlation) minus that of the evaluator without experts."""
     lead: Interval
-    """That of the evaluator less its own."""
+    """The accuracy (or rank correlation) of the full evaluator minus its own."""
 
 
 @dataclass(frozen=True)
 class HeldOutFigures:
-    """Ways to judge, side by side on held-out cases, each by a fit that never saw its query."""
+    """Results of all methods on the held-out cases, each predicted out-of-fold."""
 
     measure: str
-    """accuracy, or rho: what `gain` is of."""
+    """The metric of `gain`: accuracy or rho."""
     cases: int
     queries: int
     experts: tuple[int, ...]
-    """How many experts each fold chose."""
+    """Number of experts that each fold chose."""
     overall: str
-    """The question of the arms of a single prompt."""
+    """The question that the single-prompt arms ask."""
     arms: tuple[ArmFigures, ...]
 
 
 @dataclass(frozen=True)
 class NotedFigures(HeldOutFigures):
-    """The same as an evaluator's file keeps them, with their verdict in words."""
+    """Held-out figures as stored in an evaluator file, with the verdict as a sentence."""
 
     worth: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluatorVerdict:
-    """What the held-out cases say for or against an evaluator."""
+    """Whether an evaluator is usable according to the held-out cases, and why."""
 
     usable: bool
-    """Whether it is told apart from judging without looking."""
+    """Whether it is significantly better than a judge that ignores the responses."""
     words: str
 
 
 @dataclass(frozen=True, slots=True)
 class VerdictConfidence:
-    """How far to trust a verdict that is sure; only of pairs."""
+    """Accuracy of verdicts by confidence; only for pairs."""
 
     rows: tuple[ConfidenceRow, ...]
     target: float | None
-    """Share that shall be right of what it decides alone; None when no threshold reaches any."""
+    """Target accuracy of the verdicts it decides itself; None if no threshold reaches one."""
     threshold: float | None
-    """Cases with less confidence go to a person."""
+    """Cases with lower confidence go to a person."""
     to_person: tuple[str, ...]
-    """The held-out cases below it, the least sure first."""
+    """The held-out cases below the threshold, least confident first."""
 
 
 @dataclass(frozen=True, slots=True)
 class DescribedPerspective:
-    """A question that the judge answers."""
+    """One perspective: a question that the judge answers."""
 
     id: str
     text: str
     kind: str
-    """`Kind`: what it is about."""
+    """A `PerspectiveKind`: response or query."""
     origin: str
-    """`Origin`: how it came into the pool."""
+    """A `PerspectiveOrigin`: how it came into the pool."""
     parents: tuple[str, ...]
-    """Ids of those it was made from; the evaluator need not use them itself."""
+    """Ids of the perspectives it was made from; the evaluator may not use those itself."""
     round: int
     types: tuple[str, ...]
     form: str
-    """`Form`: how it is answered."""
+    """An `AnswerFormat`: how it is answered."""
     importance: float | None = None
-    """Its share in the surrogate's decisions, among those of its kind."""
+    """Its share in the surrogate model's decisions, among perspectives of its kind."""
     stability: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class DescribedTrait:
-    """What tells an expert's queries from others."""
+    """A trait that distinguishes an expert's queries from the others."""
 
     perspective: str
     """Id of a perspective about queries."""
     apart: float
-    """From the mean of all to the expert's centroid, in the router's weighted space."""
+    """Distance from the overall mean to the expert's centroid, in the router's weighted space."""
     share: float | None
-    """Share of the expert's queries that have the trait; None where the trait weighs nothing."""
+    """Share of the expert's queries with the trait; None if the trait has zero weight."""
     usual: float | None
-    """The same over all experts."""
+    """Share of all queries with the trait."""
 
 
 @dataclass(frozen=True, slots=True)
 class DescribedExpert:
-    """One expert: which queries it judges, and what it looks at."""
+    """One expert: the queries it judges and the perspectives it weighs."""
 
     index: int
     size: int | None
-    """Cases in training that it is the nearest expert of; None when that is not kept."""
+    """Number of training cases that are routed to it; None if unknown."""
     attention: tuple[float, ...]
-    """One a perspective about responses, in order; they sum to one, or all are zero."""
+    """One weight per perspective about responses, in order; they sum to one or are all zero."""
     traits: tuple[DescribedTrait, ...]
-    """Those that lie farthest from the mean, farthest first."""
+    """The traits farthest from the mean, farthest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class DescribedWeight:
-    """How much a trait counts when a query is sent to an expert."""
+    """The weight of a trait when the router picks an expert."""
 
     perspective: str
     weight: float
@@ -262,18 +260,18 @@ class DescribedWeight:
 
 @dataclass(frozen=True, slots=True)
 class DescribedFigure:
-    """What one arm reached in validation."""
+    """Validation result of one arm."""
 
     name: str
     value: Interval | None
     note: str
     own: bool
-    """Whether it is the evaluator itself; the others are what it must be seen beside."""
+    """Whether the arm is the evaluator itself rather than a baseline."""
 
 
 @dataclass(frozen=True, slots=True)
 class DescribedConfidence:
-    """What is right among the cases that an evaluator is so sure of."""
+    """Accuracy of the verdicts at or above a confidence threshold."""
 
     threshold: float
     coverage: float
@@ -284,20 +282,20 @@ class DescribedConfidence:
 
 @dataclass(frozen=True, slots=True)
 class DescribedProvenance:
-    """Where an evaluator comes from."""
+    """Provenance of an evaluator."""
 
     created: str
     benchmark: str
     cases: int | None
-    """Those with gold that it learned from."""
+    """Number of cases with reference data that it learned from."""
     rounds: int | None
     judge: str
-    """The model whose answers it learned to weigh."""
+    """The judge model whose answers it learned to weigh."""
 
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """Counts between edges, of which there is one more."""
+    """Counts per bin; there is one more edge than counts."""
 
     edges: tuple[float, ...]
     counts: tuple[int, ...]
@@ -305,44 +303,44 @@ class Histogram:
 
 @dataclass(frozen=True, slots=True)
 class DescribedRun:
-    """What an evaluator did in the run it is applied to."""
+    """Counts of an evaluator's decisions in the run it is applied to."""
 
     cases: int
     by_expert: tuple[int, ...]
     confidence: Histogram
     threshold: float | None
-    """Cases below it should go to a person; None when none is recommended."""
+    """Cases below it should go to a person; None if no threshold is recommended."""
     to_person: int
 
 
 @dataclass(frozen=True)
 class Described:
-    """An evaluator in words and figures."""
+    """Description of an evaluator for readers of evaluator.json and the report."""
 
     decides: Literal["pairs", "responses"]
-    """Who wins between two responses, or the score of one."""
+    """Whether it picks the winner of two responses or scores one response."""
     asking: str
-    """`Asking`: whether the judge saw two responses at once, or one at a time."""
+    """An `Asking`: whether the judge saw two responses at once, or one at a time."""
     perspectives: tuple[DescribedPerspective, ...]
-    """What is asked about responses first, in the order of columns; then about queries."""
+    """Perspectives about responses in column order, then those about queries."""
     ancestors: tuple[DescribedPerspective, ...]
-    """Those that perspectives above were made from and that it does not use."""
+    """Perspectives that those above were made from and that the evaluator does not use."""
     experts: tuple[DescribedExpert, ...]
     router: tuple[DescribedWeight, ...]
-    """The heaviest first."""
+    """Routing weights, largest first."""
     measure: str
-    """What the figures measure."""
+    """Name of the metric in `figures`."""
     unit: Literal["share", "number"]
     figures: tuple[DescribedFigure, ...]
     confidence: tuple[DescribedConfidence, ...]
-    """The lowest threshold first."""
+    """Lowest threshold first."""
     cost: tuple[tuple[str, str], ...]
     provenance: DescribedProvenance
 
 
 @dataclass(frozen=True)
 class EvaluatorInRun(Described):
-    """The evaluator that judged a run, and what it did there."""
+    """The evaluator that judged a run, with counts of its decisions."""
 
     FILE: ClassVar[str] = "evaluator"
     COMMAND: ClassVar[str] = "run --only score"
@@ -353,29 +351,29 @@ class EvaluatorInRun(Described):
 
 @dataclass(frozen=True)
 class PoolFacts:
-    """The pool of perspectives in numbers."""
+    """Counts of the perspectives in a pool."""
 
     size: int
     people: int
-    """What people added."""
+    """Number that people added."""
     new_people: int
-    """What they added since the last command."""
+    """Number that people added since the last command."""
     people_before_figures: int
-    """What they had added when held-out figures of this run were first there to be seen."""
+    """Number that people had added when this run first showed held-out figures."""
     waiting: int
-    """What they added too late for this command; the next one asks it."""
+    """Number added too late for this command; the next one uses them."""
     elsewhere: int
-    """Entries that name a round which this run has not done: they count as added by people."""
+    """Entries that name a round this run has not done; they count as added by people."""
     by_origin: Mapping[str, int]
     used: int
-    """Perspectives of the evaluator, of both kinds."""
+    """Number of perspectives that the evaluator uses, of both kinds."""
     refused: tuple[str, ...]
-    """What the guidelines brought and was not taken."""
+    """Perspectives from the guidelines that were rejected, each with its reason."""
 
 
 @dataclass(frozen=True)
 class Evolution:
-    """What an evolution found."""
+    """The result of an evolution."""
 
     FILE: ClassVar[str] = "evolve/evolution"
     COMMAND: ClassVar[str] = "evolve"
@@ -387,17 +385,17 @@ class Evolution:
     asking: str
     judge: str
     optimizer: str | None
-    """Its model; None when nothing is proposed."""
+    """Model of the optimizer; None without one."""
     seen: SplitPart
     held_out: SplitPart
     pool: PoolFacts
     beginning: OutOfFoldFigure
-    """On the seen cases before the first round."""
+    """Result on the seen cases before the first round."""
     rounds: tuple[Round, ...]
     best_round: int
-    """The round whose pool the evaluator has; 0 for the beginning."""
+    """The round whose pool the evaluator uses; 0 for the initial pool."""
     stopped: str
-    """Why no further round was begun."""
+    """Reason why no further round started."""
     figures: HeldOutFigures
     worth: EvaluatorVerdict
     evaluator: Described
@@ -405,16 +403,16 @@ class Evolution:
     cost: EvaluatorCost
     spent: Spent
     failed: int
-    """Prompts that the judge could not answer; another command tries them again."""
+    """Number of prompts the judge could not answer; the next command retries them."""
     missing: int
-    """Answers that are not there, of the evaluator's perspectives on all cases."""
+    """Number of missing answers to the evaluator's perspectives, over all cases."""
     path: Path
-    """The evaluator."""
+    """The evaluator file."""
     pool_path: Path
 
 
 def figures_of(validation: Validation, overall: str) -> HeldOutFigures:
-    """Return a validation as it is printed."""
+    """Return a validation as a printable record."""
     return HeldOutFigures(
         validation.measure,
         len(validation.gold),
@@ -429,33 +427,39 @@ def figures_of(validation: Validation, overall: str) -> HeldOutFigures:
 
 
 def evaluator_verdict(figures: HeldOutFigures) -> EvaluatorVerdict:
-    """Return whether it is better than no judge at all, and than one prompt."""
+    """Return whether an evaluator beats a constant verdict, and compare it with one prompt."""
     arms = {arm.name: arm for arm in figures.arms}
     if COMMONEST in arms and not _is_above(arms[COMMONEST].lead):
         return EvaluatorVerdict(
-            False, f"Not told apart from {COMMONEST}{_by(figures, arms[COMMONEST])}."
+            False,
+            f"No significant difference from the baseline '{COMMONEST}'"
+            f"{_by(figures, arms[COMMONEST])}.",
         )
     if COMMONEST not in arms and not _is_above(arms[WITH].figures[figures.measure]):
-        return EvaluatorVerdict(False, "Not told apart from chance.")
+        return EvaluatorVerdict(False, "No significant difference from chance.")
     asked = [arms[name] for name in SINGLE_PROMPTS if name in arms]
     if not asked:
         return EvaluatorVerdict(
-            True, "Better than chance; it was not held against a single prompt."
+            True, "Significantly better than chance; it was not compared with a single prompt."
         )
     closest = min(asked, key=lambda arm: arm.lead.value)
-    found = "Better than the" if _is_above(closest.lead) else "Not told apart from the cheaper"
+    found = (
+        "Significantly better than the"
+        if _is_above(closest.lead)
+        else "No significant difference from the cheaper"
+    )
     return EvaluatorVerdict(True, f"{found} {closest.name}{_by(figures, closest)}.")
 
 
 def _is_above(interval: Interval) -> bool:
-    """Whether the whole interval is above zero; an unknown one is not."""
+    """Return whether the whole interval is above zero; False if it is unknown."""
     return math.isfinite(interval.low) and interval.low > 0.0
 
 
 def _by(figures: HeldOutFigures, arm: ArmFigures) -> str:
     lead = arm.lead
     if not all(map(math.isfinite, (lead.value, lead.low, lead.high))):
-        return " (too few queries to say by how much)"
+        return " (too few queries for an interval)"
     scale, unit, digits = (100.0, " points", 1) if figures.measure == "accuracy" else (1.0, "", 2)
     value, low, high = (f"{scale * end:+z.{digits}f}" for end in (lead.value, lead.low, lead.high))
     return f": {value}{unit} ({low} to {high})"

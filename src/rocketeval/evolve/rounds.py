@@ -1,4 +1,4 @@
-"""Rounds of evolution: failed cases bring new perspectives, and the best of all stay."""
+"""Rounds of evolution: propose perspectives from failed cases and keep the best."""
 
 from __future__ import annotations
 
@@ -53,15 +53,15 @@ from rocketeval.store.run import RunStore
 from rocketeval.text import count_of
 
 GoOn = Callable[[str], None]
-"""Raises what says that the command was stopped, or its money spent; hears what is left."""
+"""Raises if the command was stopped or reached its cost limit; gets a text on what is left."""
 OptimizerWork = Callable[[AuthorContext], Awaitable[Proposals]]
 PROPOSING = "propose"
-"""The stage in which the optimizer is asked."""
+"""Name of the stage in which the optimizer proposes perspectives."""
 
 
 @dataclass(frozen=True)
 class EvolveContext:
-    """Asks judge and optimizer for one command, and writes down what they used."""
+    """Sends the requests of one command to judge and optimizer, and records their usage."""
 
     store: RunStore
     config: RunConfig
@@ -76,9 +76,9 @@ class EvolveContext:
     async def ask(
         self, pool: Iterable[Perspective], cases: Sequence[Case], folder: str, name: str
     ) -> JudgedCases:
-        """Return what the judge says about cases; ends the command if it was stopped.
+        """Return the judge's answers about cases; end the command if it was stopped.
 
-        What each question set used is recorded when its judge is closed, whatever ended it.
+        The usage of each question set is recorded when its engine is closed, even after an error.
         """
 
         def make_engine(config: EngineConfig, home: Path | None) -> Engine:
@@ -95,12 +95,12 @@ class EvolveContext:
             make_engine=make_engine,
         )
         asked = await asker.ask(pool, cases)
-        left = count_of(asked.unfinished, "prompt is", "prompts are")
-        self.go_on(f"{left} not put to the judge ({name})")
+        left = count_of(asked.unfinished, "prompt was", "prompts were")
+        self.go_on(f"{left} not sent to the judge ({name})")
         return asked
 
     def open_optimizer(self) -> Optimizer | None:
-        """Return the optimizer of the config; None where it names none."""
+        """Return the optimizer of the config; None without one."""
         section = self.settings.optimizer
         if section is None:
             return None
@@ -110,19 +110,19 @@ class EvolveContext:
     async def propose(
         self, optimizer: Optimizer, round: int, mistakes: Sequence[FailedCase], pool: Pool
     ) -> Proposals:
-        """Return what a round brings; ends the command if it was stopped."""
+        """Return the proposals of a round; end the command if it was stopped."""
         work = partial(optimizer.propose, round, mistakes, pool)
         return await self._optimize(optimizer, f"round {round}", round, self.settings.rounds, work)
 
     async def decompose(self, optimizer: Optimizer, guidelines: str, pool: Pool) -> Proposals:
-        """Return what annotation guidelines ask beyond the pool."""
+        """Return the questions in annotation guidelines that the pool lacks."""
         work = partial(optimizer.decompose, guidelines, pool)
         return await self._optimize(optimizer, "guidelines", 1, 1, work)
 
     async def _optimize(
         self, optimizer: Optimizer, name: str, number: int, total: int, work: OptimizerWork
     ) -> Proposals:
-        """Do some work of the optimizer, and record what it uses, also when it ends in an error."""
+        """Run the optimizer and record its usage, even after an error."""
         context = self._author_context(optimizer, name, number, total)
         await optimizer.prepare()
         before = optimizer.usage
@@ -131,10 +131,10 @@ class EvolveContext:
         finally:
             self.spending.optimizer_used(name, optimizer.usage - before)
         if proposals.cut_short is not None:
-            self.go_on(f"the optimizer was not asked all that belongs to {name}")
+            self.go_on(f"some optimizer requests of {name} were not sent")
             raise Stopped(
-                f"The optimizer was cut short ({proposals.cut_short}).",
-                hint="Run the same command again to go on from here.",
+                f"The optimizer did not finish ({proposals.cut_short}).",
+                hint="Run the same command again to continue.",
             )
         return proposals
 
@@ -150,7 +150,7 @@ class EvolveContext:
         return AuthorContext(
             known=journal.known(),
             record=partial(journal.append, run=run),
-            # What failed is in the round's record; an observer would call it a checklist.
+            # Failures are in the round's record; an observer would report them as checklists.
             failed=lambda name, reason: None,
             spent=self.observer.spent,
             stop=self.stop,
@@ -160,14 +160,13 @@ class EvolveContext:
 
 
 WORST_SHARE = 0.25
-"""Of labels, the share of the cases that lie farthest off: none is met exactly."""
+"""For labels, the share of cases with the largest errors; these count as mistakes."""
 
 
 def failed_cases(table: CaseTable, predictions: Predictions) -> NDArray[np.intp]:
-    """Return the rows judged wrongly, the worst first.
+    """Return the rows judged wrongly, worst first.
 
-    Of pairs, where another outcome was predicted, what it was surest of first; of labels, those
-    farthest off.
+    For pairs these are wrong verdicts, most confident first; for labels the largest errors.
     """
     if table.pairs:
         wrong = np.flatnonzero(predictions.verdict != table.gold)
@@ -184,7 +183,7 @@ def show_failures(
     queries: Mapping[str, Query],
     responses: Mapping[tuple[str, str], Response],
 ) -> list[FailedCase]:
-    """Return the cases judged wrongly with their texts, the worst first."""
+    """Return the cases judged wrongly with their texts, worst first."""
     found = []
     for row in failed_cases(table, predictions).tolist():
         case = table.cases[row]
@@ -195,7 +194,7 @@ def show_failures(
                 tuple(responses[case.query_id, name] for name in case.candidates),
                 outcome_in_words(float(table.gold[row]), sides),
                 outcome_in_words(float(predictions.outcome[row]), sides),
-                # Of labels, how far off it was decides what is shown first, not how sure it was.
+                # Labels are ordered by error, not by confidence.
                 float(predictions.confidence[row]) if table.pairs else None,
             )
         )
@@ -203,46 +202,46 @@ def show_failures(
 
 
 SEEN = "evolve/seen"
-"""Folder of the question sets on the cases that are seen."""
+"""Folder of the question sets on the seen cases."""
 
 
 @dataclass(frozen=True, eq=False)
 class PoolFit:
-    """How a pool does on the cases that are seen."""
+    """Results of a pool on the seen cases."""
 
     pool: Pool
-    """With what each perspective is worth."""
+    """The pool with each perspective's importance and stability."""
     kept: tuple[str, ...]
-    """Ids of those worth keeping."""
+    """Ids of the selected perspectives."""
     asked: JudgedCases
     predictions: Predictions
-    """Of each case by an evaluator that did not learn from its query."""
+    """Out-of-fold prediction for each case."""
     measured: OutOfFoldFigure
 
     @property
     def table(self) -> CaseTable:
-        """What the judge answered."""
+        """Return the judge's answers."""
         return self.asked.table
 
 
 @dataclass(frozen=True, eq=False)
 class EvolvedPool:
-    """What the rounds led to."""
+    """The pool after all rounds."""
 
     view: PoolFit
-    """Of the whole pool, as it is now."""
+    """Results of the whole pool."""
     rounds: tuple[Round, ...]
     stopped: str
-    """Why no further round was begun, in words."""
+    """Reason why no further round started."""
     joined: int
-    """Perspectives that people added while it ran, and that a round took in."""
+    """Number of perspectives that people added during the command and that a round used."""
     waiting: int
-    """Those that no round took in any more: they are in the file for the next command."""
+    """Number added too late for any round; the next command uses them."""
 
 
 @dataclass(frozen=True)
 class Rounds:
-    """Goes on with a run's rounds where the last command ended."""
+    """Continues a run's rounds where the last command ended."""
 
     context: EvolveContext
     split: CaseSplit
@@ -252,7 +251,7 @@ class Rounds:
     optimizer: Optimizer | None
 
     async def go_on(self, pool: Pool) -> EvolvedPool:
-        """Do the rounds that are left; return how the pool does after the last."""
+        """Run the remaining rounds; return the pool after the last."""
         done = self.history.read(self.split.digest)
         name = f"round {done[-1].round}" if done else "beginning"
         view = await self._look(pool, name)
@@ -267,7 +266,7 @@ class Rounds:
                 return EvolvedPool(view, tuple(done), finished, joined, len(added))
             view, record = finished
             joined += len(added)
-            # The pool first: a round that is written down has its perspectives in the file.
+            # Write the pool first: a recorded round must have its perspectives in the file.
             self.history.announce(record.round, _of_round(view.pool, record.round))
             added = self.shared.write(view.pool, len(done))
             self.history.append(record)
@@ -276,9 +275,9 @@ class Rounds:
     async def _round(
         self, optimizer: Optimizer, number: int, before: PoolFit, added: Sequence[Perspective]
     ) -> tuple[PoolFit, Round] | str:
-        """Return the pool after a round and what it did; in words, why it was not finished.
+        """Return the pool after a round and its record, or the reason why it did not finish.
 
-        What people `added` since the pool was last looked at joins it.
+        `added` are the perspectives that people added since the last fit; they join the pool.
         """
         started = time.monotonic()
         mistakes = show_failures(
@@ -317,13 +316,13 @@ class Rounds:
         self.context.observer.part_began(name, 1, 1)
         self.context.observer.stage_entered("fit")
         view = await asyncio.to_thread(fit_pool, pool, asked, self.context.settings)
-        self.context.go_on("what was answered is kept")
+        self.context.go_on("all answers are kept")
         return view
 
     def _why_not(
         self, done: list[Round], view: PoolFit, added: Sequence[Perspective]
     ) -> str | None:
-        """Return why no round begins; None if one may."""
+        """Return why no further round may start; None if one may."""
         settings = self.context.settings
         if self.optimizer is None:
             return "the config has no `evolve.optimizer`, so nothing new is proposed"
@@ -333,36 +332,35 @@ class Rounds:
         if idle >= settings.patience:
             return f"{count_of(idle, 'round', 'rounds')} in a row brought no gain"
         if not len(failed_cases(view.table, view.predictions)):
-            return "no case is judged wrongly"
+            return "no case was judged wrongly"
         requests = most_for_optimizer(settings)
         return self.limit.over(
             f"round {len(done) + 1}", added, Pool([*view.pool, *added]), requests
         )
 
     def _judge_so_far(self) -> tuple[int, Usage]:
-        """Return how many questions the judge has answered in all, and what they used."""
+        """Return the total number of questions to the judge, and their usage."""
         spending = self.context.spending
         return spending.questions, spending.total("judge")
 
     def _judge_use(self, before: tuple[int, Usage]) -> JudgeUse:
-        """Return what the judge did since then."""
+        """Return the judge's usage since `before`."""
         questions, used = self._judge_so_far()
         price = self.context.config.judge.price
         facts = asdict(priced(used - before[1], price))
         return JudgeUse(questions=questions - before[0], **facts)
 
     def _responses(self) -> dict[tuple[str, str], Response]:
-        """Return the responses to the queries that are seen."""
+        """Return the responses to the seen queries."""
         names = list(dict.fromkeys(case.query_id for case in self.split.seen))
         found = self.context.store.inputs.responses_to(names)
         return {(each.query_id, each.candidate): each for each in found}
 
 
 def fit_pool(pool: Pool, asked: JudgedCases, settings: EvolveConfig) -> PoolFit:
-    """Return how a pool does on cases, from the judge's answers about them.
+    """Fit a pool on the judge's answers and return its out-of-fold results.
 
-    Perspectives are selected anew within each fold, so that the figure does not rest on a
-    selection that saw the case.
+    Each fold selects its own perspectives, so no case influences the selection that judges it.
     """
     standings = weigh_perspectives(asked.table, settings)
     predictions = out_of_fold(asked.table, settings)
@@ -386,23 +384,23 @@ def _of_round(pool: Pool, number: int) -> list[str]:
 
 
 def people_in(pool: Pool) -> int:
-    """Return how many perspectives of a pool somebody added."""
+    """Return the number of perspectives that people added to a pool."""
     return sum(each.origin is PerspectiveOrigin.PERSON for each in pool)
 
 
 @dataclass(frozen=True)
 class InitialPool:
-    """The pool, and where it came from."""
+    """The pool at the start of a command, and where it came from."""
 
     pool: Pool
     from_file: bool
-    """Whether an earlier command left it."""
+    """Whether it was read from the file of an earlier command."""
     new_people: int
-    """Perspectives that people added and no command has looked at yet."""
+    """Number of perspectives that people added and no command has used yet."""
     elsewhere: int
-    """Those of them that name a round which this run has not done."""
+    """Number of these that name a round this run has not done."""
     refused: tuple[str, ...]
-    """What of the guidelines was not taken, in words."""
+    """Rejected questions from the guidelines, each with its reason."""
 
 
 async def make_initial_pool(
@@ -412,9 +410,9 @@ async def make_initial_pool(
     limit: CallLimit,
     rounds: int,
 ) -> InitialPool:
-    """Return the pool of the run after so many finished rounds; the seeds before the first.
+    """Return the run's pool after `rounds` finished rounds; before the first, the seeds.
 
-    ConfigError if the limit of calls does not suffice for it, before it is paid for.
+    Raises ConfigError, before any cost, if the pool exceeds `evolve.max_calls`.
     """
     settings = context.settings
     if shared.path.exists():

@@ -1,11 +1,11 @@
-"""Which perspectives are worth keeping: their share in what a surrogate learns, fold by fold.
+"""Selection of perspectives by their importance to a surrogate model, per fold; and the router.
 
-A perspective about queries decides nothing alone; it says which answers count, and in which
-direction. A tree that looks for one good split at a time cannot see that: where concise wins for
-one type of query and detailed for the other, neither question and no trait gains anything by
-itself. So a trait is worth what it gains on left-out queries to fit its two sides apart, by ridge
-regression, and the surrogate trees see, beside every answer, the answer signed by each of the
-traits that gain most.
+A trait (a perspective about queries) decides nothing by itself; it says which answers count, and
+in which direction. Greedy trees miss that: if concise responses win for one type of query and
+detailed ones for another, neither the question nor the trait gains anything alone. So the gain of
+a trait is the improvement on left-out queries from fitting its two sides separately with ridge
+regression. The surrogate trees see every answer, plus the answer signed by each of the traits with
+the largest gains.
 """
 
 from __future__ import annotations
@@ -27,30 +27,30 @@ from rocketeval.scoring.forest import grow_trees, shares_of
 from rocketeval.scoring.split import group_folds
 
 LEAST_WEIGHT = 0.02
-"""What the farthest case counts at least, so that no expert starves."""
+"""Minimum weight of a case, so that every expert has training data."""
 _REACH = 0.5
-"""Share of the mean distance between centroids at which a case counts 1/e."""
+"""Share of the mean distance between centroids at which a case has weight 1/e."""
 _RESTARTS = 10
 
 
 @dataclass(frozen=True, eq=False)
 class Router:
-    """Where queries go."""
+    """Assigns each query to an expert."""
 
     perspectives: tuple[str, ...]
-    """Ids of the perspectives about queries, in the order of columns."""
+    """Ids of the perspectives about queries, in column order."""
     weights: Floats
-    """How much each of them counts, from 0 to 1."""
+    """Weight of each perspective, from 0 to 1."""
     centroids: Floats
-    """Shape (experts, perspectives); there can be fewer experts than were asked for."""
+    """Shape (experts, perspectives); may have fewer experts than requested."""
     reach: float
-    """Distance at which a case counts 1/e in an expert's training; 0 with one expert."""
+    """Distance at which a case has weight 1/e in an expert's training; 0 with one expert."""
 
     @classmethod
     def fit(
         cls, perspectives: Sequence[str], traits: Floats, weights: Floats, count: int, seed: int
     ) -> Self:
-        """Return a router to `count` experts, or to as many as there are different vectors."""
+        """Return a router to `count` experts, or fewer if there are fewer distinct vectors."""
         vectors = weights * aligned(traits)
         centroids = _centroids(vectors, count, seed)
         apart = _distances(centroids, centroids)[np.triu_indices(len(centroids), 1)]
@@ -59,7 +59,7 @@ class Router:
 
     @property
     def experts(self) -> int:
-        """How many experts there are."""
+        """Return the number of experts."""
         return len(self.centroids)
 
     def vectors(self, traits: Floats) -> Floats:
@@ -67,15 +67,15 @@ class Router:
         return self.weights * aligned(traits)
 
     def route(self, traits: Floats) -> NDArray[np.int64]:
-        """Return the expert of each case; of two as near, the first."""
+        """Return the nearest expert of each case; the first if tied."""
         nearest: NDArray[np.int64] = _distances(self.vectors(traits), self.centroids).argmin(axis=1)
         return nearest
 
     def sample_weights(self, traits: Floats) -> Floats:
-        """Return how much each case counts in each expert's training, shape (cases, experts).
+        """Return the weight of each case in each expert's training, shape (cases, experts).
 
-        `exp(-(distance / reach)^2)`, but not below `LEAST_WEIGHT`. The reach is half of the mean
-        distance between centroids, so that a case at another expert's centroid counts about 2 %.
+        The weight is `exp(-(distance / reach)^2)`, at least `LEAST_WEIGHT`. The reach is half of
+        the mean distance between centroids, so a case at another expert's centroid weighs about 2%.
         """
         if self.experts == 1:
             return np.ones((len(traits), 1))
@@ -84,12 +84,12 @@ class Router:
 
 
 def aligned(traits: Floats) -> Floats:
-    """Return 1 where a query has a trait, 0 where it has not or nobody knows.
+    """Return 1 where a query has a trait, 0 where it has not or the answer is missing.
 
     >>> aligned(np.array([[0.9, 0.5, np.nan]])).tolist()
     [[1.0, 0.0, 0.0]]
     """
-    # Any comparison with NaN is false.
+    # A comparison with NaN is False.
     there: Floats = (traits > 0.5).astype(np.float64)
     return there
 
@@ -104,11 +104,11 @@ def _centroids(vectors: Floats, count: int, seed: int) -> Floats:
     from sklearn.cluster import KMeans
 
     with warnings.catch_warnings():
-        # It warns when a start finds fewer groups than asked for; duplicates are dropped below.
+        # K-Means warns if it finds fewer clusters than requested; duplicates are dropped below.
         warnings.simplefilter("ignore")
         found = KMeans(count, n_init=_RESTARTS, random_state=seed % 2**32).fit(vectors)
     used = np.unique(found.labels_)
-    # In an order that does not hang on which centroid K-Means found first.
+    # Sort, so that the order does not depend on K-Means.
     return np.unique(found.cluster_centers_[used].astype(np.float64), axis=0)
 
 
@@ -118,36 +118,36 @@ def _distances(vectors: Floats, centroids: Floats) -> Floats:
 
 
 SIGNING_TRAITS = 4
-"""Traits by which answers are signed for the surrogate trees, those that gain most."""
+"""Number of traits, those with the largest gains, that sign answers for the surrogate trees."""
 _TREES = 16
 _DEPTH = 5
 _LEAF = 5
 _COLUMNS = 0.3
-"""Share of the columns that a split chooses among, so that trees differ."""
+"""Share of the columns considered at a split, so that trees differ."""
 
 
 @dataclass(frozen=True)
 class PerspectiveWeight:
-    """What one perspective is worth."""
+    """Importance and stability of one perspective."""
 
     importance: float
-    """Its share among the perspectives of its kind; they sum to one, or all are zero."""
+    """Its share among the perspectives of its kind; they sum to one or are all zero."""
     stability: float
-    """Share of the folds in which it was among those worth keeping."""
+    """Share of the folds that selected it."""
 
 
 @dataclass(frozen=True)
 class PerspectiveWeights:
-    """What every perspective of a table is worth."""
+    """Weights of all perspectives of a table."""
 
     about_responses: Mapping[str, PerspectiveWeight]
-    """By the perspective's id."""
+    """By perspective id."""
     about_queries: Mapping[str, PerspectiveWeight]
 
     def keep(self, most_about_responses: int, most_about_queries: int) -> tuple[str, ...]:
-        """Return the ids of the best of each kind; what is worth nothing is not kept.
+        """Return the ids of the best perspectives of each kind with a positive importance.
 
-        At least one perspective about responses stays, whatever it is worth.
+        At least one perspective about responses is always kept.
         """
         responses = best(self.about_responses, most_about_responses)
         if not responses:
@@ -155,13 +155,13 @@ class PerspectiveWeights:
         return (*responses, *best(self.about_queries, most_about_queries))
 
     def by_id(self) -> dict[str, tuple[float, float]]:
-        """Return importance and stability by id, as `Pool.weigh` takes them."""
+        """Return (importance, stability) by id, for `Pool.weigh`."""
         both = {**self.about_responses, **self.about_queries}
         return {name: (found.importance, found.stability) for name, found in both.items()}
 
 
 def weigh_perspectives(table: CaseTable, settings: EvolveConfig) -> PerspectiveWeights:
-    """Return what each perspective is worth, from the cases that have gold."""
+    """Return the weight of each perspective, from the cases with reference data."""
     known = with_gold(table)
     return PerspectiveWeights(
         weigh_answers(known, settings, gains := weigh_traits(known, settings)), gains
@@ -169,12 +169,12 @@ def weigh_perspectives(table: CaseTable, settings: EvolveConfig) -> PerspectiveW
 
 
 def with_gold(table: CaseTable) -> CaseTable:
-    """Return the cases that people judged; BenchmarkError when there are too few to learn from."""
+    """Return the cases with reference data; raise BenchmarkError if there are too few."""
     known = np.flatnonzero(~np.isnan(table.gold))
     queries = {table.cases[row].query_id for row in known.tolist()}
     if len(queries) < 2 or not table.about_responses:
         raise BenchmarkError(
-            f"An evaluator learns from at least 2 queries with gold and 1 perspective about "
+            f"An evaluator needs at least 2 queries with votes or labels and 1 perspective about "
             f"responses; there are {len(queries)} and {len(table.about_responses)}.",
             hint="Add votes or labels, or seeds to `evolve.seeds`.",
         )
@@ -189,9 +189,9 @@ def trait_weights(standings: Mapping[str, PerspectiveWeight], ids: Sequence[str]
 
 
 def weigh_traits(table: CaseTable, settings: EvolveConfig) -> dict[str, PerspectiveWeight]:
-    """Return what each perspective about queries is worth: what it gains to know it.
+    """Return the weight of each perspective about queries: the gain from knowing its answer.
 
-    A gain counts when it exceeds its standard error over queries.
+    A gain counts only if it exceeds its standard error over queries.
     """
     names = [each.id for each in table.about_queries]
     folds = group_folds(table.query_ids, settings.folds, settings.seed)
@@ -210,7 +210,7 @@ def weigh_traits(table: CaseTable, settings: EvolveConfig) -> dict[str, Perspect
 def weigh_answers(
     table: CaseTable, settings: EvolveConfig, traits: Mapping[str, PerspectiveWeight]
 ) -> dict[str, PerspectiveWeight]:
-    """Return what each perspective about responses is worth to surrogate trees."""
+    """Return the weight of each perspective about responses in the surrogate trees."""
     names = [each.id for each in table.about_responses]
     signing = set(best(traits, SIGNING_TRAITS))
     places = [place for place, each in enumerate(table.about_queries) if each.id in signing]
@@ -228,7 +228,7 @@ def weigh_answers(
 def _held_out_gains(
     table: CaseTable, learned: NDArray[np.bool_], held_out: NDArray[np.bool_]
 ) -> Floats:
-    """What fitting each trait's two sides apart takes off the squared error of left-out cases."""
+    """Return how much fitting each trait's sides separately reduces out-of-fold squared error."""
     answers, gold = table.answers, table.gold
     fill = medians(answers[learned])
     spread = filled(answers[learned], fill).std(axis=0)
@@ -249,7 +249,7 @@ def _held_out_gains(
 
 
 def _ridge(x: Floats, y: Floats, new: Floats) -> Floats:
-    """Predictions for new rows, the penalty being as if the columns shared half of the variance."""
+    """Return ridge predictions for new rows; the penalty assumes half the variance is explained."""
     columns = x.shape[1]
     weights = np.linalg.solve(x.T @ x + columns * np.eye(columns), x.T @ y)
     predicted: Floats = new @ weights
@@ -257,7 +257,7 @@ def _ridge(x: Floats, y: Floats, new: Floats) -> Floats:
 
 
 def _gini_shares(table: CaseTable, phi: Floats, learned: NDArray[np.bool_], seed: int) -> Floats:
-    """Each answer's share in surrogate trees, with that of the answer signed by traits."""
+    """Return each answer's Gini importance in surrogate trees, including its signed copies."""
     answers = filled(table.answers[learned], medians(table.answers[learned]))
     signs = 2.0 * phi[learned] - 1.0
     signed = [answers * signs[:, place : place + 1] for place in range(signs.shape[1])]
@@ -297,7 +297,7 @@ def _standings(
 
 
 def best(standings: Mapping[str, PerspectiveWeight], most: int) -> tuple[str, ...]:
-    """Return the ids of at most so many that are worth anything, the best first."""
+    """Return the ids of at most `most` perspectives with a positive importance, best first."""
     useful = [name for name, found in standings.items() if found.importance > 0.0]
     ordered = sorted(
         useful, key=lambda name: (-standings[name].importance, -standings[name].stability)

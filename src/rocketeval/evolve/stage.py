@@ -1,4 +1,4 @@
-"""evolve: what is judged wrongly brings perspectives, and an evaluator learns to weigh them.
+"""The evolve stage: propose perspectives from wrongly judged cases, and fit an evaluator.
 
 split -> begin -> rounds (ask, predict, propose, ask, select) -> held-out figures -> evaluator
 """
@@ -75,10 +75,10 @@ from rocketeval.store.run import RunStore
 
 
 def evolve_settings(config: RunConfig) -> EvolveConfig:
-    """Return the settings as they are used; ConfigError when they cannot be.
+    """Return the effective settings; raise ConfigError if they are not usable.
 
-    Labels are of one response each, so that nothing is asked side by side. The optimizer's price
-    comes from the table of prices where the section has none.
+    With labels, each response is asked about on its own. The optimizer's price defaults to the one
+    in the price file.
     """
     settings = config.evolve
     if config.evaluator is not None:
@@ -88,12 +88,12 @@ def evolve_settings(config: RunConfig) -> EvolveConfig:
         )
     if config.distributed.cluster is not None:
         raise ConfigError(
-            "`evolve` asks its judge from this machine, not from a cluster.",
+            "`evolve` runs on this machine, not on a cluster.",
             hint="Leave `distributed.cluster` out of the config for this command.",
         )
     if settings.guidelines is not None and settings.optimizer is None:
         raise ConfigError(
-            "`evolve.guidelines` are taken apart by an optimizer, and the config has none.",
+            "`evolve.guidelines` needs an optimizer that turns them into questions.",
             hint="Set `evolve.optimizer`, or write the questions into a file of `evolve.seeds`.",
         )
     seed_pool(settings.seeds, formats_of(settings.answers))
@@ -106,16 +106,17 @@ def evolve_settings(config: RunConfig) -> EvolveConfig:
 
 
 def check_evolvable(config: RunConfig, path: Path | None, *, own_engine: bool) -> None:
-    """Raise ConfigError for what cannot work, before anything is written or paid for."""
+    """Raise ConfigError for unusable settings before anything is written or paid for."""
     if own_engine:
         raise ConfigError(
-            "Evolution asks with other labels on every sheet: one given engine cannot do it.",
-            hint="Leave `judge` out of the run, and give `evolve` a `make_engine` if need be.",
+            "Evolution needs one engine per question set, because their labels differ; a single "
+            "engine was given.",
+            hint="Leave `judge` out of the run, or pass a `make_engine` to `evolve`.",
         )
     evolve_settings(config)
     if path is not None and (path.is_dir() or path.suffix != ".npz"):
         raise ConfigError(
-            f"The evaluator cannot be written to {path}: give the name of a file that ends in .npz."
+            f"The evaluator cannot be written to {path}: the file name must end in .npz."
         )
 
 
@@ -127,7 +128,7 @@ def _price(config: RunConfig) -> PriceConfig | None:
 
 
 def _check_money(config: RunConfig, settings: EvolveConfig) -> None:
-    """Refuse a limit on money that cannot be kept: what has no price, or another currency."""
+    """Raise ConfigError if `max_cost` cannot be enforced: no price, or two currencies."""
     if config.max_cost is None:
         return
     payees = [("judge", config.judge.model, "judge.price", config.judge.price)]
@@ -136,40 +137,40 @@ def _check_money(config: RunConfig, settings: EvolveConfig) -> None:
     for role, model, setting, price in payees:
         if price is None:
             raise ConfigError(
-                f"`max_cost` limits the money, and the {role} {model!r} has no price.",
-                hint=f"Set `{setting}`, or give it in the file that `prices` names.",
+                f"`max_cost` needs a price for the {role} {model!r}, which has none.",
+                hint=f"Set `{setting}`, or add the model to the file that `prices` names.",
             )
     if len({price.currency for *_, price in payees if price}) > 1:
         raise ConfigError("`max_cost` cannot add up judge and optimizer: their currencies differ.")
 
 
 HELD_OUT = "evolve/held_out"
-"""Folder of the question sets on the cases that are held out."""
+"""Folder of the question sets on the held-out cases."""
 OVERALL = "Is the response a good answer to the query as a whole?"
-"""The seed that asks for the whole judgment."""
+"""Text of the seed that asks for an overall judgment."""
 TARGETS = (0.9, 0.8)
-"""Shares of right verdicts that a threshold is looked for, the first that can be reached."""
+"""Target accuracies for a confidence threshold; the first reachable one is used."""
 
 
 @dataclass(frozen=True, eq=False)
 class ChosenSettings:
-    """What the seen cases decided."""
+    """Choices made on the seen cases."""
 
     best_round: int
     kept: tuple[Perspective, ...]
     overall: Perspective
-    """The single prompt that the evaluator is held against."""
+    """The single prompt that the evaluator is compared with."""
 
     @property
     def asked(self) -> tuple[Perspective, ...]:
-        """What the judge is asked about held-out cases."""
+        """Return the perspectives that the judge answers on held-out cases."""
         known = {each.id for each in self.kept}
         return self.kept if self.overall.id in known else (*self.kept, self.overall)
 
 
 @dataclass(frozen=True, eq=False)
 class FinalEvaluator:
-    """An evaluator and how good it is."""
+    """An evaluator with its held-out figures."""
 
     chosen: ChosenSettings
     evaluator: Evaluator
@@ -184,7 +185,7 @@ class FinalEvaluator:
 async def finish_evolution(
     context: EvolveContext, split: CaseSplit, evolved: EvolvedPool
 ) -> FinalEvaluator:
-    """Return the evaluator of the best round's pool, measured on what nobody looked at."""
+    """Return the evaluator of the best round's pool, measured on the held-out cases."""
     settings = context.settings
     view = evolved.view
     chosen = await asyncio.to_thread(
@@ -203,10 +204,10 @@ def choose(
     rounds: tuple[Round, ...],
     settings: EvolveConfig,
 ) -> ChosenSettings:
-    """Return what is kept of the best round's pool, and of what people added.
+    """Select perspectives from the best round's pool and from those people added.
 
-    Questions about queries stay, as many as may be: one costs a question a query, and the queries
-    that are seen are too few to say that it will never help.
+    Questions about queries are kept up to the limit: each costs one question per query, and the
+    seen queries are too few to rule it out.
     """
     best = best_round(rounds)
     there = Pool(
@@ -224,7 +225,7 @@ def choose(
 
 
 def _overall(pool: Pool, kept: tuple[Perspective, ...]) -> Perspective:
-    """Return the perspective that asks for the whole; the most important one if there is none."""
+    """Return the perspective for an overall judgment; without one, the most important."""
     for each in pool.of(PerspectiveKind.RESPONSE):
         if each.text == OVERALL:
             return each
@@ -305,7 +306,7 @@ def _notes(
     evaluator: Evaluator,
     whole: CaseTable,
 ) -> dict[str, Any]:
-    """What the evaluator was made from, beside what it notes itself."""
+    """Return the provenance that the evaluator does not record itself."""
     expert = evaluator.predict_table(whole).expert
     used = {each.id for each in (*evaluator.about_responses, *evaluator.about_queries)}
     return {
@@ -320,13 +321,13 @@ def _notes(
 
 
 def _brief(done: Round) -> Mapping[str, Any]:
-    """A round without what only its own record needs."""
+    """Return the main fields of a round."""
     names = ("round", "pool", "mistakes", "proposed", "dropped", "before", "after")
     return {name: getattr(done, name) for name in names}
 
 
 def _ancestors(pool: Pool, used: set[str]) -> list[Perspective]:
-    """Those that perspectives in use were made from, and those that they were made from."""
+    """Return all unused ancestors of the perspectives in use."""
     by_id = {each.id: each for each in pool}
     found: dict[str, Perspective] = {}
     left = [parent for name in used if name in by_id for parent in by_id[name].parents]
@@ -355,10 +356,10 @@ async def evolve_run(
     path: Path | None = None,
     make_engine: MakeEngine = create_engine,
 ) -> Evolution:
-    """Go on with the evolution of a loaded run; write its evaluator, and return how good it is.
+    """Continue the evolution of a loaded run, write its evaluator, and return the result.
 
-    `go_on` raises where the command was stopped or its money is spent. What was paid for is kept:
-    the next command goes on from there.
+    `go_on` raises when the command was stopped or reached its cost limit. All answers are kept, so
+    the next command continues from there.
     """
     settings = evolve_settings(config)
     split = split_cases(store.inputs, settings)
@@ -435,7 +436,7 @@ def _evolution(
 
 
 def _people_before_figures(store: RunStore, people: int) -> int:
-    """Return how many perspectives people had added at the end of the first command."""
+    """Return the number of perspectives people had added at the end of the first command."""
     earlier = store.read_if_made(Evolution)
     return people if earlier is None else earlier.pool.people_before_figures
 

@@ -1,7 +1,7 @@
-"""How good an evaluator is on queries that it never saw, beside simpler ways to judge.
+"""Cross-validation of an evaluator against simpler baselines.
 
-Queries are cut into folds. For each fold everything is learned from the others alone: which
-perspectives stay, the forests' settings, the number of experts, the router and the forests.
+Folds are split by query. For each fold, everything is learned from the other folds: the selected
+perspectives, the forests' settings, the number of experts, the router and the forests.
 """
 
 from __future__ import annotations
@@ -32,30 +32,30 @@ from rocketeval.stats.correlation import (
 )
 
 TIMES = 1000
-"""How often queries are drawn anew."""
+"""Number of bootstrap resamples of queries."""
 LEVEL = 0.95
 
 
 @dataclass(frozen=True, eq=False)
 class ResampledFigures:
-    """Figures of the cases as they are, and again for every resample of their queries."""
+    """Metrics of the cases, and of every bootstrap resample of their queries."""
 
     figures: Mapping[str, float]
     draws: Mapping[str, Floats]
     queries: int
 
     def intervals(self) -> dict[str, Interval]:
-        """Return each figure with its 95 % interval."""
+        """Return each metric with its 95% interval."""
         return {name: self._sure(value, self.draws[name]) for name, value in self.figures.items()}
 
     def less(self, other: ResampledFigures, name: str) -> Interval:
-        """Return by how much one figure is above that of another, on the same resamples."""
+        """Return the paired-bootstrap difference of one metric from that of `other`."""
         value = self.figures[name] - other.figures[name]
         return self._sure(value, self.draws[name] - other.draws[name])
 
     def _sure(self, value: float, draws: Floats) -> Interval:
         if np.isnan(draws).any():
-            # Some resamples have one verdict alone: those that are left would flatter it.
+            # Resamples with a single verdict are NaN; the others alone would be too optimistic.
             return Interval(value, np.nan, np.nan)
         return interval(value, draws, queries=self.queries, level=LEVEL)
 
@@ -65,7 +65,7 @@ def verdict_figures(
 ) -> ResampledFigures:
     """Return accuracy, macro precision and F1, rho and tau of verdicts (-1, 0, 1).
 
-    All of them are told by how often each verdict met each gold, query by query.
+    All are computed from per-query confusion matrices.
     """
     numbers = query_numbers(query_ids)
     cell = numbers * 9 + (gold + 1.0).astype(np.int64) * 3 + (predicted + 1.0).astype(np.int64)
@@ -78,7 +78,7 @@ def verdict_figures(
 def label_figures(
     predicted: Floats, gold: Floats, query_ids: Sequence[str], seed: int, times: int = TIMES
 ) -> ResampledFigures:
-    """Return rho, tau and mean squared error of labels; tau's draws are right to first order."""
+    """Return rho, tau and mean squared error of labels; tau's resamples are first-order."""
     numbers = query_numbers(query_ids)
     queries = int(numbers.max()) + 1
     varied = min(float(np.ptp(predicted)), float(np.ptp(gold))) > 0.0
@@ -102,12 +102,12 @@ def label_figures(
 
 
 def _of_meetings(met: Floats) -> dict[str, Floats]:
-    """Figures from rows of nine counts: gold b, tie, a by verdict b, tie, a."""
+    """Return metrics from flattened confusion matrices: gold (b, tie, a) by verdict (b, tie, a)."""
     table = met.reshape(-1, 3, 3)
     total = table.sum(axis=(1, 2))
     right = np.diagonal(table, axis1=1, axis2=2)
     given, predicted = table.sum(axis=2), table.sum(axis=1)
-    # An outcome that neither side names is no class; one that was never said has precision 0.
+    # An outcome absent from both sides is no class; one never predicted has precision 0.
     classes = np.maximum(((given + predicted) > 0.0).sum(axis=1), 1)
     precision = right / np.where(predicted > 0.0, predicted, 1.0)
     f1 = 2.0 * right / np.where(given + predicted > 0.0, given + predicted, 1.0)
@@ -122,7 +122,7 @@ def _of_meetings(met: Floats) -> dict[str, Floats]:
 
 @dataclass(frozen=True)
 class Thresholds:
-    """Two cut points."""
+    """Two cut points that turn a number into a verdict."""
 
     low: float
     """Below it b wins."""
@@ -131,7 +131,7 @@ class Thresholds:
 
     @classmethod
     def learn(cls, numbers: Floats, gold: Floats) -> Self:
-        """Return the cut points with the most right verdicts; of equals the lowest.
+        """Return the cut points with the most correct verdicts; the lowest if tied.
 
         >>> Thresholds.learn(np.array([-0.8, -0.1, 0.1, 0.9]), np.array([-1.0, 0.0, 0.0, 1.0]))
         Thresholds(low=-0.45, high=0.5)
@@ -145,7 +145,7 @@ class Thresholds:
             )
             for side in (-1.0, 0.0, 1.0)
         )
-        # Right verdicts: losses below `low`, ties from there to `high`, wins above it.
+        # Correct verdicts: losses below `low`, ties between `low` and `high`, wins above `high`.
         below, above = lost - tied, tied + won[-1] - won
         best_below = np.maximum.accumulate(below)
         high = int(np.argmax(best_below + above))
@@ -167,7 +167,7 @@ class LinearFit:
 
     @classmethod
     def learn(cls, numbers: Floats, labels: Floats) -> Self:
-        """Return the line of least squares; level where all numbers are alike."""
+        """Return the least-squares line; constant if all numbers are equal."""
         centred = numbers - numbers.mean()
         spread = float(centred @ centred)
         slope = float(centred @ labels) / spread if spread > 0.0 else 0.0
@@ -175,7 +175,7 @@ class LinearFit:
 
     @classmethod
     def across(cls, labels: Floats) -> Self:
-        """Return the line from 0 and 1 to the least and the largest label."""
+        """Return the line that maps 0 and 1 to the smallest and the largest label."""
         low, high = float(labels.min()), float(labels.max())
         return cls(high - low, low)
 
@@ -189,16 +189,16 @@ SINGLE_FITTED = {
     "pairs": "single prompt, cut points learned",
     "scores": "single prompt, line fitted",
 }
-"""What is learned of one prompt: two cut points between verdicts, or a line to the labels."""
+"""Name of the fitted single-prompt arm: cut points for pairs, a line for labels."""
 SINGLE_PROMPTS = (SINGLE, *SINGLE_FITTED.values())
 MEAN = "mean of perspectives"
 COMMONEST = "always the commonest verdict"
 
 
 def single_outcomes(seen: CaseTable, new: CaseTable, overall: str) -> dict[str, Floats]:
-    """Return what one prompt says about new cases, as it is and with what the cases seen teach.
+    """Return the single prompt's outcomes for new cases, as answered and fitted to `seen`.
 
-    A missing answer is filled with the median of the cases seen.
+    A missing answer is replaced by the median over `seen`.
     """
     place = _place(seen, overall)
     before, now = _filled(seen, new)
@@ -208,13 +208,13 @@ def single_outcomes(seen: CaseTable, new: CaseTable, overall: str) -> dict[str, 
 
 
 def commonest_outcome(seen: CaseTable, new: CaseTable) -> Floats:
-    """Return the verdict that most of the pairs seen have, for every new case."""
+    """Return the most common verdict of `seen` for every new case."""
     verdicts, counts = np.unique(seen.gold, return_counts=True)
     return np.full(len(new), verdicts[counts.argmax()])
 
 
 def mean_outcome(seen: CaseTable, new: CaseTable) -> Floats:
-    """Return what the mean of all answers says about new cases, gaps filled likewise."""
+    """Return the outcomes of the mean of all answers, with missing answers replaced likewise."""
     before, now = _filled(seen, new)
     return _fitted(before.mean(axis=1), now.mean(axis=1), seen)
 
@@ -225,7 +225,7 @@ def _filled(seen: CaseTable, new: CaseTable) -> tuple[Floats, Floats]:
 
 
 def _unlearned(asked: Floats, seen: CaseTable) -> Floats:
-    """The sign of the answer; of labels, the answer stretched to the labels seen."""
+    """Return the sign of the answer; for labels, the answer scaled to the range of labels."""
     return np.sign(asked) if seen.pairs else LinearFit.across(seen.gold).labels(asked)
 
 
@@ -252,43 +252,43 @@ Parts = list[tuple[NDArray[np.intp], Predictions]]
 
 @dataclass(frozen=True, eq=False)
 class EvaluatorArm:
-    """One way to judge, and how it did on queries it did not learn from."""
+    """One method and its out-of-fold results."""
 
     name: str
     figures: Mapping[str, Interval]
-    """Of pairs accuracy, f1 and precision (macro), rho and tau; of labels rho, tau and mse."""
+    """For pairs: accuracy, f1 and precision (macro), rho and tau; for labels: rho, tau and mse."""
     gain: Interval
-    """Its accuracy, of labels its rho, less that of `WITHOUT`, on the same resamples."""
+    """Its accuracy (rho for labels) minus that of `WITHOUT`, by paired bootstrap."""
     lead: Interval
-    """That of `WITH` less its own, likewise: what the evaluator gains over it."""
+    """The accuracy (rho for labels) of `WITH` minus its own, by paired bootstrap."""
     outcome: Floats
-    """Its verdict (-1, 0, 1) or label of each case in `Validation.rows`."""
+    """Its verdict (-1, 0, 1) or label for each case in `Validation.rows`."""
     predictions: Predictions | None
-    """Of the two learned arms, with probabilities, confidence and expert."""
+    """Predictions with probabilities, confidence and expert; only for the two learned arms."""
 
 
 @dataclass(frozen=True, eq=False)
 class Validation:
-    """Arms on the same cases."""
+    """Results of all arms on the same cases."""
 
     task: Task
     rows: NDArray[np.intp]
-    """Places in the table of the cases that have gold; all else is in their order."""
+    """Row numbers of the cases with reference data; the other fields are in this order."""
     gold: Floats
     query_ids: tuple[str, ...]
     folds: NDArray[np.int64]
     """The fold in which each case was left out."""
     experts: tuple[int, ...]
-    """How many experts each fold chose."""
+    """Number of experts that each fold chose."""
     arms: Mapping[str, EvaluatorArm]
     without_gold: int
-    """Cases that count for nothing because nobody judged them."""
+    """Number of cases left out because they have no reference data."""
     learned_also: int
-    """Cases of `learn_also` that could be learned from, each in one fold or more."""
+    """Number of cases of `learn_also` used in at least one fold."""
 
     @property
     def measure(self) -> str:
-        """The figure by which arms are compared."""
+        """Return the name of the metric that compares arms."""
         return measure_of(self.task)
 
 
@@ -300,13 +300,13 @@ def cross_validate(
     overall: str | None = None,
     kept: Collection[str] | None = None,
 ) -> Validation:
-    """Return figures on the table's cases, each judged by what never saw its query.
+    """Return out-of-fold results on the table's cases; folds are split by query.
 
-    learn_also: cases that are learned from in every fold and never measured, such as those that
-    evolution saw; without those of a query that is left out.
-    overall: id of the perspective that asks for the whole judgment; without one, the arms of a
-    single prompt are left out.
-    kept: ids of the perspectives that all other arms may use, where that is not every one.
+    learn_also: extra training cases for every fold that are never measured, such as the seen cases
+    of an evolution; those of a left-out query are dropped in its fold.
+    overall: id of the perspective that asks for an overall judgment; without one, the single-prompt
+    arms are left out.
+    kept: ids of the perspectives that all other arms may use; all by default.
     """
     known = with_gold(table)
     folds = group_folds(known.query_ids, settings.folds, settings.seed)
@@ -348,11 +348,11 @@ def cross_validate(
 
 
 def out_of_fold(table: CaseTable, settings: EvolveConfig) -> Predictions:
-    """Return what evaluators say about cases of queries that they did not learn from: for mistakes.
+    """Return out-of-fold predictions for all cases, to find the mistakes.
 
-    Cheaper than `cross_validate`, and a little flattered: the number of experts and the forests'
-    settings are found once, with all queries, by the short search. Cases without gold are judged
-    too; they are learned from by nobody.
+    Cheaper than `cross_validate` and slightly optimistic: the number of experts and the forests'
+    settings are chosen once, on all queries, with the short search. Cases without reference data
+    are predicted too, but not used for training.
     """
     plan = prepare(table, settings.model_copy(update={"search": "short"}))
     count = plan.choose().count
@@ -373,14 +373,14 @@ def out_of_fold(table: CaseTable, settings: EvolveConfig) -> Predictions:
 
 
 def measure_of(task: Task) -> str:
-    """Return the name of the figure by which arms are compared."""
+    """Return the name of the metric that compares arms."""
     return "accuracy" if task == "pairs" else "rho"
 
 
 def _learned(
     seen: CaseTable, new: CaseTable, settings: EvolveConfig
 ) -> tuple[dict[str, Predictions], int]:
-    """What evaluators without and with experts say about new cases, and how many experts."""
+    """Return predictions without and with experts for new cases, and the number of experts."""
     plan = prepare(seen, settings)
     one = plan.finish(ExpertChoice(1, {}, {}))
     choice = plan.choose()

@@ -1,1 +1,1 @@
-"""What a run found, in the formats that other tools and people use."""
+"""Exports of a run's results in the formats of other tools."""

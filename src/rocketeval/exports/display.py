@@ -1,4 +1,4 @@
-"""Tables for people, rounded: ranking, win matrix and audit, as Markdown or LaTeX."""
+"""Rounded tables of the ranking, win matrix and audit, as Markdown or LaTeX."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from rocketeval.records import Interval
 from rocketeval.text import count_of, figure, join_words
 
 MOST_COLUMNS = 30
-"""Candidates of a win matrix that still fits a page."""
+"""Most candidates in a win matrix that fits on a page."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextTable:
-    """A table of texts that a format has yet to escape."""
+    """A table of unescaped text."""
 
     title: str
     label: str
-    """A short plain name, to refer to the table by."""
+    """Short name for references to the table."""
     heads: tuple[str, ...]
     numeric: tuple[bool, ...]
-    """Which columns hold figures: their minus is a sign, not a hyphen."""
+    """Which columns hold numbers, where a hyphen is a minus sign."""
     rows: tuple[tuple[str, ...], ...]
     notes: tuple[str, ...]
 
 
 def show_ranking(ranking: Ranking, judge: str) -> TextTable:
-    """Return the leaderboard with intervals, rank ranges, groups and gaps."""
-    percent = f"{100 * ranking.level:g} %"
+    """Return the leaderboard with intervals, rank intervals, groups and missing scores."""
+    percent = f"{100 * ranking.level:g}%"
     rows = tuple(
         (
             f"{row.rank}"
@@ -61,32 +61,32 @@ def show_ranking(ranking: Ranking, judge: str) -> TextTable:
 
 def _ranking_notes(ranking: Ranking, percent: str) -> Iterator[str]:
     yield (
-        f"In parentheses: {percent} intervals from {ranking.bootstrap} resamples of the queries, "
-        f"and the ranks they allow. Scores closer than {ranking.tie_margin:g} tie."
+        f"In parentheses: {percent} intervals from {ranking.bootstrap} resamples of the queries. "
+        f"Scores that differ by less than {ranking.tie_margin:g} count as a tie."
     )
-    yield "Candidates of one group cannot be told apart from its first."
+    yield "Candidates in a group are statistically tied with the first one in it."
     if ranking.anchor is not None:
-        yield f"Ratings are differences to {ranking.anchor}, held at {ranking.anchor_rating:g}."
+        yield f"Ratings are relative to {ranking.anchor}, fixed at {ranking.anchor_rating:g}."
     if ranking.islands > 1:
         yield (
             f"{ranking.islands} sets of candidates share no query: "
-            "their ratings do not compare with each other."
+            "do not compare ratings across sets."
         )
     if ranking.unranked:
-        yield f"Not ranked, without a score: {join_words(ranking.unranked, most=20)}."
+        yield f"Not ranked (no score): {join_words(ranking.unranked, most=20)}."
 
 
 def show_wins(ranking: Ranking, judge: str) -> TextTable:
-    """Return the win matrix in per cent; ExportError when it is too wide for a page."""
+    """Return the win matrix in percent; raise ExportError if it is too wide for a page."""
     if ranking.wins is None or len(ranking.wins.candidates) > MOST_COLUMNS:
         raise ExportError(
-            f"A table of {len(ranking.rows)} candidates against each other fits no page: "
-            f"{MOST_COLUMNS} do.",
-            hint="Export --to csv --what wins, or --to matches.",
+            f"A win matrix of {len(ranking.rows)} candidates does not fit on a page; "
+            f"at most {MOST_COLUMNS} fit.",
+            hint="Use --to csv --what wins, or --to matches.",
         )
     names = ranking.wins.candidates
     return TextTable(
-        title=f"Queries won, in per cent, judged by {judge}",
+        title=f"Queries won (%), judged by {judge}",
         label="wins",
         heads=("", "Row beats column", *(str(n) for n in range(1, len(names) + 1))),
         numeric=(True, False, *(True for _ in names)),
@@ -96,12 +96,12 @@ def show_wins(ranking: Ranking, judge: str) -> TextTable:
                 zip(names, ranking.wins.shares, strict=True), start=1
             )
         ),
-        notes=("Of the queries that both have a score on; ties count half.",),
+        notes=("Of the queries on which both have a score; a tie counts as half a win.",),
     )
 
 
 def show_audit(audit: Audit, judge: str) -> TextTable:
-    """Return the agreement with votes, and the correlations with ratings and labels."""
+    """Return agreement with votes and correlations with ratings and labels."""
     found = (*vote_figures(audit), *rating_figures(audit), *label_figures(audit, SPEARMAN))
     rows = tuple(
         (each.measure, each.method, _audit_value(each.value, each.p_value), each.rests_on)
@@ -110,18 +110,18 @@ def show_audit(audit: Audit, judge: str) -> TextTable:
     )
     if not rows:
         raise ExportError(
-            "The audit has no figures to show: the run has neither votes, labels nor ratings.",
-            hint="Give the benchmark gold of some kind, then run `rocketeval audit` again.",
+            "The audit has no figures: the run has no votes, labels or ratings.",
+            hint="Add reference data to the benchmark, then run `rocketeval audit` again.",
         )
     return TextTable(
         title=f"Audit of the judge {judge}",
         label="audit",
-        heads=("Figure", "Method", "Value", "Resting on"),
+        heads=("Figure", "Method", "Value", "Based on"),
         numeric=(False, False, True, False),
         rows=rows,
         notes=(
-            "In parentheses: intervals. Shares are of votes; a tie is a difference below "
-            f"{audit.tie_margin:g}.",
+            "In parentheses: intervals. Shares are shares of votes; scores that differ by less "
+            f"than {audit.tie_margin:g} count as a tie.",
         ),
     )
 
@@ -143,11 +143,11 @@ def _percent(share: float | None) -> str:
 _SPECIAL = re.compile(r"[\\`*_\[\]|~$]")
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 _LINK = re.compile(r"(?i)@|\bwww(?=\.)|\b(?:https?|ftp|mailto)(?=:)")
-# Web addresses and @names become links unless something stands in them.
+# An empty comment inside URLs and @names keeps them from becoming links.
 
 
 def markdown(table: TextTable) -> str:
-    """Return the table with its title above and its notes below."""
+    """Return the table as Markdown, with its title above and its notes below."""
     rules = ["---:" if numeric else "---" for numeric in table.numeric]
     rows = [
         [
@@ -166,7 +166,7 @@ def markdown(table: TextTable) -> str:
 
 
 def escape_markdown(text: str) -> str:
-    r"""Return the text such that it is shown as it is, on one line.
+    r"""Escape text so that Markdown shows it literally, on one line.
 
     >>> escape_markdown("a|b <i>"), escape_markdown("x_1")
     ('a\\|b &lt;i&gt;', 'x\\_1')
@@ -203,7 +203,7 @@ _LATEX_SPECIAL = {
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
     "`": r"\textasciigrave{}",
-    # The end of a row would take a bracket or a star after it for its own.
+    # After a row end, LaTeX reads a bracket or star as an argument.
     "[": "{[}",
     "]": "{]}",
     "*": "{*}",
@@ -213,11 +213,11 @@ _LATEX_SPECIAL = {
     "\0": "{}",
 }
 _LIGATURE = re.compile(r"([-',])(?=\1)")
-# Two of these side by side would become another sign.
+# LaTeX joins two of these into a ligature.
 
 
 def latex(table: TextTable) -> str:
-    """Return a `table` with its caption above and its notes below; needs the package booktabs."""
+    """Return a LaTeX `table` with caption and notes; it needs the booktabs package."""
     columns = "".join("r" if numeric else "l" for numeric in table.numeric)
     rows = [
         [
@@ -247,7 +247,7 @@ def latex(table: TextTable) -> str:
 
 
 def escape_latex(text: str) -> str:
-    r"""Return the text such that it is set as it is.
+    r"""Escape text so that LaTeX sets it literally.
 
     >>> escape_latex("50% of_{x}")
     '50\\% of\\_\\{x\\}'
@@ -257,7 +257,7 @@ def escape_latex(text: str) -> str:
 
 
 def beyond_ascii(source: str) -> bool:
-    """Whether it has signs that pdfLaTeX may not know, and XeLaTeX or LuaLaTeX do."""
+    """Return whether the source needs XeLaTeX or LuaLaTeX instead of pdfLaTeX."""
     return not source.isascii()
 
 
@@ -266,7 +266,7 @@ def _cells(table: TextTable, row: tuple[str, ...]) -> list[tuple[str, bool]]:
 
 
 def _latex_figure(text: str) -> str:
-    """Return a figure, its minus a minus."""
+    """Return a number with a LaTeX minus sign."""
     dashed = text.replace("\N{EN DASH}", "--")
     return re.sub(r"(?<!-)-(?=[\d.])", "$-$", dashed)
 

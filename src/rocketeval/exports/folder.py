@@ -1,4 +1,4 @@
-"""Export to one file per candidate; nothing is overwritten unasked."""
+"""Export to a folder with one file per candidate, without overwriting other files."""
 
 from __future__ import annotations
 
@@ -32,35 +32,35 @@ from rocketeval.store.run import RunStore
 from rocketeval.text import count_of
 
 ABOUT = "export.json"
-"""What a folder of exported files says about itself, and by which it is known to be one."""
+"""File that describes and identifies an export folder."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What was written, and what was not."""
+    """The result of an export: what was written and what was left out."""
 
     rows: int
     left_out: Mapping[str, int] = field(default_factory=dict)
-    """How much is not in it, by what it is."""
+    """Counts of data left out, by description."""
     notes: tuple[str, ...] = ()
-    """What a reader of the files should know."""
+    """Notes for readers of the files."""
     files: Mapping[str, str] = field(default_factory=dict)
-    """Names of files by candidate, where each has its own and it is not its name."""
+    """File names by candidate, where they differ from the candidate's name."""
     path: Path | None = None
-    """Where it is; None when it went to a stream."""
+    """Output path; None for a stream."""
 
 
 def refuse_to_overwrite(
     store: RunStore, request: ExportRequest, path: Path, *, force: bool
 ) -> None:
-    """Raise ExportError if the export would replace something it may not replace."""
+    """Raise ExportError if the export would overwrite something it must not."""
     refuse_inside_run(path, store.path)
     if path.is_dir() != request.form.is_folder and path.exists():
         kind, wanted = ("folder", "a file") if path.is_dir() else ("file", "a folder")
-        raise ExportError(f"{path} is a {kind}, and {request.form.name} is {wanted}.")
+        raise ExportError(f"{path} is a {kind}, but {request.form.name} needs {wanted}.")
     if path.exists() and not force and not (path.is_dir() and not any(path.iterdir())):
         raise ExportError(
-            f"{path} exists already.", hint="Give another path, or --force to replace it."
+            f"{path} already exists.", hint="Choose another path, or use --force to replace it."
         )
     if request.form.is_folder and path.exists() and any(path.iterdir()):
         _written_before(path)
@@ -68,9 +68,9 @@ def refuse_to_overwrite(
 
 @contextmanager
 def filling(path: Path) -> Iterator[Path]:
-    """Give an empty folder to fill; on success its files take the place of an older export's.
+    """Yield an empty folder; on success, move its files to `path`.
 
-    Of what is in `path`, only files that an export has written are removed.
+    Only files that an earlier export wrote are removed from `path`.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_name(f".{path.name}.{getpid()}.tmp")
@@ -91,13 +91,13 @@ def filling(path: Path) -> Iterator[Path]:
 
 
 def _written_before(path: Path) -> list[Path]:
-    """Return the files that an earlier export wrote; ExportError if the folder is none."""
+    """Return the files that an earlier export wrote; raise ExportError without one."""
     about = path / ABOUT
     found = read_json(about) if about.is_file() else None
     names = found.get("written") if isinstance(found, dict) else None
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise ExportError(
-            f"{path} holds files that no export wrote.", hint="Choose an empty or a new folder."
+            f"{path} contains files that no export wrote.", hint="Choose an empty or new folder."
         )
     files = [path / name for name in names]
     inside = path.resolve()
@@ -105,14 +105,14 @@ def _written_before(path: Path) -> list[Path]:
 
 
 SCALE = (1.0, 10.0)
-"""Of scores in both formats."""
+"""Score scale of both folder formats."""
 MOST_BYTES = 64 << 20
-"""Kept in memory before rows are appended to their files."""
+"""Bytes of rows to buffer before they are appended to their files."""
 
 
 @dataclass(frozen=True, slots=True)
 class _GradedResponse:
-    """A response with what was found about it."""
+    """A response with its answers and score."""
 
     response: Response
     p_yes: list[float | None]
@@ -123,7 +123,7 @@ class _GradedResponse:
 def export_folder(
     store: RunStore, config: RunConfig, request: ExportRequest, path: Path
 ) -> Exported:
-    """Write a format that is a folder."""
+    """Write a folder format."""
     _refuse_other_scale(config, request.form.name)
     write = _write_official if request.form.name == "rocketeval" else _write_wildbench
     judge = store.judge().model
@@ -151,7 +151,7 @@ def _refuse_other_scale(config: RunConfig, name: str) -> None:
     low, high = config.scorer.scale
     if (low, high) != SCALE:
         raise ExportError(
-            f"Scores of {name} files are from 1 to 10, those of this run from {low:g} to {high:g}.",
+            f"The {name} format needs scores from 1 to 10; this run uses {low:g} to {high:g}.",
             hint="Set `scorer.scale: [1, 10]`, then run `rocketeval run --only score` and export "
             "again.",
         )
@@ -162,9 +162,9 @@ def _write_official(
 ) -> Exported:
     if not answers_yes_or_no(config):
         raise ExportError(
-            f"The judge was asked for {config.method.kind}, not for yes or no: the rocketeval "
-            "format has no place for that.",
-            hint="Export --to wildbench, or --to parquet --what judgments.",
+            f"The rocketeval format holds yes/no answers only; the method {config.method.kind} "
+            "gives grades.",
+            hint="Use --to wildbench, or --to parquet --what judgments.",
         )
     queries, files = store.inputs.queries, _Files(folder)
     write_jsonl(folder / "query.jsonl", map(query_row, queries.values()))
@@ -188,35 +188,35 @@ def _write_official(
         unscored += found.score is None
     files.close()
     left_out = {
-        "judgments, which these responses do not have": unjudged,
-        "scores, which these responses do not have": unscored,
-        "labels, which are not the judge's": len(store.inputs.labels()),
-        "votes, for which the format has no place": len(store.inputs.votes()),
+        "judgments of responses that were not judged": unjudged,
+        "scores of responses without a score": unscored,
+        "labels (the format holds the judge's scores only)": len(store.inputs.labels()),
+        "votes (the format has no votes)": len(store.inputs.votes()),
     }
     return Exported(rows, left_out, tuple(_official_notes(unanswered, own_history)))
 
 
 def _official_notes(unanswered: int, own_history: int) -> Iterator[str]:
     if unanswered:
-        some = count_of(unanswered, "answer is", "answers are")
-        yield f"{some} missing: null, which the paper's scripts read as 0.5."
+        some = count_of(unanswered, "unanswered item is", "unanswered items are")
+        yield f"{some} null, which the paper's scripts read as 0.5."
     if own_history:
         some = count_of(own_history, "response follows", "responses follow")
-        yield f"{some} another conversation than the query's, which the paper's scripts take."
+        yield f"{some} a conversation other than the query's; the paper's scripts use the query's."
 
 
 def _write_wildbench(
     store: RunStore, config: RunConfig, stems: dict[str, str], judge: str, folder: Path
 ) -> Exported:
     checklists, files = store.inputs.checklists(), _Files(folder)
-    told = answers_yes_or_no(config)
+    yes_no = answers_yes_or_no(config)
     rows = unscored = 0
     for found in _graded(store):
         response = found.response
         if found.score is None:
             unscored += 1
             continue
-        items = checklists[response.query_id].items if told else ()
+        items = checklists[response.query_id].items if yes_no else ()
         entry = score_entry(response, found.score, items, found.p_yes)
         files.add(f"score.v2/eval={judge}/{stems[response.candidate]}.json", entry)
         rows += 1
@@ -233,7 +233,7 @@ def _graded(store: RunStore) -> Iterator[_GradedResponse]:
     for row, (response, query_id, candidate, score, _) in enumerate(rows):
         if (response.query_id, response.candidate) != (query_id, candidate):
             raise StoreError(
-                f"The scores of {store.path} are not those of its responses.",
+                f"The scores of {store.path} do not match its responses.",
                 hint="Run `rocketeval run --only score` again.",
             )
         own = answers.p_yes[answers.offsets[row] : answers.offsets[row + 1]].tolist()
@@ -242,9 +242,9 @@ def _graded(store: RunStore) -> Iterator[_GradedResponse]:
 
 
 class _Files:
-    """Many files that grow row by row, without being open all at once.
+    """Buffered writer that appends rows to many files.
 
-    `.jsonl` has a row a line, `.json` is an array with an entry a line.
+    `.jsonl` files have one row per line; `.json` files are arrays with one entry per line.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -262,7 +262,7 @@ class _Files:
             self._spill()
 
     def close(self) -> None:
-        """Write what is left, and end the arrays."""
+        """Flush the buffer and close the arrays."""
         self._spill()
         for name in self._begun:
             if name.endswith(".json"):

@@ -1,4 +1,4 @@
-"""Export formats, what each can hold, and safe file names for candidates."""
+"""Export formats, the tables each supports, and safe file names for candidates."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from rocketeval.hashing import content_hash
 from rocketeval.text import did_you_mean
 
 WHATS: Mapping[str, str] = {
-    "ranking": "one row a candidate: rank, rating, mean score, intervals, group",
-    "scores": "one row a response",
-    "judgments": "one row an answer, with its item's text",
-    "audit": "the figures of the audit, with intervals",
-    "wins": "who wins against whom",
-    "groups": "one row a candidate and group of items, such as a sub-dimension",
-    "group_scores": "one row a response and group of items",
+    "ranking": "one row per candidate: rank, rating, mean score, intervals, group",
+    "scores": "one row per response",
+    "judgments": "one row per answer, with the text of the item",
+    "audit": "audit figures with intervals",
+    "wins": "win rates of all pairs of candidates",
+    "groups": "one row per candidate and item group, such as a sub-dimension",
+    "group_scores": "one row per response and item group",
 }
-"""What a run holds that has the form of a table."""
+"""The tables that can be exported."""
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A form that results can be written in."""
+    """An export format."""
 
     name: str
     tells: str
-    """What it is, in a line."""
+    """One-line description."""
     ending: str | None
-    """How its files end; None where it is a folder of files."""
+    """File name extension; None for a folder format."""
     whats: tuple[str, ...] = ()
-    """What it can hold, the default first; empty where the format itself says."""
+    """Supported tables, default first; empty if the format has fixed content."""
     binary: bool = False
-    """Whether it makes no sense on a terminal."""
+    """Whether the output is not text."""
 
     @property
     def is_folder(self) -> bool:
-        """Whether it is a folder of files."""
+        """Whether it writes a folder of files."""
         return self.ending is None
 
 
@@ -53,11 +53,11 @@ FORMATS: Mapping[str, Format] = {
         Format("csv", "a table for spreadsheets, safe from formulas", ".csv", _TABLES),
         Format("markdown", "a table for a README or an issue", ".md", _SHOWN),
         Format("latex", "a table for a paper (booktabs)", ".tex", _SHOWN),
-        Format("jsonl", "one JSON object a row", ".jsonl", _ROWS),
+        Format("jsonl", "one JSON object per row", ".jsonl", _ROWS),
         Format("parquet", "columns for pandas, polars, DuckDB", ".parquet", _ROWS, binary=True),
-        Format("matches", "battles as arenas keep them, one JSON object a pair", ".jsonl"),
-        Format("rocketeval", "the files of the paper's own scripts", None),
-        Format("wildbench", "WildBench's score files", None),
+        Format("matches", "battles in arena format, one JSON object per pair", ".jsonl"),
+        Format("rocketeval", "files for the RocketEval paper's scripts", None),
+        Format("wildbench", "WildBench score files", None),
     )
 }
 """Every format by name."""
@@ -69,15 +69,15 @@ _BY_ENDING = {
 
 @dataclass(frozen=True, slots=True)
 class ExportRequest:
-    """What to export, checked."""
+    """A validated export request."""
 
     form: Format
     what: str
-    """One of `WHATS`, or the format's own name where it leaves no choice."""
+    """One of `WHATS`, or the format's name if its content is fixed."""
     raw: bool = False
-    """Leave text that a spreadsheet would compute as it is (csv)."""
+    """Do not escape text that a spreadsheet would run as a formula (csv)."""
     bom: bool = False
-    """Begin with a byte order mark, by which Excel knows UTF-8 (csv)."""
+    """Start with a byte order mark, so that Excel detects UTF-8 (csv)."""
 
 
 def make_request(
@@ -88,7 +88,7 @@ def make_request(
     raw: bool = False,
     bom: bool = False,
 ) -> ExportRequest:
-    """Return the request; ExportError names what does not fit together.
+    """Validate the options and return the request; raise ExportError if they conflict.
 
     >>> make_request(None, path=Path("ranking.md")).form.name
     'markdown'
@@ -106,7 +106,9 @@ def _find(to: str | None, path: Path | None) -> Format:
     if to is None:
         to = _BY_ENDING.get(path.suffix.lower()) if path else None
         if to is None:
-            raise ExportError("Which format?", hint=f"Give --to with one of: {', '.join(FORMATS)}.")
+            raise ExportError(
+                "No format given.", hint=f"Add --to with one of: {', '.join(FORMATS)}."
+            )
     if to not in FORMATS:
         raise ExportError(f"There is no format {to!r}.", hint=did_you_mean(to, list(FORMATS)))
     return FORMATS[to]
@@ -118,11 +120,12 @@ def _choose(form: Format, what: str | None) -> str:
     if what in form.whats or what == form.name:
         return what
     if what not in WHATS:
-        raise ExportError(f"A run has no {what!r}.", hint=did_you_mean(what, list(WHATS)))
+        raise ExportError(f"There is no table {what!r}.", hint=did_you_mean(what, list(WHATS)))
     others = ", ".join(name for name, each in FORMATS.items() if what in each.whats)
-    own = f"{form.name} holds: {', '.join(form.whats)}. " if form.whats else ""
+    own = f"{form.name} supports {', '.join(form.whats)}. " if form.whats else ""
     raise ExportError(
-        f"The format {form.name} cannot hold {what}.", hint=f"{own}{what.capitalize()}: {others}."
+        f"The format {form.name} does not support {what}.",
+        hint=f"{own}Formats for {what}: {others}.",
     )
 
 
@@ -132,11 +135,11 @@ _RESERVED = {"con", "prn", "aux", "nul"} | {f"{w}{n}" for w in ("com", "lpt") fo
 
 
 def file_stems(names: Iterable[str]) -> dict[str, str]:
-    """Return a file name without ending for each name, the same for the same names.
+    """Return a deterministic file name without extension for each name.
 
-    A plain name is its own file name; of `organisation/name` the last part is, as both RocketEval
-    and WildBench have it. Whatever else cannot be a file name everywhere, or is one already, gets
-    look-alikes and a hash of the whole name.
+    A plain name is its own file name; `organization/name` uses the last part, as RocketEval and
+    WildBench do. A name that is not portable or already taken gets replacement characters and a
+    hash of the whole name.
 
     >>> file_stems(["gpt-4", "google/gemma-2b-it"])
     {'google/gemma-2b-it': 'gemma-2b-it', 'gpt-4': 'gpt-4'}
@@ -145,7 +148,7 @@ def file_stems(names: Iterable[str]) -> dict[str, str]:
     """
     stems: dict[str, str] = {}
     taken: set[str] = set()
-    # Plain names first: they keep their own, whoever else would like it.
+    # Plain names first, so that they keep their file names.
     for name in sorted(names, key=lambda name: ("/" in name, name)):
         last = name.rpartition("/")[2]
         wishes = [last] if _is_plain(last) else []
@@ -177,5 +180,5 @@ def _made(name: str, last: str, digits: int) -> str:
 
 
 def _folded(stem: str) -> str:
-    """Return what a file system that ignores case would see."""
+    """Return the form that a case-insensitive file system compares."""
     return unicodedata.normalize("NFKC", stem).casefold()

@@ -1,4 +1,4 @@
-"""Rows of the files that the RocketEval paper's own scripts read and write.
+"""Rows of the files that the RocketEval paper's scripts read and write.
 
 query.jsonl                          session_id, conversation_input, checklist, references
 response/<candidate>.jsonl           session_id, chat_history, output, generator
@@ -18,9 +18,9 @@ from rocketeval.grid import ScoreGrid, compare
 from rocketeval.records import Checklist, Query, Response, Turn
 
 Row = dict[str, object]
-"""A JSON object, with the keys that the other program reads."""
+"""A JSON object with the keys that the other program expects."""
 REFERENCE = "gpt-4"
-"""The name under which the scripts look for a reference."""
+"""Key under which the scripts look up a reference."""
 
 
 def query_row(query: Query) -> Row:
@@ -41,7 +41,7 @@ def checklist_row(checklist: Checklist) -> Row:
 
 
 def response_row(response: Response, query: Query, name: str) -> Row:
-    """Return a row of a response file; `name` is the candidate's in this folder."""
+    """Return a row of a response file; `name` is the candidate's name in this folder."""
     history = query.history if response.history is None else response.history
     return {
         "session_id": response.query_id,
@@ -58,7 +58,7 @@ def judgment_row(query_id: str, name: str, judge: str, p_yes: Sequence[float | N
         "model_test": name,
         "judge": judge,
         "norm_probability": list(p_yes),
-        "judgment": [_said(p) for p in p_yes],
+        "judgment": [_answer_text(p) for p in p_yes],
     }
 
 
@@ -73,10 +73,10 @@ def score_row(response: Response, name: str, judge: str, score: float) -> Row:
     }
 
 
-def _said(p_yes: float | None) -> str:
-    """Return an answer in the scripts' words.
+def _answer_text(p_yes: float | None) -> str:
+    """Return an answer in the scripts' notation.
 
-    >>> _said(0.7), _said(0.1), _said(None)
+    >>> _answer_text(0.7), _answer_text(0.1), _answer_text(None)
     ('Yes (70.0)%', 'No (10.0)%', 'Unsure')
     """
     if p_yes is None or p_yes == 0.5:
@@ -87,15 +87,15 @@ def _said(p_yes: float | None) -> str:
 def score_entry(
     response: Response, score: float, items: Sequence[str], p_yes: Sequence[float | None]
 ) -> Row:
-    """Return an entry: the score as text, and what the items say as strengths and weaknesses.
+    """Return an entry with the score as text and the items as strengths and weaknesses.
 
     >>> entry = score_entry(Response("q", "c", "Hi."), 5.5, ["Is it short?"], [0.9])
     >>> entry["score"], entry["parsed_result"]["strengths"]
     ('5.5', 'Is it short? (yes 0.90)')
     """
-    told = list(zip(items, p_yes, strict=False))
-    strengths = [f"{item} (yes {p:.2f})" for item, p in told if p is not None and p >= 0.5]
-    weaknesses = [f"{item} (yes {p:.2f})" for item, p in told if p is not None and p < 0.5]
+    answers = list(zip(items, p_yes, strict=False))
+    strengths = [f"{item} (yes {p:.2f})" for item, p in answers if p is not None and p >= 0.5]
+    weaknesses = [f"{item} (yes {p:.2f})" for item, p in answers if p is not None and p < 0.5]
     return {
         "session_id": response.query_id,
         "parsed_result": {
@@ -116,9 +116,9 @@ _WINNER = {1: "model_a", 0: "tie", -1: "model_b"}
 def match_rows(
     grid: ScoreGrid, tie_margin: float, judge: str, turns: Mapping[str, int]
 ) -> Iterator[Row]:
-    """Yield every pair of scored responses to one query, in the shape of MT-Bench's votes.
+    """Yield every pair of scored responses to a query, in the format of MT-Bench's votes.
 
-    A difference below the tie margin is a tie: the comparisons are those the ranking rests on.
+    A difference below the tie margin is a tie; the ranking uses the same comparisons.
 
     >>> grid = ScoreGrid.from_columns(["q", "q"], ["a", "b"], [7.0, 3.5])
     >>> next(match_rows(grid, 0.1, "judge", {"q": 1}))["winner"]
@@ -142,7 +142,7 @@ def match_rows(
 
 
 def unmade_pairs(grid: ScoreGrid) -> int:
-    """Return how many pairs have no match because a score is missing."""
+    """Count the pairs without a match because a score is missing."""
     candidates = len(grid.candidates)
     present = (~np.isnan(grid.scores)).sum(axis=1)
     possible = len(grid.query_ids) * candidates * (candidates - 1) // 2

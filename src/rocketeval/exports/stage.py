@@ -1,4 +1,4 @@
-"""export: what a run found, in another format, outside the run's own folder."""
+"""Export of a run's results to another format, outside the run directory."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ from rocketeval.store.run import RunStore
 from rocketeval.text import count_of
 
 ROWS_AT_ONCE = 100_000
-"""Rows that are made into text, or into a row group, at a time."""
+"""Rows to convert at once, to text or to a row group."""
 
 
 def export_run(
     store: RunStore, config: RunConfig, request: ExportRequest, path: Path, *, force: bool = False
 ) -> Exported:
-    """Write what is asked for to `path`, which is replaced only by `force`."""
+    """Write the requested export to `path`; replace an existing one only with `force`."""
     refuse_to_overwrite(store, request, path, force=force)
     if request.form.is_folder:
         return export_folder(store, config, request, path)
@@ -69,7 +69,7 @@ def export_run(
 
 
 def export_stream(store: RunStore, request: ExportRequest, stream: BinaryIO) -> Exported:
-    """Write a format that is one file to an open stream."""
+    """Write a single-file format to an open stream."""
     if request.form.name == "matches":
         return _write_matches(store, stream)
     if request.form.name in _PAGES:
@@ -89,9 +89,9 @@ def _write_matches(store: RunStore, stream: BinaryIO) -> Exported:
         stream.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
         rows += 1
         ties += row["winner"] == "tie"
-    left_out = {"pairs of candidates on a query where one has no score": unmade_pairs(grid)}
+    left_out = {"pairs in which a response has no score": unmade_pairs(grid)}
     all_made = count_of(rows, "match", "matches")
-    note = f"Ties: {ties:,} of {all_made}. Scores closer than {margin:g} tie."
+    note = f"{ties:,} of {all_made} are ties (scores that differ by less than {margin:g})."
     return Exported(rows, left_out, (note,))
 
 
@@ -102,7 +102,7 @@ def _write_page(store: RunStore, request: ExportRequest, stream: BinaryIO) -> Ex
     table = _display(store, request.what)
     text = _PAGES[request.form.name](table)
     stream.write(text.encode())
-    notes = ("Compile with XeLaTeX or LuaLaTeX: a name has signs beyond ASCII.",)
+    notes = ("Compile with XeLaTeX or LuaLaTeX: the table has non-ASCII characters.",)
     beyond = request.form.name == "latex" and beyond_ascii(text)
     return Exported(len(table.rows), notes=notes if beyond else ())
 
@@ -151,7 +151,7 @@ def _write_lines(tables: Iterable[pa.Table], stream: BinaryIO) -> None:
 
 @dataclass(frozen=True)
 class _Table:
-    """One of a run's tables, part by part, and what is not in it."""
+    """A table of a run in parts, with counts of what was left out."""
 
     schema: pa.Schema
     parts: Iterable[pa.Table]
@@ -166,7 +166,7 @@ def _read_table(store: RunStore, request: ExportRequest) -> _Table:
         table, left_out = audit_table(store.read(Audit)), {}
     elif request.what == "groups":
         found, many = _groups(store)
-        table, left_out = groups_table(found), {"groups that are too many to sum up": many}
+        table, left_out = groups_table(found), {"groups beyond the limit": many}
     else:
         ranking = read_ranking(store)
         left_out = {"candidates without a score": len(ranking.unranked)}
@@ -184,7 +184,7 @@ def _read_rows(store: RunStore, what: str) -> _Table:
     if what == "scores":
         scores = store.scores()
         unscored = scores["score"].null_count
-        note = f"Responses without a score, which is left empty: {unscored:,}."
+        note = f"Responses without a score (empty cells): {unscored:,}."
         return _Table(SCORES, score_rows(scores, names), notes=(note,) if unscored else ())
     if what == "judgments":
         cells = store.scores(["query_id", "candidate", "judgment", "items"])
@@ -200,7 +200,7 @@ def _read_rows(store: RunStore, what: str) -> _Table:
 
 
 def _groups(store: RunStore) -> tuple[tuple[GroupScore, ...], int]:
-    """Return what explain.json says of groups, and how many groups it leaves out."""
+    """Return the groups in explain.json and the number of groups it leaves out."""
     explain = store.read(Explanation)
     if not explain.groups:
         raise _no_groups()
@@ -210,15 +210,15 @@ def _groups(store: RunStore) -> tuple[tuple[GroupScore, ...], int]:
 def _no_groups() -> ExportError:
     return ExportError(
         "The run's checklists have no groups.",
-        hint="Dimension checklists have, and edited ones can: see docs/dimensions.md. "
-        "`rocketeval explain` sums them up in a run from before there were groups.",
+        hint="Dimension checklists have groups, and edited ones can: see docs/dimensions.md. For a "
+        "run from an older version, run `rocketeval explain` first.",
     )
 
 
 def _wins(ranking: Ranking) -> WinMatrix:
     if ranking.wins is None:
         raise ExportError(
-            f"The run keeps no win matrix: {len(ranking.rows)} candidates are too many.",
-            hint="Export --to matches, and count.",
+            f"The run has no win matrix: {len(ranking.rows)} candidates are too many.",
+            hint="Use --to matches and count the wins.",
         )
     return ranking.wins

@@ -1,4 +1,4 @@
-"""A run's wins, audit figures, scores, answers and means by group of items, as tidy tables."""
+"""Tidy tables of a run's wins, audit figures, scores, answers and item-group means."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ GROUP_SCORES = table_schema(
 
 
 def wins_matrix(wins: WinMatrix) -> pa.Table:
-    """Return one row and one column a candidate: the share of queries the row wins."""
+    """Return one row and one column per candidate: the share of queries the row wins."""
     shares = [pa.array(column, pa.float64()) for column in zip(*wins.shares, strict=True)]
     names = pa.array(wins.candidates, pa.string())
     return pa.table([names, *shares], names=["candidate", *wins.candidates])
 
 
 def wins_pairs(wins: WinMatrix) -> pa.Table:
-    """Return one row a pair that met, both ways round."""
+    """Return two rows per pair with a common query, one for each direction."""
     rows = [
         (name, other, share)
         for name, shares in zip(wins.candidates, wins.shares, strict=True)
@@ -73,7 +73,7 @@ def wins_pairs(wins: WinMatrix) -> pa.Table:
 
 
 def audit_table(audit: Audit) -> pa.Table:
-    """Return one row per number of an audit, named by the fields that lead to it."""
+    """Return one row per number of an audit, named by its field path."""
     rows = [(way[0], " > ".join(way[1:]), *figure) for way, figure in _numbers(audit, ()) if way]
     return table_of_rows(rows, AUDIT)
 
@@ -103,7 +103,7 @@ def _known(value: float) -> float | None:
 
 
 def _label(entry: object, place: int) -> str:
-    """Return what an entry of a list is about: its category or margin, or else its place."""
+    """Return the name of a list entry: its category, its margin, or its position."""
     if isinstance(entry, CategoryAgreement):
         return entry.category
     return str(entry.margin if isinstance(entry, MarginAgreement) else place)
@@ -111,14 +111,14 @@ def _label(entry: object, place: int) -> str:
 
 @dataclass(frozen=True)
 class ExportNames:
-    """What ids stand for."""
+    """The judge, queries and checklists that ids refer to."""
 
     judge: str
     queries: Mapping[str, Query]
     checklists: Mapping[str, Checklist]
 
-    def beside(self, query_ids: pa.ChunkedArray) -> dict[str, pa.Array]:
-        """Return the category of each query, missing where it has none, and the judge."""
+    def columns_for(self, query_ids: pa.ChunkedArray) -> dict[str, pa.Array]:
+        """Return the category of each query (null without one) and the judge."""
         known = pa.array([query.category for query in self.queries.values()], pa.string())
         places = pc.index_in(query_ids, value_set=pa.array(list(self.queries), pa.string()))
         categories = _one_array(known.take(_one_array(places)))
@@ -130,20 +130,20 @@ def _repeated(text: str | None, times: int) -> pa.Array:
 
 
 def score_rows(scores: pa.Table, names: ExportNames, rows: int = 50_000) -> Iterator[pa.Table]:
-    """Yield the scores with categories and the judge, some rows at a time."""
+    """Yield the scores with categories and the judge, in parts."""
     for start in range(0, scores.num_rows, rows):
         part = scores.slice(start, rows)
         columns = {name: part[name] for name in part.column_names}
-        columns |= names.beside(part["query_id"])
+        columns |= names.columns_for(part["query_id"])
         yield pa.table([columns[name] for name in SCORES.names], schema=SCORES)
 
 
 def answer_rows(
     scores: pa.Table, ledger: Iterable[pa.Table], names: ExportNames
 ) -> Iterator[pa.Table]:
-    """Yield one row an answer, one table a part of the ledger, in the order of the scores.
+    """Yield one row per answer and one table per ledger part, in the order of the scores.
 
-    Responses that share a judgment have its answers each.
+    Responses that share a judgment each get its answers.
     """
     items = _Items(names.checklists)
     for part in ledger:
@@ -161,7 +161,7 @@ def _exploded(cells: pa.Table, part: pa.Table, items: _Items, names: ExportNames
     cells = cells.select(["query_id", "candidate", "judgment"]).take(pa.array(rows))
     columns = {
         **{name: cells[name] for name in cells.column_names},
-        **names.beside(cells["query_id"]),
+        **names.columns_for(cells["query_id"]),
         "item": pa.array(within + 1, pa.int32()),
         **items.named(cells["query_id"], within),
         **{name: pc.list_flatten(part[name]) for name in (*_ANSWERS, "status")},
@@ -171,7 +171,7 @@ def _exploded(cells: pa.Table, part: pa.Table, items: _Items, names: ExportNames
 
 
 def _texts(column: pa.ChunkedArray, lengths: np.ndarray) -> pa.Array:
-    """Return what the judge wrote, answer by answer; most judges write nothing at all."""
+    """Return the text that the judge wrote for each answer; null for most judges."""
     if column.null_count == len(column):
         return pa.nulls(int(lengths.sum()), pa.string())
     lists = zip(column.to_pylist(), lengths.tolist(), strict=True)
@@ -179,7 +179,7 @@ def _texts(column: pa.ChunkedArray, lengths: np.ndarray) -> pa.Array:
 
 
 class _Items:
-    """The items of all checklists one after the other, to be found by query and place."""
+    """The items of all checklists, indexed by query and position."""
 
     def __init__(self, checklists: Mapping[str, Checklist]) -> None:
         lists = checklists.values()
@@ -191,7 +191,7 @@ class _Items:
         self._groups = pa.array([group for own in groups for group in own], pa.string())
 
     def named(self, query_ids: pa.ChunkedArray, within: np.ndarray) -> dict[str, pa.Array]:
-        """Return each answer's item and its group; missing where the checklist has no such item."""
+        """Return each answer's item and group; null if the checklist has no such item."""
         queries = _one_array(pc.index_in(query_ids, value_set=self._queries))
         rows = queries.fill_null(0).to_numpy(zero_copy_only=False)
         known = queries.is_valid().to_numpy(zero_copy_only=False) & (within < self._counts[rows])
@@ -205,11 +205,11 @@ def _one_array(values: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 _MEAN = {"mean": "value", "mean_low": "low", "mean_high": "high"}
 MOST_COLUMNS = 12
-"""Candidates of a table that still fits a page."""
+"""Most candidates in a table that fits on a page."""
 
 
 def groups_table(found: Sequence[GroupScore]) -> pa.Table:
-    """Return one row a candidate and group; an unknown bound is missing."""
+    """Return one row per candidate and group; an unknown bound is null."""
     rows = [
         (
             own.candidate,
@@ -227,9 +227,9 @@ def groups_table(found: Sequence[GroupScore]) -> pa.Table:
 
 
 def group_score_rows(column: GroupColumn, cells: pa.Table, names: ExportNames) -> pa.Table:
-    """Return one row a response that has items of a group.
+    """Return one row per response with items of a group.
 
-    `cells` has `query_id` and `candidate`, one row a response of the column.
+    `cells` has `query_id` and `candidate`, one row per response of the column.
     """
     chosen = np.flatnonzero(column.items > 0)
     there = cells.take(pa.array(chosen))
@@ -237,7 +237,7 @@ def group_score_rows(column: GroupColumn, cells: pa.Table, names: ExportNames) -
     made = {
         "query_id": there["query_id"],
         "candidate": there["candidate"],
-        **names.beside(there["query_id"]),
+        **names.columns_for(there["query_id"]),
         "group": _repeated(group.name, len(chosen)),
         "dimension": _repeated(group.dimension, len(chosen)),
         "whole": pa.repeat(pa.scalar(group.whole), len(chosen)),
@@ -249,16 +249,16 @@ def group_score_rows(column: GroupColumn, cells: pa.Table, names: ExportNames) -
 
 
 def show_groups(found: Sequence[GroupScore], left_out: int, judge: str) -> TextTable:
-    """Return a row a group and a column a candidate; ExportError when that fits no page."""
+    """Return one row per group and one column per candidate; raise ExportError if too wide."""
     names = [own.candidate for own in found[0].candidates] if found else []
     if len(names) > MOST_COLUMNS:
         raise ExportError(
-            f"A table of {len(names)} candidates beside each other fits no page: "
-            f"{MOST_COLUMNS} do.",
-            hint="Export --to csv --what groups.",
+            f"A table of {len(names)} candidates does not fit on a page; at most "
+            f"{MOST_COLUMNS} fit.",
+            hint="Use --to csv --what groups.",
         )
     return TextTable(
-        title=f"Mean answer by group of items, judged by {judge}",
+        title=f"Mean answer by item group, judged by {judge}",
         label="groups",
         heads=("Group", *names),
         numeric=(False, *(True for _ in names)),
@@ -270,18 +270,18 @@ def show_groups(found: Sequence[GroupScore], left_out: int, judge: str) -> TextT
 
 
 def _title(group: GroupScore) -> str:
-    """Return a group's name; a dimension as a whole may be called like one of its groups."""
+    """Return a group's name; mark a whole dimension, which may share a name with a group."""
     return f"{group.group} (all)" if group.whole else group.group
 
 
 def _notes(found: Sequence[GroupScore], left_out: int) -> Iterator[str]:
     yield (
-        "A response's mean over a group's items, then the mean over responses. "
-        "In parentheses: intervals over the queries."
+        "Mean over the items of a group, then over responses. "
+        "In parentheses: intervals from resampled queries."
     )
     missing = sum(own.missing for group in found if not group.whole for own in group.candidates)
     if missing:
-        yield f"Left out: {count_of(missing, 'missing answer', 'missing answers')}."
+        yield f"Left out: {count_of(missing, 'unanswered item', 'unanswered items')}."
     if left_out:
         yield f"Not shown: {count_of(left_out, 'group', 'groups')}."
 
@@ -295,7 +295,7 @@ def _cell(mean: Interval | None) -> str:
 
 
 def _ends(found: Interval | None) -> _Figure:
-    """Return the figure and its bounds; None for what is unknown."""
+    """Return the figure and its bounds; None if unknown."""
     if found is None:
         return None, None, None
     value, low, high = (

@@ -1,8 +1,7 @@
-"""What a grading method is: a prompt, and a way to put it to an engine.
+"""Grading methods: a prompt, and a way to send it to an engine.
 
-Items one after the other, each with the judge's own earlier answers before its eyes.
-Judgments that are written out and read, and judgments by how likely a text is.
-Analyses that another judge wrote: the cot run of a stronger model, read response by response.
+Besides independent items there are sequential items (the judge sees its earlier answers), written
+judgments, the likelihood of a response, and analyses from the cot run of another judge.
 """
 
 from __future__ import annotations
@@ -25,65 +24,66 @@ from rocketeval.records import Answer, GradingTask, Status, Usage
 from rocketeval.store.run import RunStore
 
 Ask = Callable[[GradingTask, Mapping[int, Answer]], Awaitable[EngineAnswers]]
-"""Gets the answers to a task, except those that are already known."""
+"""Returns the answers to a task, except those that are already known."""
 
 
-def each_item_alone(engine: Engine) -> Ask:
-    """Ask every item by itself: what an engine does best."""
+def each_item_independently(engine: Engine) -> Ask:
+    """Ask every item in its own prompt."""
     return engine.grade
 
 
 @dataclass(frozen=True)
 class Method:
-    """One way to grade responses, ready to be used."""
+    """A grading method, ready for use."""
 
     name: str
     prompt: Prompt
-    asking: Callable[[Engine], Ask] = each_item_alone
+    asking: Callable[[Engine], Ask] = each_item_independently
     most_written: int = 1
-    """Tokens the judge writes for one request, at most."""
+    """Maximum tokens the judge writes per request."""
     reading: str = ""
-    """How answers are read from what the judge writes; empty where it writes none."""
+    """Version of the rules that read answers from written text; empty if the judge writes none."""
     alone: bool = False
-    """Whether every item is a request of its own, also where an engine takes several at once."""
+    """Whether every item is its own request, even if the engine accepts several at once."""
 
     @cached_property
     def hash(self) -> str:
-        """Hex hash of all that decides what the judge is asked, part of its fingerprint."""
-        if self.asking is each_item_alone and self.most_written == 1:
+        """Hex hash of everything that determines the judge's prompts, part of its fingerprint."""
+        if self.asking is each_item_independently and self.most_written == 1:
             return self.prompt.hash
         read = (self.reading,) if self.reading else ()
         return content_hash("method", self.name, self.most_written, self.prompt.hash, *read).hex()
 
 
-def one_after_the_other(engine: Engine) -> Ask:
-    """Ask the items of a `TranscriptPrompt` in order, the transcript growing with every answer.
+def sequentially(engine: Engine) -> Ask:
+    """Ask the items of a `TranscriptPrompt` in order, adding each answer to the transcript.
 
-    What the judge is shown of its earlier answers is the likelier word. An answer without a
-    probability leaves its question out of the transcript.
+    The transcript shows the more likely word of each earlier answer. A question whose answer has
+    no probability is left out of it.
     """
 
     async def ask(task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
         answers: list[Answer] = []
-        usage, said = Usage(), ""
+        usage, transcript = Usage(), ""
         for place, question in enumerate(single_questions(task.suffixes)):
             answer = known.get(place)
             if answer is None:
-                graded = await engine.grade(_single(task, said, question), {})
+                graded = await engine.grade(_single(task, transcript, question), {})
                 usage += graded.usage
                 if graded.failure:
                     return _cut_short(task, answers, known, usage, graded)
                 answer = graded.answers[0]
             answers.append(answer)
             if answer.p_yes is not None:
-                said += answered(question, "Yes" if answer.p_yes >= 0.5 else "No")
+                transcript += answered(question, "Yes" if answer.p_yes >= 0.5 else "No")
         return EngineAnswers(tuple(answers), usage)
 
     return ask
 
 
-def _single(task: GradingTask, said: str, question: str) -> GradingTask:
-    return GradingTask(task.key, task.query_id, task.candidate, task.prefix + said, (question,))
+def _single(task: GradingTask, transcript: str, question: str) -> GradingTask:
+    prefix = task.prefix + transcript
+    return GradingTask(task.key, task.query_id, task.candidate, prefix, (question,))
 
 
 def _cut_short(
@@ -102,11 +102,11 @@ def _cut_short(
 
 
 Read = Callable[[str, int], tuple[Answer, ...]]
-"""Finds the answers to so many items in a text."""
+"""Finds the answers to a number of items in a text."""
 
 
 def written_score(text: str, items: int) -> tuple[Answer, ...]:
-    """Return the one grade of a written judgment."""
+    """Return the single grade of a written judgment."""
     return (read_score(text),)
 
 
@@ -123,33 +123,33 @@ def _writing(read: Read, most_written: int, engine: Engine) -> Ask:
     async def ask(task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
         items = len(task.suffixes) if task.items is None else task.items
         try:
-            told = await engine.write(task.prefix + task.suffixes[0], max_tokens=most_written)
+            written = await engine.write(task.prefix + task.suffixes[0], max_tokens=most_written)
         except (EngineUnavailable, RequestRejected) as error:
             return _failed(error)
-        text = told.text if told.finished else whole_words(told.text)
-        return EngineAnswers(read(text, items), told.usage)
+        text = written.text if written.finished else whole_words(written.text)
+        return EngineAnswers(read(text, items), written.usage)
 
     return ask
 
 
-def how_likely(engine: Engine) -> Ask:
-    """Score a response by the mean log-probability of its tokens: one over its perplexity."""
+def response_likelihood(engine: Engine) -> Ask:
+    """Score a response by one over its perplexity, from the mean log-probability of its tokens."""
 
     async def ask(task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
         try:
-            told = await engine.likelihood(task.prefix, task.suffixes[0])
+            found = await engine.likelihood(task.prefix, task.suffixes[0])
         except (EngineUnavailable, RequestRejected) as error:
             return _failed(error)
-        mean = math.fsum(told.logprobs) / len(told.logprobs)
+        mean = math.fsum(found.logprobs) / len(found.logprobs)
         p = math.exp(mean)
-        return EngineAnswers((Answer(Status.OK, p, p, p, 1.0, mean),), told.usage)
+        return EngineAnswers((Answer(Status.OK, p, p, p, 1.0, mean),), found.usage)
 
     return ask
 
 
 def _failed(error: EngineUnavailable | RequestRejected) -> EngineAnswers:
-    # One request was made, and it may be on the bill. One error stands for it: a budget counts
-    # errors as requests, and a text that never came holds no items.
+    # One request was made and may be billed. It is one error, because a budget counts errors as
+    # requests, and a text that never arrived contains no items.
     return EngineAnswers(
         (Answer(Status.ERROR),),
         Usage(requests=1),
@@ -159,19 +159,19 @@ def _failed(error: EngineUnavailable | RequestRejected) -> EngineAnswers:
 
 
 WRITER = "cot"
-"""The method whose runs hold analyses."""
+"""The method whose runs contain analyses."""
 
 
 class AnalysisOptions(Section):
-    """Settings of the method analysis."""
+    """Options of the method analysis."""
 
     run: Path
-    """Directory of a finished run of the same responses with method.kind cot, relative to where
-    the command is run."""
+    """Directory of a finished run of the same responses with method.kind cot, relative to the
+    current directory."""
 
 
 def analysis_prompt(template: Template, options: AnalysisOptions) -> AnalysisPrompt:
-    """Return the prompt that shows the analyses of the run that `options` name."""
+    """Return the prompt that shows the analyses of the run in `options`."""
     store = _written_run(options.run)
     return AnalysisPrompt(template, _analyses(store), store.judge().digest.hex(), str(options.run))
 
@@ -183,7 +183,7 @@ def _written_run(path: Path) -> RunStore:
     kind = load_config(path / "run.yaml").method.kind
     if kind != WRITER:
         raise ConfigError(
-            f"method.options.run: {path} was graded by the method {kind!r}, which writes no "
+            f"method.options.run: {path} was graded with the method {kind!r}, which writes no "
             "analyses.",
             hint=hint,
         )
@@ -191,10 +191,10 @@ def _written_run(path: Path) -> RunStore:
 
 
 def _analyses(store: RunStore) -> dict[tuple[bytes, bytes], str]:
-    """Return the analysis of every response, by the content of its query and its own.
+    """Return the analysis of every response, by the content of its query and response.
 
-    Without the score each ends in: the judge is to give its own. Looked up as scores are, because
-    a judgment may have been made for a twin of the response.
+    The final score is removed, because the judge gives its own. Analyses are looked up by judgment
+    key, because a judgment may have been made for an identical response.
     """
     texts = {
         row["key"]: row["text"][0]

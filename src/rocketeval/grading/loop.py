@@ -1,7 +1,7 @@
 """The grading loop: tasks in, judgments out, a bounded number in flight.
 
-What grading a task can cost at most, set aside before the judge is asked.
-Who judges: an engine and a grading prompt, and the fingerprint of the two.
+Also the budget that reserves the most a task can cost before the judge is asked, and the judge's
+fingerprint, made from the engine and the grading prompt.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rocketeval.engines.base import (
     drop_after,
     status_of,
 )
-from rocketeval.grading.ask import Ask, each_item_alone
+from rocketeval.grading.ask import Ask, each_item_independently
 from rocketeval.observer import Observer
 from rocketeval.prompts.render import GradingPrompt, Template
 from rocketeval.records import (
@@ -38,26 +38,26 @@ from rocketeval.workers import GRACE_SECONDS, run_workers
 
 CONTACT_CALLS = 24
 CONTACT_TOKENS = 256
-"""To find out how a judge can be asked, it gets at most so many questions of so many tokens."""
+"""The first contact sends at most this many questions, of at most this many tokens."""
 
 
 def most_for_contact(template: int = TEMPLATE_TOKENS) -> Usage:
-    """Return the most that a judge's first contact uses, with a chat template of so many tokens."""
+    """Return the most tokens a first contact uses, given the length of the chat template."""
     asked = CONTACT_CALLS * (CONTACT_TOKENS + template)
     return Usage(prompt_tokens=asked, completion_tokens=CONTACT_CALLS)
 
 
 def calls(engine: Engine, items: int, *, alone: bool = False) -> int:
-    """Return how many requests an engine makes for so many items of one response.
+    """Return how many requests an engine makes for this many items of one response.
 
-    `alone`: the method asks each item by itself, however many the engine could take at once.
+    `alone`: the method sends each item in its own request, even if the engine accepts several.
     """
     per_call: int | None = 1 if alone else getattr(engine, "items_per_call", 1)
     return -(-items // (per_call or max(1, items)))
 
 
 class GradingBudget:
-    """Admits a task only if the most it can cost still fits."""
+    """A budget that admits a task only if the most it can cost still fits."""
 
     def __init__(
         self,
@@ -76,20 +76,20 @@ class GradingBudget:
         self._reserved: dict[bytes, float] = {}
 
     async def learn(self, *, contacted: bool = False) -> None:
-        """Ask how long the chat template is, and leave room for the first contact.
+        """Measure the chat template, and reserve the cost of the first contact.
 
-        `contacted` says that room was left for it already.
+        `contacted` means that it is already reserved.
         """
-        told = await self._engine.tokenise(["."])
-        if told:
-            self._template = len(told[0])
+        tokens = await self._engine.tokenise(["."])
+        if tokens:
+            self._template = len(tokens[0])
         if not contacted:
             self._budget.keep_back(most_for_contact(self._template))
 
     async def admit(
         self, task: GradingTask, known: Mapping[int, Answer], ending: Callable[[], bool]
     ) -> bool:
-        """Set aside what the task can cost; False when there is no room, or while `ending`."""
+        """Reserve the most the task can cost; False if it does not fit, or while `ending`."""
         reserved = await self._budget.reserve(self._most(task, known))
         if reserved is None:
             return False
@@ -102,17 +102,17 @@ class GradingBudget:
     def settle(self, task: GradingTask, known: Mapping[int, Answer], graded: EngineAnswers) -> None:
         """Count what the task cost.
 
-        Requests that brought no answer may be on the bill all the same, so they count in full, as
-        does everything when the engine tells no tokens.
+        Requests without an answer may still be billed, so they count in full. So does everything
+        if the engine reports no tokens.
         """
         asked = answered = len(task.suffixes) - len(known)
         if graded.failure:
             answered -= sum(answer.status in NO_ANSWER for answer in graded.answers)
-        told = graded.usage
-        lost = max(0, told.requests - calls(self._engine, answered, alone=self._alone))
-        silent = bool(answered) and not told.prompt_tokens
+        usage = graded.usage
+        lost = max(0, usage.requests - calls(self._engine, answered, alone=self._alone))
+        silent = bool(answered) and not usage.prompt_tokens
         untold = silent + lost / max(1, calls(self._engine, asked, alone=self._alone))
-        self._budget.settle(self._reserved.pop(task.key), told, untold=untold)
+        self._budget.settle(self._reserved.pop(task.key), usage, untold=untold)
 
     def _most(self, task: GradingTask, known: Mapping[int, Answer]) -> Usage:
         prefix = most_tokens(task.prefix, self._template)
@@ -124,40 +124,40 @@ class GradingBudget:
 
 
 GIVE_UP_AFTER = 16
-"""Tasks in a row that found the judge unavailable, or one per worker; then it is gone.
+"""Consecutive tasks, or one per worker, that find the judge unavailable before grading gives up.
 
-A task that the judge rejects proves that it is there, so it does not count: otherwise a run whose
-last unfinished tasks are all too long for the judge could never get past them.
+A task that the judge rejects does not count, because it proves that the judge is reachable.
+Otherwise a run whose last unfinished tasks are all too long for the judge could never finish.
 """
 USELESS_AFTER = 8
-"""Failures before a judge's first success ever, on several queries; then the judge is at fault."""
+"""Failures before the judge's first success after which the judge is considered unusable."""
 USELESS_QUERIES = 3
-"""On so many different queries: a single one may be too long for any judge."""
-CUT_OFF = "it was stopped before all items were answered"
+"""The failures must cover this many queries: a single query may be too long for any judge."""
+CUT_OFF = "the run was stopped before all items were answered"
 WITHOUT_PROBABILITY = {
     Status.NO_LOGPROBS: "the server sent no log-probabilities",
-    Status.UNSOUND: "what the server sent are not log-probabilities",
-    Status.THINKING: "the judge began to think instead of answering",
+    Status.UNSOUND: "the server's values are not log-probabilities",
+    Status.THINKING: "the judge started to think instead of answering",
 }
-"""What makes a task fail when it is true of every item."""
+"""Failure reason of a task if all its items have this status."""
 
 
 @dataclass
 class Grading:
-    """How a grading loop ended."""
+    """The result of a grading loop."""
 
     judged: int = 0
     spent: Usage = field(default_factory=Usage)
-    """What judged and failed tasks cost together."""
+    """Usage of judged and failed tasks together."""
     failures: list[Failure] = field(default_factory=list)
     cut_off: list[Failure] = field(default_factory=list)
-    """Tasks that a stop ended half way, with the answers they got; they did not fail."""
+    """Tasks interrupted by a stop, with the answers they got; they did not fail."""
     stopped: bool = False
-    """True when it was asked to stop."""
-    gone: bool = False
-    """True when it gave up because too many tasks in a row found no judge."""
+    """True if the loop was asked to stop."""
+    unreachable: bool = False
+    """True if it gave up because too many consecutive tasks found the judge unavailable."""
     useless: bool = False
-    """True when it gave up because not one of the first tasks could be judged."""
+    """True if it gave up because none of the first tasks could be judged."""
 
 
 async def grade(
@@ -175,16 +175,16 @@ async def grade(
 ) -> Grading:
     """Grade every task in order, at most `concurrency` at once, and `record` each judgment.
 
-    `proven` says that this judge has finished tasks before, so a failure is the task's own.
-    Setting `stop` starts no more tasks and gives those in flight a few seconds to finish; what
-    they were answered by then is kept. Those of a durable engine are left to the next run at once.
-    What does not fit into the `budget` is not started. `ask` is how a task is put to the engine;
-    each item alone when absent.
-    Raises EngineRefused when the engine will not serve us at all.
+    `proven` means that this judge has finished tasks before, so a failure is the task's own.
+    Setting `stop` starts no more tasks and gives those in flight a few seconds to finish; answers
+    received by then are kept. Tasks of a durable engine are left to the next run at once. Tasks
+    that do not fit into the `budget` are not started. `ask` sends a task to the engine; by default
+    each item is asked independently.
+    Raises EngineRefused if the engine rejects all requests.
     """
     observer.watched(partial(status_of, engine))
     grading = Grading()
-    ask = ask or each_item_alone(engine)
+    ask = ask or each_item_independently(engine)
     failed_queries: set[str] = set()
     unavailable = 0
 
@@ -197,7 +197,7 @@ async def grade(
                 grading.cut_off.append(cut)
             return
         unavailable = unavailable + 1 if graded.unavailable else 0
-        grading.gone = grading.gone or unavailable >= min(GIVE_UP_AFTER, concurrency)
+        grading.unreachable = grading.unreachable or unavailable >= min(GIVE_UP_AFTER, concurrency)
         grading.spent += graded.usage
         reason = graded.failure or _silent(graded.answers)
         if reason is None:
@@ -228,19 +228,19 @@ async def grade(
         observer.failed(failure)
 
     def ending() -> bool:
-        return stop.is_set() or grading.gone or grading.useless
+        return stop.is_set() or grading.unreachable or grading.useless
 
     async def work() -> None:
         while not ending():
             task = next(tasks, None)
             if task is None:
                 return
-            told = known.get(task.key, {})
-            if budget and not await budget.admit(task, told, ending):
+            had = known.get(task.key, {})
+            if budget and not await budget.admit(task, had, ending):
                 return
-            graded = _all_known(task, told) or await ask(task, told)
+            graded = _all_known(task, had) or await ask(task, had)
             if budget:
-                budget.settle(task, told, graded)
+                budget.settle(task, had, graded)
             settle(task, graded)
 
     await run_workers(
@@ -255,7 +255,7 @@ async def grade(
 
 
 def _all_known(task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers | None:
-    """Return a task's answers when none is left to ask, as after items were only removed."""
+    """Return a task's answers if all are known, as after items were only removed."""
     items = len(task.suffixes) if task.items is None else task.items
     if len(known) < items:
         return None
@@ -263,13 +263,13 @@ def _all_known(task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers 
 
 
 def _silent(answers: tuple[Answer, ...]) -> str | None:
-    """Return why answers without a single probability are no judgment; None if they are one."""
+    """Return why answers without any probability are not a judgment; None if they are one."""
     statuses = {answer.status for answer in answers}
     return WITHOUT_PROBABILITY.get(statuses.pop()) if len(statuses) == 1 else None
 
 
 def grading_prompt(template: Path | None) -> GradingPrompt:
-    """Return the packaged grading prompt, or the user's own."""
+    """Return the grading prompt: the packaged one, or the user's."""
     return GradingPrompt(Template.load("grade", template))
 
 
@@ -278,10 +278,10 @@ class HashedPrompt(Protocol):
 
     @property
     def hash(self) -> str:
-        """Hex hash of all that decides what the judge is asked."""
+        """Hex hash of everything that determines the judge's prompts."""
         ...
 
 
 def fingerprint(identity: EngineIdentity, prompt: HashedPrompt) -> JudgeFingerprint:
-    """Return everything that can change this judge's probabilities."""
+    """Return the fingerprint: everything that can change this judge's probabilities."""
     return JudgeFingerprint(**asdict(identity), template=prompt.hash)

@@ -1,7 +1,4 @@
-"""What a grading method is called, asks for and can be set to.
-
-Every grading method by its name, and what it changes in a run's config.
-"""
+"""All grading methods by name, their options, and their effect on a run's config."""
 
 from __future__ import annotations
 
@@ -26,8 +23,8 @@ from rocketeval.grading.ask import (
     AnalysisOptions,
     Method,
     analysis_prompt,
-    how_likely,
-    one_after_the_other,
+    response_likelihood,
+    sequentially,
     writes_answers,
     writes_score,
 )
@@ -51,24 +48,24 @@ FIXED = (
 
 
 class FixedMethodOptions(Section):
-    """Settings of the method fixed."""
+    """Options of the method fixed."""
 
     items: Annotated[tuple[str, ...], Field(min_length=1)] = FIXED
     """The questions asked about every response."""
 
 
 class WritingOptions(Section):
-    """Settings of methods that let the judge write."""
+    """Options of methods in which the judge writes text."""
 
     max_tokens: Annotated[int, Field(ge=1)] = 400
-    """Tokens it may write about one response."""
+    """Maximum tokens the judge writes per response."""
 
 
 class CriterionOptions(Section):
-    """Settings of methods that grade one criterion."""
+    """Options of methods that grade one criterion."""
 
     criterion: str | CriterionConfig
-    """A known criterion's name (`rocketeval audit --criteria` lists them), or one of your own."""
+    """Name of a known criterion (`rocketeval audit --criteria` lists them), or your own."""
 
 
 Items = Callable[[Any], Sequence[str]]
@@ -77,39 +74,39 @@ Build = Callable[[RunConfig, Any], Method]
 
 @dataclass(frozen=True)
 class MethodKind:
-    """A method as the config names it."""
+    """A grading method as the config names it."""
 
-    told: str
-    """What it does, for people."""
+    summary: str
+    """One line for users on what the method does."""
     build: Build
     options: type[Section] = NoOptions
     labels: tuple[str, ...] = YES_NO
-    """Words the judge answers with, best first."""
+    """Labels the judge answers with, best first."""
     grades: bool = False
-    """Whether its answers are places on a scale though it asks for no label: a written score, or
-    how likely a response is."""
+    """Whether its answers are on a scale although it uses no labels: a written score, or the
+    likelihood of a response."""
     items: Items | None = None
-    """What is asked about every response; None when the author's checklists are."""
+    """The questions asked about every response; None if the author writes checklists."""
     reference: bool = False
-    """Whether the query's reference response is shown with it."""
+    """Whether the prompt shows the query's reference response."""
     template: str | None = "grade"
-    """The packaged template that the user's own takes the place of; None without any."""
+    """The packaged template that a user's template replaces; None if there is no template."""
 
     @property
     def yes_no(self) -> bool:
-        """Whether half way between the worst and the best answer lies between no and yes."""
+        """Whether an answer of 0.5 separates no from yes."""
         return self.labels == YES_NO and not self.grades
 
     def method(self, config: RunConfig) -> Method:
-        """Return the method, ready to be used."""
+        """Return the method for `config`."""
         return self.build(config, self.read_options(config))
 
     def read_options(self, config: RunConfig) -> Section:
-        """Return the method's own settings."""
+        """Return the method's own options."""
         return self.parse(config.method)
 
     def parse(self, method: MethodConfig) -> Section:
-        """Return a method's own settings; two that mean the same are equal, however written."""
+        """Return a method's own options, normalized so that equal options compare equal."""
         where = f"method.options of {method.kind!r}"
         return parse_options(method.options, self.options, where)
 
@@ -123,7 +120,7 @@ def create_method(config: RunConfig) -> Method:
 
 
 def kind_of(name: str) -> MethodKind:
-    """Return the method called `name`; ConfigError names the nearest that exists."""
+    """Return the method called `name`; ConfigError suggests the nearest existing name."""
     try:
         return KINDS[name]
     except KeyError:
@@ -133,13 +130,13 @@ def kind_of(name: str) -> MethodKind:
 
 
 def with_method(config: RunConfig) -> RunConfig:
-    """Return the config with what its method decides: the judge's labels, and what is asked."""
+    """Return the config with the labels and items that its method determines."""
     kind = kind_of(config.method.kind)
     if config.judge.labels not in (YES_NO, kind.labels):
         raise ConfigError(
-            f"judge.labels: the method {config.method.kind!r} lets the judge answer with "
+            f"judge.labels: the method {config.method.kind!r} uses the labels "
             f"{', '.join(kind.labels)}.",
-            hint="Leave judge.labels out: the method sets them.",
+            hint="Remove judge.labels: the method sets them.",
         )
     judge = config.judge.model_copy(update={"labels": kind.labels})
     author = config.author
@@ -157,14 +154,12 @@ def _template(config: RunConfig) -> Template:
 
 
 def _prompted(prompt: Callable[[Template], Prompt], config: RunConfig, options: Section) -> Method:
-    """Each item alone, with what the method's template asks about it."""
+    """Return a method that asks each item independently, with the method's template."""
     return Method(config.method.kind, prompt(_template(config)))
 
 
 def _sequential(config: RunConfig, options: NoOptions) -> Method:
-    return Method(
-        "sequential", TranscriptPrompt(_template(config)), one_after_the_other, alone=True
-    )
+    return Method("sequential", TranscriptPrompt(_template(config)), sequentially, alone=True)
 
 
 def _forced(word: str, config: RunConfig, options: NoOptions) -> Method:
@@ -190,10 +185,10 @@ def _analysis(config: RunConfig, options: AnalysisOptions) -> Method:
 def _perplexity(config: RunConfig, options: NoOptions) -> Method:
     if config.judge.template is not None:
         raise ConfigError(
-            "judge.template: the method 'perplexity' asks nothing, so that no template fits.",
-            hint="Leave judge.template out.",
+            "judge.template: the method 'perplexity' asks nothing, so it has no template.",
+            hint="Remove judge.template.",
         )
-    return Method("perplexity", BarePrompt(), how_likely)
+    return Method("perplexity", BarePrompt(), response_likelihood)
 
 
 def _always(*items: str) -> Items:
@@ -212,18 +207,18 @@ def _criterion_rubric(options: CriterionOptions) -> Sequence[str]:
     return (criterion_from(options.criterion).rubric,)
 
 
-_alone = partial(_prompted, GradingPrompt)
+_independent = partial(_prompted, GradingPrompt)
 
 KINDS: Mapping[str, MethodKind] = {
-    "checklist": MethodKind("each item of the author's checklist, asked alone", _alone),
+    "checklist": MethodKind("each item of the author's checklist, independently", _independent),
     "fixed": MethodKind(
         "six general questions, the same for every query",
-        _alone,
+        _independent,
         FixedMethodOptions,
         items=_fixed_items,
     ),
     "sequential": MethodKind(
-        "the checklist in order, the judge seeing its earlier answers", _sequential
+        "checklist items in order; the judge sees its earlier answers", _sequential
     ),
     "all_yes": MethodKind(
         "each item after the earlier ones, all answered Yes", partial(_forced, "Yes")
@@ -233,14 +228,14 @@ KINDS: Mapping[str, MethodKind] = {
     ),
     "direct": MethodKind(
         "one digit from 0 to 9, averaged over its probabilities",
-        _alone,
+        _independent,
         labels=DIGITS,
         items=_always(OVERALL),
         template="direct",
     ),
     "reference": MethodKind(
-        "the same digit, with the query's reference response to compare with",
-        _alone,
+        "the same digit, compared with the query's reference response",
+        _independent,
         labels=DIGITS,
         items=_always(OVERALL),
         reference=True,
@@ -255,7 +250,7 @@ KINDS: Mapping[str, MethodKind] = {
         template="cot",
     ),
     "analysis": MethodKind(
-        "the digit, after the analysis that another judge's cot run wrote",
+        "the digit, after an analysis written by another judge's cot run",
         _analysis,
         AnalysisOptions,
         labels=DIGITS,
@@ -263,40 +258,40 @@ KINDS: Mapping[str, MethodKind] = {
         template="analysis",
     ),
     "multi_item": MethodKind(
-        "the whole checklist in one prompt, the answers written out",
+        "the whole checklist in one prompt, with written answers",
         _multi_item,
         WritingOptions,
         template="multi_item",
     ),
     "generic": MethodKind(
-        "a grade from 1 to 5 for the quality in general",
-        _alone,
+        "a grade from 1 to 5 for overall quality",
+        _independent,
         labels=LIKERT,
         items=_always("Quality"),
         template="likert",
     ),
     "criterion": MethodKind(
-        "a grade from 1 to 5 for one criterion, by its name alone",
-        _alone,
+        "a grade from 1 to 5 for one criterion, given only its name",
+        _independent,
         CriterionOptions,
         labels=LIKERT,
         items=_criterion_name,
         template="likert",
     ),
     "rubric": MethodKind(
-        "a grade from 1 to 5 for one criterion, with what each grade means",
-        _alone,
+        "a grade from 1 to 5 for one criterion, with a description of each grade",
+        _independent,
         CriterionOptions,
         labels=LIKERT,
         items=_criterion_rubric,
         template="likert",
     ),
     "perplexity": MethodKind(
-        "no question at all: how likely the judge finds the response",
+        "no question: the likelihood of the response under the judge",
         _perplexity,
         grades=True,
         items=_always("How likely is the response?"),
         template=None,
     ),
 }
-"""By the name that `method.kind` gives."""
+"""By the name in `method.kind`."""

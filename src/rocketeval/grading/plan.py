@@ -1,9 +1,6 @@
-"""plan: what a run would do and cost, before it is started.
+"""The plan of a run: its requests, tokens, cost and time, estimated without starting it.
 
-How many tokens a run's prompts have, with and without reuse of what they share.
-
-
-How much of many prompts has to be computed when every shared beginning is computed once.
+Prompt tokens are counted with and without reuse of shared prefixes (a trie of all prompts).
 """
 
 from __future__ import annotations
@@ -45,29 +42,29 @@ _TOKEN = np.dtype(">u4")
 
 @dataclass(frozen=True, slots=True)
 class PrefixBound:
-    """What any engine has to compute for a set of prompts, in whatever order they come."""
+    """Lower bound of the tokens any engine has to compute for a set of prompts, in any order."""
 
     prompts: int
     tokens: int
-    """All tokens of all prompts: what is computed without any reuse."""
+    """All tokens of all prompts: the work without any reuse."""
     computed: int
-    """The least any engine with a perfect prefix cache computes."""
+    """The minimum for an engine with a perfect prefix cache."""
     common: int
-    """Tokens that all prompts begin with."""
+    """Length of the prefix shared by all prompts, in tokens."""
 
 
 def trie_tokens(prompts: Iterable[Sequence[int]], block: int = 1) -> PrefixBound:
     """Return the least number of prompt tokens an engine with a perfect prefix cache computes.
 
-    The cache keeps whole blocks of `block` tokens. Of a prompt that is all in the cache, the last
-    token is computed again, and with it its block: the engine needs it to go on from.
+    The cache keeps whole blocks of `block` tokens. If a whole prompt is in the cache, its last
+    token, and with it its block, is still computed, because the engine continues from it.
     The bound is exact. Every token of every prompt is held in memory, four bytes each.
 
     >>> trie_tokens([[1, 2, 3], [1, 2, 4], [1, 2, 4]])
     PrefixBound(prompts=3, tokens=9, computed=5, common=2)
     """
-    # In sorted order a prompt shares most with the one before it, and a prompt that is the
-    # beginning of others comes before them: no order computes less.
+    # In sorted order a prompt shares most with its predecessor, and a prompt that is a prefix of
+    # others comes before them: no order computes less.
     ordered = sorted(map(_as_bytes, prompts))
     tokens = computed = 0
     before = np.empty(0, _TOKEN)
@@ -82,50 +79,50 @@ def trie_tokens(prompts: Iterable[Sequence[int]], block: int = 1) -> PrefixBound
 
 
 def _as_bytes(prompt: Sequence[int]) -> bytes:
-    # np.array would take bytes for a text.
+    # np.array would read bytes as a string.
     given = np.frombuffer(prompt, np.uint8) if isinstance(prompt, bytes) else np.array(prompt)
     return given.astype(_TOKEN).tobytes()
 
 
 def _shared(one: np.ndarray, two: np.ndarray) -> int:
-    """Return how many tokens both begin with."""
+    """Return the length of the shared prefix."""
     shorter = min(len(one), len(two))
     apart = one[:shorter] != two[:shorter]
     return int(apart.argmax()) if apart.any() else shorter
 
 
 MOST_PROBED = 16
-"""Responses that a probe asks, at most."""
+"""Maximum number of responses asked by a probe."""
 
 BYTES_PER_TOKEN = 4
-"""Of English text, roughly: what is taken where the judge's tokenizer cannot be asked."""
+"""A rough value for English text, used if the judge's tokenizer is not available."""
 PER_CALL = 256
-"""Prompts tokenised at a time."""
+"""Prompts tokenized per call."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedRequests:
-    """What will be asked."""
+    """The requests of a grading, in figures."""
 
     items: int
     requests: int
     prompt_tokens: int
     computed_tokens: int
-    """The least that has to be computed when every shared beginning is computed once."""
+    """The minimum if every shared prefix is computed once."""
     known: TokensKnown
-    """By the judge's tokenizer for all prompts, for whole queries among them, or from bytes."""
+    """Counted by the judge's tokenizer for all prompts or for a sample, or estimated from bytes."""
     counted: int
-    """Prompts that were looked at token by token."""
+    """Prompts that were tokenized."""
     sample: tuple[GradingTask, ...]
-    """The tasks they belong to, in the order of a run."""
+    """The tasks of those prompts, in the order of a run."""
 
 
 async def count_tokens(
     work: WorkList, engine: Engine | None, most_prompts: int | None, *, alone: bool = False
 ) -> PlannedRequests:
-    """Return how much will be asked, from at most about `most_prompts` prompts.
+    """Count items, requests and tokens, from at most about `most_prompts` prompts.
 
-    `alone`: each item is a request of its own.
+    `alone`: each item is its own request.
     """
     known = work.known()
     sizes = _items_left(work, known)
@@ -135,8 +132,8 @@ async def count_tokens(
     sample: list[GradingTask] = []
     prompts: list[str] = []
     for task in work.tasks():
-        there = known.get(task.key, {})
-        asked = [task.prefix + own for place, own in enumerate(task.suffixes) if place not in there]
+        had = known.get(task.key, {})
+        asked = [task.prefix + own for place, own in enumerate(task.suffixes) if place not in had]
         requests += calls(engine, len(asked), alone=alone) if engine else len(asked)
         written += sum(map(_bytes, asked))
         if task.query_id in chosen:
@@ -151,7 +148,7 @@ async def count_tokens(
         items=sizes.total(),
         requests=requests,
         prompt_tokens=round(bound.tokens * share / unit),
-        # What all prompts begin with is computed once, however many there are.
+        # The prefix shared by all prompts is computed once.
         computed_tokens=round((bound.common + (bound.computed - bound.common) * share) / unit),
         known="estimated" if tokens is None else counted,
         counted=len(prompts),
@@ -160,7 +157,7 @@ async def count_tokens(
 
 
 def _items_left(work: WorkList, known: Mapping[bytes, Mapping[int, Answer]]) -> Counter[str]:
-    """Return how many items are left to ask, by query."""
+    """Return the number of items left to ask, by query."""
     checklists, asked = work.inputs.checklists(), Counter[str]()
     unfinished = work.unfinished()
     for key, (query_id, _) in work.wanted.items():
@@ -170,7 +167,7 @@ def _items_left(work: WorkList, known: Mapping[bytes, Mapping[int, Answer]]) -> 
 
 
 def choose_evenly(sizes: Mapping[str, int], most: int | None) -> set[str]:
-    """Return queries, evenly spaced, that have about `most` prompts together; all if they fit.
+    """Return evenly spaced queries with about `most` prompts together; all if they fit.
 
     >>> sorted(choose_evenly({"a": 10, "b": 10, "c": 10, "d": 10}, 20))
     ['b', 'd']
@@ -185,15 +182,15 @@ def choose_evenly(sizes: Mapping[str, int], most: int | None) -> set[str]:
 async def tokenize_prompts(
     engine: Engine | None, prompts: Sequence[str]
 ) -> list[array[int]] | None:
-    """Return the tokens of each prompt, four bytes each; None where the engine cannot tell."""
+    """Return the tokens of each prompt, four bytes each; None if the engine has no tokenizer."""
     if engine is None:
         return None
     tokens: list[array[int]] = []
     for start in range(0, len(prompts), PER_CALL):
-        told = await engine.tokenise(prompts[start : start + PER_CALL])
-        if told is None:
+        batch = await engine.tokenise(prompts[start : start + PER_CALL])
+        if batch is None:
             return None
-        tokens += (array("I", prompt) for prompt in told)
+        tokens += (array("I", prompt) for prompt in batch)
     return tokens
 
 
@@ -210,10 +207,10 @@ async def make_plan(
     rate: float | None = None,
     probe: bool = False,
 ) -> Plan:
-    """Return the size of the run that `config` describes.
+    """Estimate the run that `config` describes.
 
     Without an `engine` nothing is contacted and tokens are estimated. `rate` is a known speed in
-    items a second; `probe` lets the judge answer a few real items to measure it.
+    items per second; `probe` measures it on a few real items.
     """
     loaded = load(open_benchmark(config.benchmark), config.benchmark)
     checklists = await foresee_checklists(store, config, loaded.queries)
@@ -241,9 +238,9 @@ async def plan_grading(
     rate: float | None = None,
     probe: bool = False,
 ) -> Plan:
-    """Return the same of a run with these inputs that asks by this method.
+    """Estimate a run with these inputs and this method.
 
-    Answers to the same items in the runs `also` named will be taken over.
+    Answers to the same items in the runs `also` are reused.
     """
     judge = await _judge([store, *also], config, method, engine)
     checklists, digest = inputs.planned, judge.digest if judge else None
@@ -252,7 +249,7 @@ async def plan_grading(
     work = WorkList(store, inputs, method, judge, finished, cached, also=also)
     asking = await count_tokens(work, engine, most_prompts, alone=method.alone)
     in_flight = (config.judge.concurrency or engine.in_flight) if engine else None
-    rate_from: str | None = "as told by --rate"
+    rate_from: str | None = "given by --rate"
     if probe and engine:
         ask = method.asking(engine)
         rate, rate_from = await _probe(engine, ask, asking.sample[:MOST_PROBED], in_flight or 1)
@@ -297,7 +294,7 @@ async def plan_grading(
 def _costs(
     asking: PlannedRequests, method: Method, price: PriceConfig | None
 ) -> tuple[float | None, float | None]:
-    """Return what judging costs without any reuse, and with a perfect prefix cache."""
+    """Return the cost of judging without any reuse, and with a perfect prefix cache."""
     if price is None:
         return None, None
     written = asking.requests * method.most_written if method.most_written > 1 else asking.items
@@ -321,9 +318,9 @@ async def _estimate(
     rate: float | None,
     most_prompts: int | None,
 ) -> EstimatedGrading | None:
-    """Return what judging would take if unwritten checklists were like others, or typical ones.
+    """Estimate the judging of checklists yet to be written, from existing or typical ones.
 
-    None for the one checklist that a dimension author composes, of any length.
+    Return None for a dimension author, whose single checklist can have any length.
     """
     unwritten = inputs.planned.unwritten
     if not unwritten or config.author.kind == "dimension":
@@ -352,7 +349,7 @@ async def _estimate(
 
 
 def _typical(made: Collection[Checklist], author: AuthorConfig) -> tuple[int, int, str]:
-    """Return how many items of how many bytes to expect, and by what."""
+    """Return the expected number of items and bytes per item, and what they are based on."""
     if made:
         items = [item for checklist in made for item in checklist.items]
         size = round(sum(map(_bytes, items)) / max(1, len(items)))
@@ -363,7 +360,7 @@ def _typical(made: Collection[Checklist], author: AuthorConfig) -> tuple[int, in
 
 
 def _placeholder(place: int, size: int) -> str:
-    """Return a text as long as an item, other than those beside it."""
+    """Return a text as long as an item, different at each place."""
     text = f"{place}: {TYPICAL_ITEM * (size // len(TYPICAL_ITEM) + 1)}"
     return text[: max(size, len(f"{place}:"))]
 
@@ -371,9 +368,9 @@ def _placeholder(place: int, size: int) -> str:
 async def _judge(
     stores: Sequence[RunStore], config: RunConfig, method: Method, engine: Engine | None
 ) -> JudgeFingerprint | None:
-    """Return the judge: as it is now or, when it is not asked, as the first run knows it.
+    """Return the judge as it is now or, without an engine, as the first run recorded it.
 
-    The plan is for the first; it is claimed by nobody else.
+    The plan is for the first run; the others are only read.
     """
     if engine is not None:
         found = fingerprint(await engine.identify(), method)
@@ -391,27 +388,27 @@ async def _judge(
 async def _probe(
     engine: Engine, ask: Ask, tasks: Sequence[GradingTask], in_flight: int
 ) -> tuple[float | None, str]:
-    """Return how many items a second are answered, with as many responses at once as in a run."""
+    """Measure the items answered per second, with as many responses in flight as in a run."""
     if engine.durable:
         raise ConfigError(
-            "This engine answers when it has time, so that there is no speed to measure.",
-            hint="Leave --probe out.",
+            "Batch engines have no measurable rate.",
+            hint="Drop --probe.",
         )
     chosen = tasks[: max(1, in_flight)]
     started = time.monotonic()
     graded = await asyncio.gather(*(ask(task, {}) for task in chosen))
     seconds = time.monotonic() - started
-    failures = [told.failure for told in graded if told.failure]
-    items = sum(len(told.answers) for told in graded)
+    failures = [each.failure for each in graded if each.failure]
+    items = sum(len(each.answers) for each in graded)
     if failures or not items:
         return None, f"the probe failed: {failures[0]}" if failures else "nothing is left to ask"
-    return items / seconds, f"{items} real items were asked to measure it"
+    return items / seconds, f"measured on {items} real items"
 
 
 def _earlier(
     store: RunStore, config: RunConfig, judge: bytes | None, in_flight: int | None
 ) -> tuple[float | None, str | None]:
-    """Return the speed of this judge in earlier judgments, with as many in flight as now."""
+    """Return this judge's rate in earlier judgments, scaled to the current concurrency."""
     pace = store.pace(judge, config.cache) if judge and in_flight else None
     if pace is None or not pace.seconds or in_flight is None:
         return None, None

@@ -1,4 +1,4 @@
-"""Which tasks there are, in which order, and which of them are still to do."""
+"""The order of grading tasks, the identities of their judgments, and which are unfinished."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from rocketeval.store.run import RunStore
 
 @dataclass(frozen=True, slots=True)
 class ScheduledResponse:
-    """One response to be judged, by the identity its judgment will have."""
+    """One response to judge, with the identity of its judgment."""
 
     query_id: str
     candidate: str
     key: bytes | None
-    """None when its query has no checklist."""
+    """None if its query has no checklist."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,16 +43,16 @@ class CellBlock:
     query_ids: list[str]
     candidates: list[str]
     keys: bytes
-    """16 bytes for each cell that has a key, one after the other."""
+    """16 bytes for each cell that has a key, concatenated."""
     known: NDArray[np.bool_]
-    """Which cells have one: those whose query has a checklist."""
+    """Which cells have a key: those whose query has a checklist."""
 
 
 class Identities:
-    """Computes judgment identities without hashing queries and checklists again.
+    """Judgment identities, computed with each query and checklist hashed only once.
 
-    A judgment's identity is the judge, and query, response and checklist as the judge is shown
-    them: two that agree in all four are one judgment.
+    A judgment's identity is the judge, and query, response and checklist as the judge sees them:
+    judgments that agree in all four are the same judgment.
     """
 
     def __init__(
@@ -65,18 +65,18 @@ class Identities:
         }
 
     def key(self, query_id: str, response_hash: bytes) -> bytes | None:
-        """Return the identity of a judgment; None when the query has no checklist."""
+        """Return the identity of a judgment; None if the query has no checklist."""
         head = self._heads.get(query_id)
         return None if head is None else combine(head[0], response_hash, head[1])
 
     def keys(self, query_id: str, response_hashes: bytes) -> bytes | None:
-        """Return the identities of judgments on one query, hashes and they one after the other."""
+        """Return the identities of a query's judgments; hashes and identities are concatenated."""
         head = self._heads.get(query_id)
         return None if head is None else combine_each(head[0], response_hashes, head[1])
 
 
 class JudgingInputs(Protocol):
-    """What is to be judged: the inputs of a run, or those it would have."""
+    """The inputs to judge: those of a run, or those it would have."""
 
     @property
     def queries(self) -> Mapping[str, Query]:
@@ -97,7 +97,7 @@ class JudgingInputs(Protocol):
 
 
 def shown_heads(inputs: JudgingInputs) -> Iterator[ResponseHead]:
-    """Yield every response without its text, its hash that of what a judge is shown."""
+    """Yield every response without its text, with the hash of the text shown to the judge."""
     if first_rules():
         yield from inputs.heads()
     else:
@@ -116,9 +116,9 @@ def cells(inputs: JudgingInputs, judge: bytes) -> Iterator[ScheduledResponse]:
 def cell_blocks(
     inputs: Inputs, judge: bytes, rows: int, query_ids: Collection[str] | None = None
 ) -> Iterator[CellBlock]:
-    """Yield the same cells in blocks of about `rows`, a query's cells always in one block.
+    """Yield the same cells in blocks of about `rows`; a query's cells are always in one block.
 
-    `query_ids` leaves out all other queries. Without cells there is one empty block.
+    `query_ids` restricts the result to these queries. Without cells there is one empty block.
     """
     identities = Identities(judge, inputs.queries, inputs.checklists())
     rehash = None if first_rules() else shown_response
@@ -140,7 +140,7 @@ def _encoded(column: pa.ChunkedArray) -> pa.DictionaryArray:
 
 
 def _names(encoded: pa.DictionaryArray) -> list[str]:
-    """Return the names of a column; a name stands in a million rows, and once in memory."""
+    """Return the names of a column, with each distinct name held in memory once."""
     names = encoded.dictionary.to_pylist()
     return [names[place] for place in encoded.indices.to_pylist()]
 
@@ -157,10 +157,10 @@ def _runs(encoded: pa.DictionaryArray) -> Iterator[tuple[str, int, int]]:
 def unfinished_tasks(
     inputs: JudgingInputs, prompt: Prompt, judge: bytes, finished: Callable[[bytes], bool]
 ) -> Iterator[GradingTask]:
-    """Yield the tasks still to do, in query order.
+    """Yield the unfinished tasks in query order.
 
-    Responses that a judge would see in the same prompts are one task: they share its judgment,
-    also across two queries that say the same.
+    Responses that produce the same prompts are one task and share its judgment, even across two
+    queries with the same text.
     """
     queries, checklists = inputs.queries, inputs.checklists()
     identities = Identities(judge, queries, checklists)
@@ -175,8 +175,8 @@ def unfinished_tasks(
 
 
 def keys_before_precision(inputs: JudgingInputs, judge: JudgeFingerprint) -> dict[bytes, bytes]:
-    """Return the judgments' keys by those they had before precision was recorded."""
-    # One after the other: a benchmark is not read twice at the same time.
+    """Return the current judgment keys by the keys they had before precision was recorded."""
+    # One after the other, so that a benchmark is not read twice at the same time.
     earlier = [cell.key for cell in cells(inputs, judge.before_precision.digest)]
     pairs = zip(earlier, cells(inputs, judge.digest), strict=True)
     return {old: new.key for old, new in pairs if old is not None and new.key is not None}
@@ -185,9 +185,9 @@ def keys_before_precision(inputs: JudgingInputs, judge: JudgeFingerprint) -> dic
 def cached_keys(
     store: RunStore, inputs: JudgingInputs, judge: JudgeFingerprint, cache: Path | None
 ) -> set[bytes]:
-    """Return the keys of the judgments that the cache holds.
+    """Return the keys of the judgments in the cache.
 
-    Those from before precision was recorded count under the key that they are taken over with.
+    Judgments made before precision was recorded count under their current keys.
     """
     found = store.cached(judge.digest, cache)
     before = store.cached(judge.before_precision.digest, cache) if judge.precision else set()

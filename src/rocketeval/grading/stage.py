@@ -1,6 +1,6 @@
-"""grade: the judge answers every item that no earlier run has paid for.
+"""The grade stage: the judge answers every item that is neither in the run nor in the cache.
 
-Who judges a run: asked of the engine, unless its answers are there and nothing else changed.
+The judge is identified first, unless the run recorded it and nothing else changed.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from rocketeval.store.run import RunStore
 from rocketeval.workers import unless_stopped
 
 MOST_NAMED = 3
-"""Rejected responses that are named; all are counted."""
+"""Number of rejected responses to name; all are counted."""
 NOT_ASKED_WITH = {"price", "template"}
-"""Settings of a judge that change no answer; the method's hash covers the template."""
+"""Judge settings that change no answer; the method's hash covers the template."""
 
 
 def judge_request(config: RunConfig, method: HashedPrompt) -> str:
-    """Return a hash of all that the config says about the judge and how it is asked."""
+    """Return a hash of everything the config says about the judge and how it is asked."""
     settings = config.judge.model_dump(mode="json", exclude=NOT_ASKED_WITH)
     return content_hash(settings, method.hash).hex()
 
@@ -46,9 +46,9 @@ def judge_request(config: RunConfig, method: HashedPrompt) -> str:
 def remembered_judge(
     store: RunStore, config: RunConfig, method: HashedPrompt
 ) -> JudgeFingerprint | None:
-    """Return the judge of a run that was graded with these very settings; None if it was not.
+    """Return the judge of a run that was graded with exactly these settings; None otherwise.
 
-    Whoever answers under that address now may be somebody else: ask before anything is asked.
+    The server behind this URL may have changed; identify it again before sending work.
     """
     manifest = store.manifest()
     same = manifest.stages.grade.asked_as == judge_request(config, method)
@@ -58,7 +58,7 @@ def remembered_judge(
 async def judge_of(
     store: RunStore, config: RunConfig, method: HashedPrompt, engine: Engine
 ) -> JudgeFingerprint:
-    """Return who judges the run; its engine is asked only if the run does not remember."""
+    """Return the run's judge; contact its engine only if the run did not record it."""
     remembered = remembered_judge(store, config, method)
     if remembered is not None:
         return remembered
@@ -72,11 +72,11 @@ async def contact_judge(
     observer: Observer,
     budget: Budget | None = None,
 ) -> bool:
-    """Find out whether the judge can be used for this run, before anything is paid for it.
+    """Check that the judge can be used for this run, before any money is spent.
 
-    Returns whether it was asked: what has no room for a first contact in its `budget` cannot judge
-    anyway. Raises EngineError if it is not there, serves another model or tells no
-    log-probabilities, and RunMismatch if the run was begun with another judge.
+    Return whether it was contacted: if a first contact does not fit into the `budget`, judging
+    does not fit either. Raises EngineError if the judge is unreachable, serves another model or
+    returns no log-probabilities, and RunMismatch if the run was started with another judge.
     """
     if budget is not None and config.judge.price is not None:
         priced = PricedBudget(budget, config.judge.price)
@@ -103,10 +103,10 @@ async def grade_responses(
 ) -> GradeFacts:
     """Append the missing judgments to the ledger; return counts and cost of this grading.
 
-    `method` is how the judge is asked, where it is not one that the config names. Answers to the
-    same items in the runs `also` named are taken over. A run that lacks nothing needs no judge:
-    the engine is not contacted, unless it is one that the config does not describe (`own_engine`).
-    `contacted` says that it was, with room left for it in the budget.
+    `method` is given if it is not the one in the config. Answers to the same items in the runs
+    `also` are reused. If no judgment is missing, the engine is not contacted, unless the config
+    does not describe it (`own_engine`). `contacted` means that the judge was already contacted,
+    and the budget has reserved that cost.
     """
     method = method or create_method(config)
     observer.watched(partial(_first_contact, engine, config))
@@ -158,7 +158,7 @@ async def grade_responses(
 
 
 def _first_contact(engine: Engine, config: RunConfig) -> EngineStatus:
-    """Return whom everything waits for before the first task."""
+    """Return the status before the first task: waiting for the judge."""
     at = f" at {config.judge.base_url}" if config.judge.base_url else ""
     return replace(status_of(engine), waiting=f"waiting for the judge {config.judge.model}{at}")
 
@@ -166,7 +166,7 @@ def _first_contact(engine: Engine, config: RunConfig) -> EngineStatus:
 async def _limit(
     budget: Budget | None, engine: Engine, config: RunConfig, method: Method, contacted: bool
 ) -> GradingBudget | None:
-    """Return what keeps grading within the money; None when there is no limit."""
+    """Return the budget of this grading; None if there is no limit."""
     if budget is None or config.judge.price is None:
         return None
     priced = PricedBudget(budget, config.judge.price)

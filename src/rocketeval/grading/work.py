@@ -1,8 +1,8 @@
-"""What a run has to do: its judgments, those that are there, and the tasks that are left.
+"""The work list of a run: the judgments it needs, those it has, and the tasks that are left.
 
-The same list serves a plan, which reads the benchmark, and a grading, which reads the run. After a
-grading, its bill shows what it used beside what the plan said. Answers that are there already are
-not asked again, even though the checklist was changed: only new items are.
+A plan reads the inputs from the benchmark, a grading from the run. After a grading, its bill
+compares the usage with the plan. Known answers are reused even if the checklist changed: only new
+items are asked.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rocketeval.checklists.base import SharedAuthor, create_author
 from rocketeval.checklists.write import authoring_key
 from rocketeval.config import PriceConfig, RunConfig
 from rocketeval.errors import ChecklistError, EngineRefused, EngineUnavailable, StageMissing
-from rocketeval.grading.ask import Method, each_item_alone
+from rocketeval.grading.ask import Method, each_item_independently
 from rocketeval.grading.loop import Grading
 from rocketeval.grading.schedule import (
     JudgingInputs,
@@ -52,11 +52,11 @@ from rocketeval.store.run import RunStore
 Known = dict[bytes, dict[int, Answer]]
 
 
-def asks_items_alone(method: Method) -> bool:
-    """Whether what is asked about an item does not depend on the other items."""
+def asks_items_independently(method: Method) -> bool:
+    """Return whether the prompt for an item is independent of the other items."""
     prompt = method.prompt
     return (
-        method.asking is each_item_alone
+        method.asking is each_item_independently
         and isinstance(prompt, GradingPrompt)
         and type(prompt).endings is GradingPrompt.endings
     )
@@ -71,15 +71,14 @@ def known_answers(
     *,
     also: Sequence[RunStore] = (),
 ) -> Known:
-    """Return, by the key of an unfinished judgment, the answers that need not be asked again.
+    """Return, by the key of an unfinished judgment, the answers that can be reused.
 
-    Those of tasks that failed half way, those that the judge gave to the same items of an earlier
-    checklist, and those that it gave to them in the runs `also` named, about the same query and
-    response. What is returned is held in memory; of the run itself it concerns edited queries
-    alone.
+    These are the answers of tasks that were interrupted, answers to the same items of an earlier
+    checklist, and answers to the same items for the same query and response in the runs `also`.
+    The result is held in memory; for the run itself it covers only queries whose checklist changed.
     """
     known = {key: dict(answers) for key, answers in store.half_answered().items()}
-    if not asks_items_alone(method):
+    if not asks_items_independently(method):
         return known
     for source in (store, *also):
         if not source.inputs.exist:
@@ -126,7 +125,7 @@ def _pairs(
 
 
 def _had(inputs: Inputs, checklists: Mapping[str, Checklist]) -> dict[str, list[Checklist]]:
-    """Return the checklists that queries have and had in a run, the latest first."""
+    """Return the current and earlier checklists of each query in a run, the latest first."""
     try:
         latest = list(inputs.checklists().values())
     except StageMissing:
@@ -141,9 +140,9 @@ def _had(inputs: Inputs, checklists: Mapping[str, Checklist]) -> dict[str, list[
 def _without_current(
     had: Mapping[str, Sequence[Checklist]], checklists: Mapping[str, Checklist]
 ) -> dict[str, list[Checklist]]:
-    """Return the others than a query has now, of the queries that have any.
+    """Return the earlier checklists of queries whose checklist changed.
 
-    A run's own judgments under its checklist are finished, and most of its queries have no other.
+    A run's judgments under its current checklist are finished, and most queries have no other.
     """
     others = {
         name: [one for one in own if one.content_hash != checklists[name].content_hash]
@@ -164,19 +163,19 @@ def _same_items(
 
 @dataclass
 class PlannedChecklists:
-    """The checklists a run will have, without writing any."""
+    """The checklists a run will have, determined without writing any."""
 
     made: dict[str, Checklist] = field(default_factory=dict)
     unwritten: set[str] = field(default_factory=set)
-    """Queries whose checklist an author would be paid for."""
+    """Queries whose checklist an author has yet to write."""
     most: Usage = field(default_factory=Usage)
-    """What writing those uses at most."""
+    """Upper bound of the usage to write those."""
 
 
 async def foresee_checklists(
     store: RunStore, config: RunConfig, queries: Iterable[Query]
 ) -> PlannedChecklists:
-    """Return the checklists that are there, and what writing the others would take."""
+    """Return the existing checklists, and the most that writing the others would use."""
     imported = imported_checklists(open_benchmark(config.benchmark))
     author = create_author(config.author, imported, store.engine_home("author"))
     paid_for = store.authored(config.cache).known() if author.costly else {}
@@ -209,11 +208,11 @@ class PlannedInputs:
 
     queries: Mapping[str, Query]
     responses: Callable[[], Iterator[Response]]
-    """Yields the responses, each time anew."""
+    """Yields the responses; can be called repeatedly."""
     planned: PlannedChecklists
 
     def checklists(self) -> dict[str, Checklist]:
-        """Return the checklists that are there, by query id."""
+        """Return the existing checklists by query id."""
         return self.planned.made
 
     def heads(self) -> Iterator[ResponseHead]:
@@ -223,7 +222,7 @@ class PlannedInputs:
 
 
 class WorkList:
-    """The judgments a run needs by identity, those that are there, and the tasks that are left."""
+    """The judgments a run needs, by identity; those it has; and the tasks that are left."""
 
     def __init__(
         self,
@@ -236,7 +235,7 @@ class WorkList:
         *,
         also: Sequence[RunStore] = (),
     ) -> None:
-        """`finished` is in the run, `cached` in the cache; answers of `also` are taken over."""
+        """Build the list from judgments in the run (`finished`), the cache, and the runs `also`."""
         self.store = store
         self.inputs = inputs
         self.method = method
@@ -248,7 +247,7 @@ class WorkList:
         self.responses: Counter[str] = Counter()
         """By query."""
         self.without_checklist = 0
-        """Responses that cannot have a judgment."""
+        """Responses without a judgment because their query has no checklist."""
         for cell in cells(inputs, self.digest):
             self.candidates.add(cell.candidate)
             self.responses[cell.query_id] += 1
@@ -260,13 +259,13 @@ class WorkList:
         self._cached = cached
         self._also = also
         self.earlier = sum(key in finished for key in self.wanted)
-        """Judgments that the run has already."""
+        """Judgments that the run already has."""
         self.from_cache = sum(key in cached and key not in finished for key in self.wanted)
-        """Judgments that other runs paid for."""
+        """Judgments reused from the cache."""
 
     @property
     def left(self) -> int:
-        """How many judgments were missing at the beginning."""
+        """Number of judgments that were missing at the start."""
         return len(self.wanted) - self.earlier - self.from_cache
 
     def unfinished(self) -> set[bytes]:
@@ -274,7 +273,7 @@ class WorkList:
         return {key for key in self.wanted if not self._is_done(key)}
 
     def tasks(self, but: Collection[bytes] = ()) -> Iterator[GradingTask]:
-        """Yield the tasks that are left, in the order of the responses, `but` these."""
+        """Yield the remaining tasks in the order of the responses, except those in `but`."""
 
         def done(key: bytes) -> bool:
             return self._is_done(key) or key in but
@@ -282,7 +281,7 @@ class WorkList:
         return unfinished_tasks(self.inputs, self.method.prompt, self.digest, done)
 
     def known(self) -> Known:
-        """Return the answers that need not be asked again."""
+        """Return the answers that can be reused."""
         if self.judge is None:
             return {}
         checklists = self.inputs.checklists()
@@ -295,17 +294,17 @@ class WorkList:
 
 
 def identity(keys: Collection[bytes]) -> str:
-    """Return a hash that stands for a set of judgments, so that a plan is held against its own."""
+    """Return a hash of a set of judgments, so that a plan is compared only with its own grading."""
     return combine(*sorted(keys)).hex()
 
 
 def expected_use(
     plan: Plan | None, wanted: Collection[bytes], to_judge: int, price: PriceConfig | None
 ) -> Expected | None:
-    """Return what the plan says of the judgments that are left; None if it is about others.
+    """Return the plan's expectation for the remaining judgments; None if it is for other ones.
 
-    Of a plan for more judgments, some of which are there by now, the share that is left. Of a plan
-    at another price, no money.
+    If some of the planned judgments are done by now, return the remaining share. If the price
+    changed, leave the cost out.
     """
     if plan is None or not 0 < to_judge <= plan.to_judge or plan.made_for != identity(wanted):
         return None
@@ -334,8 +333,8 @@ def make_bill(
 ) -> Bill | None:
     """Return plan and bill, figure by figure; None unless the plan was made for this grading.
 
-    A figure that nobody told is None, and so is the money of a plan at another price. Engines that
-    do not tell cached tokens tell none.
+    A figure that is unknown is None, and so is the planned cost if the price changed. Engines that
+    do not report cached tokens count as using none.
     """
     if plan is None or not to_judge:
         return None
@@ -368,7 +367,7 @@ def make_bill(
 
 
 class GradingWork(WorkList):
-    """The work list of a run that is being graded, and the ledger its judgments go to."""
+    """The work list of a run that is being graded, with its ledger."""
 
     def __init__(
         self,
@@ -396,7 +395,7 @@ class GradingWork(WorkList):
             self.from_cache += self.precision_unknown
 
     def announce(self, waiting: int) -> None:
-        """Tell the observer what is there and what is left.
+        """Report to the observer what is done and what is left.
 
         `waiting` judgments were finished before, but are not in the ledger yet.
         """
@@ -409,7 +408,7 @@ class GradingWork(WorkList):
             self.observer.expected(expected)
 
     def keep_failures(self, failures: Iterable[Failure]) -> None:
-        """Remember what failed now, and what failed before and was not tried again."""
+        """Save this grading's failures, and earlier ones that were not retried."""
         latest = {failure.key: failure for failure in (*self.store.failures(), *failures)}
         unfinished = self.unfinished()
         self.store.save_failures(failure for key, failure in latest.items() if key in unfinished)
@@ -419,7 +418,7 @@ class GradingWork(WorkList):
     ) -> GradeFacts:
         """Return counts and cost of this grading, for the manifest.
 
-        Without a `bill` where what was planned is not what this command paid for.
+        Pass `bill=False` if this command did not pay for what was planned.
         """
         price, unfinished = self._price, self.unfinished()
         plan = self.store.read_if_made(Plan) if bill else None
@@ -439,7 +438,7 @@ class GradingWork(WorkList):
         )
 
     def _responses(self, keys: Collection[bytes]) -> int:
-        """Return how many responses these judgments are about: equal responses share one."""
+        """Return how many responses these judgments cover: identical responses share one."""
         if not keys:
             return 0
         return sum(cell.key in keys for cell in cells(self.inputs, self.digest))
@@ -455,9 +454,9 @@ def open_grading(
     *,
     also: Sequence[RunStore] = (),
 ) -> Iterator[GradingWork]:
-    """Bind the run to the judge and open its ledger, with what the cache has already in it.
+    """Bind the run to the judge, and open its ledger including judgments from the cache.
 
-    Answers that the runs `also` named hold are not asked for again.
+    Answers in the runs `also` are reused.
     """
     store.bind_judge(judge)
     shared = store.shared_ledger(judge.digest, config.cache)
@@ -470,11 +469,13 @@ def open_grading(
 
 
 def stop_without_judge(grading: Grading, safe: int) -> None:
-    """Raise if grading gave up on the judge."""
-    if grading.gone:
+    """Raise an error if grading gave up on the judge."""
+    if grading.unreachable:
+        last = grading.failures[-1]
         raise EngineUnavailable(
-            f"The judge is gone; the last task: {grading.failures[-1].reason}",
-            hint=f"{safe} judgments are safe: run the same command again to go on.",
+            f"Judge unreachable. Last failure, {last.candidate!r} on query {last.query_id!r}: "
+            f"{last.reason}",
+            hint=f"{safe} judgments are safe: run the same command again to continue.",
         )
     nothing = bool(grading.failures) and not safe and not grading.stopped
     if grading.useless or nothing:
@@ -482,7 +483,7 @@ def stop_without_judge(grading: Grading, safe: int) -> None:
         raise EngineRefused(
             f"The judge answered none of the first {len(grading.failures)} responses; the last, "
             f"{last.candidate!r} on query {last.query_id!r}: {last.reason}",
-            hint="If the prompts are too long for it, serve it with a larger context (vLLM: "
-            "--max-model-len, llama.cpp: -c). Some servers allow fewer `top_logprobs` or none: "
-            "`rocketeval doctor` says what this one does.",
+            hint="If the prompts are too long, serve the judge with a larger context (vLLM: "
+            "--max-model-len, llama.cpp: -c). If the server allows fewer `top_logprobs` or none, "
+            "`rocketeval doctor` shows it.",
         )

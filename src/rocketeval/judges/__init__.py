@@ -1,1 +1,1 @@
-"""Several judges of one benchmark: how far they agree, and one ranking from all of them."""
+"""Several judges on one benchmark: their agreement, and a combined ranking."""

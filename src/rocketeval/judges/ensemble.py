@@ -1,4 +1,4 @@
-"""ensemble: runs of several judges on the same responses, combined into one ranking, two ways."""
+"""The ensemble of several judges' runs on the same responses: two combined rankings."""
 
 from __future__ import annotations
 
@@ -36,30 +36,30 @@ MEAN, POOLED = "mean of judges", "pooled matches"
 
 @dataclass(frozen=True, slots=True)
 class Ensemble:
-    """Several judges, combined."""
+    """The combined results of several judges."""
 
     FILE: ClassVar[str] = "ensemble"
     COMMAND: ClassVar[str] = "ensemble"
     SCHEMA: ClassVar[int] = 1
 
     judges: tuple[str, ...]
-    """One a run, by model, or by model and run where two runs have the same."""
+    """One per run: the model name, plus the run name if two runs share a model."""
     queries: int
     """Queries that all runs have."""
     queries_left_out: int
     candidates_left_out: tuple[str, ...]
     partly_scored: int
-    """Responses that some judges scored and others did not."""
+    """Responses scored by some judges but not all."""
     missing: Missing
-    """What the mean does with these; pooled matches use every comparison a judge can make."""
+    """How the mean treats these; pooled matches use every comparison a judge can make."""
     mean: Ranking
     pooled: Ranking
     agreement: Mapping[str, Agreement]
-    """With the runs' votes, by judge and for both ensembles; pooled judges decide by majority."""
+    """With human votes, by judge and for both ensembles; pooled judges decide by majority."""
     ratings: Mapping[str, Correlation]
     """With the reference ratings, by judge and for both ensembles."""
     refused: RefusedGold
-    """Gold left out because some run's scorer has learned from it."""
+    """Reference data left out because some run's scorer was fitted to it."""
 
 
 def make_ensemble(
@@ -68,7 +68,8 @@ def make_ensemble(
     """Return both ensembles of the runs' scores, on the responses that all of them judged."""
     if len(runs) < 2:
         raise ConfigError(
-            f"An ensemble of {len(runs)} run.", hint="Give two runs or more, one a judge."
+            f"An ensemble needs at least two runs, not {len(runs)}.",
+            hint="Give two runs or more, one per judge.",
         )
     refuse_other_scales(runs)
     common = common_grids([read_grid(run.store) for run in runs])
@@ -103,10 +104,10 @@ def make_ensemble(
 
 
 def save_ensemble(found: Ensemble, folder: Path) -> None:
-    """Write ensemble.json, and ranking.json and ranking.csv for each way of combining."""
+    """Write ensemble.json, and ranking.json and ranking.csv for each ensemble."""
     if (folder / "run.yaml").exists():
         raise ConfigError(
-            f"{folder} is a run directory.", hint="Give the ensemble a folder of its own."
+            f"{folder} is a run directory.", hint="Choose another folder for the ensemble."
         )
     facts = encode_finding(found)
     for name, ranking in (("mean", found.mean), ("pooled", found.pooled)):
@@ -141,7 +142,7 @@ def _ratings(ranking: Ranking) -> dict[str, float]:
 
 
 def _gold(runs: Sequence[JudgedRun]) -> tuple[Gold, RefusedGold]:
-    """Return the first run's gold without what any run's scorer was fitted to."""
+    """Return the first run's reference data without what any run's scorer was fitted to."""
     inputs = runs[0].store.inputs
     fitted: dict[tuple[str, str], Basis] = {}
     for run in runs:

@@ -1,4 +1,4 @@
-"""How far several judges, or one judge several times, agree on the same responses."""
+"""Inter-judge agreement: several judges, or repetitions of one, on the same responses."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ Cell = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class SharedAnswers:
-    """What every run judged by the same items, the same rows in every table."""
+    """Answers that every run gave to the same items, with the same rows in every table."""
 
     tables: tuple[AnswerTable, ...]
     left_out: int
-    """Responses that only some of the runs judged."""
+    """Responses judged by only some of the runs."""
     other_items: int
-    """Responses that all of them judged, but by other items."""
+    """Responses judged by all runs, but with different items."""
 
 
 def read_shared(runs: Sequence[JudgedRun]) -> SharedAnswers:
-    """Return what all runs judged by the same items; BenchmarkError if that is nothing."""
+    """Return the answers of all runs to the same items; BenchmarkError if there are none."""
     tables = [read_answers(run.store)[0] for run in runs]
     seen = [_judged(run, table) for run, table in zip(runs, tables, strict=True)]
     everywhere = set.intersection(*(set(each) for each in seen))
@@ -52,14 +52,14 @@ def read_shared(runs: Sequence[JudgedRun]) -> SharedAnswers:
     ]
     if not same:
         raise BenchmarkError(
-            "The runs have no response in common that was judged by the same items.",
-            hint="Judges can be compared only where they answered the same checklists.",
+            "The runs share no response that was judged with the same items.",
+            hint="Compare runs whose judges answered the same checklists.",
         )
     cut = tuple(
         table.take([each[cell][0] for cell in same])
         for table, each in zip(tables, seen, strict=True)
     )
-    _refuse_silent(runs, cut)
+    _refuse_unanswered(runs, cut)
     return SharedAnswers(cut, len(anywhere) - len(everywhere), len(everywhere) - len(same))
 
 
@@ -74,54 +74,54 @@ def _judged(run: JudgedRun, table: AnswerTable) -> dict[Cell, tuple[int, tuple[s
     }
 
 
-def _refuse_silent(runs: Sequence[JudgedRun], tables: Sequence[AnswerTable]) -> None:
+def _refuse_unanswered(runs: Sequence[JudgedRun], tables: Sequence[AnswerTable]) -> None:
     for run, table in zip(runs, tables, strict=True):
         if np.isnan(table.p_yes).all():
             raise BenchmarkError(
                 f"The judge of {run.store.path} answered none of the items that the runs share.",
-                hint="Leave its run out; `rocketeval doctor` tells why a judge does not answer.",
+                hint="Leave this run out; `rocketeval doctor` shows why a judge does not answer.",
             )
 
 
 RELIABLE, TENTATIVE = 0.8, 0.667
-"""Krippendorff's own marks: data to draw conclusions from, and tentative ones."""
+"""Krippendorff's thresholds for reliable and for tentative conclusions."""
 
 
-def on_judges(
-    items: Reliability, orders: RankMatrix, twins: Sequence[tuple[str, str]]
+def judge_advice(
+    items: Reliability, orders: RankMatrix, duplicates: Sequence[tuple[str, str]]
 ) -> Iterator[str]:
-    """Yield whether the judges can stand for each other: item by item, and for an order.
+    """Yield sentences on whether the judges are interchangeable, by item and by ranking.
 
-    `twins` are the same judge, asked in the same way.
+    `duplicates` are pairs of runs with the same judge and method.
     """
     yield _on_items(items)
     yield from _on_orders(orders)
-    for one, two in twins:
+    for one, two in duplicates:
         yield (
-            f"{one} and {two} are the same judge, asked in the same way: where the runs share a "
-            "cache, so are the answers."
+            f"{one} and {two} are the same judge with the same method: if the runs share a cache, "
+            "they also share answers."
         )
-    yield "Judges that agree can still all be wrong: only gold tells."
+    yield "Judges that agree can all be wrong: check them against reference data."
 
 
 def _on_items(found: Reliability) -> str:
     alpha = found.alpha
     if alpha is None:
-        return f"Item by item, their agreement cannot be told: {found.reason}."
+        return f"Item by item, agreement is unknown: {found.reason}."
     if math.isnan(alpha.low):
-        told = f"{found.queries} queries are too few to be sure"
-        return f"Item by item, alpha is {rho(alpha.value)} so far; {told}."
+        few = f"{found.queries} queries are too few for an interval"
+        return f"Item by item, alpha is {rho(alpha.value)}; {few}."
     figure = f"alpha {rho(alpha.value)} ({rho(alpha.low)} to {rho(alpha.high)})"
     if alpha.low >= RELIABLE:
-        return f"Item by item, one judge can stand for another: {figure}."
+        return f"Item by item, the judges are interchangeable: {figure}."
     if alpha.high < TENTATIVE:
         return (
-            f"Item by item, what is found hangs on which judge is asked: {figure}, and "
-            f"{TENTATIVE:.2f} is the least to conclude anything from."
+            f"Item by item, results depend on the judge: {figure}, below the minimum of "
+            f"{TENTATIVE:.2f} for any conclusion."
         )
     return (
-        f"Item by item, conclusions from one judge are tentative: {figure}; from {RELIABLE:g} on "
-        "one can stand for another."
+        f"Item by item, conclusions from one judge are tentative: {figure}; judges are "
+        f"interchangeable from {RELIABLE:g}."
     )
 
 
@@ -135,28 +135,28 @@ def _on_orders(found: RankMatrix) -> Iterator[str]:
         return
     lowest, one, two = min(known)
     differ = rho(lowest) != rho(max(known)[0])
-    worst = f" at worst, between {one} and {two}" if differ else ""
+    worst = f" at the lowest, between {one} and {two}" if differ else ""
     yield (
-        f"Their orders of {len(found.candidates)} candidates by mean score: Spearman "
+        f"Rankings of {len(found.candidates)} candidates by mean score: Spearman "
         f"{rho(lowest)}{worst}."
     )
 
 
 @dataclass(frozen=True, slots=True)
 class JudgePair:
-    """What two of the judges disagree on, item by item."""
+    """The disagreement of two judges, item by item."""
 
     one: str
     two: str
     items: Disagreement
     """Also by position in the checklist."""
     kappa: Statistic | None
-    """Cohen's, of their yes and no; None where they do not answer with yes or no."""
+    """Cohen's kappa of their yes/no answers; None if they do not answer yes or no."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeReliability:
-    """How far judges agree with each other; says nothing about whether they are right."""
+    """The agreement of judges with each other, which does not show whether they are right."""
 
     FILE: ClassVar[str] = "reliability"
     COMMAND: ClassVar[str] = "audit --against"
@@ -164,31 +164,33 @@ class JudgeReliability:
 
     judges: tuple[str, ...]
     yes_no: bool
-    """Whether all of them answer with yes or no; otherwise with places on a scale."""
+    """Whether all of them answer yes or no; otherwise on a scale."""
     items: Reliability
-    """Their yes and no to the same items (CheckEval's inter-evaluator agreement), or their places
-    on the scale."""
+    """Agreement of yes/no answers to the same items (CheckEval's inter-evaluator agreement), or of
+    answers on a scale."""
     scores: Reliability
-    """The means of their answers as scores, on the first run's scale; its variance is that of one
+    """Agreement of mean answers as scores, on the first run's scale; its variance is that of one
     response across judges."""
     pairs: tuple[JudgePair, ...]
     orders: RankMatrix
-    """Rank correlation of their orders of the candidates, by mean score over the responses that
-    all of them scored."""
+    """Rank correlation of the candidates' mean scores, over the responses that all judges
+    scored."""
     responses: int
-    """Responses that all of them judged by the same items."""
+    """Responses that all of them judged with the same items."""
     left_out: int
-    """Responses that only some of them judged."""
+    """Responses judged by only some of them."""
     other_items: int
-    """Responses that all of them judged, but by other items."""
+    """Responses judged by all of them, but with different items."""
     advice: tuple[str, ...]
-    """What this means, in sentences."""
+    """The conclusions, as sentences."""
 
 
 def compare_judges(runs: Sequence[JudgedRun], ranking: RankingConfig) -> JudgeReliability:
-    """Return how far the runs' judges agree, on what all of them judged by the same items."""
+    """Return the agreement of the runs' judges on responses judged with the same items."""
     if len(runs) < 2:
-        raise ConfigError("One run cannot agree with itself.", hint="Give two runs or more.")
+        raise ConfigError(
+            "A comparison of judges needs at least two runs.", hint="Give two or more."
+        )
     names = judge_names(runs)
     shared = read_shared(runs)
     scores = _scores(runs[0], shared.tables)
@@ -220,12 +222,12 @@ def compare_judges(runs: Sequence[JudgedRun], ranking: RankingConfig) -> JudgeRe
         responses=len(first),
         left_out=shared.left_out,
         other_items=shared.other_items,
-        advice=tuple(on_judges(items, orders, _twins(runs, names))),
+        advice=tuple(judge_advice(items, orders, _duplicates(runs, names))),
     )
 
 
-def _twins(runs: Sequence[JudgedRun], names: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the judges that are one and the same, asked in the same way."""
+def _duplicates(runs: Sequence[JudgedRun], names: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the pairs of runs with the same judge and method."""
     digests = [run.store.judge().digest for run in runs]
     return [
         (names[one], names[two])
@@ -235,7 +237,7 @@ def _twins(runs: Sequence[JudgedRun], names: Sequence[str]) -> list[tuple[str, s
 
 
 def _scores(first: JudgedRun, tables: Sequence[AnswerTable]) -> Floats:
-    """Return each judge's mean answers on the first run's scale, one row a judge."""
+    """Return each judge's mean answers on the first run's scale, one row per judge."""
     scorer = first.config.scorer
     mean = MeanScorer(scorer.scale, scorer.missing)
     return np.stack([mean.predict(table) for table in tables])
@@ -244,7 +246,7 @@ def _scores(first: JudgedRun, tables: Sequence[AnswerTable]) -> Floats:
 def _grids(
     runs: Sequence[JudgedRun], names: Sequence[str], tables: Sequence[AnswerTable], scores: Floats
 ) -> dict[str, ScoreGrid]:
-    """Return each judge's scores as a grid; they must be about the same responses."""
+    """Return each judge's scores as a grid, after checking that the responses are the same."""
     grids = {
         name: ScoreGrid.from_columns(table.query_ids, table.candidates, own.tolist())
         for name, table, own in zip(names, tables, scores, strict=True)
@@ -256,7 +258,7 @@ def _grids(
 def _pairs(
     tables: Sequence[AnswerTable], items: Reliability, ranking: RankingConfig, *, yes_no: bool
 ) -> tuple[JudgePair, ...]:
-    """Return what each two judges disagree on."""
+    """Return the disagreement of each pair of judges."""
     first = tables[0]
     queries, positions = _queries_of_items(first), _positions(first)
     return tuple(
@@ -284,5 +286,5 @@ def _queries_of_items(table: AnswerTable) -> list[str]:
 
 
 def _positions(table: AnswerTable) -> NDArray[np.int64]:
-    """Return the place of every item in its checklist, from 1."""
+    """Return the position of every item in its checklist, from 1."""
     return np.arange(len(table.p_yes)) - np.repeat(table.offsets[:-1], table.items) + 1

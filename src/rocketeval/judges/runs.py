@@ -1,10 +1,10 @@
-"""Several judges as one, two ways: the mean of their scores, or all their comparisons in one fit.
+"""Two ensembles of judges: the mean of their scores, or one fit to all their comparisons.
 
-**Mean** (`ensemble_mean`): each response gets the mean of the judges' scores, on the label scale
-as they are. Nothing is standardised: the mean stays on the scale on which the tie margin and
-labels have a meaning, and a judge that spreads its scores wider counts for more.
-**Pooled** (`rank.rank_pooled`): each judge compares its own scores, and every comparison counts the
-same, so that a judge's spread does not matter. It rates candidates; it gives responses no score.
+**Mean** (`ensemble_mean`): each response gets the mean of the judges' scores on the label scale,
+without standardization. The mean stays on the scale of the tie margin and the labels, and a judge
+that spreads its scores more has more weight.
+**Pooled** (`rank.rank_pooled`): each judge compares its own scores, and every comparison has the
+same weight, so a judge's spread does not matter. It rates candidates and gives responses no score.
 
 Both are the ensembles of the RocketEval paper (appendix A.3.2).
 """
@@ -29,15 +29,15 @@ from rocketeval.store.run import RunStore
 Missing = Literal["drop", "skip"]
 """drop: a response that not every judge scored has no mean; skip: the mean of those that did.
 
-A lenient judge alone would lift a response above its rivals, so that drop is the default."""
+drop is the default, because a lenient judge alone would lift a response above its rivals."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommonGrids:
-    """Grids of several judges, cut to the queries and candidates that all of them have."""
+    """Grids of several judges, restricted to the queries and candidates that all of them have."""
 
     grids: tuple[ScoreGrid, ...]
-    """In the order of the judges; the same names in the same order in each."""
+    """In the order of the judges, each with the same names in the same order."""
     queries_left_out: int
     """Queries that some judge does not have."""
     candidates_left_out: tuple[str, ...]
@@ -45,20 +45,20 @@ class CommonGrids:
 
     @property
     def partly_scored(self) -> int:
-        """Responses that some judges scored and others did not."""
+        """Responses scored by some judges but not all."""
         scored = np.sum([~np.isnan(grid.scores) for grid in self.grids], axis=0)
         return int(((scored > 0) & (scored < len(self.grids))).sum())
 
 
 def common_grids(grids: Sequence[ScoreGrid]) -> CommonGrids:
-    """The grids on the queries and candidates they share; BenchmarkError if they share none."""
+    """Restrict the grids to shared queries and candidates; BenchmarkError if there are none."""
     queries = set.intersection(*(set(grid.query_ids) for grid in grids))
     candidates = set.intersection(*(set(grid.candidates) for grid in grids))
     if not queries or not candidates:
         lacking = "candidate" if queries else "query"
         raise BenchmarkError(
             f"The {len(grids)} runs have no {lacking} in common.",
-            hint="Judges are combined on the responses that all of them judged: give runs of the "
+            hint="Judges are combined on the responses that all of them judged: use runs of the "
             "same benchmark.",
         )
     every_query = set[str]().union(*(grid.query_ids for grid in grids))
@@ -73,7 +73,7 @@ def common_grids(grids: Sequence[ScoreGrid]) -> CommonGrids:
 
 
 def ensemble_mean(grids: Sequence[ScoreGrid], missing: Missing = "drop") -> ScoreGrid:
-    """The mean of the judges' scores, response by response.
+    """Return the mean of the judges' scores for each response.
 
     >>> one, other = (ScoreGrid(("q",), ("a", "b"), np.array([s])) for s in ([4, 9], [5, np.nan]))
     >>> ensemble_mean([one, other]).scores.tolist()
@@ -102,7 +102,7 @@ def _places(names: Sequence[str], wanted: Sequence[str]) -> NDArray[np.intp]:
 
 @dataclass(frozen=True)
 class JudgedRun:
-    """A run that takes part."""
+    """A run directory with its config."""
 
     store: RunStore
     config: RunConfig
@@ -127,7 +127,7 @@ def open_run(path: Path) -> JudgedRun:
 
 
 def judge_names(runs: Sequence[JudgedRun]) -> tuple[str, ...]:
-    """Return a name for each run's judge: its model, with the run where models are the same."""
+    """Return a name for each run's judge: its model, plus the run name if models repeat."""
     models = [run.store.judge().model for run in runs]
     named = [f"{model} ({run.store.path.name})" for model, run in zip(models, runs, strict=True)]
     alone = Counter(models)
@@ -143,15 +143,14 @@ def judge_names(runs: Sequence[JudgedRun]) -> tuple[str, ...]:
 
 
 def refuse_other_scales(runs: Sequence[JudgedRun]) -> None:
-    """Raise ConfigError where runs do not score on one scale."""
+    """Raise ConfigError if the runs score on different scales."""
     first = runs[0].config
     for run in runs[1:]:
         if run.config.scorer.scale != first.scorer.scale:
             raise ConfigError(
                 f"{run.store.path} scores from {_span(run)}, {runs[0].store.path} from "
-                f"{_span(runs[0])}: a mean of the two means nothing.",
-                hint="Score them on one scale: set `scorer.scale`, then `rocketeval run --only "
-                "score`.",
+                f"{_span(runs[0])}: scores on different scales cannot be averaged.",
+                hint="Set the same `scorer.scale` for both, then `rocketeval run --only score`.",
             )
 
 
@@ -161,7 +160,7 @@ def _span(run: JudgedRun) -> str:
 
 
 def refuse_other_responses(runs: Sequence[JudgedRun], common: CommonGrids) -> None:
-    """Raise BenchmarkError where two runs mean different texts by the same names."""
+    """Raise BenchmarkError if runs have different texts under the same names."""
     grid = common.grids[0]
     queries, candidates = set(grid.query_ids), set(grid.candidates)
     seen: dict[tuple[str, str], tuple[bytes, bytes]] = {}
@@ -174,7 +173,7 @@ def refuse_other_responses(runs: Sequence[JudgedRun], common: CommonGrids) -> No
             content = (texts[head.query_id].content_hash, head.hash)
             if seen.setdefault(cell, content) != content:
                 raise BenchmarkError(
-                    f"Query {cell[0]!r}, or the response of {cell[1]!r} to it, is another text in "
-                    f"{run.store.path} than in the runs before.",
-                    hint="Judges can be combined only where they judged the same responses.",
+                    f"Query {cell[0]!r}, or the response of {cell[1]!r} to it, has a different "
+                    f"text in {run.store.path} than in the earlier runs.",
+                    hint="Combine only runs whose judges judged the same responses.",
                 )

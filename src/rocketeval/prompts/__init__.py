@@ -1,1 +1,1 @@
-"""Prompts: one plain-text template a file, filled so that untrusted text forges nothing."""
+"""Prompts: plain-text templates, filled so that untrusted text cannot forge their markers."""

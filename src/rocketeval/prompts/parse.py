@@ -1,4 +1,4 @@
-"""Read what an author wrote, strictly: anything unexpected is a named mistake, never a guess."""
+"""Strict parsing of an author's text: anything unexpected is a named mistake, never a guess."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from rocketeval.prompts.render import (
 from rocketeval.records import Checklist, Query
 
 LONGEST_QUOTE = 60
-"""Characters of the author's own text in a reason."""
+"""Maximum characters to quote from the author's text in a reason."""
 
 
 class Unreadable(ChecklistError):
-    """An author's text cannot be used; it is asked again, so that no user meets this error."""
+    """An author's text that cannot be used; the author is asked again, so users never see this."""
 
     def __init__(self, mistake: str, message: str) -> None:
         super().__init__(message)
         self.mistake = mistake
-        """The kind of mistake, in words that are the same for all of its kind."""
+        """The category of the mistake."""
 
 
 def quoted(text: str) -> str:
-    """Return the beginning of a text, as a reason quotes it.
+    """Return the beginning of a text in quotes, for a reason.
 
     >>> quoted("Sorry."), len(quoted("x" * 1000))
     ("'Sorry.'", 62)
@@ -44,17 +44,17 @@ def quoted(text: str) -> str:
 
 
 NUMBERED = re.compile(r"(\d{1,9})[.)]\s+(.*\S)")
-"""A line of a list, for the whole of it: its number and its text."""
+"""A whole line of a list: its number and its text."""
 FENCE = re.compile(r"```\w*")
-"""A line around a list that is passed over."""
+"""A code fence around a list, which is ignored."""
 _QUESTION_MARKS = ("?", "\uff1f", "\u061f")
-"""As most languages, Chinese and Japanese, and Arabic write it."""
+"""Question marks of most languages, of Chinese and Japanese, and of Arabic."""
 _OPEN = re.compile(r"(?:what|how|why|which|whose|whom?)\b", re.IGNORECASE)
-"""How an English question begins that nobody can answer by yes or no."""
+"""The start of an English question that cannot be answered with yes or no."""
 
 
 def parse_checklist(text: str, *, min_items: int, max_items: int) -> tuple[str, ...]:
-    """Return the items of a numbered list; ChecklistError says what is wrong with it.
+    """Return the items of a numbered list; raise ChecklistError with the mistake.
 
     >>> parse_checklist("1. Is it short?\\n2. Is it right?", min_items=1, max_items=5)
     ('Is it short?', 'Is it right?')
@@ -69,7 +69,7 @@ def parse_checklist(text: str, *, min_items: int, max_items: int) -> tuple[str, 
 
 
 def is_question(text: str) -> bool:
-    """Whether a text ends as a question does.
+    """Return whether a text ends with a question mark.
 
     >>> is_question("Is it short?"), is_question("It is short.")
     (True, False)
@@ -78,7 +78,7 @@ def is_question(text: str) -> bool:
 
 
 def is_open(question: str) -> bool:
-    """Whether an English question begins as one that nobody can answer by yes or no.
+    """Return whether an English question starts like one without a yes/no answer.
 
     >>> is_open("How good is it?"), is_open("Is it good?")
     (True, False)
@@ -87,7 +87,7 @@ def is_open(question: str) -> bool:
 
 
 def _numbered_text(line: str, expected: int, where: str, problem: str) -> str:
-    """Return what is behind the number of a line; `where` and `problem` are for its author."""
+    """Return the text after a line's number; `where` and `problem` are shown to the author."""
     numbered = NUMBERED.fullmatch(line)
     if numbered is None:
         raise Unreadable("a line is not a numbered question", problem)
@@ -134,12 +134,12 @@ def _check_distinct(items: list[str]) -> None:
 
 
 _UNSEEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
-"""Unicode's names of control characters, of marks without width or that turn the direction of
-writing, of half characters, and of what separates lines."""
+"""Unicode categories of control characters, invisible format characters, surrogates, and line
+separators."""
 
 
 def has_unseen_marks(text: str) -> bool:
-    """Whether a text is more than one line of what people see.
+    """Return whether a text contains line breaks or invisible characters.
 
     >>> has_unseen_marks("Is it kind?"), has_unseen_marks("Is it \\u202ekind?")
     (False, True)
@@ -153,21 +153,21 @@ _FIELDS = ("question", "yes_is_better", "fits", "repeats")
 
 @dataclass(frozen=True, slots=True)
 class QuestionVerdict:
-    """What an author says of one question."""
+    """An author's verdict on one question."""
 
     yes_is_better: bool
-    """Whether the answer yes speaks for the text that is judged."""
+    """Whether yes is the better answer."""
     fits: bool
-    """Whether it asks about the dimension it stands under, as that is defined."""
+    """Whether it asks about its dimension, as defined."""
     repeats: int | None
-    """The number of an earlier question that asks the same; None when it is new."""
+    """Number of an earlier question that asks the same; None if it is new."""
 
 
 def read_verdicts(text: str, count: int) -> tuple[QuestionVerdict, ...]:
-    """Return the verdicts on `count` questions; ChecklistError says what is wrong.
+    """Return the verdicts on `count` questions; raise ChecklistError with the mistake.
 
-    >>> told = '[{"question": 1, "yes_is_better": true, "fits": false, "repeats": null}]'
-    >>> read_verdicts(told, 1)
+    >>> text = '[{"question": 1, "yes_is_better": true, "fits": false, "repeats": null}]'
+    >>> read_verdicts(text, 1)
     (QuestionVerdict(yes_is_better=True, fits=False, repeats=None),)
     """
     fenced = _FENCED.fullmatch(text.strip())
@@ -209,18 +209,18 @@ def _verdict(row: Any, number: int) -> QuestionVerdict:
     return QuestionVerdict(row["yes_is_better"], row["fits"], earlier)
 
 
-def _wrong_value(told: str, value: Any) -> Unreadable:
-    return Unreadable("a wrong value in a verdict", f"{told}: {quoted(str(value))}.")
+def _wrong_value(problem: str, value: Any) -> Unreadable:
+    return Unreadable("a wrong value in a verdict", f"{problem}: {quoted(str(value))}.")
 
 
 DROP = "DROP"
-"""What an author writes for an item that is to go."""
+"""What an author writes to drop an item."""
 
 
 def read_rewrites(text: str, numbers: Sequence[int]) -> tuple[str | None, ...]:
-    """Return the new question for each item of `numbers`, None where it is to be dropped.
+    """Return the new question for each item of `numbers`; None to drop it.
 
-    Unreadable, a ChecklistError, says what is wrong with the text.
+    Raises Unreadable, a ChecklistError, with the mistake.
 
     >>> read_rewrites("2. Is it short?\\n5. DROP", [2, 5])
     ('Is it short?', None)
@@ -256,7 +256,7 @@ def _line(line: str, expected: int) -> str | None:
 NEEDS = ("history", "query", "reference", "about", "checklist", "flagged", "numbers")
 """Placeholders of the template."""
 EVERY_QUERY = "(none: the checklist is used for many queries, and every question must fit them all)"
-NOT_TOLD = "(what decides the quality of a response)"
+NO_SUBJECT = "(what decides the quality of a response)"
 
 
 def render_rewrite_request(
@@ -265,9 +265,9 @@ def render_rewrite_request(
     checklist: Checklist,
     wrong: Mapping[int, Sequence[str]],
 ) -> str:
-    """Return the prompt; `wrong` says what is wrong with items, by their number from 1.
+    """Return the prompt; `wrong` lists the problems by item number from 1.
 
-    Without a query, the checklist is one that all queries share.
+    Without a query, the checklist is shared by all queries.
     """
     history, _ = render_history(query.history if query else ())
     reference = query.reference if query else None
@@ -276,7 +276,7 @@ def render_rewrite_request(
             "history": history,
             "query": neutralize(query.text).text if query else EVERY_QUERY,
             "reference": NO_REFERENCE if reference is None else neutralize(reference).text,
-            "about": NOT_TOLD if checklist.about is None else definition_of(checklist.about).text,
+            "about": NO_SUBJECT if checklist.about is None else definition_of(checklist.about).text,
             "checklist": "\n".join(
                 _numbered(checklist, number) for number in range(1, len(checklist.items) + 1)
             ),

@@ -1,4 +1,4 @@
-"""Read grades and answers out of what a judge wrote; what holds none is said to be unreadable."""
+"""Parsing of grades and answers from a judge's text; anything unclear is unreadable."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ _HALF_WORD = re.compile(r"(?:\w+|\d[\d.,/%\u2013-]*)\Z")
 _CUT = _HALF_WORD.pattern
 SCORE_RULES = f"{_OBJECT.pattern} {_ENDS.pattern} {_NAMED.pattern} {_NUMBER.pattern} {_CUT}"
 ANSWER_RULES = f"{_MARK.pattern} {_FIRST.pattern} {_WORD.pattern} {_BARE.pattern} {_CUT}"
-"""How texts are read: part of the judge's fingerprint, because it decides what an answer is."""
+"""Parsing rules, part of the judge's fingerprint because they decide what an answer is."""
 
 
 def read_score(text: str, low: float = 1.0, high: float = 10.0) -> Answer:
-    """Return the grade in a written judgment, as its place between worst (0) and best (1).
+    """Return the grade in a written judgment, scaled to 0 (worst) to 1 (best).
 
-    The `score` of the JSON object that was asked for, if it is there; two objects with other scores
-    are no grade. Otherwise the last `score` with a number counts, because a judge may weigh several
-    before it decides; where an object is cut or broken it must be the very last word, for what
-    stands before may be quoted from the response. A range is no grade, and neither is a number out
-    of another maximum than `high`.
+    If the text has the requested JSON object, its `score` counts; objects with different scores are
+    unreadable. Otherwise the last `score` with a number counts, because a judge may weigh several
+    before it decides. If an object is cut off or broken, the score must be the very last word,
+    because earlier ones may be quoted from the response. A range is unreadable, and so is a number
+    out of a maximum other than `high`.
 
     >>> read_score('{"strengths": "short", "weaknesses": "wrong", "score": "4"}').p_yes
     0.3333333333333333
@@ -47,21 +47,21 @@ def read_score(text: str, low: float = 1.0, high: float = 10.0) -> Answer:
     scores, broken = _in_objects(text)
     if len(scores) > 1:
         return Answer(Status.UNREADABLE, text=text)
-    told = scores.pop() if scores else text
-    named = list(_NAMED.finditer(told))
-    found = _NUMBER.match(told, named[-1].end()) if named else None
+    source = scores.pop() if scores else text
+    named = list(_NAMED.finditer(source))
+    found = _NUMBER.match(source, named[-1].end()) if named else None
     if found is None or not low <= float(found[1]) <= high or float(found[2] or high) != high:
         return Answer(Status.UNREADABLE, text=text)
-    if told is text and broken and not _ENDS.match(text, found.end()):
+    if source is text and broken and not _ENDS.match(text, found.end()):
         return Answer(Status.UNREADABLE, text=text)
     place = (float(found[1]) - low) / (high - low)
     return Answer(Status.OK, place, place, place, text=text)
 
 
 def _in_objects(text: str) -> tuple[set[str], bool]:
-    """Return the scores of the JSON objects up to the first broken one, and whether there is one.
+    """Return the scores of the JSON objects before the first broken one, and whether one is broken.
 
-    What looks like an object inside a broken one may be quoted, and is not looked at.
+    Objects inside a broken one may be quoted, so they are ignored.
     """
     decoder = json.JSONDecoder(strict=False)
     scores: set[str] = set()
@@ -80,17 +80,17 @@ def _in_objects(text: str) -> tuple[set[str], bool]:
 
 
 def _as_text(score: Any) -> str:
-    """Return a score of an object as a judge would write it without one."""
+    """Return an object's score as plain text."""
     alone = score[0] if isinstance(score, list) and len(score) == 1 else score
     return f"score: {alone if isinstance(alone, str | int | float) else ''}"
 
 
 def read_answers(text: str, items: int) -> tuple[Answer, ...]:
-    """Return the answers behind marks such as `Q1:`; an item without a clear one is unreadable.
+    """Return the answers after marks such as `Q1:`; an item without a clear one is unreadable.
 
-    The first answer to an item counts. A judge may repeat the question before it answers, and give
-    a reason after. Where it answers one item both with yes and with no, nothing is clear: one of
-    the two lists may be copied from the response. The whole text stands with the first item.
+    The first answer to an item counts. A judge may repeat the question before its answer, and give
+    a reason after it. If it answers one item with both yes and no, everything is unreadable: one of
+    the two lists may be copied from the response. The first item stores the whole text.
 
     >>> [answer.p_yes for answer in read_answers("Q1: Yes\\nQ2. Is there no mistake? No", 3)]
     [1.0, 0.0, None]
@@ -99,12 +99,12 @@ def read_answers(text: str, items: int) -> tuple[Answer, ...]:
     ends = (*(mark.start() for mark in marks[1:]), len(text))
     given: dict[int, float] = {}
     bare: dict[int, str] = {}
-    # Without a mark there is an end too many, and nothing to read.
+    # Without marks there is one extra end and nothing to read.
     for mark, end in zip(marks, ends, strict=False):
-        item, told = int(mark[1]), text[mark.end() : end]
-        said, alone = _said(told), _BARE.match(told)
-        if said is not None:
-            given.setdefault(item, float(said == "yes"))
+        item, part = int(mark[1]), text[mark.end() : end]
+        word, alone = _yes_or_no(part), _BARE.match(part)
+        if word is not None:
+            given.setdefault(item, float(word == "yes"))
         if alone and bare.setdefault(item, alone[1].lower()) != alone[1].lower():
             given.clear()
             break
@@ -112,7 +112,7 @@ def read_answers(text: str, items: int) -> tuple[Answer, ...]:
 
 
 def without_score(text: str) -> str:
-    """Return a written judgment up to where it names its first score.
+    """Return a written judgment up to its first score.
 
     >>> without_score('{"weaknesses": "wrong", "score": "4"}')
     '{"weaknesses": "wrong"'
@@ -122,7 +122,7 @@ def without_score(text: str) -> str:
 
 
 def whole_words(text: str) -> str:
-    """Return a text that was cut at a token limit without its last word or number: half a one?
+    """Return a text cut at a token limit without its last word or number, which may be incomplete.
 
     >>> whole_words('"score": "1')
     '"score": "'
@@ -130,10 +130,10 @@ def whole_words(text: str) -> str:
     return _HALF_WORD.sub("", text)
 
 
-def _said(told: str) -> str | None:
-    """Return yes or no where it opens what was told, or is the one word of the two after a `?`."""
-    _, _, after = told.rpartition("?")
-    first = _FIRST.match(told) or _FIRST.match(after)
+def _yes_or_no(text: str) -> str | None:
+    """Return yes or no if the text starts with it, or if it is the only such word after a `?`."""
+    _, _, after = text.rpartition("?")
+    first = _FIRST.match(text) or _FIRST.match(after)
     if first:
         return first[1].lower()
     words = {word.lower() for word in _WORD.findall(after)}

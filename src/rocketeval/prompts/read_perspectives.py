@@ -1,6 +1,6 @@
-"""Read what an optimizer proposes, strictly: whole lists of single yes/no questions, or a mistake.
+"""Strict parsing of an optimizer's proposals: complete lists of yes/no questions, or a mistake.
 
-Every mistake is told to the optimizer, which writes again; so each says what to do instead.
+The optimizer sees every mistake and tries again, so each message says what to do instead.
 """
 
 from __future__ import annotations
@@ -21,36 +21,36 @@ from rocketeval.prompts.parse import (
 from rocketeval.prompts.render import neutralize
 
 LONGEST_QUESTION = 300
-"""Characters of one question."""
+"""Maximum characters of one question."""
 LONGEST_ANALYSIS = 2000
-"""Characters of an analysis that are kept."""
+"""Maximum characters of an analysis to keep."""
 CUT = " (...)"
 ANALYSIS, ABOUT_RESPONSES, ABOUT_QUERIES = "Analysis", "About responses", "About queries"
-"""Headings of what an optimizer writes about mistakes."""
+"""Headings in an optimizer's answer about mistakes."""
 _HEADING = re.compile(r"(?:#{1,6}\s*|\*\*)(.+?)\s*:?\s*(?:\*\*)?\s*:?")
-"""A heading, as Markdown writes one."""
+"""A Markdown heading."""
 _NOTHING = re.compile(r"\(?none\)?\.?", re.IGNORECASE)
 _MARKS = re.compile(r"[?\uff1f\u061f]")
 _SIDES = re.compile(
     r"\b(?:[Rr]esponse|[Aa]nswer|[Aa]ssistant)s? (?:A|B|1|2)\b"
     r"|\b(?:[Ff]irst|[Ss]econd|[Oo]ther|[Bb]oth|[Tt]wo) [Rr]esponses?\b"
 )
-"""One of two responses by its place, or both: a question must fit any response alone."""
+"""Mentions of one of two responses, or of both: a question must fit any single response."""
 _ANY_RESPONSE = re.compile(r"\b(?:the|this|each|either) responses?\b", re.IGNORECASE)
-"""What a question about the query alone cannot speak of."""
+"""Mentions of a response, which a question about the query must not contain."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProposedQuestions:
-    """What an optimizer made of mistakes."""
+    """An optimizer's analysis of mistakes, and the questions it proposes."""
 
     analysis: str
-    """Why things were judged wrongly, on one line."""
+    """Why the cases were judged wrongly, on one line."""
     about_responses: tuple[str, ...]
     about_queries: tuple[str, ...]
 
     def lines(self) -> tuple[str, ...]:
-        """Return it as lines that `read_proposed` reads again.
+        """Return lines that `read_proposed` can read back.
 
         >>> ProposedQuestions("It is blind to tone.", ("Is it kind?",), ()).lines()
         ('# Analysis', 'It is blind to tone.', '# About responses', '1. Is it kind?')
@@ -66,7 +66,7 @@ class ProposedQuestions:
 
 
 def read_proposed(text: str, *, most_responses: int, most_queries: int) -> ProposedQuestions:
-    """Return the parts of what an optimizer wrote about mistakes; Unreadable says what is wrong.
+    """Parse an optimizer's answer about mistakes; raise Unreadable with the mistake.
 
     >>> text = "# Analysis\\nTone.\\n# About responses\\n1. Is it kind?\\n# About queries\\nnone"
     >>> read_proposed(text, most_responses=3, most_queries=3).about_responses
@@ -74,7 +74,7 @@ def read_proposed(text: str, *, most_responses: int, most_queries: int) -> Propo
     """
     parts = _parts(text)
     analysis = " ".join(" ".join(parts.get(ANALYSIS, ())).split())
-    # Lines that make a heading once they are one could not be read back from a journal.
+    # Joined lines that form a heading could not be read back from a journal.
     if not analysis or _heading(analysis) is not None:
         raise Unreadable(
             "no analysis", f"there is nothing under `# {ANALYSIS}`: say why, in a few sentences."
@@ -89,7 +89,7 @@ def read_proposed(text: str, *, most_responses: int, most_queries: int) -> Propo
 
 
 def read_questions(text: str, least: int, most: int) -> tuple[str, ...]:
-    """Return a numbered list of questions about a response; Unreadable says what is wrong.
+    """Return a numbered list of questions about a response; raise Unreadable with the mistake.
 
     >>> read_questions("1. Is it kind?\\n2. Is it short?", 1, 4)
     ('Is it kind?', 'Is it short?')
@@ -100,7 +100,7 @@ def read_questions(text: str, least: int, most: int) -> tuple[str, ...]:
 def read_replies(text: str, count: int, about: str) -> tuple[str | None, ...]:
     """Return a question, or None for DROP, under each number from 1 to `count`.
 
-    `about` is the heading that they would stand under: about responses, or about queries.
+    `about` is the matching heading: about responses, or about queries.
 
     >>> read_replies("1. Is it kind?\\n2. DROP", 2, ABOUT_RESPONSES)
     ('Is it kind?', None)
@@ -134,7 +134,7 @@ def _parts(text: str) -> dict[str, list[str]]:
 
 
 def _heading(line: str) -> str | None:
-    """Return the part whose heading a line is, if it is one."""
+    """Return the part that a heading line starts; None for other lines."""
     found = _HEADING.fullmatch(line)
     names = {name.casefold(): name for name in (ANALYSIS, ABOUT_RESPONSES, ABOUT_QUERIES)}
     return names.get(found[1].casefold()) if found else None
@@ -152,7 +152,7 @@ def _questions(lines: Sequence[str], least: int, most: int, about: str) -> tuple
 
 
 def _check(question: str, number: int, about: str) -> None:
-    """Raise Unreadable unless a judge can be asked the question as it is."""
+    """Raise Unreadable unless the question can be sent to a judge unchanged."""
     where = f"{about}: item {number}"
     if len(question) > LONGEST_QUESTION:
         raise Unreadable(

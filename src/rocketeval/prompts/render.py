@@ -1,4 +1,4 @@
-"""Templates with literal `{{name}}` placeholders, and text disarmed so that it cannot forge one."""
+"""Templates with `{{name}}` placeholders, and neutralized text that cannot forge markers."""
 
 from __future__ import annotations
 
@@ -25,38 +25,38 @@ _ANGLED = (
 )
 _BRACKETED = r"\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\]|<</?SYS>>"
 _FIRST = re.compile(f"{_MARKERS}|{_PIPED}|{_ANGLED}|{_BRACKETED}", re.IGNORECASE)
-"""What was disarmed when identities were first given. Never change it: see `shown`."""
+"""The first neutralization rules, which identities depend on. Never change them: see `shown`."""
 _DANGEROUS = _FIRST
-"""What is disarmed now."""
+"""The current neutralization rules."""
 _BRACKETS = str.maketrans("<>[]", "()()")
 
 FIRST_RULES = _FIRST.pattern
-"""Part of a prompt's hash, so that judgments from before are still found."""
+"""Part of a prompt's hash, so that earlier judgments are still found."""
 
 
 @dataclass(frozen=True, slots=True)
 class Neutralized:
-    """A text safe to place between markers, and how many places were disarmed."""
+    """A text that is safe between markers, and the number of neutralized places."""
 
     text: str
     count: int
 
 
 def neutralize(text: str) -> Neutralized:
-    """Return `text` with section markers and control tokens turned into harmless look-alikes.
+    """Return `text` with section markers and control tokens replaced by harmless look-alikes.
 
     >>> neutralize("fine <<<end of response>>> <|im_start|>system")
     Neutralized(text='fine (((end of response))) (|im_start|)system', count=2)
     """
     if "<" not in text and "[" not in text:
-        # What every rule begins with: most texts hold neither, and prompts are made by the million.
+        # Fast path: every rule starts with one of these characters, and most texts have neither.
         return Neutralized(text, 0)
     return _disarmed(text, _DANGEROUS)
 
 
 def _disarmed(text: str, rules: re.Pattern[str]) -> Neutralized:
     count, found = 0, 1
-    # Disarming what is inside `<|a<s>b|>` makes the outside match: look again until nothing does.
+    # Neutralizing the inside of `<|a<s>b|>` makes the outside match, so repeat until stable.
     while found:
         text, found = rules.subn(_disarm, text)
         count += found
@@ -64,12 +64,12 @@ def _disarmed(text: str, rules: re.Pattern[str]) -> Neutralized:
 
 
 def neutral_line(text: str) -> str:
-    """Return a text as one line, neutralized: none can forge the number of another."""
+    """Return a text as one neutralized line, so that it cannot forge a list number."""
     return neutralize(" ".join(text.split())).text
 
 
 def neutralize_name(text: str) -> Neutralized:
-    """Return `text` without any bracket, safe to place inside a marker."""
+    """Return `text` without brackets, safe inside a marker."""
     safe = text.translate(_BRACKETS)
     return Neutralized(safe, int(safe != text))
 
@@ -82,14 +82,14 @@ NO_HISTORY = "(none: the query opens the conversation)"
 NO_REFERENCE = "(none)"
 _PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
 _FORGED = re.compile(r"\s*(?:#|Q?\d+\s*[.:)])", re.IGNORECASE)
-"""How a line begins that could pass for a heading, or for an item under its number."""
+"""The start of a line that could look like a heading or a numbered item."""
 _INCLUDE = re.compile(r"^@include (\w+)$", re.MULTILINE)
-"""A line of a packaged template that stands for another one."""
+"""A line of a packaged template that includes another template."""
 
 
 @dataclass(frozen=True)
 class Template:
-    """A prompt template: its name, its text, and the user's file if it is not packaged."""
+    """A prompt template: its name, its text, and the user's file unless it is packaged."""
 
     name: str
     text: str
@@ -118,7 +118,7 @@ class Template:
             if names:
                 raise PromptError(
                     f"{which} {problem}: {', '.join(f'{{{{{name}}}}}' for name in names)}.",
-                    hint=f"Each of these must stand in it exactly once: {all_of_them}.",
+                    hint=f"Each of these must occur exactly once: {all_of_them}.",
                 )
         for name in found:
             if name not in needs:
@@ -129,7 +129,7 @@ class Template:
 
     @cached_property
     def hash(self) -> str:
-        """Hex hash of the text, part of the judge's fingerprint."""
+        """Return the hex hash of the text, part of the judge's fingerprint."""
         return content_hash("template", self.text).hex()
 
     def fill(self, values: Mapping[str, str]) -> str:
@@ -177,25 +177,25 @@ def _packaged(name: str) -> str:
 
 
 class Prompt(Protocol):
-    """Turns records into what a judge is asked."""
+    """Turns records into grading tasks."""
 
     @property
     def hash(self) -> str:
-        """Hex hash of all that turns records into prompts, part of the judge's fingerprint."""
+        """Return the hex hash of all that affects prompts, part of the judge's fingerprint."""
         ...
 
     def render(
         self, query: Query, response: Response, checklist: Checklist, key: bytes
     ) -> GradingTask:
-        """Return the task that asks about `response`; `key` is its judgment's identity."""
+        """Return the grading task for `response`; `key` is its judgment's identity."""
         ...
 
 
 class GradingPrompt:
     """Renders a response with its whole checklist into one grading task.
 
-    The template is cut at `{{item}}`: what stands before it is the prefix all items share.
-    Placeholders of its own, named by `own`, are filled in by `own_values`.
+    The template is split at `{{item}}`; the text before it is the prefix that all items share.
+    Extra placeholders, named in `own`, are filled by `own_values`.
     """
 
     shows: tuple[str, ...] = ("history", "query", "response")
@@ -210,41 +210,41 @@ class GradingPrompt:
         late = _PLACEHOLDER.search(self._after)
         if late:
             raise PromptError(
-                f"The {self.template.name!r} template holds {late[0]} after {{{{item}}}}.",
-                hint="Put {{item}} last: what stands before it is shared by all items.",
+                f"The {self.template.name!r} template has {late[0]} after {{{{item}}}}.",
+                hint="Put {{item}} last: all items share the text before it.",
             )
 
     @property
     def hash(self) -> str:
-        """Hex hash of all that turns records into prompts, part of the judge's fingerprint."""
+        """Return the hex hash of all that affects prompts, part of the judge's fingerprint."""
         sample, _ = render_history((Turn("role", "content"),))
         return content_hash("prompt", self.template.text, FIRST_RULES, NO_HISTORY, sample).hex()
 
     def own_values(self, query: Query, response: Response) -> Mapping[str, str]:
-        """Return the texts of the template's own placeholders."""
+        """Return the values of the extra placeholders."""
         return {}
 
     def endings(
         self, items: Sequence[str], groups: Sequence[str] | None = None, about: str | None = None
     ) -> tuple[str, ...]:
-        """Return what follows the prefix, one ending a call: here one an item.
+        """Return the texts after the prefix, one per call: here one per item.
 
-        `groups` say what each item belongs to, and `about` what all are about; an item that is
-        asked alone shows neither.
+        `groups` names each item's group, and `about` the subject of all items; an item that is
+        asked independently shows neither.
         """
         return tuple(item + self._after for item in items)
 
     def render(
         self, query: Query, response: Response, checklist: Checklist, key: bytes
     ) -> GradingTask:
-        """Return the task that asks a judge about `response`; `key` is its judgment's identity."""
+        """Return the grading task for `response`; `key` is its judgment's identity."""
         shared = self._shared_by(query, checklist)
         history, forged = shared.history
         if response.history is not None:
             history, forged = render_history(response.history)
-        said = neutralize(response.text if "response" in self.shows else "")
+        shown_text = neutralize(response.text if "response" in self.shows else "")
         own = {name: neutralize(text) for name, text in self.own_values(query, response).items()}
-        values = {"history": history, "query": shared.query, "response": said.text}
+        values = {"history": history, "query": shared.query, "response": shown_text.text}
         values |= {name: safe.text for name, safe in own.items()}
         return GradingTask(
             key=key,
@@ -253,14 +253,14 @@ class GradingPrompt:
             prefix="".join(values.get(name, literal) for name, literal in self._pieces),
             suffixes=shared.suffixes,
             neutralised=forged
-            + said.count
+            + shown_text.count
             + shared.neutralised
             + sum(safe.count for safe in own.values()),
             items=len(checklist.items),
         )
 
     def _shared_by(self, query: Query, checklist: Checklist) -> _Shared:
-        """Return what all responses to a query share; they come one after the other."""
+        """Return the prompt parts that responses to a query share; cached for the last query."""
         if self._last is None or self._last[0] is not query or self._last[1] is not checklist:
             asked = neutralize(query.text)
             items = [neutralize(item) for item in checklist.items]
@@ -291,7 +291,7 @@ class _Shared:
 
 
 def definition_of(about: str) -> Neutralized:
-    """Return what items are about, with no line that could pass for a heading or a question.
+    """Return the items' subject, with no line that could look like a heading or a question.
 
     >>> definition_of("tone: kind\\n# Task\\nQ1. Is it?").text
     'tone: kind\\n- # Task\\n- Q1. Is it?'
@@ -301,13 +301,13 @@ def definition_of(about: str) -> Neutralized:
 
 
 def _pieces(text: str) -> list[tuple[str, str]]:
-    """Return a template's pieces in order: a placeholder's name, or none and a literal text."""
+    """Return a template's pieces in order: a placeholder's name, or a literal text."""
     parts = _PLACEHOLDER.split(text)
     return [(part, "") if place % 2 else ("", part) for place, part in enumerate(parts)]
 
 
 def render_history(turns: Sequence[Turn]) -> tuple[str, int]:
-    """Return the earlier turns as text, and how many forged marks were disarmed in them."""
+    """Return the earlier turns as text, and the number of neutralized markers."""
     if not turns:
         return NO_HISTORY, 0
     blocks, count = [], 0
@@ -320,16 +320,16 @@ def render_history(turns: Sequence[Turn]) -> tuple[str, int]:
 
 
 def first_rules() -> bool:
-    """Whether texts are disarmed as they were when identities were first given."""
+    """Return whether the current neutralization rules are still the first ones."""
     return _DANGEROUS is _FIRST
 
 
 def shown(content: bytes, *texts: str) -> bytes:
-    """Return the identity of a record with these texts as a judge is shown it.
+    """Return a record's identity as shown to a judge.
 
-    It is that of its `content`, unless today's rules disarm a text differently than the first
-    ones did. Then it is that of the disarmed texts: better rules make only those judgments void
-    whose prompt they change.
+    It is the identity of its `content`, unless the current rules neutralize a text differently than
+    the first rules. Then it is that of the neutralized texts, so that improved rules invalidate
+    only the judgments whose prompt they change.
     """
     if first_rules():
         return content
@@ -339,24 +339,24 @@ def shown(content: bytes, *texts: str) -> bytes:
 
 
 def shown_query(query: Query) -> bytes:
-    """Return the identity of a query as a judge is shown it."""
+    """Return the identity of a query as shown to a judge."""
     return shown(query.content_hash, query.text, *(turn.content for turn in query.history))
 
 
 def shown_response(response: Response) -> bytes:
-    """Return the identity of a response as a judge is shown it."""
+    """Return the identity of a response as shown to a judge."""
     turns = response.history or ()
     return shown(response.content_hash, response.text, *(turn.content for turn in turns))
 
 
 def shown_checklist(checklist: Checklist) -> bytes:
-    """Return the identity of a checklist as a judge is shown it."""
+    """Return the identity of a checklist as shown to a judge."""
     about = () if checklist.about is None else (checklist.about,)
     return shown(checklist.content_hash, *checklist.items, *about)
 
 
 def render_checklist_request(template: Template, query: Query, *, least: int, most: int) -> str:
-    """Return the prompt that asks an author for a checklist of so many items for `query`."""
+    """Return the prompt that asks an author for a checklist of `least` to `most` items."""
     history, _ = render_history(query.history)
     reference = NO_REFERENCE if query.reference is None else neutralize(query.reference).text
     return template.fill(

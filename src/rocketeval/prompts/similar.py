@@ -1,9 +1,9 @@
-"""Whether two questions ask the same thing in almost the same words.
+"""Detection of near-duplicate questions.
 
-Words are compared without endings, filler and order, with common synonyms taken as one. Two
-questions that differ by a word of their own on each side (`first`/`second`, `Paris`/`Rome`, 3/5)
-ask two things, however alike they look; of two where one says only a little more than the other,
-both are almost the same.
+Words are compared without endings, filler words and order, and common synonyms count as one word.
+Two questions that each have a word the other lacks (`first`/`second`, `Paris`/`Rome`, 3/5) are
+different, however similar they look. If one only adds a little to the other, they are
+near-duplicates.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from collections.abc import Iterable
 from difflib import SequenceMatcher
 
 ALMOST = 0.84
-"""Share of words in common, of all words of both, from which an item is almost the other."""
+"""Minimum share of common words, of all words of both, for near-duplicates."""
 FEWEST_WORDS = 6
-"""Content words that the shorter needs before a word more is only a word more."""
+"""Minimum content words of the shorter question for an extra word to be negligible."""
 SAME_SPELLING = 0.8
-"""Two long words spelled so alike are one word."""
+"""Minimum spelling similarity for two long words to count as one."""
 LONG_WORD = 5
 
 _FILLER_WORDS = (
@@ -54,7 +54,7 @@ _SYNONYMS = {
 _COUNTED = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _NUMBERS = {word: str(number) for number, word in enumerate(_COUNTED)}
 WORD = re.compile(r"[^\W_]+(?:['\u2019-][^\W_]+)*")
-"""A word, with what an apostrophe or a hyphen joins to it."""
+"""A word, including parts joined by an apostrophe or a hyphen."""
 
 
 def written_words(text: str) -> list[str]:
@@ -67,7 +67,7 @@ def written_words(text: str) -> list[str]:
 
 
 def folded_words(words: Iterable[str]) -> frozenset[str]:
-    """Return the words that make a question what it is, without endings, filler and synonyms.
+    """Return the content words of a question, without endings and filler, synonyms merged.
 
     >>> sorted(folded_words(written_words("Does the response contain errors?")))
     ['include', 'mistake']
@@ -77,14 +77,14 @@ def folded_words(words: Iterable[str]) -> frozenset[str]:
 
 
 def same_words(one: frozenset[str], other: frozenset[str]) -> bool:
-    """Whether two questions ask almost the same, by their folded words."""
+    """Return whether two questions are near-duplicates, by their folded words."""
     if not one or not other:
         return False
     longer, shorter = (one, other) if len(one) >= len(other) else (other, one)
     if len(shorter) < ALMOST * len(longer):
         return False
     if one == other:
-        # A single shared word is too little to tell by.
+        # A single shared word is not enough evidence.
         return len(one) > 1 or len(max(one, key=len)) >= LONG_WORD
     only_long, only_short = longer - shorter, shorter - longer
     spelled = sum(any(_spelled_alike(word, theirs) for theirs in only_long) for word in only_short)

@@ -1,4 +1,4 @@
-"""Grading prompts that show or ask something other than one checklist item at a time."""
+"""Grading prompts that differ from one checklist item at a time."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from rocketeval.prompts.render import (
 from rocketeval.records import Checklist, GradingTask, Query, Response, Turn
 
 LINK = "\n\n# Next question about the response\n"
-"""Stands between an answer and the next question where a judge sees its earlier answers."""
+"""Separator between an answer and the next question when a judge sees its earlier answers."""
 
 
 class AnalysisPrompt(GradingPrompt):
-    """Shows what another judge wrote about the response."""
+    """Shows another judge's written analysis of the response."""
 
     own = ("analysis",)
 
@@ -33,7 +33,7 @@ class AnalysisPrompt(GradingPrompt):
         origin: str,
         where: str,
     ) -> None:
-        """`analyses` are by the content of query and response: names may mean other texts there."""
+        """`analyses` are keyed by the content of query and response, not by name."""
         super().__init__(template)
         self._analyses = analyses
         self._origin = origin
@@ -41,15 +41,15 @@ class AnalysisPrompt(GradingPrompt):
 
     @property
     def hash(self) -> str:
-        """Hex hash of the prompt and of who wrote the analyses."""
+        """Return the hex hash of the prompt and of the author of the analyses."""
         return content_hash("with analysis", super().hash, self._origin).hex()
 
     def own_values(self, query: Query, response: Response) -> Mapping[str, str]:
-        """Return the analysis of this very response."""
+        """Return the analysis of this response."""
         found = self._analyses.get((query.content_hash, response.content_hash))
         if found is None:
             raise BenchmarkError(
-                f"{self._where} holds no analysis of the response of {response.candidate!r} to "
+                f"{self._where} has no analysis of the response of {response.candidate!r} to "
                 f"query {query.id!r}.",
                 hint="Finish that run first, with the same responses and method.kind cot.",
             )
@@ -57,20 +57,20 @@ class AnalysisPrompt(GradingPrompt):
 
 
 class ListedPrompt(GradingPrompt):
-    """Asks all items at once, numbered, each group under its name where a checklist has groups.
+    """Asks all items at once, numbered, with group headings if the checklist has groups.
 
-    What the items are about, where the checklist says it, stands above them.
+    If the checklist has an `about`, it precedes the items.
     """
 
     @property
     def hash(self) -> str:
-        """Hex hash of the prompt and of how items are numbered."""
+        """Return the hex hash of the prompt and of the numbering."""
         return content_hash("listed", super().hash, self.endings(["a", "b"])).hex()
 
     def endings(
         self, items: Sequence[str], groups: Sequence[str] | None = None, about: str | None = None
     ) -> tuple[str, ...]:
-        """Return the one ending that asks everything."""
+        """Return a single ending with all items."""
         lines = [f"Q{number}. {item}" for number, item in enumerate(items, 1)]
         asked = lines if groups is None else list(_grouped(lines, groups))
         if about is not None:
@@ -79,11 +79,11 @@ class ListedPrompt(GradingPrompt):
 
 
 def _grouped(lines: Sequence[str], groups: Sequence[str]) -> Iterator[str]:
-    """Yield the lines, with a heading where another group begins.
+    """Yield the lines, with a heading at the start of each group.
 
-    How a heading looks is no part of the fingerprint, only that there are groups: to change it,
-    change what `Checklist.content_hash` takes in for groups, or old judgments pass for new ones.
-    The same holds for how `about` is shown.
+    The fingerprint covers that there are groups, but not the heading format. To change the format,
+    also change how `Checklist.content_hash` covers groups; otherwise old judgments count as new
+    ones. The same holds for the format of `about`.
     """
     before = None
     for line, group in zip(lines, groups, strict=True):
@@ -94,10 +94,9 @@ def _grouped(lines: Sequence[str], groups: Sequence[str]) -> Iterator[str]:
 
 
 class TranscriptPrompt(GradingPrompt):
-    """Shows every item after the earlier ones and their answers, all of them the longest word.
+    """Shows every item after the earlier ones, each answered with the longest label.
 
-    No judge sees the answers written here: what a run may cost is counted on them, before the
-    judge's own take their place.
+    These answers are only for estimating cost; the judge's own answers replace them.
     """
 
     word = "Yes"
@@ -105,10 +104,10 @@ class TranscriptPrompt(GradingPrompt):
     def endings(
         self, items: Sequence[str], groups: Sequence[str] | None = None, about: str | None = None
     ) -> tuple[str, ...]:
-        """Return the items, each behind all earlier ones and the answers to them."""
+        """Return the items, each after all earlier ones and their answers."""
         asked = super().endings(items)
-        said = [answered(question, self.word) for question in asked]
-        return tuple("".join(said[:place]) + question for place, question in enumerate(asked))
+        earlier = [answered(question, self.word) for question in asked]
+        return tuple("".join(earlier[:place]) + question for place, question in enumerate(asked))
 
 
 class ForcedPrompt(TranscriptPrompt):
@@ -120,27 +119,29 @@ class ForcedPrompt(TranscriptPrompt):
 
     @property
     def hash(self) -> str:
-        """Hex hash of the prompt and of the forced answer."""
+        """Return the hex hash of the prompt and of the forced answer."""
         return content_hash("forced", super().hash, self.word, LINK).hex()
 
 
 def answered(question: str, word: str) -> str:
-    """Return a question and its answer, as they stand before the next question."""
+    """Return a question and its answer, as shown before the next question."""
     return f"{question} {word}{LINK}"
 
 
 def single_questions(endings: Sequence[str]) -> tuple[str, ...]:
     """Return the items of a `TranscriptPrompt`'s endings, each without the earlier ones."""
     before = ["", *(answered(ending, TranscriptPrompt.word) for ending in endings)]
-    return tuple(ending.removeprefix(said) for said, ending in zip(before, endings, strict=False))
+    return tuple(
+        ending.removeprefix(earlier) for earlier, ending in zip(before, endings, strict=False)
+    )
 
 
 class BarePrompt:
-    """The conversation alone, and the response as what the judge itself might have said."""
+    """Only the conversation, with the response as a continuation the judge itself could write."""
 
     @property
     def hash(self) -> str:
-        """Hex hash of the form, and of what is disarmed in untrusted text."""
+        """Return the hex hash of the format and of the neutralization rules."""
         turns = (Turn("role", "content"),)
         sample, _ = _conversation(Query("", "text", turns), Response("", "", ""))
         return content_hash("bare", sample, FIRST_RULES).hex()
@@ -150,23 +151,23 @@ class BarePrompt:
     ) -> GradingTask:
         """Return the conversation as prefix and the response as its one ending."""
         prefix, forged = _conversation(query, response)
-        said = neutralize(response.text)
+        safe = neutralize(response.text)
         return GradingTask(
             key=key,
             query_id=query.id,
             candidate=response.candidate,
             prefix=prefix,
-            suffixes=(said.text,),
-            neutralised=forged + said.count,
+            suffixes=(safe.text,),
+            neutralised=forged + safe.count,
             items=1,
         )
 
 
 def _conversation(query: Query, response: Response) -> tuple[str, int]:
-    """Return the conversation as plain text, and how many forged marks were disarmed in it."""
+    """Return the conversation as plain text, and the number of neutralized markers."""
     history = query.history if response.history is None else response.history
-    said = [*((turn.role, turn.content) for turn in history), ("user", query.text)]
-    turns = [(neutralize_name(role), neutralize(content)) for role, content in said]
+    spoken = [*((turn.role, turn.content) for turn in history), ("user", query.text)]
+    turns = [(neutralize_name(role), neutralize(content)) for role, content in spoken]
     count = sum(role.count + content.count for role, content in turns)
     if len(turns) == 1:
         return turns[0][1].text, count
@@ -174,11 +175,11 @@ def _conversation(query: Query, response: Response) -> tuple[str, int]:
 
 
 QUERY_ALONE = "(the query)"
-"""Stands for a candidate where no response is shown."""
+"""Candidate name when no response is shown."""
 
 
 class PairPrompt(GradingPrompt):
-    """Shows the two responses that `pair_up` made one of."""
+    """Shows the two responses that `pair_up` combined."""
 
     shows = ("history", "query")
     own = ("first", "second")
@@ -190,13 +191,13 @@ class PairPrompt(GradingPrompt):
 
 
 class QueryPrompt(GradingPrompt):
-    """Shows the query and no response; `query_alone` stands for one."""
+    """Shows only the query; `query_alone` makes the placeholder response."""
 
     shows = ("history", "query")
 
 
 def pair_up(first: Response, second: Response) -> Response:
-    """Return two responses to a query as one that a judge is shown, with an identity of its own.
+    """Return two responses to a query as one response with its own identity.
 
     >>> pair_up(Response("q", "x", "Hi."), Response("q", "y", "Ho.")).candidate
     '["x","y"]'
@@ -213,10 +214,10 @@ def pair_up(first: Response, second: Response) -> Response:
 
 
 def pair_name(first: str, second: str) -> str:
-    """Return what a pair of candidates is called: no other pair is called the same."""
+    """Return a unique name for a pair of candidates."""
     return orjson.dumps([first, second]).decode()
 
 
 def query_alone(query: Query) -> Response:
-    """Return what stands for a response where only the query is asked about."""
+    """Return the placeholder response for questions about the query alone."""
     return Response(query.id, QUERY_ALONE, "")

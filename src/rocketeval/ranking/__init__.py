@@ -1,1 +1,1 @@
-"""From scores to ratings, ranks and the intervals that say how sure they are."""
+"""Ratings, ranks and their intervals, from scores."""

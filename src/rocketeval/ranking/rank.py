@@ -1,26 +1,21 @@
-"""The ranking: ratings, ranks and which candidates are tied.
+"""Rankings: ratings, ranks, and groups of tied candidates.
 
-**Rating**: Bradley-Terry on every pair of scores of every query, on the Elo scale, mean 1000, or
-with one candidate held at a rating of your own (`anchor`).
-**Intervals**: percentiles over resampled queries (`bootstrap`). A figure that rests on fewer than
-six queries (at 95 %) has no interval: its bounds are NaN and its rank may be any.
+**Rating**: Bradley-Terry fit to every pair of scores of every query, on the Elo scale, with mean
+1000, or with one candidate (`anchor`) fixed at a given rating.
+**Intervals**: percentiles over resampled queries (`bootstrap`). A figure from fewer than six
+queries (at 95%) has no interval: its bounds are NaN.
 **Tied**: two candidates are tied unless the difference of their mean scores is significant, with
 family-wise correction over all pairs of the ranking (`stats/pairwise_tests.py`). This is the only
 definition of a tie in a ranking: groups, rank intervals, words and exports follow from it.
-**Group**: walking down the ranking, the first candidate opens group 1. The next one joins if it is
-tied with the group's *first* candidate; otherwise it opens the next group. Two neighbors in
-different groups can be tied too (`beats_next` is False).
-**Rank intervals**: simultaneous by default: all of them contain the true ranks at once, with the
-given confidence. `pairwise` ones are narrower and hold for one candidate at a time.
-**Islands**: candidates that share no query, not even through others, cannot be compared. Each such
-set is rated around its own mean, never separated from the others, and its ranks allow for every
-candidate outside it. An anchor refuses them.
-**Unranked**: candidates without a single score.
-**Wins**: for each two candidates, the share of their shared queries that one wins.
-
-
-Everything computed about the columns of a grid, before it is sorted into a ranking.
-The zero of the rating scale: the mean of an island, or one candidate that is held fixed.
+**Group**: in ranking order, the first candidate opens group 1. The next one joins if it is tied
+with the group's *first* candidate; otherwise it opens the next group. Neighbors in different groups
+can be tied too (see `beats_next`).
+**Rank intervals**: simultaneous by default: all of them contain the true ranks at once, at the
+given level. `pairwise` ones are narrower and hold for one candidate at a time.
+**Islands**: candidates that share no queries, directly or through others, cannot be compared. Each
+island is rated around its own mean and tied with the others. With an anchor, islands are an error.
+**Unranked**: candidates without any score.
+**Wins**: for each pair of candidates, the share of their common queries that one wins.
 """
 
 from __future__ import annotations
@@ -60,24 +55,24 @@ from rocketeval.workers import one_blas_thread
 def find_anchor(
     anchor: str | None, candidates: Sequence[str], unranked: Sequence[str] = ()
 ) -> int | None:
-    """The anchor's place among the candidates; ConfigError when it is not one of them."""
+    """Return the anchor's index among the candidates; raise ConfigError if it is not one."""
     if anchor is None:
         return None
     if anchor in unranked:
         raise ConfigError(
             f"`ranking.anchor` is {anchor!r}, which has no score on any query.",
-            hint="Choose another anchor, or see failures.jsonl in the run for what went wrong.",
+            hint="Choose another anchor, or see failures.jsonl in the run for the errors.",
         )
     if anchor not in candidates:
         raise ConfigError(
-            f"`ranking.anchor` is {anchor!r}, which is none of the {len(candidates)} candidates.",
+            f"`ranking.anchor` is {anchor!r}, not one of the {len(candidates)} candidates.",
             hint=did_you_mean(anchor, candidates),
         )
     return candidates.index(anchor)
 
 
 def refuse_islands(anchor: int | None, candidates: Sequence[str], islands: Ints) -> None:
-    """Raise ConfigError when some candidates cannot be placed against the anchor."""
+    """Raise ConfigError if some candidates cannot be compared with the anchor."""
     if anchor is None:
         return
     apart = np.flatnonzero(islands != islands[anchor])
@@ -85,14 +80,14 @@ def refuse_islands(anchor: int | None, candidates: Sequence[str], islands: Ints)
         names = join_words((repr(candidates[column]) for column in apart.tolist()), most=10)
         raise ConfigError(
             f"{len(apart)} of {len(candidates)} candidates share no query with the anchor "
-            f"{candidates[anchor]!r}, not even through others: {names}.",
+            f"{candidates[anchor]!r}, directly or through others: {names}.",
             hint="Leave these candidates out, give them responses to the anchor's queries, or "
-            "remove `ranking.anchor`: without it they are rated apart, around their own mean.",
+            "remove `ranking.anchor`: then they are rated separately, around their own mean.",
         )
 
 
 def to_ratings(strengths: Floats, islands: Ints, anchor: int | None, rating: float) -> Floats:
-    """Strengths (one row a fit) on the Elo scale: the anchor, or each island's mean, at `rating`.
+    """Convert strengths (one row per fit) to Elo, with the anchor or island means at `rating`.
 
     >>> to_ratings(np.array([[0.0, np.log(10.0)]]), np.array([1, 1]), 0, 1100.0)
     array([[1100., 1500.]])
@@ -105,7 +100,7 @@ def to_ratings(strengths: Floats, islands: Ints, anchor: int | None, rating: flo
 
 
 def _island_means(strengths: Floats, islands: Ints) -> Floats:
-    """For each column the mean of its island, in every row."""
+    """Return the mean of each column's island, in every row."""
     members = (islands[:, None] == np.arange(1, islands.max() + 1)).astype(np.float64)
     means: Floats = ((strengths @ members) / members.sum(axis=0)) @ members.T
     return means
@@ -117,12 +112,12 @@ FEWEST_FLIPS = 399
 MOST_STATISTICS = 40_000_000
 """Pairs times sign flips up to which all flips are made: a few seconds."""
 DIGITS = 6
-"""Beyond these, figures differ between machines and equal candidates differ by rounding."""
+"""Decimal places; more would differ between machines and by rounding."""
 
 
 @dataclass(frozen=True, slots=True)
 class Standings:
-    """Ratings and means of every candidate (column), with their draws (one row a resample)."""
+    """Ratings and means of every candidate (column), with their draws (one row per resample)."""
 
     ratings: Floats
     rating_draws: Floats
@@ -131,21 +126,21 @@ class Standings:
     clusters: Ints
     """On how many independent queries, or clusters of queries, each has a score."""
     queries: Ints
-    """On how many queries each has a score."""
+    """Number of scored queries of each candidate."""
     islands: Ints
     """Numbered from 1."""
     anchor: int | None
-    """Whose rating is given, not measured."""
+    """Index of the anchor, whose rating is given."""
 
     def rating(self, column: int, level: float) -> Interval:
-        """A candidate's rating with its interval."""
+        """Return a candidate's rating with its interval."""
         if column == self.anchor:
             given = float(self.ratings[column])
             return Interval(given, given, given)
         return self._figure(self.ratings, self.rating_draws, column, level)
 
     def mean(self, column: int, level: float) -> Interval:
-        """A candidate's mean score with its interval."""
+        """Return a candidate's mean score with its interval."""
         return self._figure(self.means, self.mean_draws, column, level)
 
     def _figure(self, values: Floats, draws: Floats, column: int, level: float) -> Interval:
@@ -200,7 +195,7 @@ def _groups_with_a_score(present: NDArray[np.bool_], groups: Ints) -> Ints:
 
 
 def _islands(meetings: Floats) -> Ints:
-    """Numbers the sets of columns that meet, directly or through others, from 1."""
+    """Return the island number, from 1, of each column."""
     islands = np.zeros(len(meetings), np.int64)
     for column in range(len(meetings)):
         if islands[column]:
@@ -222,34 +217,34 @@ class RankedCandidate:
     rank: int
     """1 is best; equal ratings share the better rank."""
     rank_low: int
-    """The best rank that the scores allow."""
+    """Best rank of the interval."""
     rank_high: int
-    """The worst rank that the scores allow."""
+    """Worst rank of the interval."""
     rating: Interval
-    """Elo scale, mean 1000 unless there is an anchor; the anchor's own has no width."""
+    """Elo scale, mean 1000 without an anchor; the anchor's interval has no width."""
     mean_score: Interval
-    """Mean over the queries with a score."""
+    """Mean over the scored queries."""
     queries: int
-    """How many queries have a score."""
+    """Number of scored queries."""
     missing: int
-    """How many have none."""
+    """Number of queries without a score."""
     group: int
     """Equal for candidates tied with the first of their group; 1 holds the best."""
     island: int
-    """Ratings compare only within an island; a single 1 everywhere is the usual case."""
+    """Number of the island; ratings are comparable only within one, and usually all are 1."""
     beats_next: bool | None = None
     """Whether it is significantly better than the next row's candidate; None for the last."""
 
 
 @dataclass(frozen=True, slots=True)
 class WinMatrix:
-    """Who wins against whom."""
+    """Win rates of each candidate against each other."""
 
     candidates: tuple[str, ...]
-    """In the order of the ranking: of the rows, and of the columns."""
+    """Names of rows and columns, in ranking order."""
     shares: tuple[tuple[float | None, ...], ...]
-    """The share of shared queries that the row wins over the column, ties half; None where two
-    never meet, and on the diagonal."""
+    """Share of common queries that the row wins against the column, ties half; None without common
+    queries and on the diagonal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,30 +265,30 @@ class PairTests:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """All candidates, best first, and how the ranking was made."""
+    """All candidates, best first, with the settings of the ranking."""
 
     FILE: ClassVar[str] = "ranking"
     COMMAND: ClassVar[str] = "run --only rank"
     SCHEMA: ClassVar[int] = 1
 
     rows: tuple[RankedCandidate, ...]
-    """By rating, equal ratings by name."""
+    """Sorted by rating, then by name."""
     unranked: tuple[str, ...]
-    """Candidates without a single score."""
+    """Candidates without any score."""
     tie_margin: float
     bootstrap: int
-    """How many times the queries were resampled."""
+    """Number of resamples."""
     seed: int
     level: float
     """Confidence level of every interval."""
     queries: int
     """Queries on which at least one candidate has a score."""
     islands: int
-    """1 when every candidate can be compared with every other."""
+    """Number of islands; 1 if all candidates are comparable."""
     anchor: str | None = None
-    """The candidate to whose rating all others are differences."""
+    """The candidate with a fixed rating."""
     anchor_rating: float = 1000.0
-    """The rating of the anchor, or the mean rating."""
+    """Rating of the anchor, or mean rating."""
     wins: WinMatrix | None = None
     """None above `MATRIX_CANDIDATES` candidates."""
     rank_intervals: RankIntervals = "pairwise"
@@ -317,7 +312,7 @@ def rank(
     anchor_rating: float = 1000.0,
     rank_intervals: RankIntervals = "simultaneous",
 ) -> Ranking:
-    """The ranking of a grid's candidates; the same grid and settings give the same ranking."""
+    """Rank a grid's candidates; the same grid and settings give the same ranking."""
     return rank_pooled(
         [grid],
         tie_margin=tie_margin,
@@ -341,12 +336,11 @@ def rank_pooled(
     anchor_rating: float = 1000.0,
     rank_intervals: RankIntervals = "simultaneous",
 ) -> Ranking:
-    """The ranking from all comparisons that several judges make, in one fit.
+    """Rank candidates by one fit to the comparisons of several judges.
 
-    The grids (one a judge) have the same queries and candidates. A judge compares only its own
-    scores, so its scale does not matter but for the tie margin. A resampled query brings the
-    comparisons of all judges with it: asking more judges about the same queries does not make the
-    queries more.
+    The grids (one per judge) have the same queries and candidates. Only scores of the same judge
+    are compared, so its scale matters only for the tie margin. A resampled query includes the
+    comparisons of all judges: more judges on the same queries do not add queries.
     """
     stacked = np.concatenate([grid.scores for grid in grids])
     queries = np.tile(np.arange(len(grids[0].query_ids)), len(grids))
@@ -357,7 +351,7 @@ def rank_pooled(
     if not ranked.any():
         raise RocketEvalError(
             f"none of {len(names)} candidates has a score on any query",
-            hint="See failures.jsonl in the run for what went wrong, and grade again.",
+            hint="See failures.jsonl in the run for the errors, then grade again.",
         )
     scores = stacked[np.ix_(answered, ranked)]
     asked, numbers = np.unique(queries[answered], return_inverse=True)

@@ -1,4 +1,4 @@
-"""rank: scores become ratings and ranks, with intervals."""
+"""The rank stage: ratings and ranks with intervals, from scores."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def rank_candidates(store: RunStore, config: RunConfig) -> Ranking:
 
 
 def check_anchor(store: RunStore, config: RunConfig) -> None:
-    """Raise ConfigError, before anything is paid for, if no candidate is the anchor."""
+    """Raise ConfigError, before anything is spent, if the anchor is not a candidate."""
     if config.ranking.anchor is not None:
         find_anchor(config.ranking.anchor, sorted(store.inputs.candidates()))
 
 
 def read_ranking(store: RunStore) -> Ranking:
-    """Return the ranking as the rank stage left it; StageMissing before."""
+    """Return the saved ranking; raise StageMissing if there is none."""
     return store.read(Ranking)

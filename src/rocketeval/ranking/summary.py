@@ -1,4 +1,4 @@
-"""What a ranking settles and what it does not, in sentences."""
+"""A ranking in sentences and as a table."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from rocketeval.text import join_words
 MOST_SENTENCES = 12
 MOST_NAMES = 8
 MOST_IN_CONCLUSION = 3
-"""Candidates named in the conclusion, beside the leader."""
+"""Maximum number of candidates named in the conclusion, besides the leader."""
 
 
 def conclusion_in_words(ranking: Ranking) -> str:
-    """Who is ahead and how surely, in a sentence or two for a stranger; "" if nobody is ranked."""
+    """Return who leads and whether significantly, in one sentence; "" without ranked candidates."""
     rows = ranking.rows
     if not rows:
         return ""
@@ -31,54 +31,55 @@ def conclusion_in_words(ranking: Ranking) -> str:
         return f"{first.candidate} is the only candidate with a score."
     if ranking.islands > 1:
         return (
-            f"The candidates fall into {ranking.islands:,} sets that share no query: "
-            "ranks say nothing across these sets."
+            f"The candidates fall into {ranking.islands:,} sets that share no queries: "
+            "ranks cannot be compared across these sets."
         )
     level = [row.candidate for row in rows if row.rank == first.rank]
     if len(level) > 1:
-        return f"{_joined(level)} share the first place."
+        return f"{_joined(level)} share first place."
     alike = [row.candidate for row in rows[1:] if row.group == first.group]
     if alike:
-        return f"{first.candidate} leads, but cannot be told apart from {_joined(alike)}."
+        return f"{first.candidate} leads, but is statistically tied with {_joined(alike)}."
     if first.rank_high == 1 and len(rows) > 2:
-        return f"{first.candidate} is clearly ahead of all {len(rows) - 1:,} others."
-    return f"{first.candidate} is clearly ahead of {rows[1].candidate}."
+        return f"{first.candidate} is significantly better than all {len(rows) - 1:,} others."
+    return f"{first.candidate} is significantly better than {rows[1].candidate}."
 
 
 def _joined(names: Sequence[str]) -> str:
-    """The names as people write them; of many, the first."""
+    """Return the names as a list in words; only the first of many."""
     if 1 < len(names) <= MOST_IN_CONCLUSION:
         return f"{', '.join(names[:-1])} and {names[-1]}"
     return join_words(names, most=MOST_IN_CONCLUSION)
 
 
 def separation_in_words(rows: Sequence[RankedCandidate]) -> list[str]:
-    """Sentences that name the candidates that cannot be told apart, best first.
+    """Return sentences that name tied candidates, best first.
 
-    Of long rankings only the top is put into words; the last sentence says what was left out.
+    A long ranking is cut; the last sentence then says how many sentences are left out.
     """
     sentences = list(_sentences(rows))
     if not sentences:
-        return ["Every candidate is told apart from the next."] if len(rows) > 1 else []
+        return ["Every candidate is significantly better than the next."] if len(rows) > 1 else []
     left = len(sentences) - MOST_SENTENCES
     if left <= 0:
         return sentences
     more = "sentence" if left == 1 else "sentences"
-    return [*sentences[:MOST_SENTENCES], f"{left:,} more {more} like these are left out."]
+    return [*sentences[:MOST_SENTENCES], f"{left:,} more {more} like these left out."]
 
 
 def _sentences(rows: Sequence[RankedCandidate]) -> Iterator[str]:
-    """For each group its members, then its last and the next one's first if nothing parts them."""
+    """Yield the members of each group, then ties between neighbors of different groups."""
     groups = [list(members) for _, members in groupby(rows, key=lambda row: row.group)]
     for members, following in zip(groups, [*groups[1:], []], strict=False):
         first, *others = (row.candidate for row in members)
         if others:
             names = join_words(others, most=MOST_NAMES)
-            yield f"Group {members[0].group}: {names} cannot be told apart from {first}."
+            tied = "is tied" if len(others) == 1 else "are tied"
+            yield f"Group {members[0].group}: {names} {tied} with {first}."
         if following and not members[-1].beats_next:
             yield (
-                f"{members[-1].candidate} and {following[0].candidate} stand in different groups, "
-                "yet cannot be told apart from each other."
+                f"{members[-1].candidate} and {following[0].candidate} are also tied, although "
+                "they are in different groups."
             )
 
 
@@ -91,7 +92,7 @@ RANKING = table_schema(
 
 
 def ranking_table(ranking: Ranking) -> pa.Table:
-    """Return one row a ranked candidate; an unknown bound is missing."""
+    """Return one row per ranked candidate; an unknown bound is null."""
     rows = [
         (
             row.rank,
@@ -110,7 +111,7 @@ def ranking_table(ranking: Ranking) -> pa.Table:
 
 
 def ranking_csv(ranking: Ranking) -> str:
-    """Return the leaderboard as CSV, as it stands in every run."""
+    """Return the ranking as CSV, as saved in every run."""
     return "".join(csv_text(RANKING.names, [ranking_table(ranking)]))
 
 

@@ -1,1 +1,1 @@
-"""The report of a run: one HTML file that opens from disk and asks the network for nothing."""
+"""The report of a run: one HTML file that opens from disk and loads nothing from the network."""

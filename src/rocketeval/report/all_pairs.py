@@ -1,4 +1,4 @@
-"""Compare every two candidates of a ranking at once, with p-values, in matrix products."""
+"""Pairwise comparisons of all candidates in a ranking, vectorized as matrix products."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from rocketeval.stats.bootstrap import least_queries, resample_queries, tail_pro
 from rocketeval.stats.permutation import ENUMERATED, FLIPS, ROUNDING, all_signs, random_flips
 
 BLOCK_CELLS = 1_000_000
-"""Differences that are worked on at once."""
+"""Largest number of score differences in memory at once."""
 
 
 @dataclass(frozen=True, eq=False)
 class CandidatePairs:
-    """Every two columns of scores: (0, 1), (0, 2), ..., (1, 2), ..."""
+    """All pairs of score columns, in the order (0, 1), (0, 2), ..., (1, 2), ..."""
 
     scores: Floats
     former: Ints
     latter: Ints
     shared: Ints
-    """Queries that both have a score on."""
+    """Queries on which both candidates have a score."""
     moving: Ints
-    """Those on which they differ."""
+    """Queries on which their scores differ."""
 
     @classmethod
     def of(cls, scores: Floats) -> CandidatePairs:
-        """All pairs of candidates, which are the columns."""
+        """Return all pairs of candidates; each column is one candidate."""
         former, latter = np.triu_indices(scores.shape[1], k=1)
         counts = [_counts(scores, column) for column in range(scores.shape[1])]
         shared, moving = (np.concatenate([count[side] for count in counts]) for side in (0, 1))
         return cls(scores, former, latter, shared, moving)
 
     def first(self, candidates: int) -> CandidatePairs:
-        """The pairs of the first candidates alone."""
+        """Return the pairs among the first candidates only."""
         kept = self.latter < candidates
         return CandidatePairs(
             self.scores[:, :candidates],
@@ -51,12 +51,12 @@ class CandidatePairs:
         )
 
     def differences(self, chosen: Ints) -> Floats:
-        """Of some pairs, a column each; NaN where one has no score."""
+        """Return the score differences, one column per pair; NaN where a score is missing."""
         columns = self.scores[:, self.former[chosen]] - self.scores[:, self.latter[chosen]]
         return columns.round(DIGITS)
 
     def grouped(self, sizes: Ints) -> Iterator[tuple[int, Ints]]:
-        """Pairs of the same size together, in blocks."""
+        """Yield blocks of pairs that have the same size."""
         block = max(1, BLOCK_CELLS // max(1, len(self.scores)))
         for size in np.unique(sizes).tolist():
             members = np.flatnonzero(sizes == size)
@@ -65,7 +65,9 @@ class CandidatePairs:
 
 
 def closed_up(differences: Floats, wanted: Bools) -> Floats:
-    """The wanted differences of each column without gaps; all columns have as many.
+    """Return the wanted differences of each column without gaps.
+
+    Every column must have the same number of wanted differences.
 
     >>> closed_up(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[True, False], [False, True]]))
     array([[1., 4.]])
@@ -75,20 +77,20 @@ def closed_up(differences: Floats, wanted: Bools) -> Floats:
 
 
 def _counts(scores: Floats, column: int) -> tuple[Ints, Ints]:
-    """Queries that a candidate shares with each later one, and those on which they differ."""
+    """Count the queries a candidate shares with each later one, and those that differ."""
     differences = (scores[:, column : column + 1] - scores[:, column + 1 :]).round(DIGITS)
     shared = ~np.isnan(differences)
     return shared.sum(axis=0), (shared & (differences != 0.0)).sum(axis=0)
 
 
 _DRAWING = 200
-# Making a random sign takes about as long as so many multiplications.
+# Drawing one random sign takes about as long as this many multiplications.
 _MOST_CLOSE = 0.01
 _CLOSE = 1e-10
 
 
 def flip_p_values(pairs: CandidatePairs, seed: int) -> Floats:
-    """The two-sided p-value of each pair's mean difference."""
+    """Return the two-sided sign-flip p-value of each pair's mean difference."""
     p_values = np.ones(len(pairs.former))
     for size, members in pairs.grouped(pairs.moving):
         if size == 0:
@@ -106,7 +108,7 @@ def flip_p_values(pairs: CandidatePairs, seed: int) -> Floats:
 
 
 def work(pairs: CandidatePairs) -> float:
-    """About how many multiplications the p-values take."""
+    """Estimate how many multiplications the p-values take."""
     sizes, counts = np.unique(pairs.moving[pairs.moving > ENUMERATED], return_counts=True)
     blocks = np.ceil(counts * len(pairs.scores) / BLOCK_CELLS)
     products = np.where(sizes == len(pairs.scores), pairs.scores.shape[1] * blocks, counts)
@@ -116,7 +118,7 @@ def work(pairs: CandidatePairs) -> float:
 def _by_pair(
     pairs: CandidatePairs, members: Ints, moving: Floats, observed: Floats, seed: int
 ) -> Ints:
-    """How many flips of each pair are as extreme as what was seen."""
+    """Count the flips of each pair that are at least as extreme as the observed difference."""
     extreme = np.zeros(len(members), dtype=np.int64)
     totals = moving.sum(axis=0)
     for flips in random_flips(len(moving), seed):
@@ -128,7 +130,7 @@ def _by_pair(
 def _by_candidate(
     pairs: CandidatePairs, members: Ints, moving: Floats, observed: Floats, seed: int
 ) -> Ints:
-    """The same, where nothing is missing and no difference is zero."""
+    """Count as `_by_pair` does, for complete scores without zero differences."""
     scores, former, latter = pairs.scores, pairs.former[members], pairs.latter[members]
     rounded = np.abs(scores[:, former] - scores[:, latter] - moving).sum(axis=0)
     slack = rounded + _CLOSE * np.abs(scores).sum()
@@ -149,34 +151,34 @@ def _by_candidate(
 
 
 MOST_CANDIDATES = 100
-"""Of a longer ranking, its first are compared."""
+"""Largest number of candidates to compare; longer rankings are cut."""
 MOST_WORK = 1.5e11
-"""Multiplications that all pairs may take: some seconds."""
+"""Most multiplications for all pairs: a few seconds."""
 
 NOTHING_SHARED = "share no query"
-"""In place of a verdict, where there is nothing to compare."""
+"""Verdict for two candidates without a common query."""
 
 _FEWER = 0.8
 
 
 @dataclass(frozen=True, eq=False)
 class AllPairs:
-    """Comparisons of the first candidates, pair after pair: (0, 1), (0, 2), ..., (1, 2), ..."""
+    """Comparisons of the top candidates, in the order (0, 1), (0, 2), ..., (1, 2), ..."""
 
     first: int
-    """How many candidates were compared."""
+    """Number of candidates compared."""
     effect: Floats
-    """Mean of the former minus the latter; NaN where they share no query."""
+    """Mean score of the former minus the latter; NaN if they share no query."""
     low: Floats
     high: Floats
-    """Ends of the effect's interval; NaN where unknown."""
+    """Bounds of the effect's interval; NaN if unknown."""
     p_value: Floats
-    """NaN where they share no query."""
+    """NaN if they share no query."""
     wins: Ints
     ties: Ints
     losses: Ints
     verdict: tuple[ComparisonVerdict | str, ...]
-    """Of the former against the latter, or that they share no query."""
+    """Verdict on the former against the latter, or `NOTHING_SHARED`."""
 
 
 def compare_all(
@@ -187,7 +189,7 @@ def compare_all(
     seed: int = 0,
     level: float = 0.95,
 ) -> AllPairs:
-    """Compare the first candidates of a grid, as many as can be compared in some seconds."""
+    """Compare as many of the top candidates as a few seconds allow."""
     pairs, first = _affordable(CandidatePairs.of(grid.scores[:, :MOST_CANDIDATES]))
     effect, low, high = _effects(pairs, bootstrap, seed, level)
     p_value = np.where(pairs.shared > 0, flip_p_values(pairs, seed), np.nan)
@@ -217,9 +219,9 @@ def _verdicts(
 
 
 def _affordable(pairs: CandidatePairs) -> tuple[CandidatePairs, int]:
-    """The pairs of as many of the first candidates as `MOST_WORK` allows, and how many these are.
+    """Return the pairs of the top candidates that `MOST_WORK` allows, and their number.
 
-    Gaps make pairs differ in how many queries they share, and each number has its own signs.
+    Missing scores give pairs different numbers of shared queries; each number needs its own signs.
     """
     first: int = pairs.scores.shape[1]
     while first > 2 and work(pairs) > MOST_WORK:
@@ -231,7 +233,7 @@ def _affordable(pairs: CandidatePairs) -> tuple[CandidatePairs, int]:
 def _effects(
     pairs: CandidatePairs, times: int, seed: int, level: float
 ) -> tuple[Floats, Floats, Floats]:
-    """Each pair's mean difference, and the ends of its interval."""
+    """Return each pair's mean difference and the bounds of its interval."""
     value, low, high = (np.full(len(pairs.former), np.nan) for _ in range(3))
     for queries, members in pairs.grouped(pairs.shared):
         if queries == 0:
@@ -249,6 +251,6 @@ def _effects(
 
 
 def _outcomes(scores: Floats, column: int, tie_margin: float) -> tuple[Ints, Ints]:
-    """Queries that a candidate wins against each later one, and those it loses."""
+    """Count the queries a candidate wins and loses against each later one."""
     found = compare_scores(scores[:, column : column + 1], scores[:, column + 1 :], tie_margin)
     return (found > 0).sum(axis=0), (found < 0).sum(axis=0)

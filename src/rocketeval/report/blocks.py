@@ -1,7 +1,7 @@
-"""The blocks of a report: made from a run's columns when somebody asks for them.
+"""The data blocks of a report, built on demand.
 
-Scores are rounded so that they tie exactly where they tied; a file holds all queries' lines, and of
-the rest what fits.
+Rounded scores tie exactly where the original scores tie. A report file lists every query and embeds
+as much of the other detail as fits.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from rocketeval.report.model import (
 )
 
 _BITS = (16, 22)
-"""Of the scale: noise beyond the first does not compress; the second is for rows that need it."""
+"""Resolution of scores in bits: the default, and a finer one for rows that need it."""
 _FARTHEST = 2
-"""Steps that a score may be moved by before its row gets finer ones."""
+"""Most steps a score may move before its row gets the finer resolution."""
 _FLOAT32_BITS = 24
 
 
 def quantize(scores: Floats, scale: tuple[float, float], tie_margin: float) -> Floats:
-    """Return scores to a 65,000th of the scale; who beats whom in a row stays as it is.
+    """Round scores to 1/65,000 of the scale without changing who beats whom in a row.
 
     >>> quantize(np.array([[7.123456789, 7.023456789]]), (1.0, 10.0), 0.1).tolist()
     [[7.12353515625, 7.0234375]]
@@ -63,7 +63,7 @@ def _steps(scores: Floats, scale: tuple[float, float]) -> Iterator[float]:
 def _row(scores: Floats, steps: list[float], tie_margin: float) -> Floats:
     order = np.argsort(scores, kind="stable")
     rising = scores[order]
-    # What a score must reach to beat: a difference of nothing beats nobody, whatever the margin.
+    # The highest score that each score beats; equal scores never beat each other.
     reached = np.minimum(rising - win_threshold(tie_margin), np.nextafter(rising, -np.inf))
     beaten = np.searchsorted(rising, reached, side="right")
     for step in steps:
@@ -83,10 +83,10 @@ def _kept(places: Ints, beaten: NDArray[np.intp], apart: int) -> bool:
 
 
 def _moved(nearest: Ints, beaten: NDArray[np.intp], apart: int) -> Ints:
-    """Places close to the nearest ones, `apart` or more from those beaten and less from the rest.
+    """Return grid positions near the nearest ones that keep every win and every tie.
 
-    Scores rise, so whoever a score beats are the first ones: the last of these and the first of the
-    others bound its place.
+    A score lies at least `apart` above each score it beats, and closer than that to the others.
+    Scores are sorted, so the last beaten score and the first tied score bound its position.
     """
     borders = set(beaten.tolist())
     placed: list[int] = []
@@ -114,7 +114,7 @@ _NAMES = ("name", "title", "what", "stage", "run")
 
 
 def plain(value: Any, owner: str = "the report") -> Any:
-    """Return a record as JSON holds it; an interval's unknown or endless end is None.
+    """Return a record as JSON-ready data; unknown or infinite interval bounds become None.
 
     >>> plain(Interval(0.5, float("-inf"), 0.75))
     {'value': 0.5, 'low': None, 'high': 0.75}
@@ -136,7 +136,7 @@ def plain(value: Any, owner: str = "the report") -> Any:
 
 
 def json_bytes(value: Any) -> bytes:
-    """Return what `plain` made as compact JSON; what UTF-8 cannot hold is replaced."""
+    """Return data from `plain` as compact JSON; characters invalid in UTF-8 are replaced."""
     written = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     try:
         return written.encode()
@@ -145,7 +145,7 @@ def json_bytes(value: Any) -> bytes:
 
 
 def encodable(value: str) -> str:
-    """Return `value` with what UTF-8 cannot hold replaced by the replacement character."""
+    """Return `value` with lone surrogates replaced, so that UTF-8 can encode it."""
     return _LONE_SURROGATE.sub("\N{REPLACEMENT CHARACTER}", value)
 
 
@@ -153,14 +153,13 @@ def _number(value: float, owner: str) -> float:
     if not isfinite(value):
         raise RocketEvalError(
             f"The report cannot show {value} for {owner}.",
-            hint="A stage before the report made it: check the scores and the ranking.",
+            hint="An earlier stage produced it: check the scores and the ranking.",
         )
     return round(value, _DIGITS)
 
 
 def _end(value: float) -> float | None:
-    # A candidate that never lost has no upper end, and few queries give no bounds at all:
-    # both are findings, not faults.
+    # Legitimate: a candidate that never lost has no upper bound, and few queries give no bounds.
     return round(value, _DIGITS) if isfinite(value) else None
 
 
@@ -177,12 +176,12 @@ def _owner(value: Any, outer: str) -> str:
 
 
 MOST_SCORES = 1_000_000
-"""Scores in the block of scores: 4 MB once unpacked, what a page filters without a pause."""
+"""Most scores in the scores block: 4 MB unpacked, which a page filters without a pause."""
 MOST_ANSWERS = 1_200_000
-"""Answers in the block of answers; eight to each score of 150,000 responses."""
+"""Most answers in the answers block: 150,000 responses with eight items each."""
 
 LINE, SCORES, ANSWERS, TEXTS = range(4)
-"""How much of a query is there: its line, its scores, its answers and items, its texts."""
+"""Detail levels of a query: only its line, plus scores, plus answers and items, plus texts."""
 
 _LEVEL = 6
 _QUERY = "query-"
@@ -195,12 +194,12 @@ class ReportSource:
     head: ReportHead
     content: RunContent
     detail: Ints
-    """How much of each query the blocks hold."""
+    """Detail level of each query."""
     made: Mapping[str, bytes] = field(default_factory=dict)
-    """Blocks that are at hand."""
+    """Blocks that are already built."""
 
     def block(self, name: str) -> bytes | None:
-        """Return a block, gzipped; None if there is none of that name."""
+        """Return a block, gzipped; None if no block has that name."""
         if name in self.made:
             return self.made[name]
         if name.startswith(_QUERY):
@@ -225,11 +224,11 @@ class ReportSource:
         return None
 
     def places(self, detail: int) -> list[int]:
-        """Return the queries that have at least so much detail, in order."""
+        """Return the queries with at least this detail level, in order."""
         return [int(place) for place in np.flatnonzero(self.detail >= detail)]
 
     def query_block(self, place: int, *, texts: bool, found: ResponseTexts | None = None) -> bytes:
-        """Return the block of one query; `found` are its texts where they are at hand."""
+        """Return the block of one query; pass its texts as `found` if they are already read."""
         block = self.content.query(place)
         if texts:
             block["texts"], block["histories"] = found or next(self.content.texts([place]))
@@ -250,7 +249,7 @@ class ReportSource:
         }
 
     def items_block(self, place: int) -> bytes:
-        """Return what one query adds to the block of items, by itself."""
+        """Return one query's part of the items block, packed separately."""
         return packed(json_bytes(next(self.content.figures([place]))))
 
     def _coarse(self, places: Sequence[int]) -> Floats:
@@ -259,12 +258,12 @@ class ReportSource:
 
 
 def packed(content: bytes) -> bytes:
-    """Return content gzipped; the same content gives the same bytes."""
+    """Gzip content; equal content gives equal bytes."""
     return gzip.compress(content, _LEVEL, mtime=0)
 
 
 def encoded(answers: Floats) -> NDArray[np.uint16]:
-    """Return probabilities as steps.
+    """Encode probabilities as integer steps.
 
     >>> encoded(np.array([[0.5, np.nan]])).tolist()
     [[30000, 65535]]
@@ -274,7 +273,7 @@ def encoded(answers: Floats) -> NDArray[np.uint16]:
 
 
 def most_divisive(scores: Floats) -> Ints:
-    """Return the queries' places, those first that divide the candidates most.
+    """Return query positions, those with the largest score spread first.
 
     >>> most_divisive(np.array([[5.0, 5.0], [np.nan, np.nan], [1.0, 9.0]])).tolist()
     [2, 0, 1]
@@ -283,7 +282,7 @@ def most_divisive(scores: Floats) -> Ints:
 
 
 def served_detail(scores: Floats, items: Ints) -> Ints:
-    """Return how much of each query a server's blocks hold; anything else can be asked for."""
+    """Return each query's detail level in served blocks; the page requests the rest on demand."""
     order, candidates = most_divisive(scores), scores.shape[1]
     detail = np.zeros(len(scores), dtype=np.int64)
     within = np.arange(1, len(order) + 1) * candidates <= MOST_SCORES
@@ -305,11 +304,11 @@ def _place(name: str, queries: int) -> int | None:
 
 
 MOST_BYTES = 14_500_000
-"""A page in all: what a mail still takes, and a browser opens at once."""
+"""Size limit of a page: fits in an email and opens at once in a browser."""
 WITHOUT_TEXTS = 0.6
-"""Share of the room beside scores that answers and items may take: the rest is for texts."""
+"""Share of the bytes left after scores that answers and items may use; texts get the rest."""
 PATIENCE = 8
-"""After so many queries in a row that do not fit, no more are tried."""
+"""Number of consecutive queries that do not fit before fitting stops."""
 
 _WRAP = 90
 _READ_AT_ONCE = 16
@@ -318,16 +317,16 @@ _BY_SCORES, _BY_ANSWERS = (
     ("answers", "items"),
 )
 _UNSETTLED = 1_500
-# What is left out, and the queries' details, are known only in the end: they take a little more.
+# Reserve: notes on what is left out and the detail levels are known only at the end.
 
 
 def embedded_size(block: bytes) -> int:
-    """Return how much of the page a block takes, as base64 in its element."""
+    """Return the number of bytes a block takes in the page, as base64 in its element."""
     return -(-len(block) // 3) * 4 + _WRAP
 
 
 def fit(source: ReportSource, room: int) -> ReportSource:
-    """Return the source with as much detail as `room` bytes of a page hold, its blocks made."""
+    """Return the source with as much detail as fits in `room` bytes, with its blocks built."""
     order = most_divisive(source.content.scores)
     source.content.hold(source.places(ANSWERS))
     room -= _UNSETTLED + len(order) // 2
@@ -351,7 +350,7 @@ def fit(source: ReportSource, room: int) -> ReportSource:
 
 
 def left_out(detail: Ints) -> tuple[MissingNote, ...]:
-    """Return what a file does not hold of the run, though the run has it."""
+    """Return notes on data that the run has and the file leaves out."""
     elsewhere = "(open `rocketeval view`, or inputs/responses/*.parquet)"
     ledger = "(open `rocketeval view`, or ledger/*.parquet)"
     found = (
@@ -376,7 +375,7 @@ def _size(blocks: Iterable[bytes]) -> int:
 
 
 class _ByteBudget:
-    """Bytes that are left; what does not fit is passed over, but not for ever."""
+    """Remaining bytes; entries that do not fit are skipped, up to `PATIENCE` in a row."""
 
     def __init__(self, size: int) -> None:
         self.bytes = size
@@ -384,11 +383,11 @@ class _ByteBudget:
 
     @property
     def is_used_up(self) -> bool:
-        """Whether too many in a row did not fit to try more."""
+        """Whether too many consecutive entries did not fit."""
         return self._misses >= PATIENCE
 
     def takes(self, cost: int) -> bool:
-        """Whether it fits; then it is taken."""
+        """Deduct the cost if it fits, and return whether it did."""
         fits = cost <= self.bytes
         self.bytes -= cost if fits else 0
         self._misses = 0 if fits else self._misses + 1
@@ -396,7 +395,7 @@ class _ByteBudget:
 
 
 def _frames(source: ReportSource, order: Ints, room: int) -> dict[int, bytes]:
-    """The blocks of queries without texts, as many as fit together with their answers and items."""
+    """Return query blocks without texts, as many as fit with their answers and items."""
     candidates = source.content.scores.shape[1]
     frames: dict[int, bytes] = {}
     left = _ByteBudget(room)
@@ -406,7 +405,7 @@ def _frames(source: ReportSource, order: Ints, room: int) -> dict[int, bytes]:
         if source.detail[place] < ANSWERS:
             continue
         block = source.query_block(place, texts=False)
-        # Its items stand a second time in the block of items; an answer takes two bytes at most.
+        # The items block repeats the items; an answer takes at most two bytes.
         items = embedded_size(source.items_block(place))
         answers = int(source.content.items[place]) * candidates * 2 * 4 // 3
         if left.takes(embedded_size(block) + items + answers):
@@ -417,7 +416,7 @@ def _frames(source: ReportSource, order: Ints, room: int) -> dict[int, bytes]:
 def _texts(
     source: ReportSource, order: Ints, frames: dict[int, bytes], room: int
 ) -> dict[int, bytes]:
-    """The blocks of queries with texts, as many as fit."""
+    """Return query blocks with texts, as many as fit."""
     found: dict[int, bytes] = {}
     wanted = [place for place in order.tolist() if place in frames]
     left = _ByteBudget(room)
@@ -435,7 +434,7 @@ def _texts(
 
 
 def _likely(found: dict[int, bytes], room: int) -> int:
-    """How many more queries will fit, if they are like those found: all are read in one pass."""
+    """Estimate how many more queries fit, so that one pass reads all of them."""
     return int(1.1 * room / _typical(found)) + 1 if found else 0
 
 

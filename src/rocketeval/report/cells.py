@@ -1,6 +1,6 @@
-"""A run's responses as a table of queries by candidates, their answers as columns, item weights.
+"""Scores as a query-by-candidate grid, answers as columns, and item weights.
 
-The report shows no weight that the score does not use.
+The report shows only weights that the scorer uses.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ ANSWER_COLUMNS = ["key", "p_yes", "p_low", "p_high", "status", "neutralised"]
 
 @dataclass(frozen=True, eq=False)
 class ResponseGrid:
-    """Every response of a run in its cell."""
+    """All responses of a run as a query-by-candidate grid."""
 
     query_ids: tuple[str, ...]
-    """One per row, in the benchmark's order."""
+    """One per row, in benchmark order."""
     candidates: tuple[str, ...]
-    """One per column, in the ranking's order."""
+    """One per column, in ranking order."""
     scores: Floats
-    """NaN where there is none."""
+    """NaN if missing."""
     responses: NDArray[np.bool_]
-    """Whether the candidate answered the query at all."""
+    """Whether the candidate responded to the query."""
     keys: pa.Array
-    """Of each cell's judgment, row by row; null where there is none."""
+    """Judgment key of each cell, row by row; null if missing."""
 
     def keys_of(self, places: Sequence[int]) -> pa.Array:
         """Return the keys of some queries' cells, row by row."""
@@ -49,7 +49,7 @@ class ResponseGrid:
 def make_cells(
     scores: pa.Table, query_ids: Sequence[str], candidates: Sequence[str]
 ) -> ResponseGrid:
-    """Lay out a table of scores; candidates that are not named are left out."""
+    """Arrange a table of scores as a grid; candidates not listed are left out."""
     rows = _places(scores["query_id"], query_ids)
     columns = _places(scores["candidate"], candidates)
     here = np.flatnonzero((rows >= 0) & (columns >= 0))
@@ -74,21 +74,21 @@ class JudgedColumns:
     """The judgments of some queries, as columns."""
 
     places: dict[int, int]
-    """Where the cells of a query begin in `rows`."""
+    """Start of each query's cells in `rows`."""
     width: int
-    """How many candidates there are."""
+    """Number of candidates."""
     rows: Ints
-    """Row of the columns for each cell; -1 where it was not judged."""
+    """Column row of each cell; -1 if it was not judged."""
     offsets: Ints
-    """Where each row's answers begin, and where the last one's end."""
+    """Start of each row's answers, then the end of the last row."""
     p_yes: Floats
     p_low: Floats
     p_high: Floats
     status: Ints
-    """Place in `statuses`."""
+    """Index into `statuses`."""
     statuses: tuple[str, ...]
     neutralised: Ints
-    """Of each row."""
+    """Number of neutralized marks per row."""
 
     def rows_of(self, place: int) -> Ints:
         """Return the row of each candidate's judgment."""
@@ -96,7 +96,7 @@ class JudgedColumns:
         return self.rows[start : start + self.width]
 
     def spots(self, place: int, items: int) -> tuple[Ints, NDArray[np.bool_]]:
-        """Return where the answers of a query lie, candidates by items, and which there are."""
+        """Return the answer positions of a query, candidates by items, and which of them exist."""
         rows = self.rows_of(place)
         starts, ends = self.offsets[rows], self.offsets[rows + 1]
         spots = starts[:, None] + np.arange(items)
@@ -104,7 +104,7 @@ class JudgedColumns:
         return np.where(there, spots, 0), there
 
     def answers(self, place: int, items: int) -> Floats:
-        """Return a query's answers, candidates by items; NaN is missing."""
+        """Return a query's answers, candidates by items; NaN if unanswered."""
         spots, there = self.spots(place, items)
         if not len(self.p_yes):
             return np.full(spots.shape, np.nan)
@@ -154,17 +154,17 @@ def _numbers(column: pa.Array | pa.ChunkedArray) -> Ints:
 
 
 def _one_array(column: pa.ChunkedArray) -> pa.Array:
-    """The column in one piece, of no length if it has no pieces."""
+    """Return the column as one array; empty if the column has no chunks."""
     return pa.concat_arrays([pa.array([], column.type), *column.chunks])
 
 
 def known(row: Floats) -> list[float | None]:
-    """Return numbers for JSON, to four digits; None for NaN."""
+    """Return numbers for JSON, rounded to four digits; None for NaN."""
     return [None if number != number else number for number in row.round(4).tolist()]
 
 
 def spread(scores: Floats) -> Floats:
-    """Return the standard deviation of each query's scores; NaN where it has none."""
+    """Return the standard deviation of each query's scores; NaN without scores."""
     present = ~np.isnan(scores)
     counts = present.sum(axis=1)
     least = np.maximum(counts, 1)
@@ -174,13 +174,13 @@ def spread(scores: Floats) -> Floats:
 
 
 PARTS = (0.05, 0.25, 0.5, 0.75, 0.95)
-"""The quantiles that a box and its line are drawn from."""
+"""Quantiles of the box plots."""
 MOST_CATEGORIES = 24
-"""Categories on the page: the largest."""
+"""Number of categories on the page, largest first."""
 
 
 def quantiles(scores: Floats) -> list[tuple[float, ...] | None]:
-    """Return each candidate's quantiles over the queries it has a score on; None without any.
+    """Return each candidate's score quantiles; None for a candidate without scores.
 
     >>> quantiles(np.array([[1.0, np.nan], [3.0, np.nan]]))
     [(1.1, 1.5, 2.0, 2.5, 2.9), None]
@@ -195,7 +195,7 @@ def quantiles(scores: Floats) -> list[tuple[float, ...] | None]:
 def category_means(
     scores: Floats, categories: Sequence[str | None], most: int = MOST_CATEGORIES
 ) -> tuple[CategoryMeans, ...]:
-    """Return every candidate's mean score on each category, the largest categories, by name.
+    """Return every candidate's mean score in the largest categories, sorted by name.
 
     >>> found, = category_means(np.array([[2.0], [4.0], [9.0]]), ["a", "a", None])
     >>> found.name, found.queries, found.means
@@ -220,46 +220,46 @@ def _means(scores: Floats) -> tuple[float | None, ...]:
 
 _WEIGH_ALIKE = frozenset({"mean", "hard", "isotonic"})
 _MEAN_WITHOUT_LABELS = frozenset({"extra_trees", "random_forest"})
-"""Scorers whose queries are scored by the mean where they have no weights of their own."""
+"""Scorers that use the mean on queries without learned weights."""
 _LEARN_FROM_VOTES = frozenset({"pooled_logistic"})
 
 
 @dataclass(frozen=True, slots=True)
 class ScorerWeights:
-    """What is known of a scorer's weights."""
+    """How a scorer weights items."""
 
     weights: Weights
     learned_from: str
-    """"labels", "votes" or nothing."""
+    """"labels", "votes" or empty."""
     else_equal: bool
-    """Whether items weigh the same on queries without learned weights."""
+    """Whether items have equal weights on queries without learned weights."""
 
     def of_items(self, items: int, learned: Sequence[float] | None) -> Floats | None:
-        """Return the weight of each item of a query; None where there is none per item."""
+        """Return the item weights of a query; None if the scorer has no weights per item."""
         if learned is not None:
             return np.array(learned)
         return np.full(items, 1.0 / max(items, 1)) if self.else_equal else None
 
 
 def weighing(findings: Findings, config: RunConfig) -> ScorerWeights:
-    """Return how the scorer of a run weighs items."""
+    """Return how the run's scorer weights items."""
     score = findings.stages.score
     kind, learned = score.scorer or config.scorer.kind, score.learned
     if findings.weights:
-        return ScorerWeights("learned", _gold(kind, learned), kind in _MEAN_WITHOUT_LABELS)
+        return ScorerWeights("learned", _learned_from(kind, learned), kind in _MEAN_WITHOUT_LABELS)
     if learned.queries_by_mean:
-        # Without weights for any query, those by the mean are all there are.
+        # No query has learned weights, so every query is scored by the mean.
         return ScorerWeights("equal", "", else_equal=True)
     alike = kind in _WEIGH_ALIKE
-    return ScorerWeights("equal" if alike else "none", _gold(kind, learned), alike)
+    return ScorerWeights("equal" if alike else "none", _learned_from(kind, learned), alike)
 
 
-def _gold(kind: str, learned: LearnedFacts) -> str:
+def _learned_from(kind: str, learned: LearnedFacts) -> str:
     if learned.votes:
         return "votes"
     if learned.labels:
         return "labels"
     if learned == LearnedFacts():
         return ""
-    # A scorer that was fitted elsewhere: its run counted the gold, not this one.
+    # The scorer was fitted in another run, which counted the reference data.
     return "votes" if kind in _LEARN_FROM_VOTES else "labels"

@@ -1,6 +1,6 @@
-"""The blocks of a report, from a run's columns; nothing is read before it is asked for.
+"""The content of a report's blocks, read lazily from the run directory.
 
-What each item of a query adds, labels beside scores, and comparisons of every two candidates.
+Item figures, labels with scores, and pairwise comparisons of candidates.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ _DIGITS = 4
 def figures_of(
     answers: Floats, scores: Floats, weights: Floats | None, *, learned: bool
 ) -> list[ItemFigure]:
-    """Return the figures of the items of a query; `answers` has a row a candidate, as `scores`.
+    """Return item figures of a query; `answers` and `scores` have one row per candidate.
 
-    `weights` is None where the scorer has none per item: influence is not known then.
+    `weights` is None if the scorer has no weights per item; influence is then unknown.
     """
     items = answers.shape[1]
     shown = np.full(items, 1.0 / max(items, 1)) if weights is None else weights
@@ -76,23 +76,23 @@ def _short(number: float | None) -> float | None:
 
 
 MOST_LABELS = 5_000
-"""Dots that a scatter still shows; of more, every second, third and so on is taken."""
+"""Most dots in a scatter plot; a longer list is thinned evenly."""
 
 
 def label_grid(cells: ResponseGrid, labels: Iterable[Label]) -> Floats:
-    """Return the mean label of each cell; NaN without one."""
+    """Return the mean label of each cell; NaN without a label."""
     grid = ScoreGrid(cells.query_ids, cells.candidates, cells.scores)
     return label_cells(grid, labels)[0]
 
 
 SNIPPET = 160
-"""Characters of a query's text that stand in the list of queries."""
+"""Number of characters of a query shown in the list of queries."""
 
 NOT_JUDGED = "not judged"
 
 
 class RunContent:
-    """What a run's blocks are made from."""
+    """The data that a run's blocks are built from."""
 
     def __init__(
         self, store: RunStore, config: RunConfig, findings: Findings, cells: ResponseGrid
@@ -102,13 +102,13 @@ class RunContent:
         self.findings = findings
         self.cells = cells
         self.scores = cells.scores
-        """Queries by candidates, in the head's order; NaN where there is none."""
+        """Queries by candidates, in the order of the head; NaN if missing."""
         self._held: JudgedColumns | None = None
         self._made: dict[int, ItemsBlock] = {}
 
     @cached_property
     def items(self) -> Ints:
-        """How many items each query has."""
+        """Number of items per query."""
         return np.array(
             [len(self._checklist(place).items) for place in range(len(self.scores))], dtype=int
         )
@@ -123,7 +123,7 @@ class RunContent:
         return [by_id[query_id] for query_id in self.cells.query_ids]
 
     def queries(self, detail: list[int]) -> QueriesBlock:
-        """Return the block of queries, of which the blocks hold so much."""
+        """Return the queries block; `detail` holds the detail level of each query."""
         scores = self.scores
         present = ~np.isnan(scores)
         counts = present.sum(axis=1)
@@ -143,19 +143,19 @@ class RunContent:
         }
 
     def answers(self, places: Sequence[int]) -> Iterator[Floats]:
-        """Yield for each query a table of candidates by items; NaN is missing."""
+        """Yield one table of candidates by items per query; NaN if unanswered."""
         judged = self._judged(places)
         for place in places:
             yield judged.answers(place, int(self.items[place]))
 
     def figures(self, places: Sequence[int]) -> Iterator[ItemsBlock]:
-        """Yield for each query the texts and figures of its items."""
+        """Yield the item texts and figures of each query."""
         judged = self._judged(places)
         for place in places:
             yield self._items(place, judged)
 
     def query(self, place: int) -> QueryBlock:
-        """Return one query's block, its texts and cells still empty."""
+        """Return one query's block without response texts and cells."""
         judged, query = self._judged([place]), self._queries[place]
         items = self._items(place, judged)
         return {
@@ -178,7 +178,7 @@ class RunContent:
         }
 
     def texts(self, places: Sequence[int]) -> Iterator[ResponseTexts]:
-        """Yield for each query `texts` and `histories` of its responses."""
+        """Yield the `texts` and `histories` of each query's responses."""
         columns = {name: column for column, name in enumerate(self.cells.candidates)}
         found: dict[str, ResponseTexts] = {
             self.cells.query_ids[place]: ([None] * len(columns), []) for place in places
@@ -195,7 +195,7 @@ class RunContent:
             yield found[self.cells.query_ids[place]]
 
     def labels(self) -> LabelsBlock | None:
-        """Return the labeled responses that have a score; None without any."""
+        """Return labeled responses with a score; None if there are none."""
         labels, scores = self._labels, self.scores
         both = np.argwhere(~np.isnan(labels) & ~np.isnan(scores))
         if not len(both):
@@ -211,12 +211,12 @@ class RunContent:
         }
 
     def pairs(self) -> PairsBlock | None:
-        """Return the comparisons of the first candidates; None for fewer than two ranked ones."""
+        """Return pairwise comparisons of the top candidates; None if fewer than two are ranked."""
         cells, ranking = self.cells, self.findings.ranking
         ranked = len(ranking.rows)
         if ranked < 2:
             return None
-        # The ranking keeps its candidates' order in the head; those without a score come after.
+        # The head lists ranked candidates first, in ranking order.
         grid = ScoreGrid(cells.query_ids, cells.candidates[:ranked], cells.scores[:, :ranked])
         found = compare_all(
             grid,
@@ -236,17 +236,17 @@ class RunContent:
             "losses": found.losses.tolist(),
             "verdict": [str(verdict) for verdict in found.verdict],
             "how": (
-                "Mean difference of the two candidates' scores over the queries that both have one "
-                f"on. The interval holds {ranking.level:.0%} of {ranking.bootstrap} resamples of "
-                "the queries; the p-value is from flipped signs. Better or worse needs an interval "
-                f"without zero and a p-value of at most {1 - ranking.level:.2g}. A query is won by "
-                f"{ranking.tie_margin:g} points or more. "
-                "Pairs are not corrected for how many there are."
+                "Mean score difference over the queries on which both candidates have a score. "
+                f"{ranking.level:.0%} interval from {ranking.bootstrap} bootstrap resamples of the "
+                "queries; p-value from a sign-flip test. A difference is significant if the "
+                f"interval excludes zero and p is at most {1 - ranking.level:.2g}. Winning a query "
+                f"takes a lead of {ranking.tie_margin:g} points or more. "
+                "No correction for multiple comparisons."
             ),
         }
 
     def hold(self, places: Sequence[int]) -> None:
-        """Read the answers of many queries at once: the ledger is passed over once."""
+        """Read the answers of many queries in one pass over the ledger."""
         self._held = self._read(places)
 
     @cached_property
@@ -262,7 +262,7 @@ class RunContent:
         return STATUS_TEXT if answers_yes_or_no(self.config) else GRADE_STATUS_TEXT
 
     def _judged(self, places: Sequence[int]) -> JudgedColumns:
-        # Blocks can be made in several threads at once: what is held is looked at only once.
+        # Other threads may replace `_held`, so read it once.
         held = self._held
         if held is not None and all(place in held.places for place in places):
             return held
@@ -294,7 +294,7 @@ class RunContent:
         return self._made[place]
 
     def _odd(self, place: int, judged: JudgedColumns) -> Iterator[OddAnswer]:
-        """Answers with more to tell than a number."""
+        """Yield answers that need an explanation: unanswered items and wide bounds."""
         rows, items = judged.rows_of(place), int(self.items[place])
         spots, there = judged.spots(place, items)
         unjudged = self.cells.responses[place] & (rows < 0)
@@ -304,7 +304,7 @@ class RunContent:
             return
         fine = np.array([status == Status.OK for status in judged.statuses])
         low, high = judged.p_low[spots], judged.p_high[spots]
-        # Bounds that people would read as the same number are not worth a line.
+        # Skip bounds that round to the same number.
         wide = np.nan_to_num(low.round(2) - high.round(2)) != 0.0
         odd = there & (wide | ~fine[judged.status[spots]])
         for candidate, item in np.argwhere(odd).tolist():

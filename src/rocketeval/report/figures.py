@@ -1,4 +1,4 @@
-"""The audit for the report: figures beside baselines, tables, and curves against gold."""
+"""Audit figures with baselines, tables, and calibration curves for the report."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from rocketeval.stats.bootstrap import Resampling, renumbered
 
 
 def figures(audit: Audit) -> tuple[ReportFigure, ...]:
-    """Return agreement and correlations, each beside its baselines."""
+    """Return agreement and correlations, each followed by its baselines."""
     by_votes_and_labels = (
         ReportFigure(
             name=found.measure if found.method == JUDGE else found.method,
@@ -74,7 +74,7 @@ def tables(audit: Audit) -> tuple[FigureTable, ...]:
 def _categories(audit: Audit) -> FigureTable:
     parts = audit.categories if len(audit.categories) > 1 else ()
     return FigureTable(
-        title="Agreement with decided votes, by category",
+        title="Agreement with decided votes by category",
         columns=(JUDGE, ANOTHER_VOTER),
         rows=tuple(
             FigureRow(
@@ -91,7 +91,7 @@ def _categories(audit: Audit) -> FigureTable:
 
 def _margins(audit: Audit) -> FigureTable:
     return FigureTable(
-        title="Agreement with votes, ties included, by tie margin",
+        title="Agreement with votes (ties included) by tie margin",
         columns=(JUDGE,),
         rows=tuple(
             FigureRow(f"{row.margin:g}", (row.with_ties,), row.mark(audit.tie_margin))
@@ -104,7 +104,7 @@ def _margins(audit: Audit) -> FigureTable:
 
 def _levels(part: str, methods: Mapping[str, LabelCorrelation]) -> FigureTable:
     return FigureTable(
-        title=f"Correlation with {part}, at three levels",
+        title=f"Correlation with {part} at three levels",
         columns=LEVELS,
         rows=tuple(FigureRow(method, cells, name) for method, name, cells in level_rows(methods)),
         note=level_note(methods[JUDGE]),
@@ -130,9 +130,9 @@ Means = Callable[[Floats, Places, Places, int], list[Interval | None]]
 
 BINS = 10
 FEWEST = 20
-"""Labels or votes below which bins say nothing."""
+"""Fewest labels or votes for a curve."""
 
-_INTERVALS = "Intervals resample the queries."
+_INTERVALS = "Intervals come from resampled queries."
 
 
 def curves(
@@ -142,7 +142,7 @@ def curves(
     votes: Sequence[Vote],
     item_gold: ItemGold | None,
 ) -> tuple[ReportCurve, ...]:
-    """Return a curve for each kind of gold that the run has."""
+    """Return one curve per kind of reference data in the run."""
     ranking = config.ranking
     resampling = Resampling(ranking.bootstrap, ranking.seed, 0.95)
     return (
@@ -159,13 +159,14 @@ def _items(item_gold: ItemGold | None) -> Iterator[ReportCurve]:
     bins = [CurveBin(each.mean_p, each.gold, each.items) for each in found.by_width.bins]
     if bins:
         yield ReportCurve(
-            title="Answers against gold answers to the same items",
+            title="Calibration of answers",
             x_label="Probability of yes",
-            y_label="Share that gold says yes to",
+            y_label="Share of yes in the reference answers",
             diagonal=True,
             bins=tuple(bins),
-            how=f"{found.items:,} answers in bins of equal width. Of answers with 0.8, four in "
-            f"five should be a yes: the diagonal. {_INTERVALS}",
+            how=f"{found.items:,} answers in bins of equal width, compared with reference answers "
+            "to the same items. With perfect calibration, 80% of the answers at 0.8 are a yes in "
+            f"the reference (the diagonal). {_INTERVALS}",
         )
 
 
@@ -175,17 +176,17 @@ def _labels(
     queries, candidates = np.nonzero(~np.isnan(labels) & ~np.isnan(cells.scores))
     if len(queries) < FEWEST:
         return
-    scores, gold = cells.scores[queries, candidates], labels[queries, candidates]
+    scores, labeled = cells.scores[queries, candidates], labels[queries, candidates]
     same = bool(scale[0] <= np.nanmin(labels) and np.nanmax(labels) <= scale[1])
     diagonal = " On the diagonal, score and label are equal." if same else ""
     yield ReportCurve(
-        title="Scores against labels",
+        title="Mean label by score",
         x_label="Score",
         y_label="Mean label",
         diagonal=same,
-        bins=_binned(scores, gold, queries, resampling.means),
-        how=f"{len(scores):,} labelled responses in ten bins of about equally many, from low to "
-        f"high score; each dot is the mean label of a bin.{diagonal} {_INTERVALS}",
+        bins=_binned(scores, labeled, queries, resampling.means),
+        how=f"{len(scores):,} labeled responses in ten bins of about equal size, from low to high "
+        f"score; each dot is the mean label of a bin.{diagonal} {_INTERVALS}",
     )
 
 
@@ -208,19 +209,19 @@ def _votes(
         return
     shares: Floats = (vote_outcomes(usable)[known].astype(np.float64) + 1.0) / 2.0
     yield ReportCurve(
-        title="Differences of scores against votes",
-        x_label="Score of the first response less that of the second",
-        y_label="Share of votes for the first",
+        title="Votes by score difference",
+        x_label="Score of the first response minus the second",
+        y_label="Share of votes for the first response",
         diagonal=False,
         bins=_binned(differences[known], shares, queries[known], resampling.shares),
-        how=f"{int(known.sum()):,} votes in ten bins of about equally many, by how much higher the "
-        "first response scores; a tie is half a vote. A judge that people agree with gives a "
-        f"curve that climbs from 0 to 1 through the middle. {_INTERVALS}",
+        how=f"{int(known.sum()):,} votes in ten bins of about equal size, ordered by score "
+        "difference; a tie counts as half a vote. For a judge that agrees with voters, the curve "
+        f"climbs from 0 to 1 and passes 0.5 in the middle. {_INTERVALS}",
     )
 
 
 def _binned(x: Floats, y: Floats, queries: Ints, means: Means) -> tuple[CurveBin, ...]:
-    """Ten bins of about equally many; equal values of x stay together."""
+    """Return ten bins of about equal size; equal values of x share a bin."""
     edges = np.quantile(x, np.arange(1, BINS) / BINS)
     parts = np.searchsorted(edges, x).astype(np.intp)
     counts = np.bincount(parts, minlength=BINS)

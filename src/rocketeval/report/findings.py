@@ -1,6 +1,6 @@
-"""What the stages before the report left: the files a report is made from, read once.
+"""The results of earlier stages that a report is built from.
 
-How big a run is, and what is missing from it, for the report.
+Also counts how large a run is and what is missing from it.
 """
 
 from __future__ import annotations
@@ -31,28 +31,28 @@ Json = Mapping[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """What is known of a run; what no stage has made yet is None."""
+    """The results of a run's stages; None for a stage that has not run."""
 
     scores: pa.Table
-    """With at least `SCORE_COLUMNS`, one row a response, queries together."""
+    """Has at least `SCORE_COLUMNS`; one row per response, grouped by query."""
     ranking: Ranking
     audit: Audit | None = None
     explain: Explanation | None = None
     item_gold: ItemGold | None = None
     weights: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    """Of items, by query, where a scorer learned them."""
+    """Learned item weights by query."""
     manifest: Manifest = field(default=Manifest())
     evaluator: EvaluatorInRun | None = None
-    """What an evolved evaluator is and found here, where one judged."""
+    """The evolved evaluator and its results, if one judged the run."""
 
     @property
     def stages(self) -> Stages:
-        """What the manifest says of each stage."""
+        """The manifest's facts about each stage."""
         return self.manifest.stages
 
 
 def read_findings(store: RunStore) -> Findings:
-    """Return what a run's stages found; StageMissing before it is ranked."""
+    """Read the results of a run; raise StageMissing before it is ranked."""
     return Findings(
         scores=store.scores(SCORE_COLUMNS),
         ranking=read_ranking(store),
@@ -69,7 +69,7 @@ _STILL_USED = frozenset({Status.TRUNCATED.value})
 
 
 def sizes(findings: Findings) -> tuple[tuple[str, int], ...]:
-    """Return how much there was of everything."""
+    """Return the counts that describe the run's size."""
     load, checklist, grade = findings.stages.load, findings.stages.checklist, findings.stages.grade
     found = (
         ("queries", load.queries),
@@ -87,9 +87,9 @@ def sizes(findings: Findings) -> tuple[tuple[str, int], ...]:
 
 
 def losses(findings: Findings, *, yes_no: bool) -> tuple[tuple[MissingNote, ...], tuple[str, ...]]:
-    """Return what is missing or unusual, and what was looked for and not found missing.
+    """Return what is missing or unusual, and the checks that found nothing missing.
 
-    `yes_no` says whether the judge is asked for a yes or no, or else for a grade.
+    `yes_no` is true if the judge answers yes or no, and false if it gives grades.
     """
     every = _every_loss(findings, STATUS_TEXT if yes_no else GRADE_STATUS_TEXT)
     return tuple(loss for loss in every if loss.count), tuple(
@@ -107,10 +107,12 @@ def _every_loss(findings: Findings, status_text: Mapping[str, str]) -> list[Miss
             "responses absent from the benchmark", load.absent_responses, load.all_responses
         ),
         MissingNote("responses without a score", scores.null_count, len(scores)),
-        MissingNote("candidates without any score", unranked, ranked + unranked),
-        MissingNote("empty responses, judged as they are", load.empty_responses, responses, False),
+        MissingNote("candidates without a score", unranked, ranked + unranked),
+        MissingNote(
+            "empty responses (judged like any other)", load.empty_responses, responses, False
+        ),
         *(
-            MissingNote(f"{kind} left out, as the config says", count, None, False)
+            MissingNote(f"{kind} left out by the config", count, None, False)
             for kind, count in load.left_out_by_config.items()
         ),
     ]
@@ -121,7 +123,7 @@ def _every_loss(findings: Findings, status_text: Mapping[str, str]) -> list[Miss
         found.append(MissingNote("responses not judged", grade.unfinished, grade.tasks))
     if score.answers:
         found += _lost_answers(score, status_text)
-    return found + _lost_gold(findings.audit, load)
+    return found + _lost_reference_data(findings.audit, load)
 
 
 def _lost_answers(score: ScoreFacts, status_text: Mapping[str, str]) -> list[MissingNote]:
@@ -136,11 +138,11 @@ def _lost_answers(score: ScoreFacts, status_text: Mapping[str, str]) -> list[Mis
     ]
 
 
-def _lost_gold(audit: Audit | None, load: LoadFacts) -> list[MissingNote]:
+def _lost_reference_data(audit: Audit | None, load: LoadFacts) -> list[MissingNote]:
     if audit is None:
         return []
     refused = audit.refused
-    learned = "refused: the scorer was fitted to them"
+    learned = "refused because the scorer was fitted to them"
     found = []
     if load.votes:
         unusable = audit.agreement[JUDGE].unusable if audit.agreement else 0

@@ -1,6 +1,6 @@
-"""The head of a report: everything its first screen shows.
+"""The head of a report: all data of its first screen.
 
-The leaderboard, costs, footnotes, means by group of items, losses, and the evaluator that judged.
+Leaderboard, costs, notes, means by item group, missing data, and the evaluator that judged.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from rocketeval.text import count_of
 def candidates(
     ranking: Ranking, store: RunStore, labels: Mapping[str, float], cells: ResponseGrid
 ) -> Iterator[Candidate]:
-    """Yield the lines of the leaderboard: ranked ones first, best first."""
+    """Yield the leaderboard rows: ranked candidates first, best first."""
     ratings = {rating.candidate: rating.value for rating in store.inputs.ratings()}
     spreads = dict(zip(cells.candidates, quantiles(cells.scores), strict=True))
     for row in ranking.rows:
@@ -73,28 +73,26 @@ def candidates(
 
 
 STAGES = ("load", "checklist", "grade", "score", "rank", "audit", "explain")
-"""Those that are over when a report is written."""
+"""Stages that finish before the report is written."""
 
 
 def costs(stages: Stages) -> tuple[StageCost, ...]:
-    """Return seconds of every stage, and requests, tokens and money of those that ask a model."""
+    """Return time, requests, tokens and cost of every stage."""
     made = stages.made()
     return tuple(_cost(stage, made[stage]) for stage in STAGES if stage in made)
 
 
 def cost_notes(stages: Stages) -> tuple[tuple[str, str], ...]:
-    """Return what the figures of a stage do not say."""
+    """Return notes that qualify the cost figures."""
     earlier = stages.grade.finished_earlier + stages.grade.from_cache
     found = (
-        ("judgments paid for earlier", earlier),
-        ("checklists paid for earlier", stages.checklist.reused),
-        ("prompt tokens the judge took from its cache", stages.grade.paid.cached_tokens),
+        ("reused judgments", earlier),
+        ("reused checklists", stages.checklist.reused),
+        ("prompt tokens cached by the server", stages.grade.paid.cached_tokens),
     )
     notes = [(name, f"{count:,}") for name, count in found if count]
     if earlier:
-        notes.append(
-            ("seconds", "of the last call of each stage: judgments paid for earlier are not in it")
-        )
+        notes.append(("time counts", "the last call of each stage, without reused judgments"))
     return tuple(notes)
 
 
@@ -112,89 +110,93 @@ def _cost(stage: str, facts: StageFacts) -> StageCost:
 
 
 _SCORERS = {
-    "mean": "A score is the mean of its answers, on the label scale.",
-    "hard": "A score is the share of items answered yes, on the label scale.",
-    "extra_trees": "A score blends the mean of its answers with the query's own forest of extra "
-    "trees, the more so the more evenly the query's labels spread over the scale.",
-    "random_forest": "A score blends the mean of its answers with the query's own random forest, "
-    "the more so the more evenly the query's labels spread over the scale.",
-    "pooled_ridge": "A score is a regression over all queries, bent by each query's own labels.",
-    "isotonic": "A score is the mean of its answers, bent onto the level of the labels.",
-    "pooled_logistic": "A score follows what voters preferred on other queries.",
-    "select": "A score is made by the scorer that did best in cross-validation.",
-    "evaluator": "A score is the label that the evaluator predicts; where it decides pairs, the "
-    "share of a query's other responses that it expects this one to beat, a tie counting half.",
+    "mean": "A score is the mean answer of a response, mapped to the label scale.",
+    "hard": "A score is the share of items answered yes, mapped to the label scale.",
+    "extra_trees": "A score blends the mean answer with an extra-trees model fitted to the query. "
+    "The model's weight grows with how evenly the query's labels cover the scale.",
+    "random_forest": "A score blends the mean answer with a random forest fitted to the query. "
+    "The forest's weight grows with how evenly the query's labels cover the scale.",
+    "pooled_ridge": "A score is a ridge regression over all queries, adjusted to each query's "
+    "labels.",
+    "isotonic": "A score is the mean answer, calibrated to the labels by isotonic regression.",
+    "pooled_logistic": "A score comes from a logistic regression on votes from other queries.",
+    "select": "A score comes from the scorer that was best in cross-validation.",
+    "evaluator": "A score is the label that the evaluator predicts. If the evaluator compares "
+    "pairs, a score is the predicted share of wins over the other responses to the query; a tie "
+    "counts as half a win.",
 }
 _EVALUATED = (
-    "An answer is read from the judge's log-probabilities: p(Yes) / (p(Yes) + p(No)), or the mean "
-    "of its grades, from the worst (0) to the best (1). Where the judge sees two responses at "
-    "once, it is the mean over the other responses to the query."
+    "An answer comes from the judge's log-probabilities: p(Yes) / (p(Yes) + p(No)), or the mean "
+    "grade on a scale from worst (0) to best (1). If the judge sees two responses at once, the "
+    "answer is the mean over the other responses to the query."
 )
 
 
 _YES_NO = "An item's answer is p(Yes) / (p(Yes) + p(No)), from the judge's log-probabilities."
 _GRADES = (
-    "An answer is the mean of the grades {low} to {high} by the judge's probabilities, as its "
-    "place from the worst (0) to the best (1)."
+    "An answer is the mean of the grades {low} to {high}, weighted by the judge's probabilities, "
+    "on a scale from worst (0) to best (1)."
 )
 _WRITTEN = {
-    "cot": "An answer is the score that the judge wrote, as its place from 1 (0) to 10 (1).",
-    "multi_item": "An item's answer is what the judge wrote: 1 for yes, 0 for no.",
+    "cot": "An answer is the score that the judge wrote, mapped from 1-10 to 0-1.",
+    "multi_item": "An item's answer is the text that the judge wrote: 1 for yes, 0 for no.",
     "perplexity": "An answer is the geometric mean of the probabilities of the response's tokens.",
 }
 
 
 def notes(ranking: Ranking, score: ScoreFacts, grading: str) -> tuple[str, ...]:
-    """Return how the figures were made, in words; `grading` is the grading method's name."""
+    """Return sentences on how the figures were computed; `grading` names the grading method."""
     scorer = score.scorer or "mean"
     level = f"{ranking.level:.0%}"
     anchor, rating = ranking.anchor, f"{ranking.anchor_rating:g}"
-    placed = f"around {rating}" if anchor is None else f"with {anchor} held at {rating}"
+    placed = f"centered on {rating}" if anchor is None else f"with {anchor} fixed at {rating}"
     return (
         *(_answers(grading) if scorer != "evaluator" else [_EVALUATED]),
-        _SCORERS.get(scorer, f"Scores are made by the scorer {scorer!r}."),
+        _SCORERS.get(scorer, f"Scores come from the scorer {scorer!r}."),
         *_learned(score.learned),
         "Ratings are a Bradley-Terry fit to all pairs of scores on each query, on the Elo scale "
-        f"{placed}; scores closer than {ranking.tie_margin:g} are a tie.",
-        f"Intervals hold {level} of {ranking.bootstrap} resamples of the queries.",
-        "Candidates in one group cannot be told apart from the group's first.",
+        f"{placed}. Scores that differ by less than {ranking.tie_margin:g} count as a tie.",
+        f"{level} intervals come from {ranking.bootstrap} bootstrap resamples of the queries.",
+        "Candidates in a group are statistically tied with the first one in it.",
     )
 
 
 def _answers(grading: str) -> list[str]:
-    """Return what the judge was asked for, where that is not usual, and what an answer is."""
+    """Return what an answer is, and the grading method unless it is the checklist method."""
     kind = kind_of(grading)
-    asked = [] if grading == "checklist" else [f"The judge was asked for {grading}: {kind.told}."]
+    asked = [] if grading == "checklist" else [f"Grading method {grading}: {kind.told}."]
     usual = _YES_NO if kind.labels == YES_NO else _GRADES
     return [*asked, _WRITTEN.get(grading, usual).format(low=kind.labels[-1], high=kind.labels[0])]
 
 
 def _learned(learned: LearnedFacts) -> list[str]:
-    """Return what the scorer learned from, and what was kept from it."""
+    """Return what the scorer learned from and what was held out."""
     if learned.fitted is None:
         return []
-    gold = f"{learned.labels} labels" if learned.labels else f"{learned.votes or 0} votes"
+    learned_from = f"{learned.labels} labels" if learned.labels else f"{learned.votes or 0} votes"
     held_out = ", ".join(learned.held_out or ())
-    said = [
-        f"The scorer learned from {gold} on {len(learned.fitted)} candidates; these were scored "
-        "by fits that did not see their own gold."
+    sentences = [
+        f"The scorer learned from {learned_from} on {len(learned.fitted)} candidates; their scores "
+        "are out-of-fold."
     ]
     if held_out:
-        said.append(f"Kept from it, to test it on: {held_out}.")
+        sentences.append(f"Held out for testing: {held_out}.")
     if learned.queries_by_mean:
-        said.append(f"{learned.queries_by_mean} queries had too little to learn from.")
-    return said
+        sentences.append(
+            f"{learned.queries_by_mean} queries had too little reference data to learn from."
+        )
+    return sentences
 
 
 MOST_CANDIDATES = 200
-"""Candidates whose means by group are on the page: the first in the ranking."""
+"""Number of candidates with group means on the page, best first."""
 _DIGITS = 4
 
 
 def group_means(explain: Explanation | None, ranked: Sequence[str]) -> tuple[GroupMeans, ...]:
-    """Return the means of the first candidates; none without any, groups or an explanation.
+    """Return the group means of the top candidates; empty without groups or an explanation.
 
-    Who is not ranked has no means: a gap of theirs would look like one that was measured.
+    Candidates without a rank are left out, because their gaps would look like measurements.
     """
     shown = ranked[:MOST_CANDIDATES]
     if not shown or explain is None:
@@ -225,21 +227,21 @@ _UNITS = {"pairs": ("pair", "pairs"), "responses": ("response", "responses")}
 
 
 def evaluator_in_words(found: EvaluatorInRun | None) -> str:
-    """Return what judged, what it learned from and how right it is; empty without an evaluator."""
+    """Describe the evaluator, its training data and its accuracy; empty without an evaluator."""
     if found is None:
         return ""
     kinds = [each.kind for each in found.perspectives]
     return (
-        "An evolved evaluator decided here: "
-        f"{count_of(kinds.count('response'), 'perspective', 'perspectives')} about the response, "
-        f"{kinds.count('query'):,} about the query, "
+        "An evolved evaluator judged this run: "
+        f"{count_of(kinds.count('response'), 'perspective', 'perspectives')} on the response, "
+        f"{kinds.count('query'):,} on the query, "
         f"{count_of(len(found.experts), 'expert', 'experts')}{_evaluator_learned(found)}."
         f"{_how_right(found)}"
     )
 
 
 def evaluator_blocks(found: EvaluatorInRun | None) -> dict[str, bytes]:
-    """Return the block of the evaluator by its name; nothing without an evaluator."""
+    """Return the evaluator block by its name; empty without an evaluator."""
     if found is None:
         return {}
     names = sorted(field.name for field in fields(found))
@@ -248,7 +250,7 @@ def evaluator_blocks(found: EvaluatorInRun | None) -> dict[str, bytes]:
 
 
 def _plain(value: object, owner: str) -> object:
-    """As the page takes it; what is no number is refused with the name of its owner."""
+    """Return JSON-ready data; raise an error that names the owner of a non-finite number."""
     if isinstance(value, tuple):
         return [_plain(each, owner) for each in value]
     if is_dataclass(value) and not isinstance(value, Interval):
@@ -258,11 +260,11 @@ def _plain(value: object, owner: str) -> object:
 
 
 def _evaluator_learned(found: EvaluatorInRun) -> str:
-    told = found.provenance
-    if told.cases is None:
+    origin = found.provenance
+    if origin.cases is None:
         return ""
-    of = f" of {told.benchmark}" if told.benchmark else ""
-    return f", learned from {count_of(told.cases, *_UNITS[found.decides])}{of}"
+    source = f" from {origin.benchmark}" if origin.benchmark else ""
+    return f", trained on {count_of(origin.cases, *_UNITS[found.decides])}{source}"
 
 
 def _how_right(found: EvaluatorInRun) -> str:
@@ -276,35 +278,35 @@ def _how_right(found: EvaluatorInRun) -> str:
 
 
 MOST_WINS = 100
-"""Candidates in the table of wins."""
+"""Number of candidates in the win table."""
 MOST_EXPLAINED = 200
-"""Candidates whose losses are on the page."""
+"""Number of candidates with lost items on the page."""
 MOST_LOSSES = 5
-"""Of each of them."""
+"""Number of lost items per candidate."""
 
-_JUDGE_LATER = ("judge", "not known in full before its first answer")
+_JUDGE_LATER = ("judge", "fully identified after its first answer")
 _SAYS_LITTLE = frozenset({"benchmark", "data", "dataset"})
 _FILES = {
-    "scores.parquet": "one row a response: its score and the key of its judgment",
+    "scores.parquet": "one row per response: its score and the key of its judgment",
     "scores.jsonl": "the same as JSON lines",
-    "ranking.csv": "the leaderboard for spreadsheets",
-    "ranking.json": "the leaderboard, and who wins against whom",
-    "audit.json": "every figure about trust",
-    "explain.json": "where each candidate loses and gains",
-    "item_weights.json": "what a scorer learned about each item",
-    "item_gold.json": "answers held against gold answers",
-    "reliability.json": "other judges beside this one",
-    "methods.json": "ways to ask the judge, side by side",
-    "evaluator.json": "the evolved evaluator that judged, and how sure it was here",
-    "preferences.jsonl": "which of two responses the evaluator prefers, and how surely",
-    "evaluated.jsonl": "the label that the evaluator gives each response, and how surely",
-    "failures.jsonl": "what could not be judged, and why",
+    "ranking.csv": "the leaderboard, for spreadsheets",
+    "ranking.json": "the leaderboard and the win rates of all pairs",
+    "audit.json": "all audit figures",
+    "explain.json": "the items on which each candidate loses or gains",
+    "item_weights.json": "the learned weight of each item",
+    "item_gold.json": "answers compared with reference answers",
+    "reliability.json": "agreement with other judges",
+    "methods.json": "grading methods compared",
+    "evaluator.json": "the evolved evaluator and its confidence in this run",
+    "preferences.jsonl": "the evaluator's preference and confidence for each pair",
+    "evaluated.jsonl": "the evaluator's label and confidence for each response",
+    "failures.jsonl": "failed judgments and their reasons",
     "inputs/queries.jsonl": "the queries",
     "inputs/checklists.jsonl": "the checklists",
     "inputs/labels.jsonl": "the labels",
     "inputs/votes.jsonl": "the votes",
     "inputs/ratings.jsonl": "the reference ratings",
-    "manifest.json": "who made what from what: hashes, versions, timings",
+    "manifest.json": "provenance: hashes, versions, timings",
     "run.yaml": "the config",
 }
 
@@ -312,7 +314,7 @@ _FILES = {
 def bare_head(
     config: RunConfig, findings: Findings, checklists: Mapping[str, Checklist]
 ) -> ReportHead:
-    """Return the head of a run before its first judgment: what is to be judged, and no figure."""
+    """Return the head of a run before its first judgment, without figures."""
     ranking = findings.ranking
     yes_no = answers_yes_or_no(config)
     lost, nothing_lost = losses(findings, yes_no=yes_no)
@@ -353,7 +355,7 @@ def make_head(
     made = stages.made()
     explain, judge = findings.explain, store.judge()
     given = store.inputs.labels()
-    gold = label_grid(cells, given)
+    label_means = label_grid(cells, given)
     details = judge.parts
     return replace(
         bare_head(config, findings, store.inputs.checklists()),
@@ -368,7 +370,7 @@ def make_head(
         advice=() if audit is None else audit.advice,
         figures=() if audit is None else figures(audit),
         tables=() if audit is None else tables(audit),
-        calibration=curves(cells, config, gold, store.inputs.votes(), findings.item_gold),
+        calibration=curves(cells, config, label_means, store.inputs.votes(), findings.item_gold),
         costs=costs(stages),
         cost_notes=cost_notes(stages),
         wins=_wins(ranking),
@@ -383,7 +385,7 @@ def make_head(
 
 
 def name_of_benchmark(path: Path, kind: str) -> str:
-    """Return what a reader would call it: its folder, with the one above where that says little.
+    """Return a benchmark's display name: its folder, with the parent if the folder is generic.
 
     >>> name_of_benchmark(Path("mt-bench/data"), "jsonl"), name_of_benchmark(Path("x"), "jsonl")
     ('mt-bench/data', 'x')
@@ -399,7 +401,7 @@ def _categories(store: RunStore, cells: ResponseGrid) -> tuple[CategoryMeans, ..
 
 
 def _author_names(checklists: Mapping[str, Checklist]) -> str:
-    """Return who wrote the checklists, as a reader would call them."""
+    """Return the authors of the checklists as display names."""
     names = {made.author for made in checklists.values()}
     return ", ".join(sorted("the benchmark" if name == "imported" else name for name in names))
 

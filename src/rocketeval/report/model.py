@@ -1,7 +1,7 @@
-"""What a report shows, as Python hands it to the page; `web/src/contract.ts` has the same names.
+"""The data contract between Python and the report page, mirrored in `web/src/contract.ts`.
 
-A report is a head (small, always there) and blocks (opened when they are needed). No figure is
-computed after this point.
+A report consists of a head (small, always present) and blocks (loaded on demand). The page computes
+no statistics.
 """
 
 from __future__ import annotations
@@ -18,63 +18,67 @@ State = Literal["finished", "going", "paused", "damaged"]
 Weights = Literal["equal", "learned", "none"]
 
 ANSWER_STEPS = 60_000
-"""An answer in the block of answers is its probability times this, rounded."""
+"""The answers block stores a probability times this, rounded."""
 NO_ANSWER = 65_535
-"""A missing answer there."""
+"""Code for an unanswered item in the answers block."""
 
 STATUS_TEXT: Mapping[str, str] = {
-    Status.TRUNCATED: "the server told only one of yes and no, the other is estimated closely",
-    Status.UNBOUNDED: "the server told only one of yes and no, too little to estimate the other",
-    Status.HIDDEN: "the server told nothing about yes and no",
-    Status.LOW_MASS: "the judge wanted to say something other than yes or no",
-    Status.NO_LOGPROBS: "the server sent no probabilities",
-    Status.THINKING: "the judge began to think aloud instead of answering",
-    Status.UNSOUND: "the server sent numbers that cannot be probabilities",
-    Status.UNREADABLE: "the judge wrote a text without an answer in it",
-    Status.ERROR: "the call failed",
+    Status.TRUNCATED: "the server returned a probability for only one of yes and no; the other "
+    "is a tight estimate",
+    Status.UNBOUNDED: "the server returned a probability for only one of yes and no; the other "
+    "cannot be estimated",
+    Status.HIDDEN: "the server returned no probability for yes or no",
+    Status.LOW_MASS: "the judge gave most probability to tokens other than yes and no",
+    Status.NO_LOGPROBS: "the server returned no probabilities",
+    Status.THINKING: "the judge started to think aloud instead of answering",
+    Status.UNSOUND: "the server returned invalid probabilities",
+    Status.UNREADABLE: "the judge wrote text without an answer",
+    Status.ERROR: "the request failed",
 }
-"""Every status but ok, in words a reader of the report understands."""
+"""Explanation of every status except ok, for readers of the report."""
 
 GRADE_STATUS_TEXT: Mapping[str, str] = {
     **STATUS_TEXT,
-    Status.TRUNCATED: "the server told only some of the grades, the rest is estimated closely",
-    Status.UNBOUNDED: "the server told only some of the grades, too little to estimate the rest",
-    Status.HIDDEN: "the server told nothing about the grades",
-    Status.LOW_MASS: "the judge wanted to say something other than a grade",
+    Status.TRUNCATED: "the server returned probabilities for only some grades; the others are "
+    "tight estimates",
+    Status.UNBOUNDED: "the server returned probabilities for only some grades; the others cannot "
+    "be estimated",
+    Status.HIDDEN: "the server returned no probability for any grade",
+    Status.LOW_MASS: "the judge gave most probability to tokens other than grades",
 }
-"""The same where the judge is asked for a grade."""
+"""The same for judges that give grades."""
 
 PROBABILITY, GRADE = "Probability of yes", "Grade, from worst (0) to best (1)"
-"""What answers can be, as headings."""
+"""Headings for the two kinds of answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One line of the leaderboard."""
+    """One row of the leaderboard."""
 
     name: str
     rank: int | None = None
-    """None: not ranked, because it has no score at all."""
+    """None if the candidate has no score."""
     rank_low: int | None = None
-    """Best rank it may hold."""
+    """Best rank in its interval."""
     rank_high: int | None = None
-    """Worst rank it may hold."""
+    """Worst rank in its interval."""
     group: int | None = None
-    """Neighbours with the same group cannot be told apart."""
+    """Candidates of one group are tied with the first one in it."""
     beats_next: bool | None = None
-    """Clearly better than the next row; None for the last and the unranked."""
+    """Significantly better than the next row; None for the last and for unranked rows."""
     rating: Interval | None = None
     score: Interval | None = None
     queries: int = 0
-    """Queries it has a score for."""
+    """Number of queries with a score."""
     missing: int = 0
-    """Queries it should have a score for and has not."""
+    """Number of queries without a score."""
     label: float | None = None
-    """Mean human or labeler's label."""
+    """Mean label."""
     reference: float | None = None
-    """A reference rating such as Elo."""
+    """Reference rating, such as Elo."""
     quantiles: tuple[float, ...] | None = None
-    """5, 25, 50, 75 and 95 % of its scores; None without any."""
+    """5%, 25%, 50%, 75% and 95% quantiles of its scores; None without scores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +88,7 @@ class CategoryMeans:
     name: str
     queries: int
     means: tuple[float | None, ...]
-    """One a candidate, in the head's order."""
+    """One per candidate, in the order of the head."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,59 +97,59 @@ class GroupMeans:
 
     name: str
     dimension: str | None
-    """What stands before the colon in its name; None without one."""
+    """The part of its name before the colon; None without a colon."""
     whole: bool
-    """Whether it is a dimension with all its groups."""
+    """Whether it is a whole dimension, with all its groups."""
     queries: int
     means: tuple[Interval | None, ...]
-    """One a candidate, of the first in the head's order."""
+    """One per candidate, for the first candidates of the head."""
     missing: tuple[int, ...]
-    """Answers that are missing, as many."""
+    """Number of unanswered items, one per candidate."""
 
 
 @dataclass(frozen=True, slots=True)
 class FigureBaseline:
-    """What a figure must be seen beside."""
+    """A value to compare a figure with."""
 
     name: str
     value: float
     kind: Literal["floor", "ceiling"]
-    """A trivial rule, or people among themselves."""
+    """A floor is a baseline; the other kind is human-human agreement."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrustNumber:
-    """One of the three numbers on the first screen that say how far to trust the judge."""
+    """One of the three trust figures on the first screen."""
 
     title: str
     value: Interval | None
-    """None when it could not be measured; `verdict` says why."""
+    """None if not measured; `verdict` gives the reason."""
     unit: Unit = "share"
     mood: Mood
     verdict: str
     beside: tuple[FigureBaseline, ...] = ()
     range: tuple[float, float] = (0.0, 1.0)
-    """Of the scale it is drawn on."""
+    """Ends of the scale it is drawn on."""
     how: str
-    """What it is, for a stranger."""
+    """Definition for readers new to it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReportFigure:
-    """One audit figure, or the baseline it must beat."""
+    """One audit figure or one of its baselines."""
 
     name: str
     value: Interval | None
-    """None when it could not be computed; `note` says why."""
+    """None if it could not be computed; `note` gives the reason."""
     note: str = ""
     unit: Unit = "number"
     baseline: bool = False
-    """True for what a trivial rule achieves."""
+    """Whether it is a baseline."""
 
 
 @dataclass(frozen=True, slots=True)
 class FigureRow:
-    """One line of a table of audit figures."""
+    """One row of a table of audit figures."""
 
     name: str
     cells: tuple[Interval | None, ...]
@@ -155,7 +159,7 @@ class FigureRow:
 
 @dataclass(frozen=True, slots=True)
 class FigureTable:
-    """Audit figures side by side, such as agreement by category."""
+    """A table of audit figures, such as agreement by category."""
 
     title: str
     columns: tuple[str, ...]
@@ -166,7 +170,7 @@ class FigureTable:
 
 @dataclass(frozen=True, slots=True)
 class CurveBin:
-    """Answers or responses with about the same score."""
+    """One bin of a curve: answers or responses with similar values."""
 
     x: float
     y: Interval
@@ -175,20 +179,20 @@ class CurveBin:
 
 @dataclass(frozen=True, slots=True)
 class ReportCurve:
-    """What gold says of low, middling and high scores."""
+    """A calibration curve: scores against reference data."""
 
     title: str
     x_label: str
     y_label: str
     diagonal: bool
-    """Whether a perfectly calibrated judge would lie at y = x."""
+    """Whether perfect calibration means y = x."""
     bins: tuple[CurveBin, ...]
     how: str
 
 
 @dataclass(frozen=True, slots=True)
 class StageCost:
-    """What one stage took."""
+    """Time and cost of one stage."""
 
     stage: str
     seconds: float | None
@@ -201,45 +205,45 @@ class StageCost:
 
 @dataclass(frozen=True, slots=True)
 class MissingNote:
-    """Something that is missing, or unusual."""
+    """A count of missing or unusual data."""
 
     what: str
     count: int
     of: int | None = None
-    """Out of how many; None where that says nothing."""
+    """The total that `count` is part of; None if not meaningful."""
     lost: bool = True
-    """False for what is unusual but was still used."""
+    """False for unusual data that was still used."""
 
 
 @dataclass(frozen=True, slots=True)
 class LostItem:
-    """One item that costs a candidate points its neighbours get."""
+    """An item on which a candidate loses points to its neighbors in the ranking."""
 
     query: int
-    """Its place in the queries block, from 0."""
+    """Index into the queries block, from 0."""
     item: int
-    """Its number in the checklist, from 1."""
+    """Number in the checklist, from 1."""
     text: str
     p_yes: float
     neighbours_p_yes: float
     points: float
-    """On the query's score."""
+    """Points lost on the query's score."""
 
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """Where one candidate loses against its neighbours in the ranking."""
+    """The items on which a candidate loses to its neighbors in the ranking."""
 
     candidate: int
-    """Its place in the head."""
+    """Index into the candidates of the head."""
     points: Interval | None
-    """Lost a query; negative if it gains; None when nothing could be compared."""
+    """Points lost per query; negative for a gain; None without a comparison."""
     losses: tuple[LostItem, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class RunFile:
-    """A file of the run's folder."""
+    """A file of the run directory."""
 
     name: str
     what: str
@@ -247,25 +251,25 @@ class RunFile:
 
 @dataclass(frozen=True, slots=True)
 class LiveProgress:
-    """How far a run is."""
+    """Progress of a run."""
 
     state: Literal["finished", "going", "paused"]
     stage: str
-    """The stage it is in; empty when it is finished."""
+    """Current stage; empty when finished."""
     done: int
-    """Responses that are judged."""
+    """Number of judged responses."""
     total: int
-    """Responses that can be."""
+    """Number of responses to judge."""
     rate: float | None = None
-    """Responses judged a second; None before it is known."""
+    """Responses judged per second; None if not yet known."""
     seconds_left: float | None = None
     version: str = ""
-    """Changes whenever the page should be loaded again."""
+    """Changes whenever the page should reload."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReportHead:
-    """Everything the first screen shows, and what the others need to be drawn."""
+    """All data of the first screen, and data shared by the other screens."""
 
     run: str
     benchmark: str
@@ -273,15 +277,15 @@ class ReportHead:
     finished: str
     made_with: str
     provisional: str
-    """Why these figures are not final; empty when they are."""
+    """Reason why the figures are not final; empty if they are final."""
     conclusion: str
-    """Who is ahead, and how surely, in a sentence or two; empty while that can change."""
+    """The result of the ranking in one or two sentences; empty while provisional."""
     islands: int
-    """More than 1: so many sets of candidates share no query and must not be compared."""
+    """Number of candidate sets that share no query; sets must not be compared."""
     weights: Weights
-    """How the scorer weighs the items of a checklist; "none" where it has no weight per item."""
+    """How the scorer weights items; "none" if it has no weights per item."""
     learned_from: str
-    """What the scorer learned from: "labels", "votes" or nothing."""
+    """Reference data the scorer learned from: "labels", "votes" or empty."""
     judge: str
     judge_details: tuple[tuple[str, str], ...]
     author: str
@@ -289,16 +293,16 @@ class ReportHead:
     scorer: str
     scale: tuple[float, float]
     answers_are: str
-    """What an answer is, as a heading."""
+    """Heading for answers: `PROBABILITY` or `GRADE`."""
     yes_no: bool
     level: float
     tie_margin: float
     sizes: tuple[tuple[str, int], ...]
     losses: tuple[MissingNote, ...]
     nothing_lost: tuple[str, ...]
-    """What was looked for and not found missing."""
+    """Checks that found nothing missing."""
     candidates: tuple[Candidate, ...]
-    """Ranked ones first, best first; then those without any score."""
+    """Ranked candidates, best first; then candidates without a score."""
     separation: tuple[str, ...] = ()
     trust: tuple[TrustNumber, ...] = ()
     advice: tuple[str, ...] = ()
@@ -308,30 +312,30 @@ class ReportHead:
     costs: tuple[StageCost, ...] = ()
     cost_notes: tuple[tuple[str, str], ...] = ()
     wins: tuple[tuple[float | None, ...], ...] = ()
-    """Share of shared queries the row wins, of the first candidates."""
+    """Share of common queries that the row wins, for the first candidates."""
     explained: tuple[Explained, ...] = ()
     notes: tuple[str, ...] = ()
-    """How the figures were made."""
+    """Sentences on how the figures were computed."""
     files: tuple[RunFile, ...] = ()
-    """Those that hold the rows behind the figures."""
+    """Files with the data behind the figures."""
     categories: tuple[CategoryMeans, ...] = ()
-    """The largest ones."""
+    """The largest categories."""
     groups: tuple[GroupMeans, ...] = ()
-    """A dimension as a whole before its parts; empty where checklists have no groups."""
+    """Each whole dimension precedes its groups; empty if checklists have no groups."""
     groups_left_out: int = 0
-    """Groups that are too many for the page."""
+    """Number of groups left out of the page."""
     evaluator: str = ""
-    """The evolved evaluator that judged, in a sentence or two; empty without one."""
+    """Description of the evolved evaluator that judged; empty without one."""
     files_at: str = ""
-    """Where they lie, seen from the page."""
+    """Path prefix of the files, relative to the page."""
     live: LiveProgress | None = None
     index_at: str | None = None
-    """How to leave for the list of runs; None in report.html."""
+    """Link to the list of runs; None in report.html."""
     blocks: Literal["embedded", "served"] = "served"
 
 
 class QueriesBlock(TypedDict):
-    """The lines of all queries, as columns."""
+    """All queries, as columns."""
 
     id: list[str]
     category: list[str | None]
@@ -341,11 +345,11 @@ class QueriesBlock(TypedDict):
     missing: list[int]
     items: list[int]
     detail: list[int]
-    """How much of each query the blocks hold."""
+    """Detail level of each query."""
 
 
 class ItemFigure(TypedDict):
-    """What one item of a query adds."""
+    """Figures of one item over all responses to its query."""
 
     weight: float
     learned: bool
@@ -366,7 +370,7 @@ class ItemsBlock(TypedDict):
 
 
 class CellsBlock(TypedDict):
-    """Scores and answers of one query that the large blocks do not hold."""
+    """Scores and answers of one query that is not in the large blocks."""
 
     scores: list[float | None]
     answers: list[list[float | None]]
@@ -378,11 +382,11 @@ ResponseTexts = tuple[list[str | None], list[tuple[int, Turns]]]
 """`texts` and `histories` of a query's responses."""
 
 OddAnswer = tuple[int, int, float | None, float | None, str]
-"""Candidate, item, bounds, and why it is not usual."""
+"""Candidate, item, bounds, and the explanation."""
 
 
 class QueryBlock(TypedDict):
-    """Everything about one query."""
+    """All data of one query."""
 
     text: str
     history: Turns
@@ -399,7 +403,7 @@ class QueryBlock(TypedDict):
 
 
 class LabelsBlock(TypedDict):
-    """Labeled responses that have a score, as columns."""
+    """Labeled responses with a score, as columns."""
 
     query: list[int]
     candidate: list[int]
@@ -409,7 +413,7 @@ class LabelsBlock(TypedDict):
 
 
 class PairsBlock(TypedDict):
-    """Comparisons of every two of the first candidates, as columns."""
+    """Pairwise comparisons of the top candidates, as columns."""
 
     first: int
     effect: list[float | None]
@@ -425,7 +429,7 @@ class PairsBlock(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class RankedLine:
-    """A candidate of a run in the list of runs."""
+    """One candidate of a run in the list of runs."""
 
     name: str
     rating: Interval | None
@@ -438,12 +442,12 @@ class RunLine:
 
     name: str
     at: str
-    """Where its page lies, seen from the list."""
+    """Link to its page, relative to the list."""
     benchmark: str = ""
     created: str = ""
     state: State = "paused"
     why: str = ""
-    """Words for a run that cannot be shown."""
+    """Reason why a run cannot be shown."""
     judge: str = ""
     method: str = ""
     scorer: str = ""

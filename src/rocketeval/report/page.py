@@ -1,10 +1,7 @@
-"""A report as HTML: one file that loads nothing, or the page that `rocketeval view` serves.
+"""HTML pages: the self-contained report and the pages that `rocketeval view` serves.
 
-The policy in the page lets exactly its own script and style sheet run, by their hashes: text of a
-run that became markup by mistake would still be inert.
-
-
-What a page says where scripts do not run: plain tables, every string of the run escaped.
+The content security policy allows only the page's own script and style sheet, by hash, so markup
+injected through run data stays inert. Without scripts, a page shows plain tables with escaped text.
 """
 
 from __future__ import annotations
@@ -25,29 +22,29 @@ from rocketeval.records import Interval
 from rocketeval.report.blocks import MOST_BYTES, ReportSource, encodable, fit, json_bytes, plain
 from rocketeval.report.model import Candidate, ReportHead, RunsHead
 
-_OFF = "<p>Scripts are off: queries, responses and their answers cannot be opened.</p>"
+_OFF = "<p>JavaScript is off. Turn it on to open queries, responses and answers.</p>"
 
 
 def text(value: object) -> str:
-    """Return `value` as HTML text that is safe inside elements and quoted attributes."""
+    """Escape `value` for HTML elements and quoted attributes."""
     return escape(encodable(str(value)))
 
 
 def leaderboard(head: ReportHead) -> str:
-    """Return the ranking as a table."""
+    """Return the ranking as an HTML table."""
     title = f"<h1><bdi>{text(head.run)}</bdi></h1>"
     provisional = f"<p>{text(head.provisional)}</p>" if head.provisional else ""
     losses = "".join(f"<li>{loss.count:,} {text(loss.what)}</li>" for loss in head.losses)
-    missing = f"<h2>Not complete</h2><ul>{losses}</ul>" if losses else ""
+    missing = f"<h2>Missing data</h2><ul>{losses}</ul>" if losses else ""
     if not head.candidates:
-        return f"{title}{provisional}<p>No candidate has been ranked.</p>{missing}{_OFF}"
+        return f"{title}{provisional}<p>No candidate is ranked.</p>{missing}{_OFF}"
     names = ("Rank", "Candidate", "Rating", "Mean score", "Missing")
     rows = (_cells(candidate) for candidate in head.candidates)
     return f"{title}{provisional}{_table(names, rows)}{missing}{_OFF}"
 
 
 def runs(head: RunsHead) -> str:
-    """Return the list of runs as a table."""
+    """Return the list of runs as an HTML table."""
     names = ("Run", "Judge", "State", "Queries", "Candidates")
     rows = (
         (run.name, run.judge, run.why or run.state, run.queries, run.candidates)
@@ -57,7 +54,7 @@ def runs(head: RunsHead) -> str:
 
 
 def with_bounds(figure: Interval | None, digits: int) -> str:
-    """Return a figure with its interval in one line.
+    """Format a figure with its interval.
 
     >>> with_bounds(Interval(7.812, 7.5, float("inf")), 2), with_bounds(None, 0)
     ('7.81 (7.50 to ?)', 'missing')
@@ -90,9 +87,9 @@ _UNSAFE_IN_SCRIPT = re.compile("[<>&\u2028\u2029\ud800-\udfff]")
 
 
 def embedded_page(source: ReportSource, most_bytes: int = MOST_BYTES) -> str:
-    """Return the page with as many blocks as `most_bytes` hold; the same run gives the same bytes.
+    """Return the page with as many blocks as fit in `most_bytes`, reproducible to the byte.
 
-    Raises RocketEvalError if a figure is not a number.
+    Raise RocketEvalError if a figure is not finite.
     """
     bare = _page(replace(source.head, blocks="embedded"), "report", served=False)
     fitted = fit(source, most_bytes - len(bare.encode()))
@@ -100,7 +97,7 @@ def embedded_page(source: ReportSource, most_bytes: int = MOST_BYTES) -> str:
 
 
 def served_page(head: ReportHead | RunsHead, kind: Literal["report", "runs"]) -> str:
-    """Return the page without blocks: it asks its server for them."""
+    """Return the page without blocks; it fetches them from its server."""
     return _page(head, kind, served=True)
 
 
@@ -137,13 +134,13 @@ def _asset(name: str) -> str:
     if not file.is_file():
         raise RocketEvalError(
             f"The report's {name} is missing from this installation.",
-            hint="Install RocketEval again, or in a checkout build the page: see CONTRIBUTING.md.",
+            hint="Reinstall RocketEval. In a checkout, build the page: see CONTRIBUTING.md.",
         )
     return file.read_text("utf-8")
 
 
 def _fill(template: str, values: Mapping[str, str]) -> str:
-    # One pass over the template alone: a value that holds a placeholder is never looked at again.
+    # A single pass, so placeholders inside values are not replaced.
     return _PLACEHOLDER.sub(lambda found: values[found[1]], template)
 
 

@@ -1,4 +1,4 @@
-"""report: one page that shows it all."""
+"""The report stage: write one page with all results of a run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rocketeval.store.run import RunStore
 
 
 def write_report(store: RunStore, config: RunConfig) -> Path:
-    """Write report.html and return its path; StageMissing before the audit."""
+    """Write report.html and return its path; raise StageMissing before the audit."""
     store.read(Audit)
     source = gather(store, config, read_findings(store))
     return store.save_text("report.html", embedded_page(source))
@@ -25,10 +25,10 @@ def write_report(store: RunStore, config: RunConfig) -> Path:
 def gather(
     store: RunStore, config: RunConfig, findings: Findings, provisional: str = ""
 ) -> ReportSource:
-    """Return a run's report: its head, and blocks that are made when they are asked for.
+    """Return a run's report: its head, and blocks that are built on demand.
 
-    `provisional` says why figures are not final, where they are not. What no stage has found yet is
-    left out; what the findings say of stages is shown as it is.
+    `provisional` gives the reason if the figures are not final. Results of stages that have not run
+    are left out.
     """
     ranking = findings.ranking
     candidates = [*(row.candidate for row in ranking.rows), *ranking.unranked]

@@ -1,7 +1,7 @@
-"""The three numbers that say how far to trust the judge, on the report's first screen.
+"""The three trust figures on the report's first screen.
 
-Taken in this order, as far as there are any: agreement with votes, correlation with labels, with
-reference ratings; then what every run has: pairs that can be told apart, usable answers, length.
+Figures from reference data come first: agreement with votes, correlation with labels, correlation
+with reference ratings. The rest is filled from significant pairs, answered items and length bias.
 """
 
 from __future__ import annotations
@@ -24,40 +24,40 @@ from rocketeval.store.manifest import ScoreFacts
 
 
 def share(value: float) -> str:
-    """Return a share in per cent."""
-    return f"{100 * value:.1f} %"
+    """Format a share as a percentage."""
+    return f"{100 * value:.1f}%"
 
 
 def number(value: float) -> str:
-    """Return a coefficient with a real minus sign."""
+    """Format a coefficient with a typographic minus sign."""
     return f"{value:.2f}".replace("-", "\N{MINUS SIGN}")
 
 
 def by_limits(value: float, good: float, fair: float) -> Mood:
-    """Return how good a figure is that is better the higher it is."""
+    """Grade a figure for which higher is better."""
     if value >= good:
         return "good"
     return "fair" if value >= fair else "poor"
 
 
 def exact(value: float) -> Interval:
-    """Return a figure that is counted, not estimated."""
+    """Return a counted figure, which has no uncertainty."""
     return Interval(value, value, value)
 
 
 GOOD_CORRELATION = 0.7
-"""Of single responses with their labels."""
+"""Limit for the correlation of single responses with their labels."""
 GOOD_ORDER, FAIR_ORDER = 0.8, 0.5
-"""Spearman with reference ratings, by the low end of its interval and by its value."""
+"""Limits for the Spearman correlation with reference ratings."""
 
 _SHORTER = "shorter response"
-_UNRELATED = "cannot be told from no relation at all"
-_NO_RELATION = FigureBaseline("no relation", 0.0, "floor")
+_UNRELATED = "no significant correlation"
+_NO_RELATION = FigureBaseline("no correlation", 0.0, "floor")
 _LABELS_AS_SHOWN = {"all labels": "labels", "labels out of fold": "labels"}
 
 
 def from_votes(audit: Audit) -> Iterator[TrustNumber]:
-    """Yield agreement with votes, if there are any."""
+    """Yield the agreement with votes, if the run has votes."""
     judge = audit.agreement.get(JUDGE)
     if judge is None:
         return
@@ -65,25 +65,25 @@ def from_votes(audit: Audit) -> Iterator[TrustNumber]:
     floors = [FigureBaseline(name, own, "floor") for name, own in trivial_rules(audit).items()]
     if voters is None:
         ceiling = []
-        mood, verdict = _against(value, floors, share, good_from=0.0, short="")
+        mood, verdict = _against_baselines(value, floors, share, good_from=0.0, short="")
     else:
         people = voters.with_ties.value
-        ceiling = [FigureBaseline("people among themselves", people, "ceiling")]
-        mood, verdict = _beside_people(value, floors, people)
+        ceiling = [FigureBaseline("human-human agreement", people, "ceiling")]
+        mood, verdict = _against_voters(value, floors, people)
     yield TrustNumber(
-        title="Agreement with votes, ties included",
+        title="Agreement with human votes, ties included",
         value=value,
         mood=mood,
         verdict=verdict,
         beside=(*floors, *ceiling),
-        how="Votes came with the benchmark: each says which of two responses to a query is better, "
-        f"or that they tie. This is the share of {judge.used:,} votes on which the "
-        "judge's scores say the same. Intervals resample the queries.",
+        how="Each vote in the benchmark says which of two responses to a query is better, or that "
+        f"they tie. This is the share of {judge.used:,} votes that the judge's scores agree with. "
+        "The interval comes from resampled queries.",
     )
 
 
 def _above(value: Interval, best: FigureBaseline) -> Mood:
-    """Return good where a figure is surely above a rule, fair where it may be, poor below it."""
+    """Grade a figure against a baseline: good if its interval lies above, poor if it is below."""
     if math.isnan(value.low):
         return "unknown"
     if value.low > best.value:
@@ -91,52 +91,53 @@ def _above(value: Interval, best: FigureBaseline) -> Mood:
     return "fair" if value.value > best.value else "poor"
 
 
-def _beside_people(
+def _against_voters(
     value: Interval | None, floors: list[FigureBaseline], people: float
 ) -> tuple[Mood, str]:
-    """How agreement stands to that of people, which comes first, and to the best trivial rule."""
+    """Compare agreement with the best baseline and with human-human agreement."""
     best = max(floors, key=lambda floor: floor.value, default=None)
-    told = f"People agree with each other {share(people)} of the time"
+    voters = f"human-human agreement is {share(people)}"
     if value is None or best is None:
-        return "unknown", f"{told}; for the judge it could not be computed"
-    told += f"; the best trivial rule, \u201c{best.name}\u201d, reaches {share(best.value)}"
+        return "unknown", f"could not be computed; {voters}"
+    rule = f"\u201c{best.name}\u201d ({share(best.value)})"
     mood = _above(value, best)
     if mood == "good" and value.value < (best.value + people) / 2:
-        return "fair", f"{told}; the judge is nearer to the rule"
-    ends = {
-        "good": "",
-        "fair": "; the judge may do no better",
-        "poor": "; the judge does no better",
-        "unknown": "; too few queries to tell",
+        people_agree = f"human-human agreement ({share(people)})"
+        return "fair", f"beats every baseline, but is closer to {rule} than to {people_agree}"
+    verdicts = {
+        "good": f"beats every baseline; the best is {rule}",
+        "fair": f"not significantly better than the baseline {rule}",
+        "poor": f"no better than the baseline {rule}",
+        "unknown": f"too few queries to compare with the baseline {rule}",
     }
-    return mood, told + ends[mood]
+    return mood, f"{verdicts[mood]}; {voters}"
 
 
 def from_labels(audit: Audit) -> Iterator[TrustNumber]:
-    """Yield the correlation with labels, if there are any."""
+    """Yield the correlation with labels, if the run has labels."""
     part = strictest_labels(audit)
     if part is None:
         return
     judge, by_length = audit.labels[part][JUDGE], audit.labels[part].get(LONGER)
     value, floors = judge.spearman, [_NO_RELATION]
     if by_length is not None and by_length.spearman is not None:
-        # To prefer the shorter is as trivial as to prefer the longer.
+        # Preferring the shorter response is a baseline, too.
         length = by_length.spearman.value
         name = LONGER if length >= 0.0 else _SHORTER
         floors.append(FigureBaseline(name, abs(length), "floor"))
-    mood, verdict = _against(
+    mood, verdict = _against_baselines(
         value,
         floors,
         number,
         good_from=GOOD_CORRELATION,
-        short="yet single scores often differ from their labels",
+        short="but single scores often differ from their labels",
     )
     if value is None:
         verdict = judge.reason or verdict
     elif value.low <= 0.0:
         mood = "poor"
-        verdict = "scores fall where labels rise" if value.high < 0.0 else _UNRELATED
-    unseen = " No score was made by a fit that saw its own label." if "fold" in part else ""
+        verdict = "negative: scores fall as labels rise" if value.high < 0.0 else _UNRELATED
+    unseen = " Scores are out-of-fold." if "fold" in part else ""
     yield TrustNumber(
         title=f"Correlation with {_LABELS_AS_SHOWN.get(part, part)} (Spearman)",
         value=value,
@@ -145,14 +146,14 @@ def from_labels(audit: Audit) -> Iterator[TrustNumber]:
         verdict=verdict,
         beside=tuple(floors),
         range=(-1.0, 1.0),
-        how="Labels came with the benchmark: scores of single responses by people or a strong "
-        f"model. Spearman's correlation of scores and labels over {judge.responses:,} labelled "
-        "responses: 1 when they put the responses in the same order, 0 for no relation."
-        f"{unseen} Intervals resample the queries.",
+        how="Labels in the benchmark are scores that people or a strong model gave to single "
+        f"responses. This is Spearman's correlation over {judge.responses:,} labeled responses: "
+        "1 means the same order of responses, 0 means no correlation."
+        f"{unseen} The interval comes from resampled queries.",
     )
 
 
-def _against(
+def _against_baselines(
     value: Interval | None,
     floors: list[FigureBaseline],
     shown: Callable[[float], str],
@@ -160,17 +161,17 @@ def _against(
     good_from: float,
     short: str,
 ) -> tuple[Mood, str]:
-    """How a figure stands to the best rule that reads nothing."""
+    """Compare a figure with its best baseline."""
     best = max(floors, key=lambda floor: floor.value, default=None)
     if value is None or best is None:
         return "unknown", "could not be computed"
     rule = f"\u201c{best.name}\u201d ({shown(best.value)})"
     mood = _above(value, best)
     verdict = {
-        "good": f"beats every trivial rule, the best of which is {rule}",
-        "fair": f"not surely better than {rule}",
-        "poor": f"no better than {rule}",
-        "unknown": f"too few queries to tell it from {rule}",
+        "good": f"beats every baseline; the best is {rule}",
+        "fair": f"not significantly better than the baseline {rule}",
+        "poor": f"no better than the baseline {rule}",
+        "unknown": f"too few queries to compare with the baseline {rule}",
     }[mood]
     if mood == "good" and value.value < good_from:
         return "fair", f"{verdict}, {short}"
@@ -178,23 +179,23 @@ def _against(
 
 
 def from_ratings(audit: Audit) -> Iterator[TrustNumber]:
-    """Yield how far the order is that of reference ratings, if there are any."""
+    """Yield the rank correlation with reference ratings, if the run has ratings."""
     if audit.ratings is None:
         return
     spearman, _ = rating_figures(audit)
     mood, verdict = _order(spearman.value, spearman.note)
     yield TrustNumber(
-        title="Same order as the reference ratings",
+        title="Rank correlation with reference ratings",
         value=spearman.value,
         unit="number",
         mood=mood,
         verdict=verdict,
-        beside=(FigureBaseline("any order", 0.0, "floor"),),
+        beside=(FigureBaseline("random order", 0.0, "floor"),),
         range=(-1.0, 1.0),
-        how="Reference ratings came with the benchmark: a rating of each candidate from elsewhere, "
-        "such as an arena's Elo. This is Spearman's correlation of the ranking with them, over "
-        f"{audit.ratings.n} candidates: 1 for the same order, 0 for no relation. It tests the "
-        "order of candidates, not the score of a response.",
+        how="Reference ratings in the benchmark rate each candidate by another source, such as an "
+        "arena's Elo. This is Spearman's correlation of the ranking with them, over "
+        f"{audit.ratings.n} candidates: 1 means the same order, 0 means no correlation. It tests "
+        "the order of candidates, not the scores of single responses.",
     )
 
 
@@ -202,92 +203,91 @@ def _order(value: Interval | None, reason: str) -> tuple[Mood, str]:
     if value is None:
         return "unknown", reason
     if math.isnan(value.low):
-        return "unknown", "too few candidates to tell"
+        return "unknown", "too few candidates for an interval"
     if value.low >= FAIR_ORDER and value.value >= GOOD_ORDER:
         return "good", "nearly the same order"
     if value.low > 0.0 and value.value >= FAIR_ORDER:
-        return "fair", "about the same order, with exceptions"
-    return "poor", "a weak relation" if value.low > 0.0 else _UNRELATED
+        return "fair", "similar order, with exceptions"
+    return "poor", "weak correlation" if value.low > 0.0 else _UNRELATED
 
 
 GOOD_SEPARATION, FAIR_SEPARATION = 0.8, 0.5
-"""Share of pairs of candidates that can be told apart."""
+"""Limits for the share of candidate pairs with a significant difference."""
 GOOD_ANSWERS, FAIR_ANSWERS = 0.99, 0.95
-"""Share of answers that could be used."""
+"""Limits for the share of answered items."""
 FAIR_LENGTH = 0.2
-"""Correlation with length beyond the labels' own that is still fair."""
+"""Limit for the correlation with length in excess of the labels'."""
 
 
 def separation(ranking: Ranking) -> TrustNumber:
-    """Return how many pairs of candidates are told apart."""
+    """Return the share of candidate pairs whose rank intervals do not overlap."""
     low = np.array([row.rank_low for row in ranking.rows])
     high = np.array([row.rank_high for row in ranking.rows])
     pairs = len(low) * (len(low) - 1) // 2
     apart = int((high[:, None] < low[None, :]).sum())
     value = exact(apart / pairs) if pairs else None
     mood: Mood = "unknown"
-    verdict = "fewer than two candidates are ranked"
+    verdict = "fewer than two ranked candidates"
     if value is not None:
         mood = by_limits(value.value, GOOD_SEPARATION, FAIR_SEPARATION)
         verdict = f"{apart:,} of {pairs:,} pairs" + (
-            "" if mood == "good" else "; more queries would part more of them"
+            "" if mood == "good" else "; the others are tied; more queries would separate more"
         )
     return TrustNumber(
-        title="Pairs of candidates told apart",
+        title="Pairs that differ significantly",
         value=value,
         mood=mood,
         verdict=verdict,
-        how="The share of all pairs of candidates whose intervals of rank "
-        f"({ranking.level:.0%}) do not overlap. It says how sure the order is, not whether the "
-        "judge is right.",
+        how=f"The share of candidate pairs whose {ranking.level:.0%} rank intervals do not "
+        "overlap. It measures how certain the order is, not whether the judge is right.",
     )
 
 
 def usable(score: ScoreFacts) -> TrustNumber:
-    """Return how many answers could be used."""
+    """Return the share of answered items."""
     answers, missing = score.answers, score.missing_answers
     value: Interval | None = None
     mood: Mood = "unknown"
-    verdict = "counted when the run is scored"
+    verdict = "counted after scoring"
     if answers:
         value = exact((answers - missing) / answers)
         mood = by_limits(value.value, GOOD_ANSWERS, FAIR_ANSWERS)
-        verdict = f"{missing:,} of {answers:,} are missing" if missing else "none is missing"
+        verdict = f"{missing:,} of {answers:,} unanswered" if missing else "no unanswered items"
     return TrustNumber(
-        title="Usable answers",
+        title="Answered items",
         value=value,
         mood=mood,
         verdict=verdict,
-        how="The share of the judge's answers to items that could be used. Missing ones are left "
-        "out of the score, never counted as yes or no.",
+        how="The share of items with a usable answer from the judge. Unanswered items are left "
+        "out of the score and never counted as yes or no.",
     )
 
 
 def length(audit: Audit | None) -> TrustNumber:
-    """Return how far scores follow length."""
+    """Return the length bias of the scores."""
     found = audit.bias.length if audit and audit.bias else None
     excess, plain = (found.excess, found.scores) if found else (None, None)
     mood: Mood = "unknown"
     if excess is not None:
-        verdict = "longer responses get no more than labels give them"
+        verdict = "longer responses score no higher than their labels justify"
         mood = "good"
         if excess.low > 0.0:
-            verdict = "longer responses get higher scores than labels give them"
+            verdict = "longer responses score higher than their labels justify"
             mood = "fair" if excess.value <= FAIR_LENGTH else "poor"
     elif plain is not None:
-        verdict = "without labels nobody knows whether longer responses deserve it"
+        verdict = "labels are needed to know whether longer responses deserve higher scores"
     else:
         verdict = "not measured yet"
     return TrustNumber(
-        title="Leaning on length" if excess is None else "Leaning on length, beyond labels",
+        title="Length bias" if excess is None else "Length bias in excess of labels",
         value=excess or plain,
         unit="number",
         mood=mood,
         verdict=verdict,
-        beside=(FigureBaseline("no leaning", 0.0, "floor"),),
+        beside=(FigureBaseline("no bias", 0.0, "floor"),),
         range=(-1.0, 1.0),
         how="Spearman's correlation of score and length among the responses to one query"
-        + (", less that of label and length." if excess is not None else "."),
+        + (", minus that of label and length." if excess is not None else "."),
     )
 
 
@@ -295,34 +295,36 @@ NUMBERS = 3
 
 
 def trust(findings: Findings) -> tuple[TrustNumber, ...]:
-    """Return exactly three numbers."""
+    """Return exactly three trust figures."""
     return tuple(islice(_numbers(findings), NUMBERS))
 
 
 def _numbers(findings: Findings) -> Iterator[TrustNumber]:
     audit = findings.audit
-    gold = [] if audit is None else [*from_votes(audit), *from_labels(audit), *from_ratings(audit)]
-    yield from gold or [_no_gold(findings)]
+    reference = (
+        [] if audit is None else [*from_votes(audit), *from_labels(audit), *from_ratings(audit)]
+    )
+    yield from reference or [_no_reference_data(findings)]
     yield separation(findings.ranking)
     yield usable(findings.stages.score)
     yield length(audit)
 
 
-def _no_gold(findings: Findings) -> TrustNumber:
+def _no_reference_data(findings: Findings) -> TrustNumber:
     return TrustNumber(
-        title="Agreement with people",
+        title="Agreement with human votes",
         value=None,
         mood="unknown",
         verdict=_why_unknown(findings),
-        how="How often the judge and people prefer the same response. Without votes or labels "
-        "nobody knows: collect some, or hold the scores against another judge.",
+        how="How often the judge and people prefer the same response. To measure it, add votes or "
+        "labels to the benchmark, or compare this judge with a second one.",
     )
 
 
 def _why_unknown(findings: Findings) -> str:
     load = findings.stages.load
     if not (load.labels or load.votes or load.ratings):
-        return "not audited: the run has neither labels nor votes"
+        return "not measured: the run has no votes or labels"
     if findings.audit and findings.audit.refused.counts:
-        return "nothing left to audit on: what made the scores learned from all gold of this run"
-    return "not audited yet: `rocketeval audit` holds the scores against the gold of this run"
+        return "not measured: the scorer learned from all reference data of this run"
+    return "not audited yet: run `rocketeval audit` to compare scores with the reference data"

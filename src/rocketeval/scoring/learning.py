@@ -88,7 +88,7 @@ def split_numbers(array: NDArray[Any], sizes: Sequence[int]) -> list[Floats]:
 def split_array(
     array: NDArray[Any], kind: type[np.generic], sizes: Sequence[int], *, least: int = 0
 ) -> list[NDArray[Any]]:
-    """Cut an array into parts; raise ValueError for another dtype or size, or a part below `least`."""
+    """Cut an array into parts; raise ValueError for a wrong dtype, size or part below `least`."""
     ends = np.cumsum([0, *(int(size) for size in sizes)])
     if min(sizes, default=least) < least or array.dtype != kind or array.shape != (ends[-1],):
         needed = f"{ends[-1]} {kind.__name__} numbers are needed"

@@ -1,1 +1,1 @@
-"""The store: sole owner of every path inside a run directory."""
+"""The store: the only package that knows the paths inside a run directory."""

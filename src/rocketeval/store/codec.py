@@ -1,8 +1,8 @@
-"""Records as JSON and back: the one place that knows how findings are kept in a run's files.
+"""Conversion of records to JSON and back, for every finding in a run directory.
 
 A record is a dataclass of plain values, tuples, mappings, enums and other records. JSON has no NaN
-and no infinity, so both are written as null; a null where a number must be is read as NaN.
-A field that is marked OPTIONAL is left out while it has its default.
+and no infinity, so both are written as null; null for a required number is read as NaN.
+A field marked OPTIONAL is left out while it has its default.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ SCHEMA = "schema"
 OPTIONAL: Mapping[str, bool] = {"optional": True}
 """Metadata of a field that JSON leaves out while it has its default."""
 LAST: Mapping[str, bool] = {"optional": True, "last": True}
-"""The same of a field that is written after those of subclasses."""
+"""Like OPTIONAL, and the field is written after those of subclasses."""
 
 
 class Finding(Protocol):
-    """A dataclass that a stage keeps as `<FILE>.json` in the run.
+    """A dataclass that a stage writes to `<FILE>.json` in the run.
 
-    Where it has a class variable ROOT, the field of that name is the whole file, without a schema.
+    If it has a class variable ROOT, the field of that name is the whole file, without a schema.
     """
 
     FILE: ClassVar[str]
     COMMAND: ClassVar[str]
-    """What to type after `rocketeval` to make it again."""
+    """The command after `rocketeval` that creates it."""
     SCHEMA: ClassVar[int]
-    """Raised whenever older files can no longer be read as they are."""
+    """Increased whenever older files can no longer be read unchanged."""
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
 
@@ -48,7 +48,7 @@ T = TypeVar("T")
 
 
 def encode(value: Any) -> Any:
-    """Return records as JSON holds them: what is no number (NaN, infinity) is None."""
+    """Return records as JSON values; NaN and infinity become None."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if is_dataclass(value) and not isinstance(value, type):
@@ -72,16 +72,16 @@ def _in_order(kind: Any) -> tuple[Field[Any], ...]:
 
 
 def encode_finding(finding: Finding) -> dict[str, object]:
-    """Return what the finding's file holds."""
+    """Return the content of the finding's file."""
     root = getattr(finding, "ROOT", None)
     found: dict[str, object] = encode(getattr(finding, root) if root else finding)
     return found if root else {SCHEMA: finding.SCHEMA, **found}
 
 
 def decode_finding(kind: type[FindingT], found: object, path: Path) -> FindingT:
-    """Return the finding in a file; StoreError says what to do if it is of another version."""
+    """Return the finding in a file; StoreError if the file has another schema version."""
     if not isinstance(found, Mapping):
-        raise _unreadable(kind, path, "it holds no object")
+        raise _unreadable(kind, path, "it is not a JSON object")
     root = getattr(kind, "ROOT", None)
     if root:
         found = {root: found}
@@ -109,14 +109,14 @@ def _unreadable(kind: type[Finding], path: Path, why: str) -> StoreError:
 
 
 def _instead(kind: type[Finding]) -> str:
-    """Return what else can be done about a file of a newer version."""
+    """Return the alternative to an update for a file of a newer version."""
     if kind.COMMAND == "run":
         return ", or give this run another `name`: judgments in the cache are reused"
-    return f", or run `rocketeval {kind.COMMAND}` to make it again"
+    return f", or run `rocketeval {kind.COMMAND}` to create it again"
 
 
 def decode(kind: type[T], found: object) -> T:
-    """Return JSON as a value of `kind`; KeyError, TypeError or ValueError if it is none.
+    """Return JSON as a value of `kind`; KeyError, TypeError or ValueError if it does not fit.
 
     >>> from rocketeval.records import Interval
     >>> decode(Interval, {"value": 1.5, "low": None, "high": 2})
@@ -132,7 +132,7 @@ def _decode(kind: Any, found: Any) -> Any:
         return _decode_union(inner, found)
     if origin is Literal:
         if found not in inner:
-            raise ValueError(f"{found!r} is none of {inner}")
+            raise ValueError(f"{found!r} is not one of {inner}")
         return found
     if origin is tuple:
         if inner == (float, ...):
@@ -158,14 +158,14 @@ def _decode_plain(kind: Any, found: Any) -> Any:
     if issubclass(kind, Enum | Path):
         return kind(found)
     if not isinstance(found, kind) or (kind is int and isinstance(found, bool)):
-        raise TypeError(f"{found!r} is no {kind.__name__}")
+        raise TypeError(f"{found!r} is not of type {kind.__name__}")
     return found
 
 
 def _decode_union(kinds: tuple[Any, ...], found: Any) -> Any:
     if found is None and type(None) in kinds:
         return None
-    problem: Exception = TypeError(f"{found!r} is none of {kinds}")
+    problem: Exception = TypeError(f"{found!r} is not one of {kinds}")
     for kind in kinds:
         if kind is not type(None):
             try:
@@ -181,7 +181,7 @@ def _decode_key(kind: Any, key: str) -> Any:
 
 def _decode_record(kind: Any, found: Any) -> Any:
     if not isinstance(found, Mapping):
-        raise TypeError(f"{found!r} is no {kind.__name__}")
+        raise TypeError(f"{found!r} is not of type {kind.__name__}")
     values = {}
     for each, hint in _fields(kind):
         if each.name in found:

@@ -1,4 +1,4 @@
-"""Files that are either whole or absent, whatever kills the process; which are public."""
+"""Atomic, durable file writes, and the list of a run's public files."""
 
 from __future__ import annotations
 
@@ -17,40 +17,40 @@ import pyarrow.parquet as pq
 from rocketeval.errors import ExportError, StoreError
 
 ROW_GROUP = 1 << 20
-"""Rows that Parquet files hold together."""
+"""Rows per row group of Parquet files."""
 
 
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-"""What the system says when there is no room for more."""
+"""Error numbers that mean that there is no space left."""
 _DENIED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.ENOENT})
 
 
 def cannot_write(path: Path, error: OSError) -> StoreError:
     """Return the error that says why a file of a run or a cache could not be written."""
-    # Arrow tells the number only in its words.
+    # Arrow gives the error number only in its message.
     number = error.errno or next((n for n in FULL if f"[errno {n}]" in str(error)), None)
     why = os.strerror(number) if number else str(error)
     hints = {
         **dict.fromkeys(
             FULL,
-            "Free some space (or raise the quota), then run the same command again: everything "
-            "that was finished is kept.",
+            "Free some space (or raise the quota), then run the same command again: all "
+            "finished work is kept.",
         ),
         **dict.fromkeys(
             _DENIED,
-            "Check who may write there, or choose another place: `output` and `cache` in the "
+            "Check the permissions, or choose another place with `output` and `cache` in the "
             "config.",
         ),
     }
     hint = hints.get(number or 0, "Check the disk, then run the same command again.")
     if number in _DENIED and (path / "manifest.json").exists():
-        hint += " Verbs that only read, such as compare, export and view, still work."
+        hint += " Commands that only read, such as compare, export and view, still work."
     return StoreError(f"{path} cannot be written: {why}.", hint=hint)
 
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Turn an error of the system into one that names the file that cannot be written."""
+    """Turn an OSError into a StoreError that names the file."""
     try:
         yield
     except OSError as error:
@@ -58,7 +58,7 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def check_folder(folder: Path) -> None:
-    """Raise StoreError unless files can be made in `folder`, which is made if it is not there."""
+    """Create `folder` if needed; raise StoreError unless files can be created in it."""
     probe = folder / f".writable-{os.getpid()}"
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -68,7 +68,7 @@ def check_folder(folder: Path) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Give a temporary path to write; on success it takes the place of `path`, durably."""
+    """Yield a temporary path to write; on success it replaces `path` durably."""
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
@@ -115,7 +115,7 @@ def read_json(path: Path) -> Any:
 
 
 def damaged(path: Path, why: str) -> StoreError:
-    """Return the error for a run's file that does not hold what it should."""
+    """Return the error for a damaged file of a run."""
     return StoreError(
         f"{path} is damaged: {why.rstrip('.')}.",
         hint="Restore it from a backup, or move it away and run `rocketeval run` again: judgments "
@@ -124,7 +124,7 @@ def damaged(path: Path, why: str) -> StoreError:
 
 
 def write_jsonl(path: Path, rows: Iterable[Any]) -> None:
-    """Write one JSON object a line, durably."""
+    """Write one JSON object per line, durably."""
     with writing(path), replacing(path) as temporary, temporary.open("wb") as stream:
         for row in rows:
             stream.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
@@ -140,7 +140,7 @@ def read_jsonl(path: Path) -> Iterator[Any]:
                 try:
                     yield orjson.loads(line)
                 except orjson.JSONDecodeError as error:
-                    raise damaged(path, f"line {number} is no JSON ({error.msg})") from None
+                    raise damaged(path, f"line {number} is not JSON ({error.msg})") from None
 
 
 def write_parquet(path: Path, table: pa.Table) -> None:
@@ -150,7 +150,7 @@ def write_parquet(path: Path, table: pa.Table) -> None:
 
 
 def write_parquet_parts(path: Path, parts: Iterable[pa.Table]) -> None:
-    """Write tables, at least one, into one Parquet file: the bytes that all as one would give."""
+    """Write one or more tables into one Parquet file, with the same bytes as a single table."""
     rows = iter(parts)
     waiting = next(rows)
     with (
@@ -167,17 +167,18 @@ def write_parquet_parts(path: Path, parts: Iterable[pa.Table]) -> None:
 
 
 def refuse_inside_run(path: Path, run: Path | None = None) -> None:
-    """Raise ExportError for a place inside of `run`, or of any other run."""
+    """Raise ExportError for a path inside `run`, or inside any other run."""
     whole, own = path.resolve(), run.resolve() if run else None
     for folder in (whole, *whole.parents):
         if folder == own or is_run(folder):
             raise ExportError(
                 f"{path} is inside the run {folder}, whose files only its own stages write.",
-                hint="Choose a place outside of it.",
+                hint="Choose a path outside of it.",
             )
 
 
 def is_run(folder: Path) -> bool:
+    """Return whether a folder is a run directory."""
     return all((folder / name).is_file() for name in ("run.yaml", "manifest.json"))
 
 
@@ -198,9 +199,9 @@ _SHOWN = re.compile(
 
 
 def public_file(run: Path, name: str) -> Path | None:
-    """Return the file of that name in the run's folder; None unless it is one to show.
+    """Return the file of that name in the run directory; None unless it is public.
 
-    A link is never followed, wherever it leads: neither the file nor a folder on the way to it.
+    Links are never followed, neither for the file nor for a folder on the way to it.
 
     >>> public_file(Path("runs/demo"), "../other/run.yaml") is None
     True

@@ -1,8 +1,7 @@
-"""The run's own snapshot of its inputs, so that every number can be traced without the originals.
+"""The run's snapshot of its inputs, so that every number can be traced without the originals.
 
-Small records are JSON lines. Responses are Parquet, sorted by query so that a judge's prefix
-cache is shared across candidates; sorting goes through buckets on disk and never holds all
-responses in memory.
+Small records are JSON lines. Responses are Parquet, sorted by query so that candidates share a
+judge's prefix cache; sorting uses buckets on disk and never holds all responses in memory.
 """
 
 from __future__ import annotations
@@ -35,12 +34,12 @@ RESPONSES = table_schema(
 )
 PROVENANCE = "checklist_provenance.json"
 EARLIER = "earlier_checklists.jsonl"
-"""Checklists that others took the place of: their judgments still answer the items they share."""
+"""Replaced checklists: their judgments still answer the items that did not change."""
 _HEAD_COLUMNS = ["query_id", "candidate", "hash"]
 _RESPONSE_COLUMNS = ["query_id", "candidate", "text", "history"]
 QUERIES_PER_BUCKET = 64
 MOST_BUCKETS = 128
-"""Each is an open file while responses are read."""
+"""Limit, because each bucket is an open file while responses are read."""
 SPILL_BYTES = 64 << 20
 BATCH_ROWS = 4096
 HEAD_ROWS = 1 << 16
@@ -48,7 +47,7 @@ HEAD_ROWS = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class ResponseHead:
-    """What most stages need of a response: everything but its text."""
+    """A response without its text, which is all that most stages need."""
 
     query_id: str
     candidate: str
@@ -85,8 +84,8 @@ class Inputs:
     ) -> InputSummary:
         """Replace the snapshot; return counts and content hashes for the manifest.
 
-        It is built beside the old one and takes its place when it is whole: a benchmark with a
-        mistake in it leaves the run as it was. Checklists are kept.
+        The new snapshot is built in a separate folder and replaces the old one when it is complete,
+        so an invalid benchmark leaves the run unchanged. Checklists are kept.
         """
         fresh = self.folder.with_name(".inputs.new")
         shutil.rmtree(fresh, ignore_errors=True)
@@ -139,11 +138,11 @@ class Inputs:
         return clusters_of(self.queries.values())
 
     def labels(self) -> list[Label]:
-        """Return the gold scores."""
+        """Return the labels."""
         return [Label(**row) for row in read_jsonl(self.folder / "labels.jsonl")]
 
     def votes(self) -> list[Vote]:
-        """Return the gold preferences."""
+        """Return the human votes."""
         return [Vote(**row) for row in read_jsonl(self.folder / "votes.jsonl")]
 
     def ratings(self) -> list[Rating]:
@@ -164,10 +163,10 @@ class Inputs:
     def heads(self) -> Iterator[ResponseHead]:
         """Yield every response without its text, in the same order.
 
-        Hashes are those of their content.
+        Each has the hash of its content.
         """
         for row in self._rows(["query_id", "candidate", "hash", "length"]):
-            # Callers keep millions of these: the same name should be the same object.
+            # Callers keep millions of these: equal names should be the same object.
             yield ResponseHead(
                 sys.intern(row["query_id"]),
                 sys.intern(row["candidate"]),
@@ -185,8 +184,8 @@ class Inputs:
         """Yield names and hashes of all responses in the same order, in tables of about `rows`.
 
         All responses to a query are in one table. Without responses there is one empty table.
-        `query_ids` leaves out all other queries. `rehash` gives the hashes, in place of those of
-        the content; that reads every text.
+        `query_ids` restricts the result to these queries. `rehash` computes other hashes than
+        those of the content; it reads every text.
         """
         columns = _HEAD_COLUMNS if rehash is None else [*_HEAD_COLUMNS, "text", "history"]
         chosen = None if query_ids is None else pa.array(sorted(query_ids), pa.string())
@@ -210,7 +209,7 @@ class Inputs:
         yield waiting
 
     def lengths_of(self, query_ids: Collection[str]) -> dict[tuple[str, str], int]:
-        """Return the characters of every response to the given queries, by query and candidate."""
+        """Return the length of each response to these queries in characters."""
         chosen = pc.field("query_id").isin(list(query_ids))
         found: dict[tuple[str, str], int] = {}
         for path in self._parts():
@@ -229,7 +228,7 @@ class Inputs:
         return found
 
     def save_checklists(self, checklists: Iterable[Checklist]) -> bool:
-        """Write the checklists the run grades with; return whether they differ from before."""
+        """Write the checklists that the run grades with; return whether they changed."""
         path = self.folder / "checklists.jsonl"
         fresh = {checklist.query_id: checklist for checklist in checklists}
         before = path.read_bytes() if path.exists() else None
@@ -239,7 +238,7 @@ class Inputs:
         return path.read_bytes() != before
 
     def earlier_checklists(self) -> list[Checklist]:
-        """Return the checklists that others took the place of, in that order."""
+        """Return the replaced checklists, in the order of their replacement."""
         return [_checklist(row) for row in read_jsonl(self.folder / EARLIER)]
 
     def _keep_replaced(self, fresh: Mapping[str, Checklist]) -> None:
@@ -266,7 +265,7 @@ class Inputs:
         return {row["query_id"]: _checklist(row) for row in rows}
 
     def save_provenance(self, provenance: Finding | None) -> None:
-        """Write where the checklist's items came from; None removes what an earlier author left."""
+        """Write the provenance of the checklist items; None removes an earlier author's."""
         path = self.folder / PROVENANCE
         if provenance is None:
             path.unlink(missing_ok=True)
@@ -357,7 +356,7 @@ class _ResponseSorter:
 
 
 def _last_query_begins(heads: pa.Table) -> int:
-    """Return the row at which the last query's responses begin."""
+    """Return the row at which the last query's responses start."""
     query_ids = heads["query_id"]
     return int(query_ids.index(query_ids[-1]).as_py())
 

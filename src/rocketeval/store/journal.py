@@ -1,4 +1,4 @@
-"""Append-only JSONL, and the journal of authored checklists: a paid list is never lost."""
+"""Append-only JSONL, and the journal of authored checklists, which keeps every paid list."""
 
 from __future__ import annotations
 
@@ -19,52 +19,55 @@ from rocketeval.store.files import writing
 
 @dataclass(frozen=True, slots=True)
 class RefusedList:
-    """Why one list of an author was not taken."""
+    """The reason why one list of an author was refused."""
 
     mistake: str
-    """The kind of mistake, in words that are the same for all of its kind."""
+    """The kind of mistake, with the same text for all mistakes of this kind."""
     reason: str
-    """What was wrong with this very list, as the author was told."""
+    """The mistake in this list, as shown to the author."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuthoringEffort:
-    """What it took to get one list from an author."""
+    """The attempts, refusals and usage behind one list of an author."""
 
     attempts: int = 1
-    """How often it was asked for."""
+    """Number of requests for the list."""
     refused: tuple[RefusedList, ...] = ()
-    """What was wrong with the lists that were not taken, in their order."""
+    """The refused lists, in order."""
     usage: Usage = field(default_factory=Usage)
-    """What all attempts cost."""
+    """Usage of all attempts."""
     failure: str | None = None
-    """Why there is no list after all; None when the last one was taken."""
+    """Why there is no list; None if the last one was accepted."""
 
 
 class PaidWork(NamedTuple):
-    """What the journal keeps of paid work."""
+    """A paid result in the journal."""
 
     author: str
-    """Who did it."""
+    """The author."""
     items: tuple[str, ...]
-    """The items or lines that came of it; none for a step that a run went on without."""
+    """The resulting items or lines; empty for a step that the run did without."""
     effort: AuthoringEffort | None = None
-    """What it took; None in a journal that was written before this was kept."""
+    """How the result was obtained; None in journals of earlier versions."""
     run: str | None = None
-    """The id of the run that paid; None as above."""
+    """The id of the run that paid; None in journals of earlier versions."""
 
 
 class Journal:
-    """An append-only JSONL file: one synced write per line, and a torn line is skipped."""
+    """An append-only JSONL file: one synced write per line; a torn line is skipped."""
 
     def __init__(self, path: Path, *, shared: bool = False) -> None:
-        """`shared`: several processes append. Every line then begins with a newline, so that the
-        torn line of another writer cannot swallow it; else a newline ends a torn line only."""
+        """Open a journal; `shared` if several processes append to it.
+
+        In a shared journal every line starts with a newline, so that another writer's torn line
+        cannot swallow it; otherwise a newline is written only after a torn line.
+        """
         self.path = path
         self._shared = shared
 
     def append(self, row: Mapping[str, object]) -> None:
-        """Add a line; it survives a power cut."""
+        """Append a line durably."""
         with writing(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.path.open("ab+", buffering=0) as stream:
@@ -73,7 +76,7 @@ class Journal:
                 os.fsync(stream.fileno())
 
     def rows(self) -> Iterator[Any]:
-        """Yield what each whole line holds; nothing if there is no file."""
+        """Yield the content of each complete line; nothing if the file does not exist."""
         if not self.path.exists():
             return
         for line in self.path.read_bytes().split(b"\n"):
@@ -82,7 +85,7 @@ class Journal:
 
 
 def _is_torn(stream: IO[bytes]) -> bool:
-    """Return whether the last line of a file has no end."""
+    """Return whether the last line of a file is incomplete."""
     if stream.seek(0, os.SEEK_END) == 0:
         return False
     stream.seek(-1, os.SEEK_END)
@@ -97,20 +100,20 @@ class AuthoredJournal:
         self._journal = Journal(path, shared=True)
 
     def check_writable(self) -> None:
-        """Raise StoreError if nothing can be recorded: what is paid for next would be lost."""
+        """Raise StoreError if the journal is not writable, because paid work would be lost."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            # Not the journal itself where there is none: another run may be about to begin it.
+            # Do not create the journal here: another run may be about to start it.
             with TemporaryFile(dir=self.path.parent), suppress(FileNotFoundError):
                 self.path.open("rb+").close()
         except OSError as error:
             raise StoreError(
-                f"Checklists cannot be kept in {self.path}: {error.strerror or error}.",
-                hint="Nothing was paid for. Make the folder writable, or set `cache` to another.",
+                f"Cannot write checklists to {self.path}: {error.strerror or error}.",
+                hint="Nothing was spent. Make the folder writable, or change `cache`.",
             ) from None
 
     def known(self) -> dict[bytes, PaidWork]:
-        """Return what was paid for, by key."""
+        """Return all paid results by key."""
         return {
             bytes.fromhex(row["key"]): PaidWork(
                 row["author"], tuple(row["items"]), _effort(row.get("effort")), row.get("run")
@@ -125,7 +128,7 @@ class AuthoredJournal:
         effort: AuthoringEffort | None = None,
         run: str | None = None,
     ) -> None:
-        """Record a checklist, what it took, and the id of the run that paid for it."""
+        """Record a checklist, how it was obtained, and the id of the run that paid for it."""
         self._journal.append(
             {
                 "key": key.hex(),

@@ -1,8 +1,8 @@
 """The ledger of judgments: an append-only journal rolled into immutable Parquet parts.
 
 A finished judgment is one `os.write` to `journal-N.jsonl`; a full journal becomes
-`part-N.parquet` by write-temp, fsync, rename. A kill at any moment loses nothing finished:
-a torn last line is cut off, and a part that exists makes its journal void.
+`part-N.parquet` by write-temp, fsync, rename. A kill at any moment loses no finished judgment:
+a torn last line is cut off, and an existing part supersedes its journal.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _JOURNAL = re.compile(r"(?P<owner>.*?)journal-(?P<number>\d{6})\.jsonl")
 
 
 class Ledger:
-    """Appends judgments to one folder. Only the holder of the run's lock opens one."""
+    """Appends judgments to one folder. Only the process that holds the run's lock opens one."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Ledger:
         self._synced_at = time.monotonic()
 
     def append(self, judgment: Judgment) -> None:
-        """Record a finished judgment; a key already present is refused."""
+        """Record a finished judgment; StoreError if its key is already present."""
         if judgment.key in self.finished:
             raise StoreError(
                 f"The judgment of {judgment.candidate!r} on query {judgment.query_id!r} is "
@@ -76,11 +76,11 @@ class Ledger:
             self._synced_at = time.monotonic()
 
     def adopt(self, table: pa.Table) -> None:
-        """Add judgments that another run paid for, as a part of their own."""
+        """Add judgments reused from another run, as a separate part."""
         self._add_part(table, publish=False)
 
     def extend(self, table: pa.Table) -> None:
-        """Add judgments that others made for this run, as a part of their own; none may be here."""
+        """Add new judgments made elsewhere for this run, as a separate part."""
         self._add_part(table, publish=True)
 
     def roll(self) -> None:
@@ -94,12 +94,12 @@ class Ledger:
         self._start_next()
 
     def close(self) -> None:
-        """Roll what is left and release the journal."""
+        """Roll the remaining rows and release the journal."""
         self.roll()
         self._end_journal()
 
     def _will_change(self) -> None:
-        """Let what rests on the judgments so far be dropped, once, before the first new one."""
+        """Drop results derived from the judgments, once, before the first new one."""
         if self._before_change is not None:
             self._before_change()
             self._before_change = None
@@ -141,7 +141,7 @@ class Ledger:
         return handle
 
     def _recover(self) -> tuple[int, int]:
-        """Return the number of the journal to go on with, and its rows."""
+        """Return the number of the journal to continue, and its rows."""
         parts = _numbered(self.folder, _PART)
         journals = _numbered(self.folder, _JOURNAL)
         for number in journals.keys() & parts.keys():
@@ -161,7 +161,7 @@ class Mirror:
         folder.mkdir(parents=True, exist_ok=True)
 
     def publish(self, path: Path) -> None:
-        """Make `path` visible in the cache; the link follows a journal as it grows."""
+        """Link `path` into the cache; the link follows a journal as it grows."""
         link = self._link(path)
         try:
             link.unlink(missing_ok=True)
@@ -172,7 +172,7 @@ class Mirror:
                 write_parquet(link, pq.read_table(path))
 
     def retract(self, path: Path) -> None:
-        """Take a rolled journal out of the cache."""
+        """Remove a rolled journal from the cache."""
         self._link(path).unlink(missing_ok=True)
 
     def _link(self, path: Path) -> Path:
@@ -180,7 +180,7 @@ class Mirror:
 
 
 def read_tables(folder: Path, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-    """Yield every judgment in `folder`, part by part, the growing journal included."""
+    """Yield every judgment in `folder`, part by part, including the current journal."""
     names = list(columns) if columns is not None else JUDGMENTS.names
     for path in live_files(folder):
         table = read_file(path, names)
@@ -189,20 +189,20 @@ def read_tables(folder: Path, columns: Sequence[str] | None = None) -> Iterator[
 
 
 def read_file(path: Path, names: Sequence[str]) -> pa.Table | None:
-    """Return columns of one part or journal as it is now; None where nothing is in it."""
+    """Return columns of one part or journal as it is now; None if it is empty."""
     try:
         if path.suffix == ".parquet":
             return _read_part(path, names)
         return _read_journal(path).select(names) if path.stat().st_size else None
     except FileNotFoundError:
-        # A writer rolled this journal while we read; its part holds the same rows.
+        # A writer rolled this journal while we read; its part has the same rows.
         rolled = path.with_name(path.name.replace("journal-", "part-")).with_suffix(".parquet")
         return _read_part(rolled, names) if rolled.exists() else None
     except (pa.ArrowException, OSError) as error:
         raise StoreError(
             f"{path} is damaged: {error}.",
-            hint="Restore it from a backup. Or delete it and run the same command again: what it "
-            "held is taken from the cache, or judged again.",
+            hint="Restore it from a backup. Or delete it and run the same command again: its "
+            "judgments are reused from the cache, or judged again.",
         ) from None
 
 
@@ -212,9 +212,9 @@ def adopt_from_cache(
     wanted: Mapping[bytes, tuple[str, str]],
     renamed: Mapping[bytes, bytes] | None = None,
 ) -> int:
-    """Copy the wanted judgments that the cache holds into the ledger; return how many.
+    """Copy the wanted judgments in the cache into the ledger; return how many were reused.
 
-    `renamed` are the keys they get in place of those they have in the cache.
+    `renamed` maps keys in the cache to the keys they get in the ledger.
     """
     adopted = 0
     if all(key in ledger.finished for key in wanted):
@@ -243,12 +243,12 @@ def adopt_from_cache(
 
 
 def count_rows(folder: Path) -> int:
-    """Return how many judgments the folder holds."""
+    """Return how many judgments the folder contains."""
     return sum(table.num_rows for table in read_tables(folder, ["key"]))
 
 
 def live_files(folder: Path) -> list[Path]:
-    """Return parts and live journals, oldest first; a part makes its own journal void."""
+    """Return parts and current journals, oldest first; a part supersedes its own journal."""
     if not folder.is_dir():
         return []
     newest_form: dict[tuple[str, str], Path] = {}
@@ -274,7 +274,7 @@ def _cut_torn_tail(path: Path) -> int:
 
 
 def _read_part(path: Path, names: Sequence[str]) -> pa.Table:
-    """Return columns of a part; one that it was written without is all missing."""
+    """Return columns of a part; a column that the part lacks is all null."""
     with pq.ParquetFile(path, memory_map=True) as part:
         there = set(part.schema_arrow.names)
         table = part.read([name for name in names if name in there])
@@ -303,13 +303,13 @@ def _write_whole(handle: int, line: bytes) -> None:
         written = os.write(handle, line)
     except OSError as error:
         raise StoreError(
-            f"A judgment could not be written: {error.strerror}.",
+            f"Cannot write a judgment to the ledger: {error.strerror}.",
             hint="Finished judgments are safe. Free some space and run the same command again.",
         ) from None
     if written != len(line):
         os.ftruncate(handle, os.fstat(handle).st_size - written)
         raise StoreError(
-            "The disk took only part of a judgment, which was taken back.",
+            "The disk accepted only part of a judgment, which was removed again.",
             hint="Free some space and run the same command again.",
         )
 
@@ -326,12 +326,12 @@ __all__ = [
 
 
 def keep_measured(folder: Path, judge: JudgeFingerprint) -> None:
-    """Write what was measured of a judge beside its judgments in the cache."""
+    """Write a judge's measured fingerprint next to its judgments in the cache."""
     if judge.measured and not (folder / JUDGE_FILE).exists():
         write_json(folder / JUDGE_FILE, asdict(judge))
 
 
 def measured_judges(folder: Path) -> Iterator[JudgeFingerprint]:
-    """Yield the judges that were measured and whose judgments are in a cache."""
+    """Yield the judges with a measured precision whose judgments are in a cache."""
     for path in sorted(folder.glob(f"*/{JUDGE_FILE}")):
         yield JudgeFingerprint(**read_json(path))

@@ -1,8 +1,8 @@
-"""Judgments by key, without holding the ledger: where each one lies, in 21 bytes.
+"""An index of judgments by key that does not hold the ledger: 21 bytes per judgment.
 
 A ledger is read in the order of the responses, not in its own. Judgments finish nearly in the order
-of the responses, so the ones wanted together lie in few files; where they do not, a file is read
-once for each part of the responses, and memory stays the same.
+of the responses, so those needed together are in few files. Otherwise a file is read once for each
+part of the responses, and memory stays the same.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from rocketeval.store.ledger import live_files, read_file
 from rocketeval.store.schema import JUDGMENTS
 
 Keys = NDArray[np.uint64]
-"""Shape (keys, 2): a key's first and last eight bytes as numbers that sort as the bytes do."""
+"""Shape (keys, 2): the first and last eight bytes of each key, as numbers that sort like bytes."""
 
 _HEX_LETTERS = 32
 
 
 def hex_to_bytes(column: pa.ChunkedArray | pa.Array) -> bytes:
-    """Return the 16 bytes of every key or hash of a column of hex text, one after the other."""
+    """Return the bytes, 16 per entry and concatenated, of a column of hex keys or hashes."""
     column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if not len(column):
         return b""
@@ -41,14 +41,14 @@ def hex_to_bytes(column: pa.ChunkedArray | pa.Array) -> bytes:
         found = b""
     if column.null_count or len(found) != len(column) * _HEX_LETTERS // 2:
         raise StoreError(
-            "A key in the run is damaged: it is not of 32 hexadecimal digits.",
-            hint="The file was changed or cut short: take it from a copy of the run.",
+            "A key in the run is damaged: it does not have 32 hexadecimal digits.",
+            hint="A file was changed or truncated: restore it from a copy of the run.",
         )
     return found
 
 
 def to_keys(packed: bytes) -> Keys:
-    """Return keys that lie one after the other as pairs of numbers.
+    """Return concatenated keys as pairs of numbers.
 
     >>> to_keys(bytes(7) + b"\\1" + bytes(7) + b"\\2").tolist()
     [[1, 2]]
@@ -57,7 +57,7 @@ def to_keys(packed: bytes) -> Keys:
 
 
 def hex_column(packed: bytes, known: NDArray[np.bool_]) -> pa.StringArray:
-    """Return keys that lie one after the other as a column of hex text, null where none is known.
+    """Return concatenated keys as a column of hex text, with null where `known` is False.
 
     >>> hex_column(bytes(16), np.array([False, True])).to_pylist()
     [None, '00000000000000000000000000000000']
@@ -71,17 +71,17 @@ def hex_column(packed: bytes, known: NDArray[np.bool_]) -> pa.StringArray:
 
 
 Rows = NDArray[np.int64]
-"""Places in the ledger, counted through all of its files; -1 is nowhere."""
+"""Row numbers in the ledger, counted across all of its files; -1 if absent."""
 Halves = NDArray[np.uint64]
 """The first or the last eight bytes of keys."""
 TAKEN_AT_ONCE = 1 << 16
 
 
 class LedgerIndex:
-    """Finds judgments in the files of one ledger as they are now.
+    """An index of the files of one ledger as they are now.
 
-    Files only grow, and a journal becomes a part of the same rows: what was indexed can be read
-    while a writer goes on. A judgment takes 28 bytes while the index is built, 21 afterwards.
+    Files only grow, and a journal becomes a part with the same rows, so indexed rows stay readable
+    while a writer continues. A judgment takes 28 bytes while the index is built, 21 afterwards.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -104,11 +104,11 @@ class LedgerIndex:
         return len(self._order)
 
     def find(self, keys: Keys) -> Rows:
-        """Return where the judgment of each key lies: the first of them, should there be two."""
+        """Return the row of the judgment with each key: the first one if there are two."""
         rows = np.full(len(keys), -1, dtype=np.int64)
         if not len(self) or not len(keys):
             return rows
-        # In sorted order neighbours lie close together, which is several times faster.
+        # Sorted lookups are close together, which is several times faster.
         by_key = np.argsort(keys[:, 0])
         wanted = keys[by_key]
         places = np.searchsorted(self._first, wanted[:, 0])
@@ -124,7 +124,7 @@ class LedgerIndex:
         return rows
 
     def lists(self, rows: Rows, column: str) -> pa.ListArray:
-        """Return a column's lists of the given judgments, in their order; null for -1."""
+        """Return a column's lists for the given judgments, in their order; null for -1."""
         wanted = _distinct(rows[rows >= 0])
         parts = [pa.array([], JUDGMENTS.field(column).type)]
         for number, own in self._by_file(wanted):
@@ -135,7 +135,7 @@ class LedgerIndex:
         return found.take(pa.array(np.searchsorted(wanted, rows), mask=rows < 0))
 
     def asked_statuses(self) -> dict[str, int]:
-        """Return how many answers have each status, of the judgments that were found so far."""
+        """Return the number of answers with each status, over the judgments found so far."""
         counts: Counter[str] = Counter()
         for number, own in self._by_file(self._asked_rows()):
             statuses = self._read(number, "status")
@@ -146,15 +146,15 @@ class LedgerIndex:
 
     def _asked_rows(self) -> Rows:
         asked = self._asked.copy()
-        twins = np.flatnonzero(
+        repeated = np.flatnonzero(
             (self._first[1:] == self._first[:-1]) & (self._last[1:] == self._last[:-1])
         )
-        for place in twins.tolist():
+        for place in repeated.tolist():
             asked[place + 1] |= asked[place]
         return np.sort(self._order[asked]).astype(np.int64)
 
     def _by_file(self, rows: Rows) -> Iterator[tuple[int, Rows]]:
-        """Yield, for each file that holds any of the sorted rows, its number and its own rows."""
+        """Yield, for each file with any of the sorted rows, its number and its rows."""
         bounds = np.searchsorted(rows, self._starts)
         for number in range(len(self._files)):
             own = rows[bounds[number] : bounds[number + 1]]
@@ -167,21 +167,21 @@ class LedgerIndex:
         if table is None or table.num_rows < rows:
             raise StoreError(
                 f"{path} has lost judgments while it was read.",
-                hint="Nothing but grading may change a ledger: take it from a copy of the run.",
+                hint="Only grading may change a ledger: restore it from a copy of the run.",
             )
         return table[column].slice(0, rows).combine_chunks()
 
 
 def _distinct(rows: Rows) -> Rows:
-    """Return the rows in order, each once (several times faster here than `np.unique`)."""
+    """Return the distinct rows in order (several times faster here than `np.unique`)."""
     ascending = np.sort(rows)
     return ascending[np.diff(ascending, prepend=-1) > 0]
 
 
 def _sorted(first: list[Halves], last: list[Halves]) -> tuple[Halves, Halves, NDArray[Any]]:
-    """Return both halves of all keys in sorted order, and where each key was before.
+    """Return both halves of all keys in sorted order, and the original position of each key.
 
-    The two lists are emptied: a large ledger has no room for what is no longer needed.
+    The two lists are emptied to free memory.
     """
     firsts, lasts = _emptied(first), _emptied(last)
     order = _small(np.argsort(firsts, kind="stable"))
@@ -192,7 +192,7 @@ def _sorted(first: list[Halves], last: list[Halves]) -> tuple[Halves, Halves, ND
 
 
 def _settle_ties(ascending: Halves, lasts: Halves, order: NDArray[Any]) -> None:
-    """Put keys that begin alike in the order of their last halves; the same key keeps its place."""
+    """Sort keys with equal first halves by their last halves; equal keys keep their order."""
     same = ascending[1:] == ascending[:-1]
     tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
     by_last = np.lexsort((lasts[order[tied]], ascending[tied]))
@@ -200,19 +200,19 @@ def _settle_ties(ascending: Halves, lasts: Halves, order: NDArray[Any]) -> None:
 
 
 def _emptied(parts: list[Halves]) -> Halves:
-    """Return the parts as one array, and forget them."""
+    """Return the parts as one array, and clear the list."""
     joined = np.concatenate([np.zeros(0, np.uint64), *parts])
     parts.clear()
     return joined
 
 
 def _small(order: NDArray[np.int64]) -> NDArray[Any]:
-    """Return the places in four bytes each, where they fit."""
+    """Return the positions in four bytes each, if they fit."""
     return order.astype(np.int32 if len(order) < 1 << 31 else np.int64)
 
 
 def _taken(values: Halves, order: NDArray[Any]) -> Halves:
-    """Return `values[order]`; numpy makes eight bytes of every place, so some at a time."""
+    """Return `values[order]` in chunks, because numpy expands each position to eight bytes."""
     taken = np.empty_like(values)
     for start in range(0, len(order), TAKEN_AT_ONCE):
         chosen = slice(start, start + TAKEN_AT_ONCE)

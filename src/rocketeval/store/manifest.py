@@ -1,6 +1,6 @@
-"""The records of a run's own bookkeeping: manifest.json and plan.json.
+"""The records in manifest.json and plan.json.
 
-A fact that an earlier version did not write is read as zero or nothing.
+A fact that an earlier version did not write is read as zero or None.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from rocketeval.records import JudgeFingerprint
 from rocketeval.store.codec import LAST, OPTIONAL
 
 TokensKnown = Literal["exact", "sampled", "estimated"]
-"""How well a plan knows its tokens, the best first: all prompts counted, some, or none."""
+"""How a plan counted its tokens, best first: all prompts, a sample, or none."""
 
 
 MOST_PROMPTS = 4000
-"""Prompts that are tokenised; of a larger run, whole queries, evenly spaced, with about so many."""
+"""Prompts to tokenize; for a larger run, evenly spaced whole queries with about this many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EstimatedGrading:
-    """What judging takes whose checklists are not written yet; every figure is a guess.
+    """The estimated grading of checklists that are not written yet.
 
-    It is made as if each of them had the items of a typical checklist.
+    It assumes that each has the items of a typical checklist.
     """
 
     checklists: int
@@ -34,7 +34,7 @@ class EstimatedGrading:
     items_per_checklist: int
     bytes_per_item: int
     based_on: str
-    """Where the typical checklist comes from."""
+    """The origin of the typical checklist."""
     items: int
     requests: int
     prompt_tokens: int
@@ -44,76 +44,76 @@ class EstimatedGrading:
     cost_with_reuse: float | None
     """With a perfect prefix cache; None without a price for cached tokens."""
     seconds: float | None
-    """None when it is not known how fast the judge is."""
+    """None if the judge's rate is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The size of a run before it starts."""
+    """The estimate of a run before it starts."""
 
     FILE: ClassVar[str] = "plan"
     COMMAND: ClassVar[str] = "plan"
     SCHEMA: ClassVar[int] = 1
 
     created: str = field(default="", metadata=OPTIONAL)
-    """When it was saved; empty before."""
+    """Time of saving; empty before."""
     made_for: str
-    """Hash of every judgment the run needs: of its judge, queries, responses and checklists."""
+    """Hash of every judgment the run needs: its judge, queries, responses and checklists."""
     judge: str
     judge_digest: str | None
-    """The judge's fingerprint; None when it was not contacted and is not known from before."""
+    """The judge's fingerprint; None if it was neither contacted nor recorded before."""
     in_flight: int | None
-    """Responses in flight at once; None when the judge was not contacted."""
+    """Responses in flight at once; None if the judge was not contacted."""
     queries: int
     candidates: int
     responses: int
     checklists_to_write: int
     without_checklist: int
-    """Queries that no author will give a checklist."""
+    """Queries that will get no checklist."""
     responses_waiting: int
-    """Responses whose checklist is not written yet: what they will cost is not known, and in no
-    figure but those of `estimated`."""
+    """Responses whose checklist is not written yet: their cost is unknown, and only in the figures
+    of `estimated`."""
     tasks: int
     """Judgments the run needs; responses with the same text share one."""
     finished: int
-    """Of these, in the run already."""
+    """Of these, already in the run."""
     from_cache: int
-    """Of these, paid for by another run."""
+    """Of these, reused from the cache."""
     to_judge: int
-    """Of these, left."""
+    """Of these, left to judge."""
     items: int
-    """Items to ask; each makes the judge write one token, unless the method lets it write."""
+    """Items to ask; the judge writes one token for each, unless the method lets it write."""
     requests: int
-    """Calls the engine will make for them."""
+    """Requests the engine will send for them."""
     prompt_tokens: int
     computed_tokens: int
-    """The least that any engine has to compute of them, with a perfect prefix cache."""
+    """The minimum of these that any engine has to compute, with a perfect prefix cache."""
     tokens_known: TokensKnown
     prompts_counted: int
-    """Prompts that were looked at token by token."""
+    """Prompts that were tokenized."""
     cost: float | None
     """Of judging without any reuse; None without a price."""
     cost_with_reuse: float | None
     """Of judging with a perfect prefix cache; None without a price for cached tokens."""
     author_cost: float | None
-    """The most that writing the checklists can cost; None without a price."""
+    """Upper bound of the cost of writing the checklists; None without a price."""
     currency: str
     price: PriceConfig | None = None
-    """What the judge's tokens cost when the plan was made; None without a price."""
+    """The price of the judge's tokens when the plan was made; None without a price."""
     author_price: PriceConfig | None = None
     items_per_second: float | None
     rate_from: str | None
-    """Who says how fast the judge is."""
+    """The origin of `items_per_second`."""
     seconds: float | None
-    """Of judging; None when it is not known how fast the judge is."""
+    """Of judging; None if the judge's rate is unknown."""
     estimated: EstimatedGrading | None = field(default=None, metadata=OPTIONAL)
-    """What comes on top for checklists that are still to be written; None where there are none, or
-    where nobody can guess how long they will be."""
+    """Additional grading for checklists that are not written yet; None if there are none, or
+    their length cannot be estimated."""
 
 
 @dataclass(frozen=True, slots=True)
 class BillColumn:
-    """What judging takes, as planned or as billed; None where nobody told."""
+    """The use of a grading, planned or billed; None where unknown."""
 
     requests: int | None
     prompt_tokens: int | None
@@ -125,35 +125,35 @@ class BillColumn:
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """What a grading was planned to use, and what it used."""
+    """The planned and the actual use of a grading."""
 
     plan: BillColumn
     bill: BillColumn
     tokens_known: TokensKnown
     times_least: float | None
-    """Computed tokens as a multiple of the least possible."""
+    """Computed tokens as a multiple of the minimum."""
     currency: str
     repriced: bool = False
-    """Whether the plan was made at another price; its cost is left out then."""
+    """Whether the price changed since the plan, so that the plan's cost is left out."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StageFacts:
-    """What the manifest says of any stage."""
+    """The manifest's facts of any stage."""
 
     finished: str = field(default="", metadata=OPTIONAL)
-    """When it ended."""
+    """Time at which the stage ended."""
     seconds: float | None = field(default=None, metadata=LAST)
 
     @property
     def paid(self) -> PricedUsage:
-        """What the models that the stage asked have cost."""
+        """Usage and cost of the models that the stage asked."""
         return PricedUsage()
 
 
 @dataclass(frozen=True, kw_only=True)
 class InputSummary:
-    """How much the inputs hold, and content hashes of all of it."""
+    """Counts and content hashes of the inputs."""
 
     FILE: ClassVar[str] = "summary"
     COMMAND: ClassVar[str] = "run"
@@ -175,12 +175,12 @@ class InputSummary:
 
     @property
     def all_responses(self) -> int:
-        """How many responses there were if every candidate answered every query."""
+        """Number of responses if every candidate answered every query."""
         return self.queries * self.candidates
 
     @property
     def absent_responses(self) -> int:
-        """How many responses the benchmark lacks, of one for each query and candidate.
+        """Number of responses missing from the full grid of queries and candidates.
 
         >>> InputSummary(queries=3, candidates=2, responses=5).absent_responses
         1
@@ -190,12 +190,12 @@ class InputSummary:
 
 @dataclass(frozen=True, kw_only=True)
 class LoadFacts(InputSummary, StageFacts):
-    """What the load stage found in the benchmark."""
+    """Facts of the load stage."""
 
     left_out_by_config: Mapping[str, int] = field(default_factory=dict)
     """By kind of record."""
     notes: tuple[str, ...] = field(default=(), metadata=OPTIONAL)
-    """What is odd in the benchmark and was not refused, in words."""
+    """Unusual but accepted properties of the benchmark, as sentences."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,12 +208,12 @@ class RefusalCounts:
     mistakes: Mapping[str, int]
     """The most frequent first."""
     untold: int
-    """Lists paid for by an earlier version, which did not keep what was refused."""
+    """Lists paid for by an earlier version, which did not record refusals."""
 
 
 @dataclass(frozen=True, slots=True)
 class SubDimensionCounts:
-    """Where the questions of a sub-dimension came from, and what became of them."""
+    """The origin and fate of a sub-dimension's questions."""
 
     dimension: str
     sub_dimension: str
@@ -238,12 +238,12 @@ class Composition:
 
 @dataclass(frozen=True, kw_only=True)
 class ChecklistFacts(StageFacts):
-    """What the checklist stage did."""
+    """Facts of the checklist stage."""
 
     composition: Composition | None = field(default=None, metadata=OPTIONAL)
     refusals: RefusalCounts | None = field(default=None, metadata=OPTIONAL)
     unknown: Mapping[str, str | None] | None = field(default=None, metadata=OPTIONAL)
-    """Ids in a checklist file that are no queries, with the nearest query; not all of them."""
+    """Ids in a checklist file that match no query, with the nearest query; not all of them."""
     unknown_count: int | None = field(default=None, metadata=OPTIONAL)
     """None in manifests of earlier versions, which name all of them."""
     checklists: int = 0
@@ -254,19 +254,19 @@ class ChecklistFacts(StageFacts):
     unwritten: int = 0
     usage: PricedUsage = field(default=PricedUsage())
     notes: tuple[str, ...] = field(default=(), metadata=OPTIONAL)
-    """What is odd in the checklists and was not refused, in words."""
+    """Unusual but accepted properties of the checklists, as sentences."""
     not_used: tuple[str, ...] | None = field(default=None, metadata=OPTIONAL)
-    """Sections of the config that an evaluator has no use for."""
+    """Sections of the config that an evaluator does not use."""
 
     @property
     def paid(self) -> PricedUsage:
-        """What the author has cost."""
+        """Usage and cost of the author."""
         return self.usage
 
 
 @dataclass(frozen=True, slots=True)
 class RayFacts:
-    """What a Ray cluster did."""
+    """Facts of grading on a Ray cluster."""
 
     on: str
     asked: int
@@ -290,7 +290,7 @@ class EvaluatorFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class DecisionFacts(EvaluatorFacts):
-    """What an evaluator decided."""
+    """The decisions of an evaluator."""
 
     decided: int
     undecided: int
@@ -298,13 +298,13 @@ class DecisionFacts(EvaluatorFacts):
     """Decisions with a confidence below the threshold."""
     threshold: float | None
     clipped: int
-    """Values outside of the scale of scores."""
+    """Values outside the scale of scores."""
     learned_from_known: bool
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionCounts:
-    """What an evaluator asks the judge."""
+    """The questions that an evaluator asks the judge."""
 
     all: int
     decided: int
@@ -313,59 +313,59 @@ class QuestionCounts:
 
 @dataclass(frozen=True, kw_only=True)
 class GradeFacts(StageFacts):
-    """What the grade stage did."""
+    """Facts of the grade stage."""
 
     tasks: int = 0
     """Judgments the run needs."""
     finished_earlier: int = 0
     from_cache: int = 0
     precision_unknown: int = field(default=0, metadata=OPTIONAL)
-    """Of those from the cache, how many were made before a judge's precision was recorded."""
+    """Of those from the cache, made before a judge's precision was recorded."""
     judged: int = 0
     failed: int = 0
     unfinished: int = 0
     responses_unfinished: int | None = field(default=None, metadata=OPTIONAL)
-    """Equal responses counted one by one; None in manifests of earlier versions."""
+    """Identical responses counted one by one; None in manifests of earlier versions."""
     responses_without_checklist: int = 0
     responses_without_opponent: int | None = field(default=None, metadata=OPTIONAL)
-    """Of an evaluator that decides pairs."""
+    """For an evaluator that decides pairs."""
     usage: PricedUsage = field(default=PricedUsage())
     """Of the last call."""
     retries: Mapping[str, int] | None = field(default=None, metadata=OPTIONAL)
-    """Requests sent again by the last call, by what happened to them; None without any."""
+    """Requests resent by the last call, by reason; None without any."""
     usage_of_ledger: PricedUsage | None = field(default=None, metadata=OPTIONAL)
     """Of all judgments in the run."""
     bill: Bill | None = None
     """None unless a plan was made for exactly this grading."""
     asked_as: str | None = field(default="", metadata=OPTIONAL)
-    """Hash of all that the config says about the judge; None if it was not made from the config."""
+    """Hash of the judge's settings in the config; None if the engine is not from the config."""
     rejected: int = field(default=0, metadata=OPTIONAL)
-    """Responses that the judge's server will not answer, such as those that are too long."""
+    """Responses that the judge's server rejects, such as those that are too long."""
     rejected_named: tuple[str, ...] = field(default=(), metadata=OPTIONAL)
-    """The first of them, and why."""
+    """The first of them, with reasons."""
     ray: RayFacts | None = field(default=None, metadata=OPTIONAL)
     evaluator: EvaluatorFacts | None = field(default=None, metadata=OPTIONAL)
     questions: QuestionCounts | None = field(default=None, metadata=OPTIONAL)
     sheets: Mapping[str, GradeFacts] | None = field(default=None, metadata=OPTIONAL)
-    """Of each question set of an evaluator, by its name."""
+    """Facts of each question set of an evaluator, by name."""
 
     @property
     def paid(self) -> PricedUsage:
-        """What all judgments of the run have cost, also those of an earlier call."""
+        """Usage and cost of all judgments in the run, including those of earlier calls."""
         return self.usage_of_ledger or self.usage
 
 
 @dataclass(frozen=True, kw_only=True)
 class LearnedFacts:
-    """What a scorer learned from; all None for one that does not learn."""
+    """The data that a scorer learned from; all None for one that does not learn."""
 
     labels: int | None = field(default=None, metadata=OPTIONAL)
     votes: int | None = field(default=None, metadata=OPTIONAL)
     fitted: tuple[str, ...] | None = field(default=None, metadata=OPTIONAL)
-    """Candidates whose gold was learned from."""
+    """Candidates whose reference data the scorer learned from."""
     held_out: tuple[str, ...] | None = field(default=None, metadata=OPTIONAL)
     queries_by_mean: int | None = field(default=None, metadata=OPTIONAL)
-    """Queries with too little to learn from."""
+    """Queries with too little data to learn from."""
     queries_by_mean_in_a_fold: int | None = field(default=None, metadata=OPTIONAL)
     reasons: Mapping[str, int] | None = field(default=None, metadata=OPTIONAL)
     """The most frequent reasons to score a query by its mean."""
@@ -373,14 +373,14 @@ class LearnedFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreFacts(StageFacts):
-    """What the score stage did."""
+    """Facts of the score stage."""
 
     scores: int = 0
     without_score: int = 0
     answers: int = 0
     missing_answers: int = 0
     statuses: Mapping[str, int] = field(default_factory=dict)
-    """How many answers have each status."""
+    """Number of answers with each status."""
     scorer: str = ""
     basis: Mapping[str, int] = field(default_factory=dict)
     learned: LearnedFacts = field(default=LearnedFacts())
@@ -389,7 +389,7 @@ class ScoreFacts(StageFacts):
 
 @dataclass(frozen=True, kw_only=True)
 class EvolveFacts(StageFacts):
-    """What the evolve stage did."""
+    """Facts of the evolve stage."""
 
     rounds: int = 0
     path: str = ""
@@ -397,7 +397,7 @@ class EvolveFacts(StageFacts):
 
 @dataclass(frozen=True, kw_only=True)
 class Stages:
-    """What each stage did; a stage that was not run has the facts of its kind's defaults."""
+    """Facts of each stage; a stage that has not run has its defaults."""
 
     load: LoadFacts = field(default=LoadFacts(), metadata=OPTIONAL)
     checklist: ChecklistFacts = field(default=ChecklistFacts(), metadata=OPTIONAL)
@@ -410,7 +410,7 @@ class Stages:
     evolve: EvolveFacts = field(default=EvolveFacts(), metadata=OPTIONAL)
 
     def made(self) -> dict[str, StageFacts]:
-        """Return the facts of the stages that were run, by name."""
+        """Return the facts of the stages that have run, by name."""
         return {
             stage.name: facts
             for stage in fields(self)
@@ -420,7 +420,7 @@ class Stages:
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
-    """Who made a run from what, and how."""
+    """The provenance of a run."""
 
     FILE: ClassVar[str] = "manifest"
     COMMAND: ClassVar[str] = "run"

@@ -1,20 +1,20 @@
-"""A run directory: the only module that knows what lies where inside it.
+"""A run directory: the only module that knows the layout of its files.
 
 run.yaml         the frozen config
-manifest.json    who made what from what: hashes, fingerprint, versions, counts, timings
-plan.json        what `rocketeval plan` expected, to be held against the bill
+manifest.json    provenance: hashes, fingerprint, versions, counts, timings
+plan.json        the estimate of `rocketeval plan`, to compare with the bill
 inputs/          snapshot of queries, responses, checklists, labels, votes
 ledger/          judgments: journal and Parquet parts
-failures.jsonl   tasks that could not be finished, to be tried again
+failures.jsonl   tasks that failed, to be retried
 scores.parquet   one row per response (and scores.jsonl when it is not too long)
-preferences.jsonl, evaluated.jsonl   what an evaluator decided on each pair, or each response
-evaluator.json   the evaluator in figures; evaluator/ holds a run of each of its sheets
-scorer.npz       the fitted scorer as data, when there was something to learn; item_weights.json
+preferences.jsonl, evaluated.jsonl   an evaluator's decision on each pair, or each response
+evaluator.json   the evaluator in figures; evaluator/ holds a run of each of its question sets
+scorer.npz       the fitted scorer as data, if there was something to learn; item_weights.json
 ranking.json, ranking.csv, audit.json, explain.json, report.html
-methods.json     grading methods side by side; methods/ holds a run of each
-reliability.json, item_gold.json   other judges, and gold answers to items, beside this judge's
-evaluator.npz    what `rocketeval evolve` learned; evolve/ holds its pool (pool.yaml), rounds, bill,
-                 figures (evolution.json) and a run of each of its sheets
+methods.json     a comparison of grading methods; methods/ holds a run of each
+reliability.json, item_gold.json   comparisons with other judges, and with reference answers
+evaluator.npz    the evaluator fitted by `rocketeval evolve`; evolve/ holds its pool (pool.yaml),
+                 rounds, bill, figures (evolution.json) and a run of each of its question sets
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ from rocketeval.store.schema import (
 JSONL_ROWS = 200_000
 """Scores are also written as JSON lines up to this many rows."""
 SCORE_ROWS = 1 << 18
-"""Scores that are read at a time."""
+"""Scores read at a time."""
 
 
 MADE = {
@@ -86,30 +86,30 @@ MADE = {
     "explain": ("explain.json",),
     "report": ("report.html",),
 }
-"""Files that rest on the stages before them; a stage that was run has made the first of its own."""
+"""Files of each stage, which depend on earlier stages; a finished stage has its first file."""
 
 RESULTS = tuple(name for made in MADE.values() for name in made)
-"""Every file that the stages after grading can make."""
+"""Every file that the stages after grading can write."""
 
 DERIVED = "evaluator "
-"""Begins the template of a judge whose judgments are made from those of runs inside the run."""
+"""Start of the template of a judge whose judgments are derived from runs inside the run."""
 
-_TOLD = {"template": "prompt or grading method"}
-"""Parts of a fingerprint whose names say too little."""
+_NAMES = {"template": "prompt or grading method"}
+"""Clearer names for parts of a fingerprint."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgePace:
-    """How long judgments took."""
+    """The time that judgments took."""
 
     judgments: int
     items: int
     seconds: float
-    """Of all judgments one after the other, though several were in flight at once."""
+    """Sum over all judgments, although several were in flight at once."""
 
 
 class RunStore:
-    """Everything a run keeps on disk."""
+    """All files of a run."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -119,14 +119,14 @@ class RunStore:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the run for writing; RunLocked when another process has it. May be nested."""
+        """Lock the run for writing; RunLocked if another process has it. May be nested."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             self._lock.acquire(timeout=0)
         except Timeout:
             raise RunLocked(
                 f"Another process is writing the run {self.path}.",
-                hint="Wait for it, stop it, or give this run another `name`.",
+                hint="Wait until it ends, stop it, or give this run another `name`.",
             ) from None
         except OSError as error:
             raise cannot_write(self.path, error) from None
@@ -136,7 +136,7 @@ class RunStore:
             self._lock.release()
 
     def freeze(self, config: RunConfig) -> None:
-        """Write the config beside what it makes, and begin the manifest."""
+        """Write the config into the run directory, and start the manifest."""
         write_bytes(self.path / "run.yaml", dump_config(config).encode())
         manifest = self.manifest()
         versions = {
@@ -154,11 +154,11 @@ class RunStore:
         )
 
     def manifest(self) -> Manifest:
-        """Return the manifest, empty before the first stage."""
+        """Return the manifest; empty before the first stage."""
         return self.read_if_made(Manifest) or Manifest()
 
     def drop_from(self, stage: str) -> None:
-        """Remove what `stage` and the stages after it made: it rests on what is changing now."""
+        """Remove the files of `stage` and later stages, because what they depend on changes."""
         names = list(MADE)
         for later in names[names.index(stage) :]:
             for name in MADE[later]:
@@ -171,50 +171,50 @@ class RunStore:
         return [name for each in later for name in MADE[each] if (self.path / name).exists()]
 
     def record_stage(self, stage: str, facts: StageFacts) -> None:
-        """Record in the manifest what a stage did."""
+        """Record a stage's facts in the manifest."""
         manifest = self.manifest()
         done: dict[str, Any] = {stage: replace(facts, finished=now())}
         self.save(replace(manifest, stages=replace(manifest.stages, **done)))
 
     def refuse_other_judge(self, model: str, template: str) -> None:
-        """Raise RunMismatch early, from what the config says, before anything is overwritten."""
+        """Raise RunMismatch early, from the config alone, before anything is overwritten."""
         theirs = self.manifest().judge
         if theirs is not None:
             self._refuse_changes(theirs, replace(theirs, model=model, template=template))
 
     def check_judge(self, fingerprint: JudgeFingerprint) -> None:
-        """Raise RunMismatch if another judge's judgments are in the run."""
+        """Raise RunMismatch if the run contains another judge's judgments."""
         self._refuse_changes(self.manifest().judge or fingerprint, fingerprint)
 
     def known_judge(self, found: JudgeFingerprint, cache: Path | None) -> JudgeFingerprint:
-        """Return `found` under the name it has in this run or in the cache, if it is known there.
+        """Return the fingerprint this judge has in the run or the cache, else `found`.
 
-        A precision that was measured is never measured quite the same twice.
+        Measured precision varies slightly, so a known fingerprint is used again.
         """
         own = self.manifest().judge
         cached = () if cache is None else measured_judges(cache / "judgments")
         return found.known_as([*([own] if own else []), *cached])
 
     def bind_judge(self, fingerprint: JudgeFingerprint) -> None:
-        """Bind the run to one judge; RunMismatch if another one's judgments are in it."""
+        """Bind the run to one judge; RunMismatch if it contains another judge's judgments."""
         self.check_judge(fingerprint)
         digest = fingerprint.digest.hex()
         self.save(replace(self.manifest(), judge=fingerprint, judge_digest=digest))
 
     def _refuse_changes(self, theirs: JudgeFingerprint, ours: JudgeFingerprint) -> None:
         changed = ", ".join(
-            f"{_TOLD.get(name, name)} {before!r} -> {now!r}"
+            f"{_NAMES.get(name, name)} {before!r} -> {now!r}"
             for name, (before, now) in theirs.changes(ours).items()
         )
         if changed and count_rows(self.ledger_folder):
             raise RunMismatch(
                 f"The run {self.path} was judged by another judge ({changed}).",
-                hint="A run never mixes two judges, or two ways to ask one: give this one another "
+                hint="A run never mixes two judges or two grading methods: give this run another "
                 "`name`.",
             )
 
     def judge(self) -> JudgeFingerprint:
-        """Return the judge this run belongs to; StageMissing before grading."""
+        """Return the judge of this run; StageMissing before grading."""
         found = self.manifest().judge
         if found is None:
             raise StageMissing(
@@ -224,11 +224,11 @@ class RunStore:
         return found
 
     def inside(self, folder: str, name: str) -> RunStore:
-        """Return a run inside this one, such as a sheet of perspectives."""
+        """Return a run inside this one, such as that of a question set."""
         return RunStore(self.path / folder / name)
 
     def engine_home(self, role: str) -> Path:
-        """Return the folder where the engine of `role` (judge, author) may keep its own files."""
+        """Return the folder for the own files of the engine of `role` (judge, author)."""
         return self.path / "engines" / role
 
     def authored(self, cache: Path | None) -> AuthoredJournal:
@@ -244,8 +244,8 @@ class RunStore:
     def ledger(self, judge: bytes, cache: Path | None) -> Iterator[Ledger]:
         """Open the ledger for appending, shared through `cache` if there is one.
 
-        The first new judgment drops the scores and all that rests on them, just before it is
-        written: they never stand beside judgments that they do not know.
+        Just before the first new judgment is written, the scores and everything derived from them
+        are removed, so that they never coexist with judgments they do not cover.
         """
         mirror = Mirror(cache, self.manifest().run_id) if cache else None
         drop = partial(self.drop_from, "score")
@@ -256,9 +256,9 @@ class RunStore:
             ledger.close()
 
     def derive_ledger(self, judge: JudgeFingerprint, judgments: Iterable[Judgment]) -> None:
-        """Make these the run's judgments; RunMismatch if it has others than derived ones.
+        """Replace the run's judgments with derived ones; RunMismatch if it has other judgments.
 
-        Derived ones can be made again at any time, so those of an earlier call give way.
+        Derived judgments can be recomputed at any time, so earlier ones are replaced.
         """
         self.check_derivable()
         rows = [judgment_to_row(judgment, judge.digest.hex()) for judgment in judgments]
@@ -272,13 +272,13 @@ class RunStore:
         write_parquet(self.ledger_folder / "part-000001.parquet", fresh)
 
     def check_derivable(self) -> None:
-        """Raise RunMismatch if the run has judgments that were not derived from runs inside it."""
+        """Raise RunMismatch if the run has judgments not derived from runs inside it."""
         judge = self.manifest().judge
         derived = judge is None or judge.template.startswith(DERIVED)
         if not derived and count_rows(self.ledger_folder):
             raise RunMismatch(
                 f"The run {self.path} was judged without an evaluator.",
-                hint="A run never mixes two ways to ask a judge: give this one another `name`.",
+                hint="A run never mixes two grading methods: give this run another `name`.",
             )
 
     def judgments(self, columns: list[str] | None = None) -> Iterator[pa.Table]:
@@ -286,7 +286,7 @@ class RunStore:
         return read_tables(self.ledger_folder, columns)
 
     def ledger_usage(self) -> Usage:
-        """Return what all judgments of the run cost, whoever paid and whenever."""
+        """Return the usage of all judgments in the run, including reused ones."""
         columns = ["requests", "prompt_tokens", "cached_tokens", "completion_tokens", "seconds"]
         total = Usage()
         for table in self.judgments(columns):
@@ -303,7 +303,7 @@ class RunStore:
         return set() if folder is None else _keys(folder)
 
     def pace(self, judge: bytes, cache: Path | None) -> JudgePace:
-        """Return how long this judge took for what the cache holds, or else for this run."""
+        """Return this judge's time for the judgments in the cache, else for those in this run."""
         judgments, items, seconds = 0, 0, 0.0
         for folder in (self.shared_ledger(judge, cache), self.ledger_folder):
             if folder is None or judgments:
@@ -328,7 +328,7 @@ class RunStore:
         return found
 
     def save_failures(self, failures: Iterable[Failure]) -> None:
-        """Write the tasks to try again; an empty list removes the file."""
+        """Write the tasks to retry; an empty list removes the file."""
         path = self.path / "failures.jsonl"
         rows = [
             {
@@ -359,7 +359,7 @@ class RunStore:
         ]
 
     def half_answered(self) -> dict[bytes, dict[int, Answer]]:
-        """Return, by key, the answers that failed tasks had already been given."""
+        """Return, by key, the answers that failed tasks received."""
         return {
             failure.key: {
                 position: answer
@@ -370,7 +370,7 @@ class RunStore:
         }
 
     def save_scores(self, parts: Iterable[pa.Table]) -> None:
-        """Write the scores, at least one table of them, in order; the same give the same bytes."""
+        """Write the scores, at least one table, in order; equal scores give equal bytes."""
         few: list[pa.Table] = []
         rows = 0
 
@@ -398,7 +398,7 @@ class RunStore:
             raise _damaged(path) from None
 
     def score_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
-        """Yield columns of the scores, some rows at a time; StageMissing before the score stage."""
+        """Yield columns of the scores in batches; StageMissing before the score stage."""
         path = self._stage_file("scores.parquet", "run --only score")
         try:
             with pq.ParquetFile(path) as scores:
@@ -407,45 +407,45 @@ class RunStore:
             raise _damaged(path) from None
 
     def score_names(self, column: str) -> list[str]:
-        """Return a column of names of the scores; equal names are one string in memory."""
+        """Return a column of names of the scores; equal names share one string in memory."""
         encoded = self.scores([column])[column].combine_chunks().dictionary_encode()
         names = encoded.dictionary.to_pylist()
         return [names[place] for place in encoded.indices.to_pylist()]
 
     @property
     def scorer_path(self) -> Path:
-        """Where the fitted scorer of the run is kept."""
+        """Path of the run's fitted scorer."""
         return self.path / "scorer.npz"
 
     @property
     def evaluator_path(self) -> Path:
-        """Where the evaluator that evolved in this run is kept."""
+        """Path of the evaluator that evolved in this run."""
         return self.path / "evaluator.npz"
 
     @property
     def evolve_folder(self) -> Path:
-        """Where evolution keeps its files."""
+        """Folder of the evolve stage."""
         return self.path / "evolve"
 
     @property
     def pool_path(self) -> Path:
-        """The pool of perspectives, which people may add to."""
+        """Path of the pool of perspectives, which users may extend."""
         return self.evolve_folder / "pool.yaml"
 
     def save(self, finding: Finding) -> bool:
-        """Write a finding to its file; return whether it differs from what was there."""
+        """Write a finding to its file; return whether the file changed."""
         path = self.path / f"{finding.FILE}.json"
         before = path.read_bytes() if path.exists() else None
         write_json(path, encode_finding(finding))
         return path.read_bytes() != before
 
     def read(self, kind: type[FindingT]) -> FindingT:
-        """Return a finding of the run; StageMissing before the stage that makes it."""
+        """Return a finding of the run; StageMissing before its stage has run."""
         path = self._stage_file(f"{kind.FILE}.json", kind.COMMAND)
         return decode_finding(kind, read_json(path), path)
 
     def read_if_made(self, kind: type[FindingT]) -> FindingT | None:
-        """Return a finding of the run; None when no stage made it."""
+        """Return a finding of the run; None if it does not exist."""
         path = self.path / f"{kind.FILE}.json"
         return decode_finding(kind, read_json(path), path) if path.exists() else None
 
@@ -454,15 +454,15 @@ class RunStore:
         write_json(self.path / f"{name}.json", content)
 
     def save_rows(self, name: str, rows: Iterable[Mapping[str, object]]) -> None:
-        """Write `<name>.jsonl`, one row a line."""
+        """Write `<name>.jsonl`, one row per line."""
         write_jsonl(self.path / f"{name}.jsonl", rows)
 
     def load_json(self, name: str, command: str) -> Any:
-        """Return `<name>.json`; StageMissing, with the `command` that makes it, before that."""
+        """Return `<name>.json`; StageMissing, with the `command` that creates it, if absent."""
         return read_json(self._stage_file(f"{name}.json", command))
 
     def json_if_made(self, name: str) -> Any | None:
-        """Return `<name>.json`; None when no stage made it."""
+        """Return `<name>.json`; None if it does not exist."""
         path = self.path / f"{name}.json"
         return read_json(path) if path.exists() else None
 
@@ -487,7 +487,7 @@ class RunStore:
 
 def _damaged(path: Path) -> StoreError:
     return StoreError(
-        f"{path} cannot be read: it is damaged.", hint="Run `rocketeval run --only score` again."
+        f"{path} is damaged and cannot be read.", hint="Run `rocketeval run --only score` again."
     )
 
 
@@ -497,5 +497,5 @@ def _keys(folder: Path) -> set[bytes]:
 
 
 def now() -> str:
-    """Return the time, as run files note it."""
+    """Return the current time in the format of run files."""
     return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,7 +1,7 @@
-"""How a judgment is written: one row, in the journal as JSON and in parts as Parquet.
+"""The row format of a judgment: JSON in the journal, Parquet in the parts.
 
-Probabilities are kept as log-probabilities beside the derived `p_yes`; lists are in checklist
-order and all of one length.
+Log-probabilities are kept in addition to the derived `p_yes`; lists are in checklist order and
+have the same length.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _DOUBLES = pa.list_(pa.float64())
 
 
 def table_schema(*columns: tuple[str, pa.DataType]) -> pa.Schema:
-    """Return a schema of columns in order; those of one type that follow each other are one text.
+    """Return a schema of columns in order; consecutive columns of one type share a string.
 
     >>> table_schema(("key judge", pa.string()), ("requests", pa.int32())).names
     ['key', 'judge', 'requests']
@@ -26,7 +26,7 @@ def table_schema(*columns: tuple[str, pa.DataType]) -> pa.Schema:
 
 
 _NUMBERS = ("p_yes", "p_low", "p_high", "mass", "logp_yes", "logp_no")
-"""What an answer has in numbers, in the order of its fields."""
+"""The numeric fields of an answer, in order."""
 JUDGMENTS = table_schema(
     ("key judge query_id candidate", pa.string()),
     ("status", pa.list_(pa.string())),
@@ -40,12 +40,12 @@ JUDGMENTS = table_schema(
 
 
 def no_judgments(columns: Sequence[str]) -> pa.Table:
-    """Return a table of these columns of the ledger, of no length."""
+    """Return an empty table with these columns of the ledger."""
     return pa.schema([JUDGMENTS.field(name) for name in columns]).empty_table()
 
 
 def answers_to_lists(answers: Sequence[Answer]) -> dict[str, list[Any]]:
-    """Return the answers column by column; texts only where there are any."""
+    """Return the answers column by column; texts only if there are any."""
     texts = [answer.text for answer in answers]
     return {
         "status": [answer.status for answer in answers],
@@ -63,7 +63,7 @@ def lists_to_answers(row: Mapping[str, object]) -> tuple[Answer, ...]:
 
 
 def judgment_to_row(judgment: Judgment, judge: str) -> dict[str, object]:
-    """Return the judgment as a plain row of the ledger."""
+    """Return the judgment as a ledger row."""
     usage = judgment.usage
     return {
         "key": judgment.key.hex(),
@@ -81,7 +81,7 @@ def judgment_to_row(judgment: Judgment, judge: str) -> dict[str, object]:
 
 
 def row_to_judgment(row: Mapping[str, Any]) -> Judgment:
-    """Return the judgment a ledger row holds; the inverse of `judgment_to_row`."""
+    """Return the judgment in a ledger row; the inverse of `judgment_to_row`."""
     return Judgment(
         key=bytes.fromhex(row["key"]),
         query_id=row["query_id"],

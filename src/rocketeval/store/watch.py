@@ -1,4 +1,4 @@
-"""Watch a run while another process may write it: nothing here takes its lock."""
+"""Reading a run while another process may write it, without taking its lock."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _SIGNS = ("manifest.json", "authored.jsonl", "failures.jsonl", ".inputs.new", *_
 
 
 class LedgerWatch:
-    """Counts what a growing ledger holds of the wanted judgments; no row is read twice."""
+    """Counts the wanted judgments in a growing ledger; no row is read twice."""
 
     def __init__(self, folder: Path, wanted: Mapping[bytes, int]) -> None:
-        """`wanted` says how many responses each judgment is for."""
+        """Set up the count; `wanted` gives the number of responses per judgment."""
         self.folder = folder
         self.total = sum(wanted.values())
         self.done = 0
@@ -34,7 +34,7 @@ class LedgerWatch:
         self._read_to: dict[str, int] = {}
 
     def look(self) -> int:
-        """Read what is new; return how many responses are judged."""
+        """Read new rows; return how many responses are judged."""
         files = live_files(self.folder)
         if self._is_another(files):
             self.done, self._left, self._read_to = 0, dict(self._wanted), {}
@@ -44,12 +44,12 @@ class LedgerWatch:
                 for key in keys:
                     self.done += self._left.pop(key, 0)
             except FileNotFoundError:
-                # It was rolled this moment; its part is read at the next look.
+                # It was just rolled; its part is read at the next look.
                 continue
         return self.done
 
     def _is_another(self, files: list[Path]) -> bool:
-        """Whether something that was read is gone: someone began the ledger anew."""
+        """Return whether a file read earlier is missing, so that the ledger was restarted."""
         there = {path.stem for path in files}
         rolled = (Path(name).stem.replace("journal-", "part-") for name in self._read_to)
         return any(
@@ -77,30 +77,30 @@ class LedgerWatch:
 
 
 def made_by(store: RunStore) -> set[str]:
-    """Return the stages after grading whose file is there."""
+    """Return the stages after grading whose file exists."""
     return {stage for stage, names in MADE.items() if (store.path / names[0]).exists()}
 
 
 def inputs_version(store: RunStore) -> str:
-    """Return what changes whenever a run wants other judgments than before."""
+    """Return a hash that changes whenever the run needs other judgments."""
     judge = store.manifest().judge_digest
     return content_hash(judge, list(_stamps(store.path, _INPUTS))).hex()
 
 
 def results_version(store: RunStore) -> str:
-    """Return what changes whenever a file that a stage made does."""
+    """Return a hash that changes whenever a stage's file changes."""
     return content_hash(list(_stamps(store.path, ("manifest.json", *_INPUTS, *RESULTS)))).hex()
 
 
 def files_version(path: Path, names: tuple[str, ...]) -> str:
-    """Return what changes whenever one of these files of a run does."""
+    """Return a hash that changes whenever one of these files of a run changes."""
     return content_hash(list(_stamps(path, names))).hex()
 
 
 def newest_change(store: RunStore, also: tuple[Path, ...] = ()) -> float:
-    """Return when anything of the run was last written, as seconds since 1970; 0 if never.
+    """Return the time of the last write to the run, in seconds since 1970; 0 if never.
 
-    `also` are files outside it, such as a journal that runs share.
+    `also` are files outside the run, such as a journal that runs share.
     """
     ledger = store.ledger_folder.iterdir() if store.ledger_folder.is_dir() else ()
     paths = [*(store.path / name for name in _SIGNS), store.ledger_folder, *ledger, *also]
@@ -110,7 +110,7 @@ def newest_change(store: RunStore, also: tuple[Path, ...] = ()) -> float:
 def is_held(store: RunStore) -> bool:
     """Return whether a process is known to hold the run's lock, without touching the lock.
 
-    Linux lists who holds what. False elsewhere, and for processes of another container.
+    Uses Linux's list of locks. False on other systems, and for processes of another container.
     """
     lock = _stat(store.path / ".lock")
     if lock is None:
@@ -146,24 +146,24 @@ READ_ERRORS = (
     RecursionError,
     pa.ArrowException,
 )
-"""What reading a damaged, foreign or just changing run folder can raise, beside our own errors."""
+"""Errors that a damaged, foreign or changing run folder can raise, besides our own errors."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredSize:
-    """Rows in Parquet files, and the bytes they take."""
+    """The number of rows in Parquet files, and their size in bytes."""
 
     rows: int
     size: int
 
 
 def ledger_size(store: RunStore) -> StoredSize:
-    """Return what the finished parts of the ledger weigh; a journal that grows is no part yet."""
+    """Return the size of the finished parts of the ledger, without the current journal."""
     return _weigh([path for path in live_files(store.ledger_folder) if path.suffix == ".parquet"])
 
 
 def score_size(store: RunStore) -> StoredSize:
-    """Return what the scores weigh."""
+    """Return the size of the scores."""
     return _weigh([store.path / "scores.parquet"])
 
 
@@ -174,6 +174,6 @@ def _weigh(paths: Sequence[Path]) -> StoredSize:
             rows += pq.read_metadata(path).num_rows
             size += path.stat().st_size
         except (FileNotFoundError, pa.ArrowInvalid):
-            # Not made yet, or replaced or damaged by now: the stage that reads it says so.
+            # Not written yet, or replaced or damaged: the stage that reads it reports that.
             continue
     return StoredSize(rows, size)

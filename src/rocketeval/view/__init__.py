@@ -1,1 +1,1 @@
-"""`rocketeval view`: runs in a browser, read-only, while they go and when they are finished."""
+"""The server of `rocketeval view`: read-only pages of running and finished runs."""

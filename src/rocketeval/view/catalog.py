@@ -1,4 +1,4 @@
-"""Which runs there are, by which name a page asks for each, and the few whose pages are open."""
+"""The runs of a folder by the slug in their URL, and a cache of open runs."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ from rocketeval.view.run_list import (
 )
 
 _MARKS = ("manifest.json", "run.yaml", "ledger")
-"""A folder with one of these is a run, or was one."""
+"""Files that identify a run directory."""
 
 
 @dataclass(frozen=True, slots=True)
 class ViewTarget:
-    """What is looked at: one run, or a folder of runs."""
+    """The run, or the folder of runs, to show."""
 
     folder: Path
     alone: bool
-    """Whether `folder` is the run itself."""
+    """True if `folder` is the run itself."""
     command: str | None = None
-    """What goes on with an unfinished run, where the user has named its config."""
+    """The command that continues an unfinished run, if the user named its config."""
 
     def runs(self) -> dict[str, Path]:
-        """Return every run there is now by its slug: the name its page has in an address.
+        """Return the current runs by slug, the name in a page's URL.
 
-        Addresses are looked up here and never become paths.
+        URLs are looked up here and never used as paths.
         """
         if self.alone:
             paths = [self.folder] if _is_run(self.folder) else []
@@ -56,9 +56,9 @@ class ViewTarget:
 
 
 def find_target(given: Path | None) -> ViewTarget:
-    """Return what the user wants to see; StoreError when there is no such thing.
+    """Return the target; raise StoreError if it does not exist.
 
-    Without a path it is the run of ./rocketeval.yaml, or else the folder ./runs.
+    Without a path, it is the run of ./rocketeval.yaml, or else the folder ./runs.
     """
     if given is None:
         config = Path("rocketeval.yaml")
@@ -69,13 +69,13 @@ def find_target(given: Path | None) -> ViewTarget:
         command = shlex.join(["rocketeval", "run", str(given)])
         return ViewTarget(load_config(given).run_path.resolve(), alone=True, command=command)
     raise StoreError(
-        f"There is no file or folder {given}.",
-        hint="Give a config file, a run's folder, or a folder that holds runs.",
+        f"{given} does not exist.",
+        hint="Give a config file, a run directory, or a folder of runs.",
     )
 
 
 def _runs_below(folder: Path) -> Iterator[Path]:
-    """Yield the runs in a folder and in its plain sub-folders; never what lies inside a run."""
+    """Yield the runs in a folder and its direct subfolders, but none inside a run."""
     for path in _folders(folder):
         if _is_run(path):
             yield path
@@ -95,7 +95,7 @@ def _is_run(folder: Path) -> bool:
 
 
 def _slug(place: Path, name: str) -> str:
-    """Return the run's name in an address; what is unusual in it is replaced, and told apart.
+    """Return the run's name in a URL; unusual characters are replaced, and a hash is added.
 
     >>> _slug(Path("runs/demo"), "demo")
     'demo'
@@ -109,14 +109,14 @@ def _slug(place: Path, name: str) -> str:
 
 
 MOST_OPEN = 4
-"""Runs whose figures stay in memory: those looked at last."""
+"""Number of recently viewed runs whose figures stay in memory."""
 
 
 class RunCache:
-    """Gives the list of runs, and each run by its slug."""
+    """A cache of the list of runs, and of runs by slug."""
 
     def __init__(self, target: ViewTarget, *, quiet: float = QUIET_SECONDS) -> None:
-        """`quiet` seconds without a change make a run one that is not going."""
+        """Treat a run as stopped after `quiet` seconds without a change."""
         self.target = target
         self._quiet = quiet
         self._workers = ThreadPoolExecutor(max_workers=2, thread_name_prefix="view")
@@ -126,11 +126,11 @@ class RunCache:
         self._listing = asyncio.Lock()
 
     async def runs(self) -> dict[str, Path]:
-        """Return every run there is now, by its slug."""
+        """Return the current runs by slug."""
         return await asyncio.get_running_loop().run_in_executor(self._workers, self.target.runs)
 
     async def run(self, slug: str) -> LiveRun | None:
-        """Return one run; None if there is none of that slug."""
+        """Return a run by slug; None if there is none."""
         path = (await self.runs()).get(slug)
         if path is None:
             return None
@@ -147,7 +147,7 @@ class RunCache:
             return await asyncio.get_running_loop().run_in_executor(self._workers, self._list)
 
     def close(self) -> None:
-        """Forget everything; what is being read is left to end."""
+        """Drop all runs, without waiting for reads in progress."""
         for run in self._open.values():
             run.close()
         self._workers.shutdown(wait=False, cancel_futures=True)

@@ -1,4 +1,4 @@
-"""One run that somebody looks at: its figures, made anew when there is more to show."""
+"""An open run: its figures, recomputed when there is more to show."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from rocketeval.view.provisional import PageFigures, final_figures, provisional_
 from rocketeval.view.run_list import ProgressMeter, unreadable, with_patience
 
 WHOLE = frozenset({"queries", "scores", "answers", "items", "labels", "pairs"})
-"""Blocks about all queries. They are kept; those of single queries are quick, and too many."""
+"""Blocks about all queries, which are cached; those of single queries are fast and many."""
 
 Work = Callable[[Callable[[], bytes | None]], Awaitable[bytes | None]]
 
 
 class Blocks:
-    """Makes the blocks of one version of a run in another thread, by `work`; large ones once."""
+    """Computes the blocks of one version of a run in another thread; caches large ones."""
 
     def __init__(self, source: ReportSource, work: Work) -> None:
         self._source = source
@@ -36,17 +36,17 @@ class Blocks:
         self._one_at_a_time = asyncio.Lock()
 
     async def get(self, name: str) -> bytes | None:
-        """Return a block; None if there is none of that name."""
+        """Return a block by name; None if there is none."""
         if name not in WHOLE:
             return await self._work(lambda: self._source.block(name))
         if name not in self._kept:
             self._kept[name] = asyncio.create_task(self._make(name))
-        # Others may wait for it too: whoever goes away must not end it.
+        # Other requests may wait for the same task, so a cancelled one must not cancel it.
         return await asyncio.shield(self._kept[name])
 
     async def _make(self, name: str) -> bytes | None:
         try:
-            # The other threads are left to pulses, heads and single queries.
+            # Leave other threads for pulses, heads and single queries.
             async with self._one_at_a_time:
                 return await self._work(lambda: self._source.block(name))
         except BaseException:
@@ -55,35 +55,35 @@ class Blocks:
 
 
 REFRESH_SECONDS = 5.0
-"""Provisional figures are not made anew more often than this."""
+"""Minimum time between updates of provisional figures."""
 SHARE = 0.1
-"""Of its time a server spends at most so much on provisional figures: the run needs it too."""
+"""Maximum share of time spent on provisional figures, since the run needs the CPU too."""
 KEPT = 2
-"""Versions of a run whose blocks can still be had: a page that is open may ask for them."""
+"""Number of versions of a run whose blocks are kept for open pages."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """A run as it was shown at one moment."""
+    """The figures of a run at one moment."""
 
     key: str
-    """Tells it from any other."""
+    """Unique identifier."""
     figures: PageFigures
     blocks: Blocks
     done: int
     made_at: float
     seconds: float
-    """What it took to make."""
+    """Time to compute it."""
 
     def version(self, progress: LiveProgress) -> str:
-        """Return the version of a page that shows these figures of a run so far."""
+        """Return the version of a page with these figures and this state."""
         return f"{self.key}-{progress.state}"
 
 
 class LiveRun:
-    """Gives the head, the pulse and the blocks of one run."""
+    """The head, pulse and blocks of one run."""
 
     def __init__(
         self, path: Path, meter: ProgressMeter, workers: Executor, command: str | None
@@ -98,7 +98,7 @@ class LiveRun:
         self._failed_at = -REFRESH_SECONDS
 
     async def head(self) -> ReportHead:
-        """Return the head of the run's page, as far as the run is."""
+        """Return the head of the run's page, with current progress."""
         progress = await self._progress()
         snapshot = await self._up_to_date(progress)
         return replace(
@@ -108,7 +108,7 @@ class LiveRun:
         )
 
     async def pulse(self) -> LiveProgress:
-        """Return how far the run is; what there is more to show is made behind its back."""
+        """Return the progress of the run; start an update of the figures if it is due."""
         progress = await self._progress()
         shown = self._newest()
         if self._background is None and self._is_due(progress, shown):
@@ -118,13 +118,13 @@ class LiveRun:
         return replace(progress, version=shown.version(progress) if shown else "")
 
     async def block(self, name: str, version: str | None) -> bytes | None:
-        """Return a block of the given version, of the newest without one; None if unknown."""
+        """Return a block of the given version, or of the newest; None if unknown."""
         if version is None:
             snapshot = self._newest() or await self._up_to_date(await self._progress())
         else:
             key = version.rpartition("-")[0]
             if key not in self._kept:
-                # After a restart, the figures of a finished run are the same as before.
+                # After a restart of the server, a finished run has the same key as before.
                 await self._up_to_date(await self._progress())
             if key not in self._kept:
                 raise StaleBlock
@@ -132,7 +132,7 @@ class LiveRun:
         return await snapshot.blocks.get(name)
 
     def close(self) -> None:
-        """Forget all figures."""
+        """Drop all figures."""
         self._kept.clear()
         if self._background is not None:
             self._background.cancel()
@@ -151,7 +151,7 @@ class LiveRun:
             return await self._make(progress)
 
     def _is_due(self, progress: LiveProgress, shown: Snapshot | None) -> bool:
-        """Whether there is something new to show, and enough time has passed."""
+        """Return whether there is something new to show, and enough time has passed."""
         now = time.monotonic()
         if progress.state == "finished":
             return shown is None or shown.key != _final_key(self.path)
@@ -165,7 +165,7 @@ class LiveRun:
         try:
             await self._up_to_date(progress)
         except RocketEvalError:
-            # Whoever loads the page is told; the pulse goes on.
+            # Loading the page reports the error; the pulse continues.
             self._failed_at = time.monotonic()
         finally:
             self._background = None
@@ -190,7 +190,7 @@ class LiveRun:
         return snapshot
 
     async def _work(self, work: Callable[[], T]) -> T:
-        """Return what `work` does in another thread; whatever a damaged run raises is ours."""
+        """Run `work` in another thread; convert read errors of a damaged run to StoreError."""
         try:
             return await asyncio.get_running_loop().run_in_executor(self._workers, work)
         except READ_ERRORS as error:
@@ -198,7 +198,7 @@ class LiveRun:
 
 
 class StaleBlock(Exception):
-    """A page asks for a block of figures that are no longer kept."""
+    """The requested version of a block is no longer kept."""
 
 
 def _final_key(path: Path) -> str:

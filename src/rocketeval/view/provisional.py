@@ -1,6 +1,6 @@
-"""The figures of a run: those its stages left, or provisional ones from what is judged so far.
+"""The figures of a run: final ones of its stages, or provisional ones of judgments so far.
 
-Provisional figures are made in memory from the ledger; nothing is written to the run.
+Provisional figures are computed in memory from the ledger, without writing to the run.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from rocketeval.store.watch import made_by
 
 
 def nobody_ranked(candidates: Iterable[str], queries: int, config: RunConfig) -> Ranking:
-    """Return the ranking of candidates without a single score."""
+    """Return an empty ranking of candidates without any score."""
     return Ranking(
         rows=(),
         unranked=tuple(sorted(candidates)),
@@ -63,7 +63,7 @@ def _no_scores(cells: list[tuple[str, str]]) -> pa.Table:
 
 
 def _before_grading(manifest: Manifest, responses: int) -> Manifest:
-    """Return the manifest without what later stages said, which was about an earlier call."""
+    """Return the manifest without the facts of grading and later stages."""
     return _with_stages(
         manifest,
         GradeFacts(tasks=responses, unfinished=responses),
@@ -72,17 +72,17 @@ def _before_grading(manifest: Manifest, responses: int) -> Manifest:
 
 
 def _with_stages(manifest: Manifest, grade: GradeFacts, score: ScoreFacts) -> Manifest:
-    """Return the manifest with these facts, and none of the stages after them."""
+    """Return the manifest with these facts, and without later stages."""
     stages = manifest.stages
     known = Stages(load=stages.load, checklist=stages.checklist, grade=grade, score=score)
     return replace(manifest, stages=known)
 
 
 class _SomeChecklists(Inputs):
-    """Inputs whose checklists may still have to be written."""
+    """Inputs whose checklists may not be written yet."""
 
     def checklists(self) -> dict[str, Checklist]:
-        """Return those there are."""
+        """Return the existing checklists."""
         try:
             return super().checklists()
         except StageMissing:
@@ -90,40 +90,40 @@ class _SomeChecklists(Inputs):
 
 
 RESAMPLES = 200
-"""Behind a provisional interval; a run's own setting wins where it is less."""
+"""Maximum number of resamples of a provisional interval."""
 
-_UNAUDITED = "Scores and ranks are final; they are not held against votes, labels and ratings yet."
+_UNAUDITED = "Scores and ranks are final; the audit against votes, labels and ratings is pending."
 
 
 @dataclass(frozen=True, eq=False)
 class PageFigures:
-    """What a page shows of a run, and how final that is."""
+    """The figures of a run's page, with a note if they are not final."""
 
     source: ReportSource
     going: str = ""
-    """Why the figures are not final, while the run goes; empty when they are."""
+    """The note while the run is running; empty for final figures."""
     stopped: str = ""
-    """The same, when nobody goes on with the run."""
+    """The note if the run stopped."""
 
     @property
     def final(self) -> bool:
-        """Whether these are the run's own figures."""
+        """True if these are the run's saved figures."""
         return not self.going
 
     def words(self, is_going: bool) -> str:
-        """Return why the figures are not final; empty when they are."""
+        """Return the note; empty for final figures."""
         return self.going if is_going else self.stopped
 
 
 def final_figures(store: RunStore) -> PageFigures:
-    """Return the figures that the run's stages left."""
+    """Return the saved figures of a run."""
     return PageFigures(gather(store, run_config(store), read_findings(store)))
 
 
 def provisional_figures(store: RunStore, command: str | None = None) -> PageFigures:
-    """Return the figures of what is judged so far.
+    """Return the figures of the judgments so far.
 
-    `command` is what goes on with the run; the run's own config does when it is not known.
+    `command` continues the run; by default, it names the run's own config.
     """
     config = run_config(store)
     if made_by(store).issuperset(("score", "rank")):
@@ -154,7 +154,7 @@ def provisional_figures(store: RunStore, command: str | None = None) -> PageFigu
 
 
 def _not_audited(store: RunStore, config: RunConfig, command: str | None) -> PageFigures:
-    """Return the run's own scores and ranks, which nothing has been held against yet."""
+    """Return the run's scores and ranks before the audit."""
     findings = read_findings(store)
     if findings.explain is None and _has_groups(store):
         answers, _ = scored_answers(store)
@@ -165,7 +165,7 @@ def _not_audited(store: RunStore, config: RunConfig, command: str | None) -> Pag
 
 
 def _nothing_yet(run: RunStore, config: RunConfig, command: str | None) -> PageFigures:
-    """Return a page without figures: candidates, queries, and checklists if there are any."""
+    """Return a page without figures: candidates, queries, and any checklists."""
     store = RunStore(run.path)
     store.inputs = _SomeChecklists(store.path / "inputs")
     heads = list(store.inputs.heads())
@@ -188,15 +188,15 @@ def _nothing_yet(run: RunStore, config: RunConfig, command: str | None) -> PageF
 
 
 def _why_no_score(score: ScoreFacts, config: RunConfig) -> str:
-    """Return why responses that are judged have no score, by what is wrong with most answers."""
+    """Return the most frequent reason why judged responses have no score."""
     texts = STATUS_TEXT if answers_yes_or_no(config) else GRADE_STATUS_TEXT
     lost = {name: count for name, count in score.statuses.items() if count and name in texts}
     why = f" Most often, {texts[max(lost, key=lambda name: lost[name])]}." if lost else ""
-    return f"No response has a score: none of {score.answers:,} answers can be used.{why}"
+    return f"No response has a score: none of {score.answers:,} answers is usable.{why}"
 
 
 def _words(judged: int, total: int, scored_by: str, go_on: str) -> tuple[str, str]:
-    """Return why figures are not final, of a run that goes and of one that stopped."""
+    """Return the notes on provisional figures of a running and of a stopped run."""
     so_far = f"{judged:,} of {total:,} responses are judged so far"
     going = f"{so_far}; all figures can still change. {scored_by}"
     return going.strip(), f"The run stopped: {so_far}. {go_on} {scored_by}".strip()
@@ -209,9 +209,9 @@ def _manifest(
     scored: Scored,
     keys: Sequence[str | None],
 ) -> Manifest:
-    """Return the manifest as if grading and scoring had ended here.
+    """Return the manifest as if grading and scoring had finished now.
 
-    What it says of these stages may be an earlier call's, about other responses.
+    The saved facts of these stages may be of an earlier run on other responses.
     """
     judged = int((answers.items > 0).sum())
     tasks = len(keys) - keys.count(None)
@@ -230,9 +230,9 @@ def _manifest(
 
 
 def _statuses(store: RunStore, answers: AnswerTable, keys: Sequence[str | None]) -> dict[str, int]:
-    """Return how many of the answers have each status.
+    """Return the number of answers per status.
 
-    The ledger is read once, since it grows, and what has come since the answers were read is left.
+    The ledger grows, so it is read once, and judgments newer than `answers` are ignored.
     """
     judged = [key for key, items in zip(keys, answers.items.tolist(), strict=True) if items]
     tables = list(store.judgments(["key", "status"]))
@@ -244,16 +244,19 @@ def _statuses(store: RunStore, answers: AnswerTable, keys: Sequence[str | None])
 
 
 def run_config(store: RunStore) -> RunConfig:
-    """Return the config that the run was made with, as it lies in its folder."""
+    """Return the config saved in the run directory."""
     return with_tie_margin(load_config(store.path / "run.yaml"))
 
 
 def _scorer(config: ScorerConfig) -> tuple[ScorerConfig, str]:
-    """Return a scorer that needs no gold, and words for it: the run's own if it needs none."""
+    """Return a scorer without training, the run's own if possible, and a note about it."""
     if config.fitted is None and not isinstance(create_scorer(config), Learner):
-        return config, "Intervals rest on fewer resamples than those of a finished run."
+        return config, "Intervals use fewer resamples than those of a finished run."
     plain = ScorerConfig(kind="mean", scale=config.scale, missing=config.missing)
-    return plain, f"The mean of the answers stands in for the run's own scorer, {config.kind}."
+    return (
+        plain,
+        f"Scores are means of the answers until the run's scorer, {config.kind}, is fitted.",
+    )
 
 
 def _rank(grid: ScoreGrid, config: RunConfig) -> Ranking:
@@ -269,13 +272,13 @@ def _rank(grid: ScoreGrid, config: RunConfig) -> Ranking:
             anchor=anchor,
             anchor_rating=settings.anchor_rating,
         )
-        # Whoever has no score yet misses all queries, not only those that others are judged on.
+        # A candidate without a score misses all queries, not only those with scores of others.
         return replace(found, queries=len(grid.query_ids))
 
     try:
         return ranked(settings.anchor)
     except RocketEvalError:
-        # The anchor is not judged yet, or not together with all others.
+        # The anchor is not judged yet, or shares no queries with some candidates.
         return ranked(None)
 
 
@@ -286,7 +289,7 @@ def _has_groups(store: RunStore) -> bool:
 def _groups(
     store: RunStore, answers: AnswerTable, ranking: Ranking, config: RunConfig
 ) -> Explanation:
-    """Return the one part of an explanation that a page has before its stage: means by group."""
+    """Return an explanation with only the means by group, the part shown before its stage."""
     found = score_groups(
         answers,
         store.inputs.checklists(),
@@ -300,4 +303,4 @@ def _groups(
 def _go_on(store: RunStore, config: RunConfig, command: str | None) -> str:
     if command is None and config.run_path.resolve() == store.path.resolve():
         command = shlex.join(["rocketeval", "run", str(store.path / "run.yaml")])
-    return f"Go on with `{command}`." if command else "Run the same command again to go on."
+    return f"Continue with `{command}`." if command else "Run the same command again to continue."

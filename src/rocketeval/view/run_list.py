@@ -1,4 +1,4 @@
-"""The list of runs, and how far each is, from its files alone: the run's lock is never taken."""
+"""The list of runs and their progress, read from files without taking a run's lock."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ from rocketeval.store.watch import (
 )
 
 QUIET_SECONDS = 30.0
-"""A run that nothing was written to for so long is not going, as far as can be told."""
+"""Seconds without a write after which a run counts as stopped."""
 RATE_SECONDS = 60.0
-"""The rate is that of the last minute."""
+"""Window of the displayed rate."""
 _LATER = ("score", "rank", "audit")
-"""Stages that a run must have behind it to be shown with its final figures."""
+"""Stages that must be finished before final figures are shown."""
 
 
 class ProgressMeter:
-    """Follows one run; asked again and again, it reads only what is new."""
+    """Measures the progress of one run; repeated calls read only new data."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class ProgressMeter:
         quiet: float = QUIET_SECONDS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`quiet` seconds without a change make a run one that is not going."""
+        """Treat a run as stopped after `quiet` seconds without a change."""
         self.path = path
         self._quiet = quiet
         self._clock = clock
@@ -65,7 +65,7 @@ class ProgressMeter:
         self._samples: deque[tuple[float, int]] = deque()
 
     def look(self) -> LiveProgress:
-        """Return how far the run is now."""
+        """Return the current progress of the run."""
         with self._alone:
             return self._look()
 
@@ -82,7 +82,7 @@ class ProgressMeter:
         done, total = self._count(store)
         stage = _later_stage(store, done, total) or ("grade" if written else "checklist")
         if not going:
-            # A run at rest need not be remembered key by key.
+            # Free the keys of a stopped run.
             self._watch = None
             self._samples.clear()
             return LiveProgress("paused", stage, done, total)
@@ -94,7 +94,7 @@ class ProgressMeter:
         if is_held(store):
             self._held_once = True
             return True
-        # Where the holder of the lock can be seen, nobody holding it is known and not guessed.
+        # If the lock was seen held before, its absence means that the run stopped.
         return not self._held_once and abs(time.time() - changed) < self._quiet
 
     def _count(self, store: RunStore) -> tuple[int, int]:
@@ -126,7 +126,7 @@ def is_finished(store: RunStore) -> bool:
 
 
 def _watch(store: RunStore) -> LedgerWatch | None:
-    """Return a watch for the judgments the run wants; None before it is known which these are."""
+    """Return a watch for the run's judgments; None before they are known."""
     try:
         wanted = Counter(cell.key for cell in cells(store.inputs, store.judge().digest))
     except StageMissing:
@@ -136,7 +136,7 @@ def _watch(store: RunStore) -> LedgerWatch | None:
 
 
 def _later_stage(store: RunStore, done: int, total: int) -> str | None:
-    """Return the stage after grading that comes next; None while responses are being judged."""
+    """Return the next stage after grading; None during grading."""
     made = made_by(store)
     if done < total and "score" not in made:
         return None
@@ -144,7 +144,7 @@ def _later_stage(store: RunStore, done: int, total: int) -> str | None:
 
 
 def _outside(store: RunStore) -> tuple[Path, ...]:
-    """Return the journal outside a run that its author writes checklists to, if there is one."""
+    """Return the author's checklist journal outside the run, if there is one."""
     cache = load_config(store.path / "run.yaml").cache
     return () if cache is None else (store.authored(cache).path,)
 
@@ -155,9 +155,9 @@ def _graded(store: RunStore) -> tuple[int, int]:
 
 
 MOST_RANKED = 200
-"""Candidates of a run that the list shows, best first."""
+"""Maximum number of candidates per run in the list, best first."""
 MOST_WORDS = 300
-"""Characters of a message about a damaged file, which may quote all of it."""
+"""Maximum length of a message about a damaged file, which may quote its content."""
 _READ = ("manifest.json", "run.yaml", "ranking.json", "audit.json")
 _AGAIN_SECONDS = 0.1
 T = TypeVar("T")
@@ -165,15 +165,15 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class RunLines:
-    """Reads the line of a run again only when its files changed."""
+    """A cache of the list entries of runs, which are read again only if files changed."""
 
     def __init__(self) -> None:
         self._known: dict[Path, tuple[str, str, RunLine]] = {}
 
     def read(self, path: Path, at: str, progress: LiveProgress | str) -> tuple[str, RunLine]:
-        """Return the hash of the run's queries, and its line.
+        """Return the hash of the run's queries, and its list entry.
 
-        `progress` says how far the run is, or in words why it cannot be shown.
+        `progress` is the run's progress, or the reason why it cannot be shown.
         """
         if isinstance(progress, str):
             return "", damaged(path, at, progress)
@@ -192,18 +192,18 @@ class RunLines:
 
 
 def damaged(path: Path, at: str, why: str) -> RunLine:
-    """Return the line of a run that cannot be shown, with the reason."""
+    """Return the list entry of a run that cannot be shown, with the reason."""
     return RunLine(path.name, at, state="damaged", why=why)
 
 
 def unreadable(path: Path, error: BaseException) -> str:
-    """Return in words that a run's folder does not hold what a run's does."""
-    told = f"{path.name} cannot be read as a run: {type(error).__name__}: {error}"
-    return told if len(told) <= MOST_WORDS else f"{told[:MOST_WORDS]}..."
+    """Return the message for a folder that cannot be read as a run."""
+    message = f"{path.name} cannot be read as a run: {type(error).__name__}: {error}"
+    return message if len(message) <= MOST_WORDS else f"{message[:MOST_WORDS]}..."
 
 
 def with_patience(read: Callable[[], T]) -> T:
-    """Return `read()`, tried once more: a run that is being written can change while it is read."""
+    """Return `read()`, retried once, because a run may change while it is read."""
     try:
         return read()
     except (RocketEvalError, *READ_ERRORS):
@@ -212,10 +212,9 @@ def with_patience(read: Callable[[], T]) -> T:
 
 
 def named_benchmarks(lines: Iterable[tuple[str, RunLine]]) -> tuple[RunLine, ...]:
-    """Return the lines, newest first, with one name for each set of queries and one set a name.
+    """Return the list entries, newest first, with a unique benchmark name per set of queries.
 
-    A damaged run belongs to no benchmark; one whose queries are not known belongs to none of those
-    that are.
+    A damaged run has no benchmark. A run with unknown queries shares none with other runs.
     """
     newest = sorted(lines, key=lambda line: (line[1].created, line[1].name), reverse=True)
     names: dict[str, str] = {}
@@ -224,14 +223,14 @@ def named_benchmarks(lines: Iterable[tuple[str, RunLine]]) -> tuple[RunLine, ...
             names.setdefault(queries, line.benchmark)
     taken = Counter(names.values())
     return tuple(
-        replace(line, benchmark=_told_apart(queries, names.get(queries, line.benchmark), taken))
+        replace(line, benchmark=_unique_name(queries, names.get(queries, line.benchmark), taken))
         for queries, line in newest
     )
 
 
-def _told_apart(queries: str, name: str, taken: Counter[str]) -> str:
+def _unique_name(queries: str, name: str, taken: Counter[str]) -> str:
     if not queries:
-        return f"{name} [queries not known]" if name in taken else name
+        return f"{name} [queries unknown]" if name in taken else name
     return name if taken[name] == 1 else f"{name} [{queries[:6]}]"
 
 
@@ -240,7 +239,7 @@ def _read(store: RunStore) -> tuple[str, RunLine]:
     if not (store.path / "manifest.json").exists():
         raise RocketEvalError(f"{store.path.name} has no manifest.json.")
     if not manifest.run_id:
-        raise RocketEvalError(f"The manifest.json in {store.path.name} is not that of a run.")
+        raise RocketEvalError(f"The manifest.json in {store.path.name} is not a run's manifest.")
     stages, load, made = manifest.stages, manifest.stages.load, manifest.stages.made()
     tokens, cost, currency = _spent(stages)
     ranking = read_ranking(store) if "rank" in made_by(store) else None
@@ -268,7 +267,7 @@ def _read(store: RunStore) -> tuple[str, RunLine]:
 
 
 def _config(path: Path) -> Mapping[str, Any]:
-    # Two hundred configs are not validated for a list: the run's own page does that.
+    # The list does not validate hundreds of configs; the run's page does.
     try:
         found = yaml.load(path.read_text(encoding="utf-8"), _LOADER)
     except FileNotFoundError:
@@ -285,7 +284,7 @@ def _benchmark(config: Mapping[str, Any]) -> str:
 
 
 def _spent(stages: Stages) -> tuple[int, float | None, str]:
-    """Return prompt tokens, cost and currency; no cost unless everything asked has a price."""
+    """Return prompt tokens, cost and currency; the cost is None if a price is missing."""
     tokens, cost, currency = 0, 0.0, ""
     priced = True
     for usage in (stages.checklist.paid, stages.grade.paid):
@@ -298,7 +297,7 @@ def _spent(stages: Stages) -> tuple[int, float | None, str]:
 
 
 def _trust(store: RunStore, ranking: Ranking, manifest: Manifest) -> TrustNumber | None:
-    """Return the first of the numbers on trust that the run's page shows; None before the audit."""
+    """Return the first trust figure of the run's page; None before the audit."""
     audit = store.read_if_made(Audit)
     if audit is None:
         return None

@@ -1,7 +1,6 @@
-"""What the server answers: pages, their heads, blocks and pulses, and a run's own files.
+"""The HTTP server: pages, heads, blocks, pulses and files of runs, read-only.
 
-A server on this machine, until it is stopped.
-What every answer of the server has, and what it refuses: this machine's reader only, no change.
+It answers only requests from this machine, unless remote access is allowed.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from rocketeval.view.live_run import LiveRun, StaleBlock
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 NOTHING = "default-src 'none'"
-"""The content policy of whatever is no page."""
+"""Content policy of everything except pages."""
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -47,7 +46,7 @@ HEADERS = {
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether a host, without its port, can only mean this machine.
+    """Return whether a host, without its port, is always this machine.
 
     >>> is_loopback("127.0.0.1"), is_loopback("[::1]"), is_loopback("localhost")
     (True, True, True)
@@ -63,9 +62,9 @@ def is_loopback(host: str) -> bool:
 
 
 def guard(*, allow_remote: bool, names: Iterable[str] = ()) -> Middleware:
-    """Return the middleware that every request goes through.
+    """Return the middleware that checks the host and method of every request.
 
-    With `allow_remote` it also answers to the address that a request came to, and to `names`.
+    With `allow_remote`, also accept the address that a request came to, and `names`.
     """
     known = frozenset(map(_plain, names)) if allow_remote else frozenset()
 
@@ -74,9 +73,9 @@ def guard(*, allow_remote: bool, names: Iterable[str] = ()) -> Middleware:
         host = _plain(without_port(request.headers.get("Host", "")))
         reached = allow_remote and host == _reached_at(request)
         if not (is_loopback(host) or reached or host in known):
-            told = "This address is not one that this server answers to.\n"
-            hint = "Start it with --host-name and this name if it should.\n" if allow_remote else ""
-            raise web.HTTPForbidden(text=told + hint)
+            reason = "This server does not accept requests for this host name.\n"
+            hint = "To allow it, start the server with --host-name.\n" if allow_remote else ""
+            raise web.HTTPForbidden(text=reason + hint)
         if request.method not in ("GET", "HEAD"):
             raise web.HTTPMethodNotAllowed(request.method, ("GET", "HEAD"))
         return await handler(request)
@@ -85,7 +84,7 @@ def guard(*, allow_remote: bool, names: Iterable[str] = ()) -> Middleware:
 
 
 def own_names() -> frozenset[str]:
-    """Return the names that others may know this machine by."""
+    """Return the host names of this machine."""
     name = socket.gethostname()
     return frozenset(map(_plain, (name, socket.getfqdn(), f"{name.partition('.')[0]}.local")))
 
@@ -95,7 +94,7 @@ def _plain(host: str) -> str:
 
 
 def _reached_at(request: web.Request) -> str | None:
-    """Return this machine's address that a request came to."""
+    """Return the local address that a request came to."""
     at = None if request.transport is None else request.transport.get_extra_info("sockname")
     return str(at[0]).partition("%")[0].removeprefix("::ffff:") if at else None
 
@@ -112,7 +111,7 @@ def without_port(host: str) -> str:
 
 
 async def add_headers(_: web.Request, response: web.StreamResponse) -> None:
-    """Give an answer the headers that all have; a page has brought its own content policy."""
+    """Add the common headers; keep the content policy of a page."""
     response.headers.update(HEADERS)
     own = response.headers.get("Content-Security-Policy", NOTHING)
     response.headers["Content-Security-Policy"] = f"{own}; frame-ancestors 'none'"
@@ -129,10 +128,10 @@ _TYPES = {
 
 
 def make_app(
-    shelf: RunCache, *, allow_remote: bool = False, names: Iterable[str] = ()
+    cache: RunCache, *, allow_remote: bool = False, names: Iterable[str] = ()
 ) -> web.Application:
-    """Return the application; with `allow_remote` it answers to this machine's `names` too."""
-    views = _Views(shelf)
+    """Return the application; with `allow_remote`, it also accepts this machine's `names`."""
+    views = _Views(cache)
     app = web.Application(middlewares=[guard(allow_remote=allow_remote, names=names), _in_words])
     app.on_response_prepare.append(add_headers)
     app.router.add_get("/", views.index)
@@ -146,27 +145,27 @@ def make_app(
     app.router.add_get("/run/{slug}/files/{name:.+}", views.file)
 
     async def close(_: web.Application) -> None:
-        shelf.close()
+        cache.close()
 
     app.on_cleanup.append(close)
     return app
 
 
 class _Views:
-    def __init__(self, shelf: RunCache) -> None:
-        self._shelf = shelf
+    def __init__(self, cache: RunCache) -> None:
+        self._cache = cache
 
     async def index(self, _: web.Request) -> web.StreamResponse:
-        runs = await self._shelf.runs()
+        runs = await self._cache.runs()
         if len(runs) == 1:
             raise web.HTTPFound(f"run/{next(iter(runs))}/")
-        return _page(served_page(await self._shelf.list(), "runs"))
+        return _page(served_page(await self._cache.list(), "runs"))
 
     async def runs_head(self, _: web.Request) -> web.StreamResponse:
-        return _json(await self._shelf.list())
+        return _json(await self._cache.list())
 
     async def runs_pulse(self, _: web.Request) -> web.StreamResponse:
-        return _json({"version": (await self._shelf.list()).version})
+        return _json({"version": (await self._cache.list()).version})
 
     async def with_slash(self, request: web.Request) -> web.StreamResponse:
         await self._run(request)
@@ -186,7 +185,7 @@ class _Views:
         try:
             block = await run.block(request.match_info["name"], request.query.get("version"))
         except StaleBlock:
-            raise web.HTTPConflict(text="The run has gone on: load the page again.\n") from None
+            raise web.HTTPConflict(text="The run has new results: reload the page.\n") from None
         if block is None:
             raise web.HTTPNotFound(text="There is no such block.\n")
         return web.Response(body=block, content_type="application/octet-stream")
@@ -197,22 +196,22 @@ class _Views:
         if path is None:
             raise web.HTTPNotFound(text="There is no such file.\n")
         try:
-            # Should a link take the file's place at this moment, it is not followed.
+            # Do not follow a link that replaces the file at this moment.
             handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
         except OSError:
-            raise web.HTTPNotFound(text="There is no such file any more.\n") from None
+            raise web.HTTPNotFound(text="The file no longer exists.\n") from None
         with os.fdopen(handle, "rb") as stream:
             return await _stream(request, stream, path.name)
 
     async def _run(self, request: web.Request) -> LiveRun:
-        run = await self._shelf.run(request.match_info["slug"])
+        run = await self._cache.run(request.match_info["slug"])
         if run is None:
             raise web.HTTPNotFound(text="There is no such run.\n")
         return run
 
     async def _head(self, request: web.Request) -> ReportHead:
         run = await self._run(request)
-        several = len(await self._shelf.runs()) > 1
+        several = len(await self._cache.runs()) > 1
         return replace(
             await run.head(),
             files_at="files/",
@@ -223,7 +222,7 @@ class _Views:
 
 @web.middleware
 async def _in_words(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Answer with the words of an error, never with a traceback."""
+    """Return the message of an error, never a traceback."""
     try:
         return await handler(request)
     except RocketEvalError as error:
@@ -235,7 +234,7 @@ async def _in_words(request: web.Request, handler: Handler) -> web.StreamRespons
 
 
 async def _stream(request: web.Request, stream: IO[bytes], name: str) -> web.StreamResponse:
-    """Send as much of a file as it has now; it may grow meanwhile."""
+    """Send the current content of a file, which may grow meanwhile."""
     left = os.fstat(stream.fileno()).st_size
     kind = _TYPES.get(PurePath(name).suffix)
     response = web.StreamResponse()
@@ -247,8 +246,8 @@ async def _stream(request: web.Request, stream: IO[bytes], name: str) -> web.Str
     while left and request.method != "HEAD":
         part = stream.read(min(_CHUNK, left))
         if not part:
-            # It became shorter than was promised: the reader must not take it for whole.
-            raise ConnectionResetError(f"{name} was cut while it was sent")
+            # The file shrank; the reader must not accept it as complete.
+            raise ConnectionResetError(f"{name} was truncated while it was sent")
         left -= len(part)
         await response.write(part)
     await response.write_eof()
@@ -269,19 +268,19 @@ def _json(record: Any) -> web.Response:
 
 FIRST_PORT = 8700
 PORTS = 20
-"""So many ports are tried, from the first, before the system chooses one."""
+"""Number of ports to try before the system chooses one."""
 
 
 def bind(host: str, port: int | None, *, allow_remote: bool) -> socket.socket:
-    """Return a socket to listen on; ConfigError for an address that others could reach.
+    """Return a socket to listen on; raise ConfigError for an address that others can reach.
 
-    Without a port it is the first free one from 8700 on.
+    Without a port, use the first free one from 8700.
     """
     if not is_loopback(host) and not allow_remote:
         raise ConfigError(
-            f"{host} is not this machine's own address: others could read the run.",
-            hint="Leave --host away and use an SSH tunnel, or add --allow-remote if the network "
-            "is one you trust: there is no password.",
+            f"{host} can be reached by other machines, which could read the run.",
+            hint="Drop --host and use an SSH tunnel, or add --allow-remote on a network you "
+            "trust: there is no password.",
         )
     address = "127.0.0.1" if host.lower() == "localhost" else host
     for number in [port] if port is not None else [*range(FIRST_PORT, FIRST_PORT + PORTS), 0]:
@@ -294,7 +293,7 @@ def bind(host: str, port: int | None, *, allow_remote: bool) -> socket.socket:
 
 
 def address_of(bound: socket.socket) -> str:
-    """Return the address that a browser opens.
+    """Return the URL to open in a browser.
 
     >>> with bind("127.0.0.1", 0, allow_remote=False) as bound:
     ...     address_of(bound).startswith("http://127.0.0.1:")
@@ -307,7 +306,7 @@ def address_of(bound: socket.socket) -> str:
 
 
 async def serve(app: web.Application, bound: socket.socket, started: Callable[[], None]) -> None:
-    """Serve until SIGINT or SIGTERM; call `started` when requests are answered."""
+    """Serve until SIGINT or SIGTERM; call `started` once requests are accepted."""
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.5)
     await runner.setup()
     try:
@@ -323,7 +322,7 @@ async def serve(app: web.Application, bound: socket.socket, started: Callable[[]
 def _stopping() -> Iterator[asyncio.Event]:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    # Windows has no handlers in its loop: there Ctrl-C ends the loop itself.
+    # On Windows, event loops have no signal handlers, and Ctrl-C ends the loop.
     with contextlib.suppress(NotImplementedError):
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, stop.set)
@@ -348,6 +347,6 @@ def _refused(host: str, port: int, error: OSError) -> RocketEvalError:
     if error.errno == errno.EADDRINUSE:
         return RocketEvalError(
             f"Port {port} of {host} is taken.",
-            hint="Give another --port, or none to have a free one found.",
+            hint="Give another --port, or none to use a free one.",
         )
     return RocketEvalError(f"Cannot listen on port {port} of {host}: {error.strerror or error}.")

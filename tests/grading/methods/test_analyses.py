@@ -20,24 +20,24 @@ CHECKLIST = Checklist("sky", ("How good?",))
 
 
 def written(prompt: str) -> str:
-    """An analysis that tells whose response it is."""
+    """Return an analysis that names its response."""
     name = "left" if "left explains" in prompt else "right"
     return f'{{"strengths": "what {name} says", "score": "8"}}'
 
 
 def cot_config(tmp_path: Path, name: str = "cot") -> RunConfig:
-    """The config of a run that writes analyses."""
+    """Return the config of a run that writes analyses."""
     return make_config(tmp_path, name, method={"kind": "cot"})
 
 
 def shown(run: Path, query: Query, response: Response) -> str:
-    """The prompt about one response."""
+    """Return the prompt about one response."""
     prompt = analysis_prompt(Template.load("analysis"), AnalysisOptions(run=run))
     return prompt.render(query, response, CHECKLIST, b"").prefix
 
 
 async def test_each_response_gets_its_own_analysis(tmp_path: Path) -> None:
-    """Without the score, and whatever the response is called here."""
+    """The analysis has no score, and does not depend on names."""
     config = cot_config(tmp_path)
     await Run(config, judge=ScriptedEngine(text=written)).to_judgments()
     query = Query("renamed", "Why the sky?")
@@ -46,8 +46,8 @@ async def test_each_response_gets_its_own_analysis(tmp_path: Path) -> None:
     assert '"score"' not in text
 
 
-async def test_twins_share_an_analysis(tmp_path: Path) -> None:
-    """A judgment is made for one of two equal responses, and its analysis is of both."""
+async def test_identical_responses_share_an_analysis(tmp_path: Path) -> None:
+    """A judgment is made for one of two identical responses, and used for both."""
     write_benchmark(tmp_path / "benchmark", texts={"sky": "left explains the same"})
     config = cot_config(tmp_path)
     await Run(config, judge=ScriptedEngine(text=written)).to_judgments()
@@ -57,20 +57,20 @@ async def test_twins_share_an_analysis(tmp_path: Path) -> None:
         assert "what left says" in shown(config.run_path, query, response)
 
 
-async def test_a_changed_response_has_no_analysis(tmp_path: Path) -> None:
-    """The old one is about another text."""
+async def test_changed_response_has_no_analysis(tmp_path: Path) -> None:
+    """The old analysis is about another text."""
     config = cot_config(tmp_path)
     await Run(config, judge=ScriptedEngine(text=written)).to_judgments()
-    with pytest.raises(BenchmarkError, match="holds no analysis"):
+    with pytest.raises(BenchmarkError, match="no analysis"):
         shown(config.run_path, Query("sky", "Why the sky?"), Response("sky", "left", "changed"))
 
 
-def test_only_a_graded_cot_run_holds_analyses(tmp_path: Path) -> None:
-    """A folder, another method and an ungraded run are told apart."""
+def test_only_a_graded_cot_run_has_analyses(tmp_path: Path) -> None:
+    """A folder, another method and an ungraded run have different errors."""
     with pytest.raises(ConfigError, match="is not a run directory"):
         shown(tmp_path, Query("q", "?"), Response("q", "c", "x"))
     outcome = rocketeval.run(make_config(tmp_path, "plain"), judge=ScriptedEngine())
-    with pytest.raises(ConfigError, match="by the method 'checklist', which writes no analyses"):
+    with pytest.raises(ConfigError, match="'checklist', which writes no analyses"):
         shown(outcome.path, Query("q", "?"), Response("q", "c", "x"))
     config = cot_config(tmp_path, "ungraded")
     Run(config, judge=ScriptedEngine()).load()
@@ -78,7 +78,7 @@ def test_only_a_graded_cot_run_holds_analyses(tmp_path: Path) -> None:
         shown(config.run_path, Query("q", "?"), Response("q", "c", "x"))
 
 
-async def test_who_wrote_the_analyses_is_part_of_the_judge(tmp_path: Path) -> None:
+async def test_writer_is_part_of_the_judge(tmp_path: Path) -> None:
     """Another writer makes another judge."""
     hashes = set()
     for name in ("one", "two"):

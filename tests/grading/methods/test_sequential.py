@@ -1,4 +1,4 @@
-"""Items in order: the judge reads its own earlier answers, and nothing is asked twice."""
+"""Sequential items: the judge sees its earlier answers, and nothing is asked twice."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from rocketeval.engines.base import EngineAnswers
 from rocketeval.engines.scripted import ScriptedEngine, exact_answer
-from rocketeval.grading.ask import one_after_the_other
+from rocketeval.grading.ask import sequentially
 from rocketeval.prompts.variants import LINK, TranscriptPrompt
 from rocketeval.records import Answer, Checklist, GradingTask, Query, Response, Status, Usage
 
@@ -15,7 +15,7 @@ SAID = {"right": 0.9, "short": 0.2, "kind": 0.5}
 
 
 def make_task() -> GradingTask:
-    """Three items about one response."""
+    """Return three items about one response."""
     checklist = Checklist("q", ITEMS)
     return TranscriptPrompt().render(Query("q", "Why?"), Response("q", "c", "So."), checklist, b"k")
 
@@ -38,10 +38,10 @@ class Listening(ScriptedEngine):
         return await super().grade(task, known)
 
 
-async def test_the_transcript_is_exactly_what_was_said() -> None:
-    """The likelier word behind every earlier question; one half counts as yes."""
+async def test_transcript_contains_earlier_answers() -> None:
+    """It has the more likely word after every earlier question; 0.5 counts as yes."""
     engine, task = Listening(), make_task()
-    graded = await one_after_the_other(engine)(task, {})
+    graded = await sequentially(engine)(task, {})
     tail = task.suffixes[0].removeprefix(ITEMS[0])
     one, two, three = (item + tail for item in ITEMS)
     assert engine.prompts == [
@@ -54,51 +54,51 @@ async def test_the_transcript_is_exactly_what_was_said() -> None:
     assert graded.failure is None
 
 
-async def test_known_answers_are_in_the_transcript_and_not_asked() -> None:
-    """What an earlier run paid for is shown again, and costs nothing."""
+async def test_known_answers_are_in_the_transcript() -> None:
+    """Known answers are shown again and not asked."""
     whole, rest, task = Listening(), Listening(), make_task()
-    first = await one_after_the_other(whole)(task, {})
+    first = await sequentially(whole)(task, {})
     known = {0: first.answers[0], 1: first.answers[1]}
-    again = await one_after_the_other(rest)(task, known)
+    again = await sequentially(rest)(task, known)
     assert again.answers == first.answers
     assert rest.prompts == whole.prompts[2:]
     assert again.usage.requests == 1
 
 
-async def test_a_failure_keeps_what_was_answered_before_it() -> None:
-    """The failed item is named by its own number; the rest is open."""
-    graded = await one_after_the_other(Listening(fail_on="Is it short?"))(make_task(), {})
+async def test_failure_keeps_earlier_answers() -> None:
+    """The failed item is named by its own number; later items are unanswered."""
+    graded = await sequentially(Listening(fail_on="Is it short?"))(make_task(), {})
     assert [answer.status for answer in graded.answers] == [Status.OK, Status.ERROR, Status.ERROR]
     assert graded.failure == "item 2: scripted to fail"
     assert not graded.unavailable
 
 
-async def test_a_failure_keeps_what_is_known_after_it() -> None:
-    """An answer that was paid for is never lost."""
+async def test_failure_keeps_known_later_answers() -> None:
+    """A paid answer is never lost."""
     known = {2: exact_answer(0.7)}
-    graded = await one_after_the_other(Listening(fail_on="Is it short?"))(make_task(), known)
+    graded = await sequentially(Listening(fail_on="Is it short?"))(make_task(), known)
     assert graded.answers[2] == known[2]
     assert graded.answers[1].status is Status.ERROR
 
 
-async def test_an_unavailable_judge_is_told_as_such() -> None:
-    """So that the loop gives up on it, as with checklists."""
+async def test_unavailable_judge_is_reported() -> None:
+    """The loop gives up on it, as with checklists."""
 
     class Gone(ScriptedEngine):
         async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
             error = (Answer(Status.ERROR),)
             return EngineAnswers(error, Usage(requests=2), "item 1: no route", unavailable=True)
 
-    graded = await one_after_the_other(Gone())(make_task(), {})
+    graded = await sequentially(Gone())(make_task(), {})
     assert graded.unavailable
     assert graded.usage.requests == 2
     assert len(graded.answers) == 3
 
 
-async def test_an_answer_without_a_probability_leaves_no_trace() -> None:
-    """The judge is not told that it said something it did not say."""
+async def test_unanswered_item_is_left_out_of_the_transcript() -> None:
+    """The judge never sees an answer that it did not give."""
     engine, task = Listening(silent_on="Is it right?"), make_task()
-    graded = await one_after_the_other(engine)(task, {})
+    graded = await sequentially(engine)(task, {})
     assert graded.answers[0].status is Status.LOW_MASS
     assert "Is it right?" not in engine.prompts[0]
     assert "Is it short?" in engine.prompts[1]

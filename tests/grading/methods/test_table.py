@@ -1,4 +1,4 @@
-"""Every method by its name: what it changes in a config, and what it refuses."""
+"""Every method by name: its effect on the config, and what it refuses."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ ALONE = sorted(set(KINDS) - {"analysis"})
 
 
 def config_for(kind: str, options: dict[str, Any] | None = None, **judge: Any) -> RunConfig:
-    """A config whose method is `kind`, before the method has changed it."""
+    """Return a config with this method, before the method has changed it."""
     method = {"kind": kind, "options": OPTIONS.get(kind, {}) if options is None else options}
     given = {"benchmark": {"path": "x"}, "judge": {"model": "m", **judge}, "method": method}
     return parse_config({**given, "author": {"max_items": 40}})
 
 
 @pytest.mark.parametrize("kind", ALONE)
-def test_every_method_can_be_made(kind: str) -> None:
-    """With its smallest settings; making it twice gives the same judge."""
+def test_every_method_can_be_created(kind: str) -> None:
+    """Minimal settings are enough, and creating it twice gives the same judge."""
     method = create_method(with_method(config_for(kind)))
     assert method.name == kind
     assert method.hash == create_method(with_method(config_for(kind))).hash
-    assert KINDS[kind].told
+    assert KINDS[kind].summary
 
 
-def test_methods_that_ask_another_way_are_other_judges() -> None:
-    """Only methods that differ in their items, which are part of a judgment's key, share one."""
+def test_methods_with_other_prompts_are_other_judges() -> None:
+    """Only methods that differ in their items alone share a judge."""
     shared = {
         frozenset({"checklist", "fixed"}),
         frozenset({"direct", "reference"}),
@@ -62,7 +62,7 @@ def test_methods_that_ask_another_way_are_other_judges() -> None:
 def test_labels_and_items_follow_the_method(
     kind: str, labels: tuple[str, ...], items: int | None
 ) -> None:
-    """Best label first; an author of the user's own stays where its checklists are asked."""
+    """The best label is first; the user's author stays if its checklists are used."""
     config = with_method(config_for(kind))
     assert config.judge.labels == labels
     if items is None:
@@ -73,8 +73,8 @@ def test_labels_and_items_follow_the_method(
     assert config == with_method(config)
 
 
-def test_a_rubric_is_what_is_asked() -> None:
-    """By name alone, or with what each grade means; also a criterion of the user's own."""
+def test_rubric_is_the_question() -> None:
+    """A criterion by name only, with its grades, or defined by the user."""
     fluency = criteria()["fluency"]
     assert with_method(config_for("criterion")).author.options["items"] == ["Fluency"]
     assert with_method(config_for("rubric")).author.options["items"] == [fluency.rubric]
@@ -84,7 +84,7 @@ def test_a_rubric_is_what_is_asked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "options", "said"),
+    ("kind", "options", "expected"),
     [
         ("checklst", {}, "There is no grading method 'checklst'"),
         ("rubric", {}, "criterion: this setting is needed"),
@@ -97,22 +97,22 @@ def test_a_rubric_is_what_is_asked() -> None:
         ("direct", {"x": 1}, "x: there is no such setting"),
     ],
 )
-def test_mistakes_are_named(kind: str, options: dict[str, Any], said: str) -> None:
-    """Before anything is asked, with the setting that is wrong."""
+def test_mistakes_are_named(kind: str, options: dict[str, Any], expected: str) -> None:
+    """The error names the wrong setting before anything is asked."""
     with pytest.raises(ConfigError) as refused:
         create_method(with_method(config_for(kind, options)))
-    assert said in str(refused.value)
+    assert expected in str(refused.value)
 
 
-def test_labels_of_the_users_own_are_not_dropped_silently() -> None:
-    """The method decides which words the judge has; another wish is refused."""
-    with pytest.raises(ConfigError, match=r"judge\.labels: the method 'checklist' lets"):
+def test_conflicting_labels_are_refused() -> None:
+    """The method decides the labels; other labels are refused."""
+    with pytest.raises(ConfigError, match=r"judge\.labels: the method 'checklist'"):
         with_method(config_for("checklist", labels=["Ja", "Nein"]))
     assert with_method(config_for("direct", labels=list(DIGITS))).judge.labels == DIGITS
 
 
-def test_a_template_of_the_users_own_takes_the_place_of_the_methods(tmp_path: Path) -> None:
-    """Where there is no prompt, it is refused instead of ignored."""
+def test_user_template_replaces_the_methods(tmp_path: Path) -> None:
+    """A method without a prompt refuses a template."""
     path = tmp_path / "own.txt"
     path.write_text("{{history}}{{query}}{{response}}{{item}} Grade:")
     method = create_method(with_method(config_for("direct", template=str(path))))
@@ -121,7 +121,7 @@ def test_a_template_of_the_users_own_takes_the_place_of_the_methods(tmp_path: Pa
         create_method(with_method(config_for("perplexity", template=str(path))))
 
 
-def test_what_may_be_written_is_told() -> None:
-    """Plans and budgets count it."""
+def test_most_written_follows_max_tokens() -> None:
+    """Plans and budgets use it."""
     assert create_method(with_method(config_for("cot", {"max_tokens": 60}))).most_written == 60
     assert create_method(with_method(config_for("direct"))).most_written == 1

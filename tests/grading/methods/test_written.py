@@ -1,4 +1,4 @@
-"""Judgments that are written, and judgments by likelihood: answers, failures, cost."""
+"""Written judgments and likelihoods: answers, failures and usage."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from rocketeval.engines.base import Likelihood, WrittenText
 from rocketeval.engines.scripted import ScriptedEngine
 from rocketeval.errors import EngineError, EngineRefused, EngineUnavailable, RequestRejected
-from rocketeval.grading.ask import Ask, how_likely, writes_answers, writes_score
+from rocketeval.grading.ask import Ask, response_likelihood, writes_answers, writes_score
 from rocketeval.records import GradingTask, Status, Usage
 
 TASK = GradingTask(b"k", "q", "c", "Judge this. ", ("Q1. Right?\nQ2. Short?",), items=2)
@@ -17,11 +17,11 @@ SCORE = GradingTask(b"k", "q", "c", "Judge this. ", ("How good?",), items=1)
 
 
 class Writer(ScriptedEngine):
-    """Writes one text, or raises; keeps what it was asked."""
+    """Writes one text, or raises; keeps its prompts."""
 
-    def __init__(self, told: str | EngineError, *, finished: bool = True) -> None:
+    def __init__(self, written: str | EngineError, *, finished: bool = True) -> None:
         super().__init__()
-        self.told = told
+        self.written = written
         self.finished = finished
         self.asked: list[tuple[str, int]] = []
 
@@ -30,18 +30,18 @@ class Writer(ScriptedEngine):
     ) -> WrittenText:
         self.asked.append((prompt, max_tokens))
         assert temperature == 0.0
-        if isinstance(self.told, EngineError):
-            raise self.told
-        return WrittenText(self.told, Usage(1, 20, 5, 7), self.finished)
+        if isinstance(self.written, EngineError):
+            raise self.written
+        return WrittenText(self.written, Usage(1, 20, 5, 7), self.finished)
 
     async def likelihood(self, prompt: str, text: str) -> Likelihood:
         self.asked.append((prompt + text, 0))
-        if isinstance(self.told, EngineError):
-            raise self.told
+        if isinstance(self.written, EngineError):
+            raise self.written
         return Likelihood((-1.0, -3.0), Usage(1, 20))
 
 
-async def test_a_written_judgment_is_read_and_paid_for() -> None:
+async def test_written_judgment_is_read_and_counted() -> None:
     """The whole prompt is asked once, within the limit; usage is the engine's."""
     engine = Writer("Q1: Yes\nQ2: No")
     graded = await writes_answers(33)(engine)(TASK, {})
@@ -51,30 +51,30 @@ async def test_a_written_judgment_is_read_and_paid_for() -> None:
     assert graded.failure is None
 
 
-async def test_a_written_score_is_one_answer() -> None:
-    """With the text it was read from."""
+async def test_written_score_is_one_answer() -> None:
+    """The answer keeps the text it was read from."""
     graded = await writes_score(33)(Writer('{"score": "10"}'))(SCORE, {})
     assert [(answer.p_yes, answer.text) for answer in graded.answers] == [(1.0, '{"score": "10"}')]
 
 
-async def test_an_unreadable_text_is_a_judgment_without_an_answer() -> None:
-    """It is paid for, and asking again would give the same: no failure."""
+async def test_unreadable_text_is_an_unanswered_judgment() -> None:
+    """It is paid for, and asking again would give the same: not a failure."""
     graded = await writes_score(33)(Writer("Lovely."))(SCORE, {})
     assert graded.failure is None
     assert graded.answers[0].status is Status.UNREADABLE
 
 
 @pytest.mark.parametrize(("finished", "status"), [(True, Status.OK), (False, Status.UNREADABLE)])
-async def test_a_number_that_may_be_cut_is_not_read(finished: bool, status: Status) -> None:
-    """At the token limit, `score: 1` may be the beginning of 10."""
+async def test_truncated_number_is_not_read(finished: bool, status: Status) -> None:
+    """At the token limit, `score: 1` may be the start of 10."""
     graded = await writes_score(33)(Writer("score: 1", finished=finished))(SCORE, {})
     assert graded.answers[0].status is status
 
 
-@pytest.mark.parametrize("ask", [writes_answers(9), writes_score(9), how_likely])
+@pytest.mark.parametrize("ask", [writes_answers(9), writes_score(9), response_likelihood])
 @pytest.mark.parametrize("error", [EngineUnavailable("gone"), RequestRejected("too long")])
-async def test_a_failure_is_told_and_counted(ask: object, error: EngineError) -> None:
-    """It may be on the bill; whether others will fail too is told as for checklists."""
+async def test_failure_is_reported_and_counted(ask: object, error: EngineError) -> None:
+    """It may be billed, and is marked unavailable as with checklists."""
     asking: Ask = ask(Writer(error))  # type: ignore[operator]
     graded = await asking(TASK, {})
     assert graded.failure == error.message
@@ -83,9 +83,9 @@ async def test_a_failure_is_told_and_counted(ask: object, error: EngineError) ->
     assert graded.usage.requests == 1
 
 
-@pytest.mark.parametrize("ask", [writes_score(9), how_likely])
-async def test_a_refusal_is_not_swallowed(ask: object) -> None:
-    """An engine that cannot do this at all ends the method, with its own words."""
+@pytest.mark.parametrize("ask", [writes_score(9), response_likelihood])
+async def test_refusal_is_raised(ask: object) -> None:
+    """An engine that does not support the method ends it with its own message."""
     with pytest.raises(EngineRefused, match="cannot"):
         await ask(Writer(EngineRefused("cannot")))(SCORE, {})  # type: ignore[operator]
 
@@ -93,7 +93,7 @@ async def test_a_refusal_is_not_swallowed(ask: object) -> None:
 async def test_likelihood_is_one_over_perplexity() -> None:
     """The mean log-probability decides, not the length."""
     engine = Writer("")
-    graded = await how_likely(engine)(SCORE, {})
+    graded = await response_likelihood(engine)(SCORE, {})
     (answer,) = graded.answers
     assert answer.p_yes == pytest.approx(math.exp(-2.0))
     assert answer.logp_yes == -2.0

@@ -1,4 +1,4 @@
-// Whether the judge's numbers mean what they say.
+// Calibration curves: scores against reference data.
 
 import * as Plot from "@observablehq/plot";
 import type { ReportCurve } from "../contract";
@@ -18,7 +18,7 @@ function Curve({ curve }: { curve: ReportCurve }) {
     <Chart
       run={head.run}
       title={curve.title}
-      lead={curve.diagonal ? "Dashed: where a perfectly calibrated judge would lie" : "A useful judge climbs from left to right"}
+      lead={curve.diagonal ? "Dashed line: perfect calibration" : "For a useful judge, the curve climbs from left to right"}
       how={curve.how}
       rows={<><FileLink head={head} name="scores.parquet" /> and <FileLink head={head} name="audit.json" /></>}
       table={() => ({
@@ -44,7 +44,7 @@ function drawn(width: number, { bins, diagonal, x_label, y_label }: ReportCurve)
         x: "x", y1: (bin) => bin.y.low, y2: (bin) => bin.y.high, stroke: "var(--accent)", strokeOpacity: 0.45, strokeWidth: 3,
       }),
       Plot.line(bins, { x: "x", y: (bin) => bin.y.value, stroke: "var(--accent)" }),
-      Plot.dot(bins, { x: "x", y: (bin) => bin.y.value, r: 4, fill: "var(--accent)", title: (bin) => `${bin.n} of them` }),
+      Plot.dot(bins, { x: "x", y: (bin) => bin.y.value, r: 4, fill: "var(--accent)", title: (bin) => `n = ${bin.n}` }),
     ],
   });
 }

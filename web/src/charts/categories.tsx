@@ -1,4 +1,4 @@
-// Mean score by category: where a candidate is strong.
+// Heat map of mean scores by candidate and category.
 
 import * as Plot from "@observablehq/plot";
 import type { CategoryMeans } from "../contract";
@@ -21,8 +21,8 @@ export function CategoryChart() {
       wide
       run={head.run}
       title="Mean score by category"
-      lead={`${names.length < head.candidates.length ? `The first ${MOST} candidates; ` : ""}darker is better within the chart`}
-      how="Mean over all queries of a category that a candidate has a score on. Small categories move by luck: the ranking's intervals do not speak of single cells."
+      lead={`${names.length < head.candidates.length ? `Top ${MOST} candidates; ` : ""}darker is better`}
+      how="Mean over all scored queries of a category. Means of small categories vary by chance; the ranking's intervals do not cover single cells."
       rows={<FileLink head={head} name="scores.parquet" />}
       table={() => ({
         columns: ["candidate", ...categories.map(({ name }) => name)],

@@ -1,4 +1,4 @@
-// How right the evaluator is when it decides only what it is sure of.
+// Accuracy of the evaluator against the share of cases it decides.
 
 import * as Plot from "@observablehq/plot";
 import type { DescribedConfidence } from "../contract";
@@ -14,9 +14,9 @@ export function ConfidenceChart(props: { rows: DescribedConfidence[]; threshold:
   return (
     <Chart
       run={head.run}
-      title="Right by how much it decides"
-      lead="To the left it decides only what it is surest of"
-      how="Every case was judged by a fit that had not seen its query. Cases are ordered by confidence; for each threshold, the share of cases at or above it, and how many of those were right, with an interval from resampled queries."
+      title="Accuracy by coverage"
+      lead="Left: only the most confident verdicts; right: all verdicts"
+      how="Verdicts are out-of-fold. For each confidence threshold: the share of cases at or above it, and the accuracy on them, with an interval from resampled queries."
       rows={<FileLink head={head} name="evaluator.json" />}
       of={props}
       table={() => ({
@@ -30,7 +30,7 @@ export function ConfidenceChart(props: { rows: DescribedConfidence[]; threshold:
   );
 }
 
-/** Whether a row is the one that a threshold was taken from; both went through JSON. */
+/** Whether a row has this threshold, up to rounding in JSON. */
 export const isAt = (row: DescribedConfidence, threshold: number | null) =>
   threshold !== null && Math.abs(row.threshold - threshold) < 1e-6;
 
@@ -38,13 +38,13 @@ function drawn(width: number, rows: DescribedConfidence[], threshold: number | n
   const known = rows.flatMap(({ accuracy, ...row }) => (accuracy === null ? [] : [{ ...row, accuracy }]));
   const bounded = known.filter(({ accuracy }) => accuracy.low !== null && accuracy.high !== null);
   const chosen = known.filter((row) => isAt(row, threshold));
-  const percent = (value: number) => `${Math.round(100 * value)}\u00a0%`;
+  const percent = (value: number) => `${Math.round(100 * value)}%`;
   return draw(width, {
     height: Math.min(360, Math.max(240, width * 0.5)),
     marginLeft: 52,
     marginTop: 28,
-    x: { label: "Share of cases that it decides", grid: true, tickFormat: percent, domain: [0, 1] },
-    y: { label: "Right among them", grid: true, tickFormat: percent },
+    x: { label: "Coverage (share of cases decided)", grid: true, tickFormat: percent, domain: [0, 1] },
+    y: { label: "Accuracy on these cases", grid: true, tickFormat: percent },
     marks: [
       Plot.areaY(bounded, {
         x: "coverage", y1: (row) => row.accuracy.low, y2: (row) => row.accuracy.high, fill: "var(--accent)", fillOpacity: 0.15,
@@ -52,7 +52,7 @@ function drawn(width: number, rows: DescribedConfidence[], threshold: number | n
       Plot.line(known, { x: "coverage", y: (row) => row.accuracy.value, stroke: "var(--accent)" }),
       Plot.dot(known, {
         x: "coverage", y: (row) => row.accuracy.value, r: 4, fill: "var(--accent)",
-        title: (row) => `confidence ${two(row.threshold)} or more: ${figure(row.accuracy, "share")} right on ${share(row.coverage)} of the cases`,
+        title: (row) => `confidence ${two(row.threshold)} or more: accuracy ${figure(row.accuracy, "share")} on ${share(row.coverage)} of cases`,
       }),
       Plot.dot(chosen, { x: "coverage", y: (row) => row.accuracy.value, r: 8, stroke: "var(--ink)", strokeWidth: 2 }),
       Plot.text(chosen, {

@@ -1,4 +1,4 @@
-// What each stage took: time, tokens, money.
+// Time, tokens and cost of each stage.
 
 import * as Plot from "@observablehq/plot";
 import type { StageCost } from "../contract";
@@ -16,8 +16,8 @@ export function CostChart() {
     <Chart
       run={head.run}
       title="Cost by stage"
-      lead="Time on a logarithmic scale, with tokens and money where a model was asked"
-      how="Time as this run measured it when each stage last ran; tokens and money of everything the run holds, whoever paid for it and whenever."
+      lead="Time on a logarithmic scale; tokens and cost for stages that call a model"
+      how="Time of the last call of each stage. Tokens and cost of all results in the run, including reused ones."
       rows={<FileLink head={head} name="manifest.json" />}
       table={() => ({
         columns: ["stage", "seconds", "requests", "prompt_tokens", "completion_tokens", "cost", "currency"],
@@ -36,7 +36,7 @@ export function CostChart() {
           marks: [
             Plot.barX(stages, { y: "stage", x1: least, x2: (row) => Math.max(row.seconds, least), fill: "var(--accent)", fillOpacity: 0.55, inset: 2 }),
             Plot.text(stages, {
-              y: "stage", x: (row) => Math.max(row.seconds, least), text: told, textAnchor: "start", dx: 6, fill: "var(--ink)",
+              y: "stage", x: (row) => Math.max(row.seconds, least), text: summary, textAnchor: "start", dx: 6, fill: "var(--ink)",
             }),
           ],
         });
@@ -47,7 +47,7 @@ export function CostChart() {
 
 const brief = (seconds: number) => (seconds < 1 ? `${seconds}\u00a0s` : duration(seconds));
 
-function told(stage: StageCost): string {
+function summary(stage: StageCost): string {
   const parts = [duration(stage.seconds!)];
   if (stage.prompt_tokens) parts.push(`${large(stage.prompt_tokens)} tokens`);
   if (stage.cost !== null) parts.push(money(stage.cost, stage.currency));

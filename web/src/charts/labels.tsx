@@ -1,4 +1,4 @@
-// The judge's scores against labels, response by response.
+// Scatter plot of scores against labels, one dot per response.
 
 import * as Plot from "@observablehq/plot";
 import type { LabelsBlock } from "../contract";
@@ -37,9 +37,9 @@ function Drawn({ labels, queries }: { labels: LabelsBlock; queries: Queries }) {
   return (
     <Chart
       run={head.run}
-      title="Judge and labels"
-      lead={`${count(points.length)} labelled responses; the line follows the mean label`}
-      how={`One dot a response, moved up or down a little so that equal labels can be seen; a dot opens its response.${labels.left_out ? ` ${count(labels.left_out)} more are left out here, drawn at random.` : ""}`}
+      title="Scores and labels"
+      lead={`${count(points.length)} labeled responses; the line is the mean label`}
+      how={`One dot per response, shifted slightly so that equal labels stay visible. Click a dot to open its response.${labels.left_out ? ` ${count(labels.left_out)} more responses are not drawn.` : ""}`}
       rows={<><FileLink head={head} name="scores.parquet" /> and <FileLink head={head} name="inputs/labels.jsonl" /></>}
       table={() => ({
         columns: ["query", "candidate", "score", "label"],
@@ -65,7 +65,7 @@ function Drawn({ labels, queries }: { labels: LabelsBlock; queries: Queries }) {
 
 const jitter = (place: number) => (((place * 0.618034) % 1) - 0.5) * 0.3;
 
-/** Mean label of twelve equally filled stretches of scores. */
+/** Mean label in twelve score bins of equal size. */
 function means(points: { score: number; label: number }[]) {
   const sorted = [...points].sort((a, b) => a.score - b.score);
   const size = Math.max(1, Math.ceil(sorted.length / 12));

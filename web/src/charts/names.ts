@@ -1,8 +1,8 @@
-// Names on an axis: cut to fit, yet different from each other.
+// Axis labels: names shortened to fit and kept distinct.
 
 import { shortened } from "../format";
 
-/** One label a name; what would look the same after cutting gets a number. */
+/** Returns one label per name; names that are equal after shortening get a number. */
 export function axisNames(names: string[], most: number): string[] {
   const seen = new Map<string, number>();
   return names.map((name) => {

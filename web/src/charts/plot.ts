@@ -1,8 +1,8 @@
-// The chart library, with the settings that all charts share.
+// Shared settings of the chart library.
 
 import * as Plot from "@observablehq/plot";
 
-/** Draws marks the house's way; `className` is fixed, since the page's policy knows its style. */
+/** Draws a chart with shared settings; the security policy allows only this `className`. */
 export function draw(width: number, options: Plot.PlotOptions): SVGElement | HTMLElement {
   return Plot.plot({
     width,
@@ -13,10 +13,10 @@ export function draw(width: number, options: Plot.PlotOptions): SVGElement | HTM
   });
 }
 
-/** Room for names at the left: enough to read them, never most of the chart. */
+/** Left margin for names, limited to 42% of the width. */
 export const nameRoom = (width: number, names: string[]) =>
   Math.min(Math.max(60, 14 + 6.6 * Math.max(0, ...names.map((name) => name.length))), width * 0.42);
 
-/** How many letters of a name fit there. */
+/** Number of letters that fit in the margin. */
 export const lettersIn = (room: number) => Math.max(6, Math.floor((room - 14) / 6.4));
 

@@ -1,4 +1,4 @@
-// Ratings with their intervals.
+// Ratings with intervals.
 
 import * as Plot from "@observablehq/plot";
 import { useReport } from "../context";
@@ -18,8 +18,8 @@ export function RatingChart() {
     <Chart
       run={head.run}
       title="Ratings"
-      lead={`${Math.round(100 * head.level)} % intervals${ranked.length === MOST ? `, the first ${MOST}` : ""}`}
-      how="A Bradley-Terry fit to all pairs of scores on each query, on the Elo scale; intervals from resampled queries."
+      lead={`${Math.round(100 * head.level)}% intervals${ranked.length === MOST ? `, top ${MOST}` : ""}`}
+      how="Bradley-Terry fit to all pairs of scores on each query, on the Elo scale. Intervals come from resampled queries."
       rows={<FileLink head={head} name="ranking.json" />}
       table={() => ({
         columns: ["candidate", "rating", "low", "high"],

@@ -1,4 +1,4 @@
-// The judge's ratings against reference ratings, such as Elo from people's votes.
+// Ratings by the judge against reference ratings, such as Elo from human votes.
 
 import * as Plot from "@observablehq/plot";
 import { useReport } from "../context";
@@ -16,9 +16,9 @@ export function ReferenceChart() {
   return (
     <Chart
       run={head.run}
-      title="Ratings beside reference ratings"
-      lead={`${rows.length} candidates that have both`}
-      how="One dot a candidate: its rating by this judge, with the interval, and the reference rating that came with the benchmark."
+      title="Ratings and reference ratings"
+      lead={`${rows.length} candidates with both ratings`}
+      how="One dot per candidate: its rating by this judge, with the interval, against the reference rating from the benchmark."
       rows={<><FileLink head={head} name="ranking.json" /> and <FileLink head={head} name="inputs/ratings.jsonl" /></>}
       table={() => ({
         columns: ["candidate", "rating", "low", "high", "reference"],
@@ -41,7 +41,7 @@ export function ReferenceChart() {
               href: (row) => to.candidate(row.name), target: "_self", title: "name",
             }),
             ...[-9, 15].map((dy, side) =>
-              // Neighbours are named above and below in turn, so that fewer names lie on each other.
+              // Names alternate above and below their dots to reduce overlap.
               Plot.text(inOrder.filter((_, place) => place % 2 === side), {
                 x: "reference", y: (row) => row.rating.value, text: (row) => shortened(row.name, 22), dy,
                 fontSize: 10.5, stroke: "var(--card)", strokeWidth: 3, fill: "var(--ink)", pointerEvents: "none",

@@ -1,4 +1,4 @@
-// How each candidate's scores spread over the queries.
+// Box plots of each candidate's scores.
 
 import * as Plot from "@observablehq/plot";
 import type { Candidate } from "../contract";
@@ -18,14 +18,14 @@ export function ScoreChart() {
   const known = head.candidates.filter((row): row is Spread => row.quantiles !== null);
   const shown = known.slice(0, MOST);
   if (!shown.length) return null;
-  const first = known.length > MOST ? `. The first ${MOST}; all are in the CSV` : "";
+  const first = known.length > MOST ? `. Top ${MOST}; the CSV has all` : "";
   return (
     <Chart
       run={head.run}
       title="Score distributions"
-      lead={`Box: middle half of the queries; line: 5 % to 95 %; tick: median; dot: mean${first}`}
-      how="Over all queries that a candidate has a score on; quantiles by linear interpolation."
-      rows={<><FileLink head={head} name="scores.parquet" />, or a candidate's own page</>}
+      lead={`Box: middle 50% of queries; line: 5% to 95%; tick: median; dot: mean${first}`}
+      how="Over all scored queries of a candidate; quantiles by linear interpolation."
+      rows={<><FileLink head={head} name="scores.parquet" />, or the candidate's page</>}
       table={() => ({
         columns: ["candidate", "queries", "p05", "p25", "median", "p75", "p95", "mean"],
         rows: known.map((row) => [row.name, row.queries, ...row.quantiles, row.score?.value ?? null]),

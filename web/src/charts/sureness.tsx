@@ -1,4 +1,4 @@
-// How sure the evaluator was of this run's cases.
+// Histogram of the evaluator's confidence in this run.
 
 import * as Plot from "@observablehq/plot";
 import type { DescribedRun, EvaluatorBlock } from "../contract";
@@ -9,8 +9,8 @@ import { FileLink } from "../parts/files";
 import { draw } from "./plot";
 
 const HOW = {
-  pairs: "Confidence is how far the likeliest outcome (a wins, tie, b wins) is ahead of the next.",
-  responses: "Confidence is how closely the trees of an expert agree on the label.",
+  pairs: "Confidence is the gap between the likeliest outcome (a wins, tie, b wins) and the next.",
+  responses: "Confidence is the agreement of an expert's trees on the label.",
 };
 
 export function SurenessChart({ run, decides }: { run: DescribedRun; decides: EvaluatorBlock["decides"] }) {
@@ -19,9 +19,9 @@ export function SurenessChart({ run, decides }: { run: DescribedRun; decides: Ev
   return (
     <Chart
       run={head.run}
-      title="How sure it was in this run"
-      lead={run.threshold === null ? "Cases by confidence" : "Left of the line, in orange: for a person"}
-      how={`${HOW[decides]} No gold of this run is in this chart.`}
+      title="Confidence in this run"
+      lead={run.threshold === null ? "Cases by confidence" : "Orange, left of the line: needs human review"}
+      how={`${HOW[decides]} This chart uses no reference data of this run.`}
       rows={<FileLink head={head} name="evaluator.json" />}
       of={run}
       table={() => ({
@@ -35,7 +35,7 @@ export function SurenessChart({ run, decides }: { run: DescribedRun; decides: Ev
 
 function drawn(width: number, { confidence: { edges, counts }, threshold }: DescribedRun) {
   const cut = threshold ?? -Infinity;
-  // A bin that the threshold lies in shows both colours; nobody knows how its cases are spread.
+  // The bin that contains the threshold is drawn in both colors.
   const bins = counts.flatMap((cases, place) => {
     const [from, to] = [edges[place]!, edges[place + 1]!];
     const parts = from < cut && cut < to ? [[from, cut], [cut, to]] : [[from, to]];

@@ -1,4 +1,4 @@
-// Who wins against whom.
+// Win rates of all pairs.
 
 import * as Plot from "@observablehq/plot";
 import { useReport } from "../context";
@@ -27,10 +27,10 @@ export function WinChart() {
   return (
     <Chart
       run={head.run}
-      title="Who beats whom"
-      lead={`Per cent of shared queries that the row wins over the column, ties half${left > 0 ? `; the first ${names.length}` : ""}`}
-      how={`Scores closer than ${head.tie_margin} are a tie. Blue is above 50, orange below; empty where two never meet.`}
-      rows={<><FileLink head={head} name="ranking.json" />{names.length <= LINKED ? "; a cell opens the comparison" : ""}</>}
+      title="Win rates"
+      lead={`Percentage of common queries that the row wins against the column; a tie counts half${left > 0 ? `. Top ${names.length}` : ""}`}
+      how={`Scores that differ by less than ${head.tie_margin} count as a tie. Blue is above 50%, orange below; empty if two candidates share no query.`}
+      rows={<><FileLink head={head} name="ranking.json" />{names.length <= LINKED ? "; click a cell to open the comparison" : ""}</>}
       table={() => ({
         columns: ["candidate", ...names],
         rows: head.wins.map((row, place) => [names[place]!, ...row]),
@@ -51,7 +51,7 @@ function drawn(width: number, names: string[], wins: (number | null)[][]) {
         : [{
             row: labels[from]!, column: numbers[against]!, share,
             href: to.compare(names[from]!, names[against]!),
-            title: `${names[from]} beats ${names[against]} on ${(100 * share).toFixed(0)} % of their queries`,
+            title: `${names[from]} beats ${names[against]} on ${(100 * share).toFixed(0)}% of their common queries`,
           }],
     ),
   );
@@ -70,7 +70,7 @@ function drawn(width: number, names: string[], wins: (number | null)[][]) {
     marks: [
       Plot.cell(cells, {
         x: "column", y: "row", fill: "share",
-        // Ten thousand links and titles would take seconds to make.
+        // Ten thousand links and titles would take seconds to create.
         ...(names.length <= LINKED ? { href: "href", target: "_self", title: "title" } : {}),
       }),
       ...(written

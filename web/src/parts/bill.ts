@@ -1,4 +1,4 @@
-// What a run took, added up over its stages.
+// Total time, tokens and cost of a run.
 
 import type { Head } from "../contract";
 import { duration, large, money } from "../format";
@@ -12,15 +12,15 @@ export const time = (head: Head) =>
   duration(head.costs.reduce((sum, stage) => sum + (stage.seconds ?? 0), 0));
 
 export const tokens = (head: Head) =>
-  `${large(total(head, "prompt_tokens") + total(head, "completion_tokens"))} tokens`;
+  large(total(head, "prompt_tokens") + total(head, "completion_tokens"));
 
 export function cost(head: Head): string {
   const asked = head.costs.filter((stage) => stage.requests > 0);
   const priced = asked.filter((stage) => stage.cost !== null);
-  if (!priced.length) return "no price given";
+  if (!priced.length) return "no prices configured";
   const sums = new Map<string, number>();
   for (const { cost, currency } of priced) sums.set(currency, (sums.get(currency) ?? 0) + cost!);
-  const told = [...sums].map(([currency, sum]) => money(sum, currency)).join(" + ");
+  const sum = [...sums].map(([currency, amount]) => money(amount, currency)).join(" + ");
   const unpriced = asked.filter((stage) => stage.cost === null).map(({ stage }) => stage);
-  return unpriced.length ? `${told}, without ${unpriced.join(" and ")}, which has no price` : told;
+  return unpriced.length ? `${sum}, plus ${unpriced.join(" and ")} (no price)` : sum;
 }

@@ -1,4 +1,4 @@
-// One view that fails must not take the whole page with it.
+// Error boundary: one failing view must not break the page.
 
 import type { ComponentChildren } from "preact";
 import { useErrorBoundary } from "preact/hooks";
@@ -8,9 +8,9 @@ export function Boundary({ children }: { children: ComponentChildren }) {
   if (error === undefined) return <>{children}</>;
   return (
     <>
-      <h1 tabIndex={-1}>This view cannot be shown</h1>
+      <h1 tabIndex={-1}>Cannot show this view</h1>
       <p class="loud">{String(error)}</p>
-      <p>The other views are as they were. The run's files hold everything that is shown here.</p>
+      <p>The other views still work. The files of the run have all data of this report.</p>
     </>
   );
 }

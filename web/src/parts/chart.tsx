@@ -1,4 +1,4 @@
-// A chart with what belongs to it: its title, how it was made, its rows, and its files.
+// Chart frame: title, method, data source and downloads.
 
 import type { ComponentChildren, RefObject } from "preact";
 import { useContext, useEffect, useRef, useState } from "preact/hooks";
@@ -7,16 +7,16 @@ import { fileName, saveCsv, savePng, saveSvg, type Table } from "./download";
 
 export interface ChartProps {
   title: string;
-  /** One line under the title: what to look for. */
+  /** One line under the title. */
   lead?: ComponentChildren;
   how: ComponentChildren;
-  /** Links to the rows behind it. */
+  /** Links to the data files. */
   rows?: ComponentChildren;
-  /** The numbers that are drawn. */
+  /** The drawn numbers, for the CSV. */
   table: () => Table;
-  /** Draws it for a width in pixels; called again when the width changes. */
+  /** Draws the chart for a width in pixels; called again when the width changes. */
   draw: (width: number) => SVGElement | HTMLElement;
-  /** Draw again when this changes, or the report. */
+  /** Redraw when this or the report changes. */
   of?: unknown;
   run: string;
   wide?: boolean;
@@ -45,9 +45,9 @@ export function Chart(props: ChartProps) {
       <div ref={box} class={near ? "drawing" : "drawing yet-to-come"}><div ref={place} /></div>
       <div class="chart-foot">
         <details class="how">
-          <summary>How it was made</summary>
+          <summary>Method and data</summary>
           <p>{props.how}</p>
-          {props.rows !== undefined && <p>Rows behind it: {props.rows}</p>}
+          {props.rows !== undefined && <p>Data: {props.rows}</p>}
         </details>
         <span class="files">
           <button type="button" onClick={withDrawing((chart) => void savePng(name, chart))}>PNG</button>
@@ -60,17 +60,17 @@ export function Chart(props: ChartProps) {
 }
 
 /**
- * The drawing as one picture: a thousand dots are links for the mouse, not stops for the keyboard,
- * which reaches the same pages from tables and lists.
+ * Marks the drawing as one image and removes its links from the tab order; tables and lists lead to
+ * the same pages.
  */
 function named(drawing: SVGElement | HTMLElement, title: string): SVGElement | HTMLElement {
   drawing.setAttribute("role", "img");
-  drawing.setAttribute("aria-label", `${title}; its numbers are in the CSV`);
+  drawing.setAttribute("aria-label", `${title}; the CSV has the numbers`);
   for (const link of drawing.querySelectorAll("a")) link.setAttribute("tabindex", "-1");
   return drawing;
 }
 
-/** Whether it has come near the window, or is about to be printed: what nobody sees is not drawn. */
+/** Whether the chart is near the viewport or about to be printed; others are not drawn. */
 function useNear(box: RefObject<HTMLElement | null>): boolean {
   const [near, setNear] = useState(false);
   useEffect(() => {

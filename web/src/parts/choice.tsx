@@ -1,4 +1,4 @@
-// One of a few, from a labelled list.
+// A labeled select.
 
 export type Options<T extends string> = readonly (readonly [value: T, label: string])[];
 

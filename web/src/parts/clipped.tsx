@@ -1,4 +1,4 @@
-// A long text that shows its start, and all of it when asked.
+// A long text that can be expanded.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Prose } from "./words";
@@ -10,7 +10,7 @@ export function Clipped({ children }: { children: string }) {
   useEffect(() => {
     const element = box.current;
     if (!element || whole) return undefined;
-    // Told after the browser has laid the page out; asking before would make it do so twice.
+    // The observer fires after layout, which avoids a second layout pass.
     const watcher = new ResizeObserver(() => setLong(element.scrollHeight > element.clientHeight + 4));
     watcher.observe(element);
     return () => watcher.disconnect();
@@ -20,7 +20,7 @@ export function Clipped({ children }: { children: string }) {
       <div ref={box}><Prose>{children}</Prose></div>
       {long && (
         <button type="button" aria-expanded={whole} onClick={() => setWhole(!whole)}>
-          {whole ? "Show less" : "Show all of it"}
+          {whole ? "Show less" : "Show all"}
         </button>
       )}
     </div>

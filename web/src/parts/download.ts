@@ -1,4 +1,4 @@
-// Files made in the page: tables as CSV, charts as SVG and PNG.
+// Downloads: tables as CSV, charts as SVG and PNG.
 
 export type Cell = string | number | null;
 
@@ -7,7 +7,7 @@ export interface Table {
   rows: Cell[][];
 }
 
-// A spreadsheet takes a text that starts like this for a formula and runs it.
+// A spreadsheet runs text that starts like this as a formula.
 const FORMULA = /^[\s"'\p{Cf}\p{Cc}]*[=+\-@\uff1d\uff0b\uff0d\uff20\t\r\n]/u;
 
 function cell(value: Cell): string {
@@ -20,7 +20,7 @@ function cell(value: Cell): string {
 export const csv = ({ columns, rows }: Table) =>
   [columns, ...rows].map((row) => row.map(cell).join(",")).join("\r\n") + "\r\n";
 
-/** A file name made of letters, digits and dashes alone. */
+/** A file name of letters, digits and dashes. */
 export const fileName = (...parts: string[]) =>
   parts.map((part) => part.replace(/[^A-Za-z0-9]+/g, "-").replace(/^-|-$/g, "")).join("-").slice(0, 80);
 
@@ -36,7 +36,7 @@ export function save(name: string, content: Blob): void {
 export const saveCsv = (name: string, table: Table) =>
   save(`${name}.csv`, new Blob([csv(table)], { type: "text/csv;charset=utf-8" }));
 
-/** The chart as a file of its own: colours of the page written out, on the page's paper. */
+/** The chart as a standalone SVG, with the page's colors and background resolved. */
 export function standalone(chart: SVGSVGElement): string {
   const copy = chart.cloneNode(true) as SVGSVGElement;
   const styles = getComputedStyle(chart);

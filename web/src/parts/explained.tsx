@@ -1,4 +1,4 @@
-// Where each candidate loses against its neighbours in the ranking.
+// Items on which each candidate loses to its neighbors in the ranking.
 
 import type { Explained as Found, Head, LostItem } from "../contract";
 import { ends, turned, two } from "../format";
@@ -13,8 +13,8 @@ export function Explained({ head }: { head: Head }) {
   if (!head.explained.length) return null;
   return (
     <Section
-      title="Where candidates lose"
-      lead="Each candidate beside those nearest to it in the ranking: the checklist items that cost it points and not them."
+      title="Where candidates lose points"
+      lead="Each candidate compared with its neighbors in the ranking: the items on which it loses the most points to them."
     >
       <div class="explained">{head.explained.slice(0, FIRST).map((found) => <One key={found.candidate} found={found} head={head} />)}</div>
       {head.explained.length > FIRST && (
@@ -37,19 +37,19 @@ function One({ found, head }: { found: Found; head: Head }) {
   );
 }
 
-/** Points lost or gained a query, in words. */
+/** Points lost or gained per query, as a phrase. */
 export function points({ points: found }: Found): string {
-  if (found === null) return "nothing to compare with";
+  if (found === null) return "no comparison";
   const gains = found.value < 0;
   const shown = gains ? turned(found) : found;
   const reach = ends(shown, "number");
-  return `${gains ? "gains" : "loses"} ${two(shown.value)} points a query${reach ? ` (${reach})` : ""}`;
+  return `${gains ? "gains" : "loses"} ${two(shown.value)} points per query${reach ? ` (${reach})` : ""}`;
 }
 
 export function LostItems({ losses }: { losses: LostItem[] }) {
   const report = useReport();
   const { head } = report;
-  if (!losses.length) return <p class="hint">No item costs it points that its neighbours get.</p>;
+  if (!losses.length) return <p class="hint">It loses no points to its neighbors on any item.</p>;
   return (
     <Opened name="queries" open={() => report.queries()}>
       {(queries) => (
@@ -59,7 +59,7 @@ export function LostItems({ losses }: { losses: LostItem[] }) {
               <b>{"\u2212"}{loss.points.toFixed(2)}</b>{" "}
               <span dir="auto">{loss.text}</span>{" "}
               <small>
-                {head.yes_no ? "yes" : "grade"} {two(loss.p_yes)}, neighbours {two(loss.neighbours_p_yes)},{" "}
+                {head.yes_no ? "yes" : "grade"} {two(loss.p_yes)}, neighbors {two(loss.neighbours_p_yes)},{" "}
                 <a href={to.query(queries.table.id[loss.query]!)}><Name>{queries.table.id[loss.query]!}</Name></a>{" "}
                 item {loss.item}
               </small>

@@ -1,4 +1,4 @@
-// Facts under a heading, for those that are known only later than the heading.
+// A list of facts below a heading.
 
 import type { ComponentChildren } from "preact";
 

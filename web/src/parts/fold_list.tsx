@@ -1,4 +1,4 @@
-// Lists of any length whose rows can be unfolded: only the rows near the window are in the page.
+// Virtualized list with expandable rows.
 
 import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
@@ -6,7 +6,7 @@ import { useRange, type Key } from "./fold_range";
 
 export interface FoldListProps<T> {
   entries: readonly T[];
-  /** What stays the same when the list is sorted anew. */
+  /** A key that does not change when the list is sorted. */
   keyOf: (entry: T) => Key;
   rowHeight: number;
   name: string;
@@ -15,7 +15,7 @@ export interface FoldListProps<T> {
   opened?: Key;
 }
 
-/** Folded rows have one height, which is read from them; the unfolded are measured one by one. */
+/** Collapsed rows share one measured height; expanded rows are measured one by one. */
 export function FoldList<T>(props: FoldListProps<T>) {
   const { entries, keyOf } = props;
   const [open, setOpen] = useState<ReadonlySet<Key>>(

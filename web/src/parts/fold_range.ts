@@ -1,4 +1,4 @@
-// Which rows of a long list with unfolded rows are near the window.
+// Finds the rows of a virtualized list that are near the viewport.
 
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
@@ -7,7 +7,7 @@ const SHORT = 120;
 
 export type Key = string | number;
 
-/** The rows to show, and the room that those above and below take; short lists are shown whole. */
+/** Returns the rows to render and the padding above and below; short lists render completely. */
 export function useRange(keys: Key[], guess: number) {
   const box = useRef<HTMLDivElement>(null);
   const layout = useRef({ row: guess, extra: new Map<Key, number>() });
@@ -48,7 +48,7 @@ interface Layout {
   extra: Map<Key, number>;
 }
 
-/** Reads the heights of the rows that are there; says whether one was not as it was known. */
+/** Measures the rendered rows; returns whether a height changed. */
 function measure(element: HTMLElement, keys: Key[], layout: Layout): boolean {
   let changed = false;
   for (const row of element.querySelectorAll<HTMLElement>(":scope > .fold-row")) {
@@ -79,7 +79,7 @@ function topsOf(keys: Key[], { row, extra }: Layout): Float64Array {
   return tops;
 }
 
-/** The row that a height above the list's start lies in. */
+/** The row at a distance from the top of the list. */
 function placeAt(tops: Float64Array, height: number): number {
   let low = 0;
   let high = tops.length - 1;

@@ -1,4 +1,4 @@
-// What candidates got in each group of items: one figure a dimension and a sub-dimension.
+// Mean answers by candidate and item group: one figure per dimension and sub-dimension.
 
 import { useState } from "preact/hooks";
 import type { GroupMeans, Head, Interval } from "../contract";
@@ -19,12 +19,12 @@ export function GroupScores({ head }: { head: Head }) {
   const rows = all ? there : there.slice(0, SHOWN);
   return (
     <Section
-      title="By group of items"
-      lead={<>{head.answers_are}, mean over a group's items, then over responses. Blue is above one half, orange below. <button type="button" onClick={() => saveCsv(fileName(head.run, "groups"), table(head))}>CSV</button></>}
+      title="Results by item group"
+      lead={<>{head.answers_are}, mean over the items of a group, then over responses. Blue is above 0.5, orange below. <button type="button" onClick={() => saveCsv(fileName(head.run, "groups"), table(head))}>CSV</button></>}
     >
       <div class="scroll">
         <table class="heat-map group-map">
-          <caption class="spoken">{head.answers_are} by candidate and group of items</caption>
+          <caption class="spoken">{head.answers_are} by candidate and item group</caption>
           <GroupHead groups={groups} />
           <tbody>
             {rows.map(({ name, rank }, candidate) => (
@@ -44,31 +44,31 @@ export function GroupScores({ head }: { head: Head }) {
       {rows.length < there.length && (
         <button type="button" onClick={() => setAll(true)}>Show all {count(there.length)}</button>
       )}
-      <p class="hint">{words(head, there.length)} Rows: <FileLink head={head} name="explain.json" />.</p>
+      <p class="hint">{words(head, there.length)} Data: <FileLink head={head} name="explain.json" />.</p>
     </Section>
   );
 }
 
-/** What has been left out, and what the small figures are. */
+/** Notes on intervals and on what is left out. */
 function words(head: Head, candidates: number): string {
   const parts = head.groups.filter(({ whole }) => !whole);
   const missing = parts.flatMap((group) => group.missing).reduce((sum, each) => sum + each, 0);
   const bounded = head.groups.some(({ means }) => means.some((mean) => isBounded(mean)));
   const more = head.candidates.length - candidates;
   return [
-    "All items weigh the same here.",
+    "All items have equal weight here.",
     bounded
-      ? `Small figures are ${Math.round(100 * head.level)} % intervals over the queries.`
-      : "There are too few queries for intervals.",
-    missing ? `${plural(missing, "missing answer is", "missing answers are")} left out (dotted).` : "",
-    more > 0 ? `${plural(more, "candidate", "candidates")} further down left out.` : "",
-    head.groups_left_out ? `${plural(head.groups_left_out, "group", "groups")} left out.` : "",
+      ? `Small numbers are ${Math.round(100 * head.level)}% intervals from resampled queries.`
+      : "Too few queries for intervals.",
+    missing ? `${plural(missing, "unanswered item is", "unanswered items are")} left out (dotted cells).` : "",
+    more > 0 ? `${plural(more, "lower-ranked candidate is", "lower-ranked candidates are")} left out.` : "",
+    head.groups_left_out ? `${plural(head.groups_left_out, "group is", "groups are")} left out.` : "",
   ].filter(Boolean).join(" ");
 }
 
 const isBounded = (mean: Interval | null) => mean !== null && mean.low !== null && mean.high !== null;
 
-/** Groups of one dimension that stand together, under its name. */
+/** Consecutive groups of one dimension, with their number of columns. */
 function dimensions(groups: GroupMeans[]): { name: string | null; width: number }[] {
   const found: { name: string | null; width: number }[] = [];
   groups.forEach(({ dimension }, place) => {
@@ -78,7 +78,7 @@ function dimensions(groups: GroupMeans[]): { name: string | null; width: number 
   return found;
 }
 
-/** Whether a dimension, or a group without one, begins here. */
+/** Whether a dimension, or a group without a dimension, starts here. */
 const isStart = (groups: GroupMeans[], place: number) =>
   place === 0 || groups[place]!.dimension === null
   || groups[place]!.dimension !== groups[place - 1]!.dimension;
@@ -114,7 +114,7 @@ function ownName({ name, dimension, whole }: GroupMeans): string {
   return dimension === null || name === dimension ? name : name.slice(dimension.length + 2);
 }
 
-/** A name that may be broken after underscores before it is broken anywhere. */
+/** A name with optional line breaks after underscores. */
 const breakable = (name: string) =>
   name.split(/(?<=_)/).map((part, place) => (place ? <><wbr />{part}</> : part));
 
@@ -123,7 +123,7 @@ function Cell(props: { group: GroupMeans; starts: boolean; candidate: number }) 
   const mean = group.means[candidate] ?? null;
   const missing = group.missing[candidate] ?? 0;
   const look = heat(mean?.value ?? null);
-  const lacking = missing ? plural(missing, "answer is missing", "answers are missing") : undefined;
+  const lacking = missing ? plural(missing, "unanswered item", "unanswered items") : undefined;
   return (
     <td class={`${look.class} ${props.starts ? "start" : ""} ${missing ? "odd" : ""}`} style={look.style} title={lacking}>
       {mean === null

@@ -1,4 +1,4 @@
-// Answers as colour: the hue says yes or no, its strength is the distance from a coin toss.
+// Answers as color: the hue shows yes or no, its strength the distance from 0.5.
 
 const side = (p: number | null) => (p === null ? "gap" : p >= 0.5 ? "yes" : "no");
 
@@ -8,7 +8,7 @@ export function heat(p: number | null) {
   return { class: `heat ${side(p)}`, style: { "--strength": strength(p) } };
 }
 
-/** All answers to one response, as a strip beside its line. */
+/** All answers to one response, as a strip of colors. */
 export function Strip({ answers }: { answers: (number | null)[] }) {
   return (
     <span class="strip" aria-hidden="true">

@@ -1,4 +1,4 @@
-// What was judged, by whom, and what it took.
+// The first lines of the report: the result, then what was judged, by which judge, at what cost.
 
 import type { Head } from "../contract";
 import { count, day, plural } from "../format";
@@ -19,24 +19,24 @@ export function Hero({ head }: { head: Head }) {
         {date && <> <Dot /> {date}</>}
       </p>
       <h1 tabIndex={-1}>{candidates} on {queries} of <Name>{head.benchmark}</Name></h1>
+      {head.conclusion && <p class="conclusion">{head.conclusion}</p>}
       <p class="lead">
         Judge <b><Name>{head.judge}</Name></b> answered {count(size(head, "answers"))}{" "}
-        {head.yes_no && !head.evaluator ? "yes/no checklist items" : "questions"} about{" "}
+        {head.yes_no && !head.evaluator ? "yes/no checklist items" : "questions"} on{" "}
         {plural(size(head, "responses"), "response", "responses")}.
         {head.method === "checklist" && head.author && !head.evaluator && (
           <> The checklists come from <Name>{head.author}</Name>.</>
         )}{" "}
-        It took {time(head)}, {tokens(head)}; cost: {cost(head)}.
+        Time: {time(head)}. Tokens: {tokens(head)}. Cost: {cost(head)}.
       </p>
       {head.evaluator && (
         <p class="lead">
           <Name>{head.evaluator}</Name> <a href={to.evaluator()}>How it judges</a>
         </p>
       )}
-      {head.conclusion && <p class="conclusion">{head.conclusion}</p>}
       {head.islands > 1 && !head.conclusion && (
         <p class="provisional">
-          <b>{head.islands} sets of candidates share no query.</b> Each set is rated on its own: do not
+          <b>{head.islands} sets of candidates share no query.</b> Each set is rated separately; do not
           compare candidates of different sets.
         </p>
       )}

@@ -1,4 +1,4 @@
-// An interval drawn on a line that all rows of a table share.
+// An interval drawn on an axis that all rows of a table share.
 
 import type { Interval, Unit } from "../contract";
 import { figure } from "../format";
@@ -8,7 +8,7 @@ export interface Axis {
   high: number;
 }
 
-/** The axis that holds every known end, with a little room at both sides. */
+/** An axis that covers all known bounds, with a small margin. */
 export function axisAround(intervals: (Interval | null)[], including: number[] = []): Axis {
   const known = intervals.flatMap((each) => (each ? [each.value, each.low, each.high] : []));
   const numbers = [...known, ...including].filter((end): end is number => end !== null);

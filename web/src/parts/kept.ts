@@ -1,10 +1,10 @@
-// What a reader chose in a view, kept until the page is closed: going back finds it again.
+// View settings that last until the page is closed.
 
 import { useState } from "preact/hooks";
 
 const choices = new Map<string, unknown>();
 
-/** As useState; `name` says where it is kept. */
+/** Like useState, but remembered under `name`. */
 export function useKept<T>(name: string, first: T): [T, (value: T) => void] {
   const [value, setValue] = useState<T>(() =>
     choices.has(name) ? (choices.get(name) as T) : first,

@@ -1,4 +1,4 @@
-// Going back finds the page where it was left, also when what it shows is still being opened.
+// Restores the scroll position on back navigation, also while content is still loading.
 
 import { useLayoutEffect } from "preact/hooks";
 

@@ -1,4 +1,4 @@
-// What lies below the first screen comes after it has been painted.
+// Renders its children after the first paint.
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";

@@ -1,4 +1,4 @@
-// The leaderboard: ratings with their intervals drawn on one axis, inseparable rows joined.
+// The leaderboard: ratings with intervals on one axis; brackets join tied candidates.
 
 import { useState } from "preact/hooks";
 import type { Candidate, Head } from "../contract";
@@ -32,10 +32,10 @@ export function Leaderboard({ head }: { head: Head }) {
             onInput={(event) => setNeedle(event.currentTarget.value)}
           />
         )}
-        {two.length === 2 && <a href={to.compare(two[0]!.name, two[1]!.name)}>Compare two</a>}
+        {two.length === 2 && <a href={to.compare(two[0]!.name, two[1]!.name)}>Compare two candidates</a>}
         <button type="button" onClick={() => saveCsv(fileName(head.run, "ranking"), table(head))}>CSV</button>
       </div>
-      <p class="hint">Higher is better. A bracket joins candidates that cannot be told apart from its first.</p>
+      <p class="hint">Higher is better. Candidates in a bracket are statistically tied with the first one in it.</p>
       <table class="leaderboard">
         <thead>
           <tr>
@@ -43,7 +43,7 @@ export function Leaderboard({ head }: { head: Head }) {
             <th class="bracket"><span class="spoken">Group</span></th>
             <th scope="col">Candidate</th>
             <th scope="col" class="drawn">
-              {Math.round(100 * head.level)} % interval
+              {Math.round(100 * head.level)}% interval
             </th>
             <th scope="col" class="number rating">Rating</th>
             <th scope="col" class="number score">Score<small>{head.scale[0]}&#8211;{head.scale[1]}</small></th>
@@ -53,17 +53,17 @@ export function Leaderboard({ head }: { head: Head }) {
           {rows.map((row) => <Row key={row.name} row={row} head={head} axis={axis} joined={!wanted} />)}
         </tbody>
       </table>
-      {rows.length === 0 && <p class="hint" role="status">No candidate is called so.</p>}
+      {rows.length === 0 && <p class="hint" role="status">No candidate matches.</p>}
       {found.length > rows.length && (
         <button type="button" onClick={() => setAll(true)}>Show all {found.length}</button>
       )}
       <p class="hint">
-        Beside a rank stand the ranks that the scores allow, beside other figures their{" "}
-        {Math.round(100 * head.level)} % intervals. Rows: <FileLink head={head} name="ranking.json" />. <a href="#/" onClick={toNotes}>How it was made</a>
+        Small numbers are {Math.round(100 * head.level)}% intervals.
+        Data: <FileLink head={head} name="ranking.json" />. <a href="#/" onClick={toNotes}>How the figures were computed</a>
       </p>
       {head.separation.length > 0 && (
         <details class="separation">
-          <summary>In words</summary>
+          <summary>Which candidates are tied?</summary>
           <ul>{head.separation.map((sentence) => <li key={sentence}>{sentence}</li>)}</ul>
         </details>
       )}
@@ -83,7 +83,7 @@ function Row(props: { row: Candidate; head: Head; axis: Axis; joined: boolean })
     <tr class={place}>
       <td class="rank">{row.rank === null ? "\u2013" : <><b>{row.rank}</b>{range(row)}</>}</td>
       <td class="bracket">
-        {place && <span class="spoken">group {row.group}, not told apart from its first</span>}
+        {place && <span class="spoken">group {row.group}, tied with the first in it</span>}
       </td>
       <th scope="row">
         <a class="clamped" href={to.candidate(row.name)} title={row.name}><Name>{row.name}</Name></a>
@@ -106,7 +106,7 @@ function range({ rank_low: low, rank_high: high }: Candidate) {
   return low === high ? null : <small>{low}&#8211;{high}</small>;
 }
 
-/** Which part of its group's bracket a row draws; "" for a group of its own. */
+/** The part of the group's bracket that a row draws; "" for a group of one. */
 function bracket(row: Candidate, head: Head): string {
   if (row.group === null) return "";
   const place = head.candidates.indexOf(row);

@@ -1,4 +1,4 @@
-// How far a run is that is still being judged, in pages that `rocketeval view` serves.
+// Progress of an unfinished run, in pages that `rocketeval view` serves.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Head, LiveProgress as LiveState } from "../contract";
@@ -8,7 +8,7 @@ import { fetched, usePulse } from "./pulse";
 
 interface LiveProps {
   head: Head;
-  /** Gets the head anew whenever the run has more to show. */
+  /** Called with a new head whenever the run has new results. */
   onHead: (head: Head) => void;
 }
 
@@ -32,7 +32,7 @@ export function Live({ head, onHead }: LiveProps) {
     setLive(pulse);
     if (pulse.version && pulse.version !== head.live?.version) void renew();
   };
-  // The last look is the one that brings the final figures.
+  // Stop polling only after the final figures have arrived.
   const isOver = live?.state === "finished" && live.version === head.live?.version;
   usePulse<LiveState>("pulse.json", live !== null && !isOver, onPulse, setLost);
   if (live === null) return null;
@@ -48,7 +48,7 @@ export function Live({ head, onHead }: LiveProps) {
   );
 }
 
-const LOST = "The server does not answer; trying again.";
+const LOST = "Server unreachable; retrying.";
 
 const STAGES: Record<string, string> = {
   load: "Loading",

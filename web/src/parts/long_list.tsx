@@ -1,4 +1,4 @@
-// Lists of any length: only the rows near the window are in the page.
+// Virtualized list: only rows near the viewport are rendered.
 
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
@@ -7,8 +7,8 @@ const BEYOND = 12;
 const STEP = 8;
 
 /**
- * Rows of one height. `rowHeight` is a first guess in pixels; the real height is read from the
- * rows themselves. Short lists are shown whole, so that they can be printed and searched.
+ * All rows have the same height. `rowHeight` is an estimate in pixels; the real height is measured.
+ * Short lists render completely, so that they can be printed and searched.
  */
 export function LongList<T>(props: {
   entries: readonly T[];
@@ -31,7 +31,7 @@ export function LongList<T>(props: {
       const tall = row && row.offsetHeight > 0 ? row.offsetHeight : height;
       if (Math.abs(tall - height) > 0.5) setHeight(tall);
       const above = -element.getBoundingClientRect().top;
-      // In steps, so that most of what is scrolled by changes nothing.
+      // Rounded to steps, so that most scrolling renders nothing new.
       const first = Math.max(0, STEP * Math.floor(above / tall / STEP) - BEYOND);
       const below = STEP * Math.ceil((above + window.innerHeight) / tall / STEP) + BEYOND;
       const last = Math.min(entries.length, below);

@@ -1,4 +1,4 @@
-// Something that is on its way: shown when it is there, and said plainly when it is not.
+// Content that loads asynchronously, with messages for waiting, missing and failed data.
 
 import type { ComponentChildren } from "preact";
 import { useContext, useEffect, useState } from "preact/hooks";
@@ -9,9 +9,9 @@ import { Absent, Outdated } from "../source";
 type State<T> = { value?: T; error?: unknown; report?: Report | null };
 
 /**
- * Renders `children` with what `open` promises; opened again whenever `name` or the report changes.
- * While a newer report's part is on its way, the older one's is shown, inside the older report:
- * candidates may stand in another order in the newer one.
+ * Renders `children` with the result of `open`; opens again whenever `name` or the report changes.
+ * While data of a newer report loads, the old data is shown in the context of the old report,
+ * because the order of candidates may differ.
  */
 export function Opened<T>(props: {
   name: string;
@@ -32,7 +32,7 @@ export function Opened<T>(props: {
     };
   }, [props.name, report]);
   const waiting = state.of !== props.name || state.error instanceof Outdated;
-  if (waiting) return <p class="hint" role="status">Opening&#8230;</p>;
+  if (waiting) return <p class="hint" role="status">Loading&#8230;</p>;
   if (state.value !== undefined)
     return (
       <ReportContext.Provider value={state.report ?? null}>
@@ -41,5 +41,5 @@ export function Opened<T>(props: {
     );
   if (state.error instanceof Absent) return <>{"absent" in props ? props.absent : <p class="hint">Not in this file.</p>}</>;
   console.error(state.error);
-  return <p class="loud">This part cannot be read: {String(state.error)}</p>;
+  return <p class="loud">Cannot read this part: {String(state.error)}</p>;
 }

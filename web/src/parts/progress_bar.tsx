@@ -1,4 +1,4 @@
-// How far something is; what is done stands beside it in words.
+// A progress bar; the text next to it gives the numbers.
 
 export function ProgressBar(props: { done: number; total: number; name: string }) {
   const part = props.total > 0 ? Math.min(1, props.done / props.total) : 0;

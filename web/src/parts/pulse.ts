@@ -1,4 +1,4 @@
-// A look at the server now and then, while somebody looks at the page.
+// Polls the server while the page is visible.
 
 import { useEffect, useRef } from "preact/hooks";
 
@@ -6,8 +6,8 @@ const PAUSE = 2000;
 const LONGEST = 30_000;
 
 /**
- * Asks for `address` every two seconds while the tab is visible, and at once when it becomes so.
- * When the server is silent it asks less often, and `onLost` is told.
+ * Fetches `address` every two seconds while the tab is visible, and at once when it becomes visible.
+ * If the server does not answer, it backs off and calls `onLost`.
  */
 export function usePulse<T>(
   address: string,
@@ -56,6 +56,6 @@ export function usePulse<T>(
 
 export async function fetched<T>(address: string): Promise<T> {
   const answer = await fetch(address, { cache: "no-store" });
-  if (!answer.ok) throw new Error(`The server answered ${answer.status} for ${address}.`);
+  if (!answer.ok) throw new Error(`The server returned ${answer.status} for ${address}.`);
   return (await answer.json()) as T;
 }

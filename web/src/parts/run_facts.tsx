@@ -1,4 +1,4 @@
-// What is missing, and what the run was and cost.
+// Missing data, and the size, cost and judge of the run.
 
 import type { Head, MissingNote } from "../contract";
 import { capital, count, large, share } from "../format";
@@ -15,23 +15,23 @@ export function Missing({ head }: { head: Head }) {
       {lost.length > 0 && <ul>{lost.map((loss) => <Line key={loss.what} loss={loss} />)}</ul>}
       {noted.length > 0 && (
         <>
-          <h3>Also worth knowing</h3>
+          <h3>Also note</h3>
           <ul>{noted.map((loss) => <Line key={loss.what} loss={loss} />)}</ul>
         </>
       )}
       {head.nothing_lost.length > 0 && (
         <details>
-          <summary>{count(head.nothing_lost.length)} kinds of loss looked for and not found</summary>
-          <p>{capital(head.nothing_lost.join("; "))}.</p>
+          <summary>{count(head.nothing_lost.length)} checks found nothing missing</summary>
+          <ul>{head.nothing_lost.map((what) => <li key={what}>{capital(what)}</li>)}</ul>
         </details>
       )}
     </section>
   );
 }
 
-const TITLES = { none: "Nothing is missing", little: "Little is missing", some: "What is missing" };
+const TITLES = { none: "No missing data", little: "Missing data: below 1%", some: "Missing data" };
 
-/** Under one per cent of what it was counted among. */
+/** Whether less than 1% is missing. */
 const isLittle = ({ count: lost, of }: MissingNote) => of !== null && of > 0 && lost / of < 0.01;
 
 function Line({ loss }: { loss: MissingNote }) {
@@ -43,24 +43,24 @@ function Line({ loss }: { loss: MissingNote }) {
   );
 }
 
-const part = (value: number) => (value < 0.001 ? "under 0.1\u00a0%" : share(value));
+const part = (value: number) => (value < 0.001 ? "below 0.1%" : share(value));
 
 export function Facts({ head }: { head: Head }) {
   return (
     <section class="run-facts">
-      <h2>This run</h2>
+      <h2>About this run</h2>
       <dl>
         {head.sizes.map(([name, value]) => <Fact key={name} name={name} value={count(value)} />)}
         <Fact name="time" value={time(head)} />
-        <Fact name="tokens read" value={large(total(head, "prompt_tokens"))} />
-        <Fact name="tokens written" value={large(total(head, "completion_tokens"))} />
+        <Fact name="prompt tokens" value={large(total(head, "prompt_tokens"))} />
+        <Fact name="completion tokens" value={large(total(head, "completion_tokens"))} />
         <Fact name="cost" value={cost(head)} />
         {head.cost_notes.map(([name, value]) => <Fact key={name} name={name} value={value} />)}
-        <Fact name="scores by" value={head.scorer} />
-        <Fact name="asked by" value={head.method} />
+        <Fact name="scorer" value={head.scorer} />
+        <Fact name="grading method" value={head.method} />
       </dl>
       <details class="fingerprint">
-        <summary>The judge, to the last detail</summary>
+        <summary>Judge details</summary>
         <dl>{head.judge_details.map(([name, value]) => <Fact key={name} name={name} value={value} />)}</dl>
       </details>
     </section>

@@ -1,4 +1,4 @@
-// Scores and differences as bars; the number always stands beside them.
+// Scores and differences as bars; the number is always shown next to them.
 
 /** From the low end of the scale to the score. */
 export function ScoreBar({ score, scale }: { score: number | null; scale: [number, number] }) {
@@ -10,7 +10,7 @@ export function ScoreBar({ score, scale }: { score: number | null; scale: [numbe
   );
 }
 
-/** From the middle to the side of whoever is ahead; `most` is the difference at the end. */
+/** A bar from the middle to the side of the better candidate; `most` is the full width. */
 export function GapBar({ gap, most }: { gap: number; most: number }) {
   const part = Math.min(1, Math.abs(gap) / (most || 1));
   const side = gap < 0 ? "behind" : "ahead";

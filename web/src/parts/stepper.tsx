@@ -1,4 +1,4 @@
-// To the one before and the one after, with links and with the keys k and j.
+// Links to the previous and next entry, also with the keys k and j.
 
 import { useEffect } from "preact/hooks";
 import { Name } from "./words";
@@ -13,7 +13,7 @@ export function Stepper(props: { before: Step | null; after: Step | null; order:
   useEffect(() => {
     const pressed = (event: KeyboardEvent) => {
       const into = event.target as HTMLElement;
-      // Single keys would get in the way of dictation and shortcuts elsewhere: only from the title on.
+      // Single keys work only from the title, to avoid conflicts with dictation and shortcuts.
       const here = into.tagName === "H1" || into === document.body || into.closest(".stepper");
       if (event.ctrlKey || event.metaKey || event.altKey || !here) return;
       const step = event.key === "j" ? after : event.key === "k" ? before : null;

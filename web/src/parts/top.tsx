@@ -1,4 +1,4 @@
-// The bar above every view: where one can go, and light or dark.
+// The navigation bar and the color theme button.
 
 import { useState } from "preact/hooks";
 import type { Head } from "../contract";
@@ -41,7 +41,7 @@ export function Top({ head, hash }: { head: Head; hash: string }) {
 }
 
 const NEXT = { "": "light", light: "dark", dark: "" } as const;
-const SAID = { "": "auto", light: "light", dark: "dark" } as const;
+const THEME_NAMES = { "": "auto", light: "light", dark: "dark" } as const;
 type Theme = keyof typeof NEXT;
 
 export function ThemeButton() {
@@ -53,8 +53,8 @@ export function ThemeButton() {
     setTheme(next);
   };
   return (
-    <button type="button" class="theme" onClick={change} title="Light, dark, or as the system is">
-      Colours: {SAID[theme]}
+    <button type="button" class="theme" onClick={change} title="Light, dark, or system colors">
+      Colors: {THEME_NAMES[theme]}
     </button>
   );
 }

@@ -1,17 +1,17 @@
-// How far to trust the judge, in three numbers, each beside what it must be seen beside.
+// Three figures on how far to trust the judge, each compared with its baselines.
 
 import type { Head, TrustNumber } from "../contract";
 import { capital, ends, show } from "../format";
 import { to } from "../routes";
 
-const WORDS = { good: "Good", fair: "With care", poor: "Weak", unknown: "Unknown" };
+const WORDS = { good: "Good", fair: "Fair", poor: "Weak", unknown: "Unknown" };
 
 export function TrustNumbers({ head, titled = true }: { head: Head; titled?: boolean }) {
   if (head.trust.length === 0) return null;
   return (
-    <section class="trust" aria-label="How far this judge can be trusted">
+    <section class="trust" aria-label="How far can you trust this judge?">
       {titled && (
-        <h2>How far can this judge be trusted? <a class="more" href={to.trust()}>The whole audit</a></h2>
+        <h2>How far can you trust this judge? <a class="more" href={to.trust()}>Full audit</a></h2>
       )}
       <div class="trust-numbers">
         {head.trust.map((number) => <Tile key={number.title} of={number} />)}
@@ -35,12 +35,12 @@ function Tile({ of }: { of: TrustNumber }) {
   );
 }
 
-type Beside = TrustNumber["beside"][number];
+type Baseline = TrustNumber["beside"][number];
 
-const ceilingFirst = (a: Beside, b: Beside) =>
+const humansFirst = (a: Baseline, b: Baseline) =>
   Number(b.kind === "ceiling") - Number(a.kind === "ceiling") || b.value - a.value;
 
-/** The number on its scale, between trivial rules and people among themselves. */
+/** The figure on its scale, with baselines and human-human agreement as marks. */
 function Scale({ of }: { of: TrustNumber }) {
   const [low, high] = of.range;
   const at = (value: number) => `${100 * Math.min(1, Math.max(0, (value - low) / (high - low)))}%`;
@@ -58,7 +58,7 @@ function Scale({ of }: { of: TrustNumber }) {
       </div>
       {of.beside.length > 0 && (
         <ul class="beside">
-          {[...of.beside].sort(ceilingFirst).map(({ name, value: beside, kind }) => (
+          {[...of.beside].sort(humansFirst).map(({ name, value: beside, kind }) => (
             <li key={name} class={kind}><i aria-hidden="true" />{name} {show(beside, of.unit)}</li>
           ))}
         </ul>

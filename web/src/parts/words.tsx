@@ -1,5 +1,5 @@
-// Small pieces of text that every view uses. Names and texts are untrusted: they only ever become
-// text nodes, and stand in their own direction of writing.
+// Text components. Names and texts are untrusted: they become text nodes only, each with its own
+// writing direction.
 
 import type { ComponentChildren } from "preact";
 
@@ -13,7 +13,7 @@ export const Loud = ({ children }: { children: ComponentChildren }) => (
   <span class="loud">{children}</span>
 );
 
-/** A text as it was written: line breaks kept, nothing interpreted. */
+/** Literal text with its line breaks. */
 export const Prose = ({ children }: { children: string }) =>
   children === "" ? <p class="loud">Empty.</p> : <div class="prose" dir="auto">{children}</div>;
 
@@ -32,7 +32,7 @@ export function Section(props: {
   );
 }
 
-/** The top of a view: where it lies, its title, and facts beside it. */
+/** The top of a view: breadcrumbs, title and facts. */
 export function Heading(props: {
   trail: [href: string, label: string][];
   title: string;
@@ -41,7 +41,7 @@ export function Heading(props: {
   const facts = (props.facts ?? []).filter((fact) => fact !== null && fact !== undefined);
   return (
     <header class="heading">
-      <nav aria-label="Where you are">
+      <nav aria-label="Breadcrumbs">
         <ol class="crumbs">
           {props.trail.map(([href, label]) => (
             <li key={href}><a href={href}><Name>{label}</Name></a></li>

@@ -1,4 +1,4 @@
-// A box for words, and what is left of a list that has to hold them all.
+// A search box, and the filter that keeps texts with all its words.
 
 export function WordsBox(props: {
   placeholder: string;
@@ -18,13 +18,13 @@ export function WordsBox(props: {
   );
 }
 
-/** Whether a text in lower case holds every word of `words`. */
+/** Returns a test for lower-case texts that contain every word of `words`. */
 export function wordsIn(words: string): (text: string) => boolean {
   const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
   return (text) => wanted.every((word) => text.includes(word));
 }
 
-/** How many are left, told to those who listen, too. */
+/** The number of remaining entries, announced to screen readers. */
 export const Left = ({ shown, of }: { shown: number; of: number }) => (
   <span class="hint" role="status">
     {shown === of ? "" : `${shown.toLocaleString("en")} of ${of.toLocaleString("en")}`}

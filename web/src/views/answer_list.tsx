@@ -1,4 +1,4 @@
-// What one response got: every item with its answer.
+// The items of one response with their answers.
 
 import { useReport } from "../context";
 import { two } from "../format";
@@ -6,10 +6,10 @@ import { AnswerBar } from "../parts/heat";
 import { Name, Tag } from "../parts/words";
 import { itemGroups } from "./item_groups";
 import { ItemWeight } from "./item_weight";
-import type { Sheet } from "./sheet";
+import type { QueryResults } from "./sheet";
 
-export function AnswerList({ sheet, candidate }: { sheet: Sheet; candidate: number }) {
-  const { items, groups } = sheet.block;
+export function AnswerList({ results, candidate }: { results: QueryResults; candidate: number }) {
+  const { items, groups } = results.block;
   return (
     <>
       {itemGroups(groups, items.length).map(({ name, items: own }) => (
@@ -19,7 +19,7 @@ export function AnswerList({ sheet, candidate }: { sheet: Sheet; candidate: numb
             {own.map((item) => (
               <li key={item}>
                 <p dir="auto">{items[item]}</p>
-                <Answer sheet={sheet} candidate={candidate} item={item} />
+                <Answer results={results} candidate={candidate} item={item} />
               </li>
             ))}
           </ol>
@@ -29,11 +29,11 @@ export function AnswerList({ sheet, candidate }: { sheet: Sheet; candidate: numb
   );
 }
 
-function Answer(props: { sheet: Sheet; candidate: number; item: number }) {
-  const { sheet, candidate, item } = props;
-  const p = sheet.answers[candidate]?.[item] ?? null;
-  const odd = sheet.odd(candidate, item);
-  const figure = sheet.block.figures[item];
+function Answer(props: { results: QueryResults; candidate: number; item: number }) {
+  const { results, candidate, item } = props;
+  const p = results.answers[candidate]?.[item] ?? null;
+  const odd = results.odd(candidate, item);
+  const figure = results.block.figures[item];
   return (
     <p class="answer">
       <AnswerBar p={p} low={odd?.low} high={odd?.high} />
@@ -45,10 +45,10 @@ function Answer(props: { sheet: Sheet; candidate: number; item: number }) {
   );
 }
 
-/** The number, in the words of what answers are in this run. */
+/** The answer as a number, with yes or no if the judge answers so. */
 function AnswerNumber({ p }: { p: number | null }) {
   const { head } = useReport();
-  if (p === null) return <b class="loud">missing</b>;
+  if (p === null) return <b class="loud">unanswered</b>;
   const word = head.yes_no ? (p >= 0.5 ? "yes" : "no") : "";
   return (
     <b>

@@ -1,4 +1,4 @@
-// One candidate: where it stands, why, and all its responses.
+// One candidate: its rank, where it loses points, and all its responses.
 
 import type { Head } from "../contract";
 import { useReport } from "../context";
@@ -28,7 +28,7 @@ export function CandidateView({ name }: { name: string }) {
         title={name}
         facts={factsOf(report.head, candidate)}
       />
-      <Neighbours candidate={candidate} />
+      <Neighbors candidate={candidate} />
       <Opened name={`scores of ${name}`} open={() => open(report, candidate)}>
         {(parts) => <CandidateParts {...parts} />}
       </Opened>
@@ -77,12 +77,12 @@ function factsOf(head: Head, candidate: number) {
 
 const MOST = 200;
 
-/** Responses that have no score: where to look for why. */
+/** Links to responses without a score. */
 function Unscored(props: { queries: Queries; name: string; places: number[] }) {
   const { queries, name, places } = props;
   if (places.length === 0) return null;
   return (
-    <Section title="Without a score" lead="These responses are missing, or could not be judged.">
+    <Section title="Responses without a score" lead="These responses are missing or could not be judged.">
       <p class="near">
         {places.slice(0, MOST).map((place) => {
           const id = queries.table.id[place]!;
@@ -94,8 +94,8 @@ function Unscored(props: { queries: Queries; name: string; places: number[] }) {
   );
 }
 
-/** Those above and below in the ranking, to go to and to compare with. */
-function Neighbours({ candidate }: { candidate: number }) {
+/** Links to the neighbors in the ranking, and to comparisons with them. */
+function Neighbors({ candidate }: { candidate: number }) {
   const { candidates } = useReport().head;
   const here = candidates[candidate]!;
   const near = [candidates[candidate - 1], candidates[candidate + 1]];

@@ -1,4 +1,4 @@
-// A candidate's mean score by category, beside that of the others.
+// A candidate's mean score by category, compared with the other candidates.
 
 import { useReport } from "../context";
 import { count, two } from "../format";
@@ -14,8 +14,8 @@ export function CandidateCategories(props: { queries: Queries; rows: CandidateRo
   const most = Math.max(...categories.map(({ gap }) => Math.abs(gap ?? 0)));
   return (
     <Section
-      title="By category"
-      lead="Mean scores, where it is furthest behind the other candidates first."
+      title="Results by category"
+      lead="Mean scores; the categories in which it trails the other candidates most come first."
     >
       <div class="scroll">
         <table class="categories">
@@ -23,8 +23,8 @@ export function CandidateCategories(props: { queries: Queries; rows: CandidateRo
             <tr>
               <th scope="col">Category</th>
               <th scope="col" class="number">Queries</th>
-              <th scope="col">Its mean score</th>
-              <th scope="col">The others</th>
+              <th scope="col">Mean score</th>
+              <th scope="col">Other candidates</th>
               <th scope="col">Difference</th>
             </tr>
           </thead>
@@ -41,7 +41,7 @@ function Line({ row, most }: { row: CategoryRow; most: number }) {
   const { scale } = useReport().head;
   return (
     <tr>
-      <th scope="row"><Name>{row.category || "without category"}</Name></th>
+      <th scope="row"><Name>{row.category || "no category"}</Name></th>
       <td class="number">{count(row.queries)}</td>
       <td class="measure"><b>{two(row.score)}</b><ScoreBar score={row.score} scale={scale} /></td>
       <td class="measure">{row.others === null ? "\u2013" : two(row.others)}</td>

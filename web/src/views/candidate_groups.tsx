@@ -1,4 +1,4 @@
-// A candidate's means by group of items, beside those of the others.
+// A candidate's means by item group, compared with the other candidates.
 
 import type { GroupMeans } from "../contract";
 import { useReport } from "../context";
@@ -10,19 +10,19 @@ export function CandidateGroups({ candidate }: { candidate: number }) {
   const { head } = useReport();
   const there = head.groups[0]?.means.length ?? 0;
   if (candidate >= there) return null;
-  const others = there < head.candidates.filter(({ rank }) => rank !== null).length ? `Others of the best ${count(there)}` : "The others";
+  const others = there < head.candidates.filter(({ rank }) => rank !== null).length ? `Others in the top ${count(there)}` : "Other candidates";
   const lacking = head.groups.some(({ missing }) => missing[candidate]);
   return (
-    <Section title="By group of items" lead={<>{head.answers_are}, mean over a group's items, then over responses.</>}>
+    <Section title="Results by item group" lead={<>{head.answers_are}, mean over the items of a group, then over responses.</>}>
       <div class="scroll">
         <table class="categories own-groups">
           <thead>
             <tr>
               <th scope="col">Group</th>
-              <th scope="col">Its mean</th>
-              <th scope="col" class="number">{Math.round(100 * head.level)} % interval</th>
+              <th scope="col">Mean</th>
+              <th scope="col" class="number">{Math.round(100 * head.level)}% interval</th>
               <th scope="col" class="number">{others}</th>
-              {lacking && <th scope="col" class="number">Missing answers</th>}
+              {lacking && <th scope="col" class="number">Unanswered items</th>}
             </tr>
           </thead>
           <tbody>

@@ -20,8 +20,8 @@ type Sort = "score" | "behind" | "ahead" | "benchmark";
 
 const SORTS: Options<Sort> = [
   ["score", "lowest score"],
-  ["behind", "furthest behind the others"],
-  ["ahead", "furthest ahead of the others"],
+  ["behind", "furthest below the others"],
+  ["ahead", "furthest above the others"],
   ["benchmark", "benchmark order"],
 ];
 
@@ -38,7 +38,7 @@ interface LeadProps {
   candidate: number;
 }
 
-/** `answers` is null where the page has none. */
+/** `answers` is null if the page has none. */
 type ListProps = LeadProps & { answers: Answers | null };
 
 export function CandidateList({ queries, rows, candidate, answers }: ListProps) {
@@ -55,7 +55,7 @@ export function CandidateList({ queries, rows, candidate, answers }: ListProps) 
   return (
     <Section title="Responses" lead={<Lead queries={queries} rows={rows} candidate={candidate} />}>
       <div class="filter">
-        <WordsBox placeholder="id, category or words of a query" value={words} onWords={setWords} />
+        <WordsBox placeholder="id, category or text of a query" value={words} onWords={setWords} />
         <Choice label="Sort by" value={sort} options={SORTS} onChoice={setSort} />
         {offered.length > 1 && (
           <Choice label="Category" value={category} options={offered} onChoice={setCategory} />
@@ -74,9 +74,9 @@ function Lead({ queries, rows, candidate }: LeadProps) {
   const elsewhere = scored - rows.length;
   return (
     <>
-      The difference is to the mean score of the other candidates on the same query.
+      Differences are relative to the mean score of the other candidates on the same query.
       {elsewhere > 0 && <> {elsewhere} of its {scored} scores are not in this file.</>}
-      {rows.length === 0 && queries.count > 0 && <> It has no score here.</>}
+      {rows.length === 0 && queries.count > 0 && <> This file has none of its scores.</>}
     </>
   );
 }
@@ -96,11 +96,11 @@ function Line({ queries, row, candidate, answers, most }: LineProps) {
   return (
     <a class="line candidate-line" href={to.response(head.candidates[candidate]!.name, query)}>
       <span class="measure">
-        <span class="phone-said">Score</span> <b>{two(row.score)}</b>
+        <span class="phone-label">Score</span> <b>{two(row.score)}</b>
         <ScoreBar score={row.score} scale={head.scale} />
       </span>
       <span class="measure">
-        <span class="spoken">, to the others </span>
+        <span class="spoken">, difference from the others </span>
         {row.gap !== null && <><b>{gapWords(row.gap)}</b><GapBar gap={row.gap} most={most} /></>}
       </span>
       <span class="what">

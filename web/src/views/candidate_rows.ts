@@ -1,11 +1,11 @@
-// One candidate's scores beside those of the others.
+// One candidate's scores, compared with the other candidates.
 
 import type { Queries, Scores } from "../report";
 
 export interface CandidateRow {
   query: number;
   score: number;
-  /** Mean score of the other candidates on the query; null when there are none. */
+  /** Mean score of the other candidates on the query; null without others. */
   others: number | null;
   gap: number | null;
 }
@@ -38,7 +38,7 @@ function meanOfOthers(scores: Scores, query: number, candidate: number, candidat
   return number ? sum / number : null;
 }
 
-/** Queries that the candidate has no score on, of those whose scores are in the page. */
+/** Queries without a score of the candidate, among those whose scores are in the page. */
 export function unscored(queries: Queries, scores: Scores, candidate: number): number[] {
   const places = Array.from({ length: queries.count }, (_, query) => query);
   return places.filter((query) => scores.at(query, candidate) === null);
@@ -52,7 +52,7 @@ export interface CategoryRow {
   gap: number | null;
 }
 
-/** Means by category, where the candidate is furthest behind first. */
+/** Means by category, sorted by the difference from the other candidates. */
 export function categoryRows(queries: Queries, rows: CandidateRow[]): CategoryRow[] {
   const groups = new Map<string, CandidateRow[]>();
   for (const row of rows) {

@@ -1,4 +1,4 @@
-// Every chart.
+// All charts.
 
 import { CalibrationCharts } from "../charts/calibration";
 import { CategoryChart } from "../charts/categories";
@@ -15,7 +15,7 @@ export function ChartsView() {
   return (
     <>
       <Heading trail={[[to.overview(), "Overview"]]} title="Charts" />
-      <p class="section-lead lower">Each can be saved as a picture, and its numbers as CSV.</p>
+      <p class="section-lead lower">Save each chart as PNG or SVG, and its numbers as CSV.</p>
       <div class="charts">
         <RatingChart />
         <ScoreChart />

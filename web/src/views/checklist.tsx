@@ -1,4 +1,4 @@
-// The checklist of one query, with what every item adds to its scores.
+// The checklist of one query, with the figures of each item.
 
 import type { Head, ItemFigure } from "../contract";
 import { useReport } from "../context";
@@ -7,17 +7,17 @@ import { AnswerBar } from "../parts/heat";
 import { ScoreBar } from "../parts/score_bar";
 import { Name, Section } from "../parts/words";
 import { itemGroups } from "./item_groups";
-import type { Sheet } from "./sheet";
+import type { QueryResults } from "./sheet";
 import { VerdictTag } from "./verdicts";
 
-export function Checklist({ sheet }: { sheet: Sheet }) {
+export function Checklist({ results }: { results: QueryResults }) {
   const { head } = useReport();
-  const { items, groups, figures } = sheet.block;
+  const { items, groups, figures } = results.block;
   const highest = Math.max(0, ...figures.map(({ weight }) => weight));
   const heaviest = figures.some(({ weight }) => weight !== highest) ? highest : null;
   const learned = figures.some((figure) => figure.learned);
   if (!items.length) {
-    return <Section title="Checklist"><p class="loud">This query has none: nothing was judged.</p></Section>;
+    return <Section title="Checklist"><p class="loud">This query has no checklist, so nothing was judged.</p></Section>;
   }
   return (
     <Section title="Checklist" lead={weighed(head, learned)}>
@@ -28,12 +28,12 @@ export function Checklist({ sheet }: { sheet: Sheet }) {
               <th scope="col"><span class="spoken">Number</span></th>
               <th scope="col">Item</th>
               <th scope="col">Weight</th>
-              <th scope="col" title={`${head.answers_are}, mean of all responses`}>Mean answer</th>
+              <th scope="col" title={`${head.answers_are}, mean over all responses`}>Mean answer</th>
               <th scope="col" class="number" title="Standard deviation of the answers">Spread</th>
-              <th scope="col" class="number" title="Of its answers with the responses' scores">
+              <th scope="col" class="number" title="Correlation of the answers with the scores">
                 Correlation
               </th>
-              <th scope="col" class="number" title="Share of the score differences it makes">
+              <th scope="col" class="number" title="Share of the score differences that this item causes">
                 Influence
               </th>
               <th scope="col">Verdict</th>
@@ -61,15 +61,15 @@ export function Checklist({ sheet }: { sheet: Sheet }) {
 }
 
 function weighed(head: Head, learned: boolean): string {
-  if (learned) return `Weights were learned from ${head.learned_from || "gold"}.`;
-  if (head.weights === "none") return "This scorer has no weight per item.";
-  return "Every item weighs the same.";
+  if (learned) return `Weights were learned from ${head.learned_from || "reference data"}.`;
+  if (head.weights === "none") return "This scorer has no weights per item.";
+  return "All items have equal weight.";
 }
 
 interface RowProps {
   text: string;
   item: number;
-  /** null when all weigh the same. */
+  /** null if all weights are equal. */
   heaviest: number | null;
   figure: ItemFigure;
 }

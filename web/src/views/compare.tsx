@@ -1,4 +1,4 @@
-// Two candidates against each other: who is better, how sure it is, and which queries decide it.
+// Two candidates compared: the verdict, its certainty, and the deciding queries.
 
 import { useEffect, useState } from "preact/hooks";
 import { useReport } from "../context";
@@ -17,16 +17,16 @@ export function CompareView(props: { first?: string; second?: string }) {
   const isAlone = head.candidates.length < 2;
   const isKnown = names.every((name) => places.has(name));
   useEffect(() => {
-    // Not a step of its own in the history: the selects stay where they are, with the focus.
+    // Replace the history entry, so that the selects keep the focus.
     if (isKnown) history.replaceState(null, "", to.compare(...names));
   }, [names]);
   if (!isKnown && !isAlone)
-    return <NotFound what="One of these two is no candidate of this run." />;
+    return <NotFound what="One of the two names is not a candidate of this run." />;
   return (
     <>
       <Heading trail={[[to.overview(), "Overview"]]} title="Compare" />
       {isAlone
-        ? <p>There is only one candidate, and nothing to compare it with.</p>
+        ? <p>This run has only one candidate.</p>
         : <Compared names={names} onNames={setNames} />}
     </>
   );

@@ -1,4 +1,4 @@
-// The queries that decide between two candidates, those with the largest difference first.
+// The queries with the largest differences between two candidates.
 
 import { useMemo } from "preact/hooks";
 import { useReport } from "../context";
@@ -22,8 +22,8 @@ export function Deciding({ names }: { names: Names }) {
   const open = () => Promise.all([report.queries(), report.scores()]);
   return (
     <Section
-      title="Queries that decide it"
-      lead="The largest differences first. Open one to read both responses side by side."
+      title="Deciding queries"
+      lead="Largest differences first. Open a query to read both responses side by side."
     >
       <Opened name="scores" open={open}>
         {([queries, scores]) => <Differences {...{ queries, scores, names }} />}
@@ -51,15 +51,15 @@ function Differences({ queries, scores, names }: DifferencesProps) {
     return all.filter(({ query, gap }) => wanted(query) && isOn(side, gap));
   }, [all, side, category, words]);
   const sides: Options<Side> = [
-    ["both", "either is ahead"],
-    ["first", `${names[0]} is ahead`],
-    ["second", `${names[1]} is ahead`],
+    ["both", "either is better"],
+    ["first", `${names[0]} is better`],
+    ["second", `${names[1]} is better`],
   ];
   const most = Math.abs(all[0]?.gap ?? 0);
   return (
     <>
       <div class="filter">
-        <WordsBox placeholder="id, category or words of a query" value={words} onWords={setWords} />
+        <WordsBox placeholder="id, category or text of a query" value={words} onWords={setWords} />
         <Choice label="Where" value={side} options={sides} onChoice={setSide} />
         {offered.length > 1 && (
           <Choice label="Category" value={category} options={offered} onChoice={setCategory} />
@@ -75,7 +75,7 @@ function Differences({ queries, scores, names }: DifferencesProps) {
         line={(difference) => <DecidingLine {...{ queries, difference, most }} />}
         inside={({ query }) => <PairedResponses {...{ query, names }} />}
       />
-      {kept.length === 0 && <p class="hint">No query is like this.</p>}
+      {kept.length === 0 && <p class="hint">No query matches.</p>}
     </>
   );
 }
@@ -94,7 +94,7 @@ function differences(queries: Queries, scores: Scores, first: number, second: nu
   return found.sort((a, b) => Math.abs(b.gap) - Math.abs(a.gap) || a.query - b.query);
 }
 
-/** Queries that are not in the list, and why. */
+/** The number of queries left out, with the reason. */
 function Unpaired({ queries, pairs }: { queries: Queries; pairs: number }) {
   const absent = queries.table.detail.filter((detail) => detail === 0).length;
   const without = queries.count - absent - pairs;
@@ -102,11 +102,11 @@ function Unpaired({ queries, pairs }: { queries: Queries; pairs: number }) {
     <>
       {without > 0 && (
         <p class="hint">
-          {plural(without, "query is", "queries are")} left out: one of the two has no score there.
+          {plural(without, "query is", "queries are")} left out because one of the two has no score.
         </p>
       )}
       {absent > 0 && (
-        <p class="hint">The scores of {plural(absent, "query", "queries")} are not in this file.</p>
+        <p class="hint">This file does not have the scores of {plural(absent, "query", "queries")}.</p>
       )}
     </>
   );

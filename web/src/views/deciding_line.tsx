@@ -1,4 +1,4 @@
-// One query as a line between two candidates.
+// One query in the comparison of two candidates.
 
 import { useReport } from "../context";
 import { two } from "../format";
@@ -24,7 +24,7 @@ export function DecidingLine(props: { queries: Queries; difference: Difference; 
       <b>{gapWords(gap)}</b>
       <GapBar gap={gap} most={props.most} />
       <span class="scores-pair">
-        {two(first)} <span class="soft">against</span> {two(second)}
+        {two(first)} <span class="soft">vs.</span> {two(second)}
         {(gap === 0 || Math.abs(gap) < tie_margin) && <small> tie</small>}
       </span>
       <span class="what">

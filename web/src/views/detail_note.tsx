@@ -1,34 +1,33 @@
-// What a file that cannot hold everything says about what it leaves out.
+// Notes on data that is not in this file.
 
 import { useReport } from "../context";
 import { count } from "../format";
 import type { Queries } from "../report";
 
-const SAID = ["figures only", "scores only", "no texts", ""] as const;
+const LEVELS = ["figures only", "scores only", "no texts", ""] as const;
 
-/** Beside a query's line; "" when all of it is there, or can be fetched. */
+/** Note next to a query; "" if the page has all of it or can fetch it. */
 export function useDetailWords(): (queries: Queries, place: number) => string {
   const isServed = useReport().head.blocks === "served";
-  return (queries, place) => (isServed ? "" : SAID[queries.table.detail[place]!]);
+  return (queries, place) => (isServed ? "" : LEVELS[queries.table.detail[place]!]);
 }
 
-/** Above the list of queries: how many are whole, and where the others are. */
+/** Note above the list: how many queries are complete, and how to see the others. */
 export function DetailNote({ queries }: { queries: Queries }) {
   const { head } = useReport();
   const whole = queries.table.detail.filter((detail) => detail === 3).length;
   if (head.blocks === "served" || whole === queries.count) return null;
   return (
     <p class="hint">
-      To stay small, this file holds all of {count(whole)} of {count(queries.count)} queries; of the
-      others it holds the figures that their lines show, or their scores and answers without the
-      responses. <ViewAll />
+      To stay small, this file has full detail for {count(whole)} of {count(queries.count)} queries.
+      The others have figures, scores or answers, but no response texts. <ViewAll />
     </p>
   );
 }
 
-export const ViewAll = () => <><code>rocketeval view</code> opens them all.</>;
+export const ViewAll = () => <>Run <code>rocketeval view</code> to see everything.</>;
 
-/** In place of what is not here. */
+/** Placeholder for data that is not in this file. */
 export const NotHere = ({ what }: { what: string }) => (
   <p class="notice">{what} not in this file, to keep it small. <ViewAll /></p>
 );

@@ -1,4 +1,4 @@
-// The evolved evaluator that judged: what it asks, how sure it is, who decides what.
+// The evolved evaluator that judged: its confidence, experts and perspectives.
 
 import type { EvaluatorBlock } from "../contract";
 import { useReport } from "../context";
@@ -51,21 +51,21 @@ function Provenance({ block }: { block: EvaluatorBlock }) {
       {[
         created && <>Made {day(created)}.</>,
         rounds !== null && <>{plural(rounds, "round", "rounds")} of evolution.</>,
-        judge && <>It was taught with the answers of <Name>{judge}</Name>.</>,
+        judge && <>Trained on answers of <Name>{judge}</Name>.</>,
       ].filter(Boolean).map((fact) => <>{fact} </>)}
-      Rows: <FileLink head={head} name="evaluator.json" />.
+      Data: <FileLink head={head} name="evaluator.json" />.
     </p>
   );
 }
 
-/** The evaluator beside what it must be seen beside: fewer experts, the mean, a majority. */
+/** The evaluator compared with simpler methods: fewer experts, the mean, a majority. */
 function Arms({ block }: { block: EvaluatorBlock }) {
   if (!block.figures.length) return null;
   const axis = axisAround(block.figures.map(({ value }) => value), block.unit === "share" ? [] : [0]);
   return (
     <Section
-      title="Beside simpler ways"
-      lead={`Cross-validated ${block.measure}: whoever is asked has not learned from the query. Intervals come from resampled queries.`}
+      title="Compared with simpler methods"
+      lead={`Cross-validated ${block.measure}, out-of-fold. Intervals come from resampled queries.`}
     >
       <div class="scroll">
         <table class="figures arms">
@@ -98,7 +98,7 @@ function Arm(props: { figure: EvaluatorBlock["figures"][number]; axis: Axis; uni
 function Cost({ block }: { block: EvaluatorBlock }) {
   if (!block.cost.length) return null;
   return (
-    <Section title="What a verdict costs">
+    <Section title="Cost per verdict">
       <dl class="cost-list">
         {block.cost.map(([name, value]) => (
           <div key={name}><dt><Name>{name}</Name></dt><dd><Name>{value}</Name></dd></div>

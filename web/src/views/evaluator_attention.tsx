@@ -1,4 +1,4 @@
-// What each expert attends to, side by side.
+// The attention of each expert, one column per expert.
 
 import { useMemo, useState } from "preact/hooks";
 import type { DescribedPerspective, EvaluatorBlock } from "../contract";
@@ -12,7 +12,7 @@ const SHOWN = 12;
 
 interface Row {
   perspective: DescribedPerspective;
-  /** One an expert. */
+  /** One per expert. */
   shares: number[];
 }
 
@@ -28,7 +28,7 @@ export function Attention({ block }: { block: EvaluatorBlock }) {
   return (
     <>
       <div class="filter attention-head">
-        <h3>What {block.experts.length > 1 ? "each attends" : "it attends"} to</h3>
+        <h3>Attention {block.experts.length > 1 ? "of each expert" : "of the expert"}</h3>
         {block.experts.length > 1 && (
           <Choice label="Sort by" value={sort} options={sortsOf(block)} onChoice={setSort} />
         )}
@@ -50,10 +50,10 @@ export function Attention({ block }: { block: EvaluatorBlock }) {
       </div>
       {rows.length > SHOWN && (
         <button type="button" aria-expanded={all} onClick={() => setAll(!all)}>
-          {all ? `Show the first ${SHOWN}` : `Show all ${count(rows.length)}`}
+          {all ? `Show the top ${SHOWN}` : `Show all ${count(rows.length)}`}
         </button>
       )}
-      <p class="hint">Shares of an expert add up to 100&nbsp;%; a stronger colour is more. They say how much an answer moves its verdicts, not whether yes helps.</p>
+      <p class="hint">The shares of an expert add up to 100%; a stronger color means more. Attention is how much an answer moves the verdicts, not in which direction.</p>
     </>
   );
 }
@@ -64,7 +64,7 @@ function Line({ row: { perspective, shares }, most }: { row: Row; most: number }
       <th scope="row" dir="auto">{perspective.text}</th>
       {shares.map((value, expert) => (
         <td key={expert} class="heat yes" style={{ "--strength": `${Math.round((100 * value) / most)}%` }}>
-          <span class="phone-said">Expert {expert + 1}</span> {share(value)}
+          <span class="phone-label">Expert {expert + 1}</span> {share(value)}
         </td>
       ))}
     </tr>
@@ -78,8 +78,8 @@ function rowsOf({ perspectives, experts }: EvaluatorBlock): Row[] {
 }
 
 const sortsOf = ({ experts }: EvaluatorBlock): Options<string> => [
-  ["most", "most attention of any"],
-  ["apart", "where experts differ most"],
+  ["most", "highest attention"],
+  ["apart", "largest difference between experts"],
   ...experts.map(({ index }) => [String(index), `expert ${index + 1}`] as const),
 ];
 

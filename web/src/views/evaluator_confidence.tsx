@@ -1,4 +1,4 @@
-// How sure the evaluator is, how right it is when it is so sure, and what a person should see.
+// The evaluator's confidence, its accuracy by confidence, and the cases for human review.
 
 import type { DescribedConfidence, DescribedRun, EvaluatorBlock } from "../contract";
 import { ConfidenceChart, isAt } from "../charts/confidence";
@@ -13,8 +13,8 @@ export function EvaluatorConfidence({ block }: { block: EvaluatorBlock }) {
   if (!confidence.length && run === null) return null;
   return (
     <Section
-      title="How sure it is"
-      lead="The surer it is, the more often it should be right. What it is not sure of can be left to people."
+      title="Confidence"
+      lead="Confident verdicts should be right more often. Leave verdicts with low confidence to people."
     >
       {run !== null && <Advice run={run} rows={confidence} />}
       <div class="charts">
@@ -29,14 +29,14 @@ export function EvaluatorConfidence({ block }: { block: EvaluatorBlock }) {
 function Advice({ run, rows }: { run: DescribedRun; rows: DescribedConfidence[] }) {
   if (run.threshold === null)
     return rows.length === 0 ? null : (
-      <p class="notice">No threshold is recommended: none was surely right often enough in validation.</p>
+      <p class="notice">No threshold is recommended: none reached the required accuracy in validation.</p>
     );
   const row = rows.find((each) => isAt(each, run.threshold));
   return (
     <p class="notice">
       <b>{count(run.to_person)} of {plural(run.cases, "case", "cases")}</b> of this run
-      {run.cases > 0 && <> ({share(run.to_person / run.cases)})</>} lie below the recommended
-      confidence of {two(run.threshold)} and should go to a person.
+      {run.cases > 0 && <> ({share(run.to_person / run.cases)})</>} are below the recommended
+      confidence of {two(run.threshold)} and need human review.
       {row?.accuracy && <> In validation, {figure(row.accuracy, "share")} of the verdicts at or above
         it were right, on {share(row.coverage)} of the cases.</>}
     </p>
@@ -48,13 +48,13 @@ function Rows({ rows, threshold }: { rows: DescribedConfidence[]; threshold: num
   const chosen = rows.find((each) => isAt(each, threshold));
   return (
     <details class="sureness-rows">
-      <summary>The same as a table</summary>
+      <summary>Show as table</summary>
       <div class="scroll">
         <table>
           <thead>
             <tr>
               <th scope="col">Confidence at least</th><th scope="col">Cases</th>
-              <th scope="col" colSpan={2}>Right among them</th>
+              <th scope="col" colSpan={2}>Accuracy</th>
             </tr>
           </thead>
           <tbody>

@@ -1,4 +1,4 @@
-// The experts: which queries each judges, and what each attends to.
+// The experts: their queries and their attention.
 
 import type { DescribedExpert, DescribedTrait, EvaluatorBlock } from "../contract";
 import { count, plural, share } from "../format";
@@ -11,10 +11,10 @@ export function EvaluatorExperts({ block }: { block: EvaluatorBlock }) {
   if (!experts.length) return null;
   const texts = new Map(block.perspectives.map(({ id, text }) => [id, text]));
   const lead = experts.length > 1
-    ? "A case goes to the expert whose queries its query is most like. Each weighs the answers its own way."
-    : "One expert judges every query.";
+    ? "Each case goes to the expert with the most similar queries. Each expert weights the answers differently."
+    : "One expert judges all queries.";
   return (
-    <Section title={experts.length > 1 ? "Its experts" : "Its expert"} lead={lead}>
+    <Section title={experts.length > 1 ? "Experts" : "Expert"} lead={lead}>
       {experts.length > 1 && (
         <div class="verdicts">
           {experts.map((expert) => <Expert key={expert.index} block={block} expert={expert} texts={texts} />)}
@@ -39,17 +39,17 @@ function Expert({ block: { run, decides }, expert, texts }: ExpertProps) {
     <div class="kind expert">
       <h3>Expert {expert.index + 1}</h3>
       {run !== null && here !== null && (
-        <p><b class="amount">{count(here)}</b> <small>of {plural(run.cases, "case", "cases")} here
+        <p><b class="amount">{count(here)}</b> <small>of {plural(run.cases, "case", "cases")} in this run
           {run.cases > 0 && <>, {share(here / run.cases)}</>}</small></p>
       )}
       {expert.size !== null && (
-        <p class="hint">{plural(Math.round(expert.size), one!, more!)} in training.</p>
+        <p class="hint">{plural(Math.round(expert.size), one!, more!)} in training</p>
       )}
       {expert.traits.length > 0
         ? <ul class="traits">{expert.traits.map((trait) => (
           <Trait key={trait.perspective} trait={trait} most={most} text={texts.get(trait.perspective)} />
         ))}</ul>
-        : <p class="hint">Nothing tells its queries from the others.</p>}
+        : <p class="hint">Its queries have no distinctive traits.</p>}
     </div>
   );
 }

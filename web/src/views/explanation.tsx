@@ -1,4 +1,4 @@
-// Which items cost a candidate points that its neighbours in the ranking get.
+// The items on which a candidate loses points to its neighbors in the ranking.
 
 import type { Interval, LostItem } from "../contract";
 import { useReport } from "../context";
@@ -14,14 +14,14 @@ export function Explanation({ queries, candidate }: { queries: Queries; candidat
   if (found === undefined) return null;
   return (
     <Section
-      title="Where it loses to its neighbours"
+      title="Where it loses points"
       lead={<>
-        {found.points && <Balance points={found.points} />} These items cost it most against the
-        candidates next to it in the ranking.
+        {found.points && <Balance points={found.points} />} On these items it loses the most points
+        to its neighbors in the ranking.
       </>}
     >
       {found.losses.length === 0
-        ? <p class="hint">There is no item at which its neighbours do clearly better.</p>
+        ? <p class="hint">Its neighbors are not clearly better on any item.</p>
         : <Losses losses={found.losses} queries={queries} candidate={candidate} />}
     </Section>
   );
@@ -30,7 +30,7 @@ export function Explanation({ queries, candidate }: { queries: Queries; candidat
 function Balance({ points }: { points: Interval }) {
   const lost = points.value >= 0;
   const shown = lost ? points : turned(points);
-  return <>In all it {lost ? "loses" : "gains"} {figure(shown, "score")} points a query.</>;
+  return <>Overall it {lost ? "loses" : "gains"} {figure(shown, "score")} points per query.</>;
 }
 
 function Losses(props: { losses: LostItem[]; queries: Queries; candidate: number }) {
@@ -44,8 +44,8 @@ function Losses(props: { losses: LostItem[]; queries: Queries; candidate: number
             <th scope="col" class="number">Points lost</th>
             <th scope="col">Item</th>
             <th scope="col">Query</th>
-            <th scope="col" title={head.answers_are}>Its answer</th>
-            <th scope="col">Its neighbours</th>
+            <th scope="col" title={head.answers_are}>Answer</th>
+            <th scope="col">Neighbors</th>
           </tr>
         </thead>
         <tbody>

@@ -1,4 +1,4 @@
-// Differences with their sign.
+// Signed differences.
 
 import { two } from "../format";
 
@@ -7,5 +7,5 @@ export const gapWords = (gap: number) => {
   return gap > 0 && words !== "0.00" ? `+${words}` : words;
 };
 
-/** A label or another number that is often whole: no more digits than it has. */
+/** A number with at most two decimals and no trailing zeros. */
 export const plainNumber = (value: number) => String(Number(value.toFixed(2)));

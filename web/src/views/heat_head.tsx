@@ -1,4 +1,4 @@
-// The column heads of a heat map: every one sorts by itself.
+// The sortable column headings of a heat map.
 
 import type { ComponentChildren } from "preact";
 import { useReport } from "../context";
@@ -7,20 +7,20 @@ import { ScoreBar } from "../parts/score_bar";
 import { Name } from "../parts/words";
 import { ariaSort, clicked, type HeatOrder } from "./heat_order";
 import { itemGroups } from "./item_groups";
-import type { Sheet } from "./sheet";
+import type { QueryResults } from "./sheet";
 
 export interface HeatHeadProps {
-  sheet: Sheet;
+  results: QueryResults;
   order: HeatOrder;
   onOrder: (order: HeatOrder) => void;
-  /** The item that is pointed at. */
+  /** Called with the item under the pointer. */
   onItem: (item: number | null) => void;
 }
 
-export function HeatHead({ sheet, order, onOrder, onItem }: HeatHeadProps) {
-  const { items, groups, figures } = sheet.block;
+export function HeatHead({ results, order, onOrder, onItem }: HeatHeadProps) {
+  const { items, groups, figures } = results.block;
   const heaviest = Math.max(0, ...figures.map(({ weight }) => weight));
-  const most = sheet.mostDisputed;
+  const most = results.mostDisputed;
   const sort = (by: HeatOrder["by"]) => () => onOrder(clicked(order, by));
   return (
     <thead>
@@ -70,7 +70,7 @@ function SortHead(props: {
   );
 }
 
-/** Which columns belong to which dimension, or group where it has none. */
+/** Headings that span the columns of a dimension, or of a group without a dimension. */
 function Spans({ groups }: { groups: string[] }) {
   const { head } = useReport();
   const dimensions = new Map(head.groups.map(({ name, dimension }) => [name, dimension]));

@@ -1,4 +1,4 @@
-// Candidates by items: where they got a yes, and where they part.
+// Heat map of the answers, candidates by items.
 
 import { useMemo, useState } from "preact/hooks";
 import { useReport } from "../context";
@@ -10,35 +10,35 @@ import { itemGroups } from "./item_groups";
 import { HeatHead, type HeatHeadProps } from "./heat_head";
 import { ordered, type HeatOrder } from "./heat_order";
 import { HeatRow, type Tint } from "./heat_row";
-import type { Sheet } from "./sheet";
+import type { QueryResults } from "./sheet";
 
 const FIRST = 40;
 
-export function HeatMap({ sheet }: { sheet: Sheet }) {
+export function HeatMap({ results }: { results: QueryResults }) {
   const { head } = useReport();
   const [order, setOrder] = useState<HeatOrder>({ by: "score", down: true });
   const [pointed, setPointed] = useState<number | null>(null);
   const [tint, setTint] = useKept<Tint>("heat tint", "answer");
   const item = pointed ?? (typeof order.by === "number" ? order.by : null);
-  if (!sheet.block.items.length) return null;
+  if (!results.block.items.length) return null;
   return (
     <Section title="Answers" lead={<>{head.answers_are}, for every candidate and item.</>}>
-      <Disputed sheet={sheet} order={order} onOrder={setOrder} />
+      <Disputed results={results} order={order} onOrder={setOrder} />
       <Tints tint={tint} onTint={setTint} />
-      <PointedItem sheet={sheet} item={item} />
+      <PointedItem results={results} item={item} />
       <div class="heat-beside">
-        <HeatTable sheet={sheet} order={order} onOrder={setOrder} onItem={setPointed} tint={tint} />
-        <Legend sheet={sheet} item={item} />
+        <HeatTable results={results} order={order} onOrder={setOrder} onItem={setPointed} tint={tint} />
+        <Legend results={results} item={item} />
       </div>
     </Section>
   );
 }
 
 function HeatTable(props: HeatHeadProps & { tint: Tint }) {
-  const { sheet, order, tint } = props;
+  const { results, order, tint } = props;
   const { head } = useReport();
   const [whole, setWhole] = useState(false);
-  const candidates = useMemo(() => ordered(sheet, order), [sheet, order]);
+  const candidates = useMemo(() => ordered(results, order), [results, order]);
   const shown = whole ? candidates : candidates.slice(0, FIRST);
   return (
     <div>
@@ -48,7 +48,7 @@ function HeatTable(props: HeatHeadProps & { tint: Tint }) {
           <HeatHead {...props} />
           <tbody>
             {shown.map((candidate) => (
-              <HeatRow key={candidate} {...{ sheet, candidate, tint }} sorted={order.by} />
+              <HeatRow key={candidate} {...{ results, candidate, tint }} sorted={order.by} />
             ))}
           </tbody>
         </table>
@@ -66,49 +66,49 @@ function Tints({ tint, onTint }: { tint: Tint; onTint: (tint: Tint) => void }) {
   const { yes_no } = useReport().head;
   const tints: Options<Tint> = [
     ["answer", `the answer: blue is ${yes_no ? "yes, orange no" : "high, orange low"}`],
-    ["apart", "how far from the item's mean: blue above, orange below"],
+    ["apart", "difference from the item's mean: blue above, orange below"],
   ];
   return (
     <div class="tints">
-      <Choice label="Colours show" value={tint} options={tints} onChoice={onTint} />
+      <Choice label="Colors show" value={tint} options={tints} onChoice={onTint} />
     </div>
   );
 }
 
 interface DisputedProps {
-  sheet: Sheet;
+  results: QueryResults;
   order: HeatOrder;
   onOrder: (order: HeatOrder) => void;
 }
 
-/** Leads to the item that tells candidates apart most. */
-function Disputed({ sheet, order, onOrder }: DisputedProps) {
-  const item = sheet.mostDisputed;
-  if (item === null) return <p class="hint">All candidates got the same answers.</p>;
+/** Points to the item with the largest spread. */
+function Disputed({ results, order, onOrder }: DisputedProps) {
+  const item = results.mostDisputed;
+  if (item === null) return <p class="hint">All candidates have the same answers.</p>;
   const isSorted = order.by === item;
   return (
     <p class="disputed">
-      Candidates disagree most about <b>item {item + 1}</b> (spread{" "}
-      {two(sheet.block.figures[item]!.spread!)}).{" "}
+      Candidates differ most on <b>item {item + 1}</b> (spread{" "}
+      {two(results.block.figures[item]!.spread!)}).{" "}
       <button
         type="button"
         aria-pressed={isSorted}
         onClick={() => onOrder(isSorted ? { by: "score", down: true } : { by: item, down: true })}
       >
-        {isSorted ? "Sorted by it" : "Sort by it"}
+        {isSorted ? "Sorted by this item" : "Sort by this item"}
       </button>
     </p>
   );
 }
 
 interface ItemProps {
-  sheet: Sheet;
+  results: QueryResults;
   item: number | null;
 }
 
-/** What the numbers mean, beside the map where there is room. */
-function Legend({ sheet, item }: ItemProps) {
-  const { items, groups } = sheet.block;
+/** The item texts, next to the map if the window is wide enough. */
+function Legend({ results, item }: ItemProps) {
+  const { items, groups } = results.block;
   return (
     <ol class="legend" aria-label="Items">
       {itemGroups(groups, items.length).map(({ name, items: own }) => (
@@ -125,13 +125,13 @@ function Legend({ sheet, item }: ItemProps) {
   );
 }
 
-/** The item that is pointed at, where there is no room for all; its own room is always kept. */
-function PointedItem({ sheet, item }: ItemProps) {
+/** The item under the pointer, for narrow windows; its space is always reserved. */
+function PointedItem({ results, item }: ItemProps) {
   return (
     <p class="pointed-item" aria-hidden="true">
       {item === null
-        ? <span class="hint">Tap a number to read its item and to sort by it.</span>
-        : <><b>{item + 1}</b> <Name>{sheet.block.items[item]!}</Name></>}
+        ? <span class="hint">Tap a number to read its item and sort by it.</span>
+        : <><b>{item + 1}</b> <Name>{results.block.items[item]!}</Name></>}
     </p>
   );
 }

@@ -1,15 +1,15 @@
 // The order of candidates in a heat map.
 
-import type { Sheet } from "./sheet";
+import type { QueryResults } from "./sheet";
 
-/** By rank in the run, by score on this query, or by the answers to one item. */
+/** Sort key: rank in the run, score on this query, or the answers to one item. */
 export interface HeatOrder {
   by: "rank" | "score" | number;
   /** Highest first; for ranks, best first. */
   down: boolean;
 }
 
-/** A click on a column: sorts by it, and turns the order round the second time. */
+/** The order after a click on a column; a second click reverses it. */
 export const clicked = (order: HeatOrder, by: HeatOrder["by"]): HeatOrder =>
   order.by === by ? { by, down: !order.down } : { by, down: true };
 
@@ -19,12 +19,12 @@ export function ariaSort(order: HeatOrder, by: HeatOrder["by"]) {
   return (by === "rank") === order.down ? "ascending" : "descending";
 }
 
-/** Candidates in the order; those without the value last. */
-export function ordered(sheet: Sheet, { by, down }: HeatOrder): number[] {
-  const places = sheet.scores.map((_, candidate) => candidate);
+/** Candidates in this order; candidates without a value come last. */
+export function ordered(results: QueryResults, { by, down }: HeatOrder): number[] {
+  const places = results.scores.map((_, candidate) => candidate);
   if (by === "rank") return down ? places : places.reverse();
   const valueOf = (candidate: number) =>
-    (by === "score" ? sheet.scores[candidate] : sheet.answers[candidate]?.[by]) ?? null;
+    (by === "score" ? results.scores[candidate] : results.answers[candidate]?.[by]) ?? null;
   const sign = down ? -1 : 1;
   const key = (candidate: number) => {
     const value = valueOf(candidate);

@@ -1,13 +1,13 @@
-// The items of one checklist by what they belong to.
+// The items of one checklist by group.
 
 export interface ItemGroup {
-  /** null where the checklist has no groups. */
+  /** null if the checklist has no groups. */
   name: string | null;
-  /** Places in the checklist, one after the other. */
+  /** Consecutive positions in the checklist. */
   items: number[];
 }
 
-/** Neighbouring items with the same group together, in the checklist's order. */
+/** Groups consecutive items of the same group, in checklist order. */
 export function itemGroups(groups: string[] | null, items: number): ItemGroup[] {
   const found: ItemGroup[] = [];
   for (let item = 0; item < items; item++) {

@@ -1,4 +1,4 @@
-// One item as a line of a list.
+// One item in a list.
 
 import type { ComponentChildren } from "preact";
 import { share, two } from "../format";
@@ -10,7 +10,7 @@ import { to } from "../routes";
 import type { ItemRow } from "./item_rows";
 import { VerdictTag } from "./verdicts";
 
-/** What the columns are; the lines say it again for those who listen. */
+/** Column headings; each line repeats them for screen readers. */
 export const ItemLineHead = () => (
   <div class="line item-line head" aria-hidden="true">
     <span>Item</span><span>Influence</span><span>Spread</span><span>Mean answer</span>
@@ -51,7 +51,7 @@ const known = (value: number | null) => (value === null ? "\u2013" : two(value))
 function Measure(props: { name: string; children: ComponentChildren }) {
   return (
     <span class={`measure ${props.name}`}>
-      <span class="phone-said">{props.name}</span> {props.children}
+      <span class="phone-label">{props.name}</span> {props.children}
     </span>
   );
 }

@@ -1,4 +1,4 @@
-// Every item that the page has figures of, with the query it belongs to.
+// All items with figures, and their queries.
 
 import type { ItemFigure, ItemsBlock } from "../contract";
 import type { Options } from "../parts/choice";
@@ -9,7 +9,7 @@ export interface ItemRow {
   query: number;
   item: number;
   text: string;
-  /** What it belongs to; null without groups. */
+  /** null without groups. */
   group: string | null;
   figure: ItemFigure;
 }
@@ -44,20 +44,20 @@ export const KEYS: Record<ItemSort, Key> = {
   benchmark: () => 0,
 };
 
-/** Sorted, unknown ones last; equals in the benchmark's order. */
+/** Sorted, unknown values last; ties in benchmark order. */
 export function sortedRows(rows: ItemRow[], sort: ItemSort): ItemRow[] {
   const key = (row: ItemRow) => KEYS[sort](row) ?? Infinity;
   const apart = (a: ItemRow, b: ItemRow) => Math.sign(key(a) - key(b));
   return [...rows].sort((a, b) => apart(a, b) || a.query - b.query || a.item - b.item);
 }
 
-/** What a select of groups offers: "" is all of them. */
+/** Options of the group select; "" means all. */
 export function groupsOf(rows: ItemRow[]): Options<string> {
   const names = new Set(rows.map(({ group }) => group).filter((name) => name !== null));
   return [["", "All"], ...[...names].map((name) => [name, name] as const)];
 }
 
-/** Those with the verdict and group ("" is any), of queries with the category, with the words. */
+/** Rows that match the verdict, category, group ("" means any) and words. */
 export function wantedRows(
   rows: ItemRow[],
   { table }: Queries,

@@ -1,4 +1,4 @@
-// Items as rows of a file.
+// Items as CSV rows.
 
 import type { Table } from "../parts/download";
 import type { Queries } from "../report";

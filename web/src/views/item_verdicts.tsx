@@ -1,4 +1,4 @@
-// How many items are of which kind, what that means, and what to do; a click shows only those.
+// Number of items per verdict, with meaning and advice; a click filters the list.
 
 import { useMemo } from "preact/hooks";
 import { capital, count, plural, share } from "../format";
@@ -19,9 +19,9 @@ export function ItemVerdicts({ queries, rows, verdict, onVerdict }: VerdictsProp
     <>
       <p class="view-lead">
         {plural(rows.length, "item", "items")} of{" "}
-        {plural(queries.count - without, "checklist", "checklists")}. An item is worth its call if
+        {plural(queries.count - without, "checklist", "checklists")}. An item is useful if
         its answers differ between candidates.
-        {without > 0 && <> Items of {plural(without, "query", "queries")} are not in this file.</>}
+        {without > 0 && <> This file does not have the items of {plural(without, "query", "queries")}.</>}
       </p>
       <div class="verdicts">
         {(Object.keys(VERDICTS) as Verdict[]).map((kind) => (

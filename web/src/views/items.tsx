@@ -1,4 +1,4 @@
-// Every item of the run's checklists: which decide, and which only cost.
+// All checklist items of the run.
 
 import { useMemo } from "preact/hooks";
 import { useReport } from "../context";
@@ -67,7 +67,7 @@ function ItemList({ queries, rows }: { queries: Queries; rows: ItemRow[] }) {
     <>
       <ItemVerdicts queries={queries} rows={rows} verdict={verdict} onVerdict={setVerdict} />
       <div class="filter">
-        <WordsBox placeholder="words of the item, or its query" value={words} onWords={setWords} />
+        <WordsBox placeholder="text of the item, or its query" value={words} onWords={setWords} />
         <Choice label="Sort by" value={sort} options={SORTS} onChoice={setSort} />
         {offered.length > 1 && (
           <Choice label="Category" value={category} options={offered} onChoice={setCategory} />
@@ -82,7 +82,7 @@ function ItemList({ queries, rows }: { queries: Queries; rows: ItemRow[] }) {
       <LongList entries={kept} rowHeight={66} name="Items">
         {(row) => <ItemLine queries={queries} row={row} />}
       </LongList>
-      {kept.length === 0 && <p class="hint">No item is like this.</p>}
+      {kept.length === 0 && <p class="hint">No item matches.</p>}
     </>
   );
 }

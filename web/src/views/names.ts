@@ -1,3 +1,3 @@
-// Two candidates by name: while a run is going, their order changes.
+// Two candidates by name, because positions change while a run continues.
 
 export type Names = readonly [first: string, second: string];

@@ -1,4 +1,4 @@
-// Queries in an order, and the categories they have.
+// Sort orders and categories of queries.
 
 import type { Queries } from "../report";
 import type { Options } from "../parts/choice";
@@ -6,7 +6,7 @@ import { wordsIn } from "../parts/words_box";
 
 const all = (queries: Queries) => Array.from({ length: queries.count }, (_, place) => place);
 
-/** Sorted by a number, unknown ones last; equals stay in the benchmark's order. */
+/** Sorted by a number, unknown values last; ties in benchmark order. */
 export function byNumber(places: number[], of: (place: number) => number | null): number[] {
   const known = (place: number) => of(place) ?? Infinity;
   return [...places].sort((a, b) => known(a) - known(b) || a - b);
@@ -26,7 +26,7 @@ export const ORDERS = {
 
 export type Order = keyof typeof ORDERS;
 
-/** What a category select offers: "" is all of them. */
+/** Options of the category select; "" means all. */
 export function categories(queries: Queries): Options<string> {
   const counts = new Map<string, number>();
   for (const category of queries.table.category)
@@ -35,7 +35,7 @@ export function categories(queries: Queries): Options<string> {
   return [["", "All"], ...names.map((name) => [name, `${name} (${counts.get(name)})`] as const)];
 }
 
-/** Whether a query has the category and the words; "" is any. */
+/** Returns a test for queries that match the category and the words; "" means any. */
 export function isWanted({ table }: Queries, category: string, words: string) {
   const found = wordsIn(words);
   const text = (place: number) =>

@@ -1,4 +1,4 @@
-// What the other candidates got for the same query, to jump to.
+// Links to the responses of all candidates to the same query.
 
 import { useState } from "preact/hooks";
 import { useReport } from "../context";
@@ -7,25 +7,25 @@ import { ScoreBar } from "../parts/score_bar";
 import { Name, Section } from "../parts/words";
 import { to } from "../routes";
 import { ordered } from "./heat_order";
-import type { Sheet } from "./sheet";
+import type { QueryResults } from "./sheet";
 
 const FIRST = 60;
 
-export function OtherResponses({ sheet, candidate }: { sheet: Sheet; candidate: number }) {
+export function OtherResponses({ results, candidate }: { results: QueryResults; candidate: number }) {
   const [whole, setWhole] = useState(false);
   const { head } = useReport();
-  const order = ordered(sheet, { by: "score", down: true });
+  const order = ordered(results, { by: "score", down: true });
   const shown = whole ? order : order.slice(0, FIRST);
   return (
     <Section title="All candidates on this query">
       <ol class="others">
         {shown.map((other) => {
           const { name } = head.candidates[other]!;
-          const score = sheet.scores[other] ?? null;
+          const score = results.scores[other] ?? null;
           return (
             <li key={other}>
               <a
-                href={to.response(name, sheet.id)}
+                href={to.response(name, results.id)}
                 aria-current={other === candidate ? "true" : undefined}
               >
                 <b>{score === null ? "\u2013" : two(score)}</b>

@@ -1,4 +1,4 @@
-// The first screen: what was judged, by whom, how far to trust it, and who is ahead.
+// The first screen: the result, how far to trust it, what to do next, and the leaderboard.
 
 import { useReport } from "../context";
 import { CalibrationCharts } from "../charts/calibration";
@@ -10,6 +10,7 @@ import { Files } from "../parts/files";
 import { GroupScores } from "../parts/group_scores";
 import { Hero } from "../parts/hero";
 import { Leaderboard } from "../parts/leaderboard";
+import { NextSteps } from "../parts/next_steps";
 import { Facts, Missing } from "../parts/run_facts";
 import { TrustNumbers } from "../parts/trust_numbers";
 import { Section } from "../parts/words";
@@ -21,6 +22,7 @@ export function Overview() {
     <>
       <Hero head={head} />
       <TrustNumbers head={head} />
+      <NextSteps head={head} />
       <div class="columns">
         <Leaderboard head={head} />
         <aside class="aside" aria-label="About this run">
@@ -29,7 +31,7 @@ export function Overview() {
         </aside>
       </div>
       <GroupScores head={head} />
-      <Section title="Charts" lead={<>The most asked for. <a href={to.charts()}>All charts</a></>}>
+      <Section title="Charts" lead={<a href={to.charts()}>All charts</a>}>
         <div class="charts">
           <ScoreChart />
           <WinChart />
@@ -38,10 +40,10 @@ export function Overview() {
         </div>
       </Section>
       <Explained head={head} />
-      <Section title="How the figures were made" id="made">
+      <Section title="How the figures were computed" id="made">
         <ol class="notes">{head.notes.map((note) => <li key={note}>{note}</li>)}</ol>
       </Section>
-      <Section title="Files of this run" lead="Every figure above comes from these; they lie beside this page.">
+      <Section title="Files of this run" lead="The data behind this report, in the same folder as this page.">
         <Files head={head} />
       </Section>
     </>

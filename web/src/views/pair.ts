@@ -1,9 +1,9 @@
-// One comparison of two candidates, as `rocketeval compare` makes it.
+// One pairwise comparison, identical to `rocketeval compare`.
 
 import type { PairsBlock } from "../contract";
 
 export interface Pair {
-  /** null where the two share no query. */
+  /** null if the two share no query. */
   effect: number | null;
   low: number | null;
   high: number | null;
@@ -17,7 +17,7 @@ export interface Pair {
 const TURNED: Record<string, string> = { better: "worse", worse: "better" };
 const minus = (value: number | null) => (value === null ? null : -value);
 
-/** The first against the second; null where the block does not hold them. */
+/** The comparison of first with second; null if the block does not have it. */
 export function pairOf(block: PairsBlock, first: number, second: number): Pair | null {
   const [a, b] = first < second ? [first, second] : [second, first];
   if (a < 0 || a === b || b >= block.first) return null;
@@ -45,7 +45,7 @@ const turned = (pair: Pair): Pair => ({
   verdict: TURNED[pair.verdict] ?? pair.verdict,
 });
 
-/** The difference with its interval: two digits of the width are all that it has to tell. */
+/** The difference with its interval, rounded to two digits of the interval width. */
 export function effectWords({ effect, low, high }: Pair): string {
   if (effect === null) return "none";
   if (low === null || high === null) return `${withSign(effect, 2)} (interval unknown)`;
@@ -62,5 +62,5 @@ function withSign(value: number, places: number): string {
 
 export function chance(pValue: number | null): string {
   if (pValue === null) return "";
-  return pValue < 0.001 ? "p < 0.001" : `p ${pValue.toFixed(3)}`;
+  return pValue < 0.001 ? "p < 0.001" : `p = ${pValue.toFixed(3)}`;
 }

@@ -1,4 +1,4 @@
-// Which two candidates to compare.
+// Selection of two candidates to compare.
 
 import { useReport } from "../context";
 import type { Names } from "./names";

@@ -1,4 +1,4 @@
-// The verdict on two candidates, in the words of `rocketeval compare`.
+// The verdict on two candidates.
 
 import type { Candidate, PairsBlock } from "../contract";
 import { useReport } from "../context";
@@ -29,19 +29,19 @@ function KnownVerdict({ names, block }: { names: Names; block: PairsBlock }) {
   return pair ? <Verdict {...{ names, block, pair }} /> : <CompareCommand names={names} />;
 }
 
-/** Says why the leaderboard may seem to say something else. */
+/** Explains why the leaderboard may seem to disagree. */
 function Otherwise({ pair, rows }: { pair: Pair; rows: Candidate[] }) {
   const [first, second] = rows as [Candidate, Candidate];
-  const told = pair.verdict === "better" || pair.verdict === "worse";
+  const isSignificant = pair.verdict === "better" || pair.verdict === "worse";
   const joined = first.group !== null && first.group === second.group;
   const apart = (first.rank_high ?? 0) < (second.rank_low ?? 0) ||
     (second.rank_high ?? 0) < (first.rank_low ?? 0);
-  if (told ? !joined : !apart) return null;
+  if (isSignificant ? !joined : !apart) return null;
   return (
     <p class="notice">
-      The leaderboard {told ? "does not tell these two apart" : "tells these two apart"}: its ratings
-      count who wins each query, this counts by how much. Where the two disagree, take the
-      difference as small.
+      The leaderboard shows these two as {isSignificant ? "tied" : "significantly different"}: its
+      ratings count the queries won, while this test compares mean scores. Treat the difference as
+      small.
     </p>
   );
 }
@@ -52,9 +52,9 @@ const quoted = (name: string) =>
 function CompareCommand({ names }: { names: Names }) {
   return (
     <p class="notice">
-      Whether the difference between these two is more than chance is not in this page.{" "}
-      <code>rocketeval compare {names.map(quoted).join(" ")} CONFIG</code>, with the run's own
-      config, says it.
+      This page has no significance test for these two. Run{" "}
+      <code>rocketeval compare {names.map(quoted).join(" ")} CONFIG</code> with the config of this
+      run.
     </p>
   );
 }
@@ -63,16 +63,12 @@ const MOODS: Record<string, string> = { better: "good", worse: "poor" };
 
 function Verdict({ names, pair, block }: { names: Names; pair: Pair; block: PairsBlock }) {
   const { head, places } = useReport();
-  const [first, second] = names;
   if (pair.effect === null) {
-    return <p class="notice">These two share no query: they cannot be compared.</p>;
+    return <p class="notice">These two candidates share no query and cannot be compared.</p>;
   }
   return (
     <section class={`verdict ${MOODS[pair.verdict] ?? ""}`} aria-label="Verdict">
-      <h2>
-        <a href={to.candidate(first)}><Name>{first}</Name></a> against{" "}
-        <a href={to.candidate(second)}><Name>{second}</Name></a>: <b>{pair.verdict}</b>
-      </h2>
+      <Headline names={names} verdict={pair.verdict} />
       <dl>
         <div>
           <dt>Difference</dt>
@@ -89,7 +85,16 @@ function Verdict({ names, pair, block }: { names: Names; pair: Pair; block: Pair
   );
 }
 
-/** The interval around a zero in the middle: who is better lies at that side. */
+/** The verdict as one sentence. */
+function Headline({ names, verdict }: { names: Names; verdict: string }) {
+  const [first, second] = names.map((name) => <a href={to.candidate(name)}><Name>{name}</Name></a>);
+  if (verdict === "better" || verdict === "worse")
+    return <h2>{first} <b>is significantly {verdict}</b> than {second}</h2>;
+  if (verdict === "can't tell") return <h2>{first} and {second} <b>are tied</b></h2>;
+  return <h2>{first} and {second}: <b>{verdict}</b></h2>;
+}
+
+/** The interval on an axis with zero in the middle. */
 function EffectBar({ pair }: { pair: Pair }) {
   const of = { value: pair.effect!, low: pair.low, high: pair.high };
   const most = 1.15 * Math.max(...[of.value, of.low ?? 0, of.high ?? 0].map(Math.abs), 1e-9);
@@ -110,8 +115,8 @@ function Outcome({ pair, margin }: { pair: Pair; margin: number }) {
   const parts = [["won", pair.wins], ["tied", pair.ties], ["lost", pair.losses]] as const;
   return (
     <>
-      {parts.map(([word, number]) => `${count(number)} ${word}`).join(", ")}, of{" "}
-      {count(all)} queries with both scores <small>(a tie is closer than {margin})</small>
+      {parts.map(([word, number]) => `${count(number)} ${word}`).join(", ")} of{" "}
+      {count(all)} common queries <small>(tie: scores differ by less than {margin})</small>
       <span class="outcome" aria-hidden="true">
         {parts.map(([word, number]) => (
           <span key={word} class={word} style={{ flexGrow: String(number) }} />

@@ -1,4 +1,4 @@
-// Two responses to one query side by side, and their answers item by item.
+// Two responses to one query side by side, with their answers.
 
 import { useReport } from "../context";
 import { two } from "../format";
@@ -14,36 +14,36 @@ import { itemGroups } from "./item_groups";
 import { ItemWeight } from "./item_weight";
 import type { Names } from "./names";
 import { ResponseText } from "./response_text";
-import { openSheet, type Sheet } from "./sheet";
+import { openQueryResults, type QueryResults } from "./sheet";
 
 export function PairedResponses(props: { query: number; names: Names }) {
   const report = useReport();
   return (
     <Opened
       name={`query ${props.query}`}
-      open={() => openSheet(report, props.query)}
+      open={() => openQueryResults(report, props.query)}
       absent={<NotHere what="The two responses and their answers are" />}
     >
-      {(sheet) => <PairedSheet sheet={sheet} names={props.names} />}
+      {(results) => <PairedResults results={results} names={props.names} />}
     </Opened>
   );
 }
 
-function PairedSheet({ sheet, names }: { sheet: Sheet; names: Names }) {
+function PairedResults({ results, names }: { results: QueryResults; names: Names }) {
   const { head, places } = useReport();
   const sides = names.map((name) => places.get(name)!);
   return (
     <>
-      <p class="hint"><a href={to.query(sheet.id)}>The query and all candidates</a></p>
-      <Clipped>{sheet.block.text}</Clipped>
-      <PairedItems sheet={sheet} sides={sides} />
+      <p class="hint"><a href={to.query(results.id)}>Show this query with all candidates</a></p>
+      <Clipped>{results.block.text}</Clipped>
+      <PairedItems results={results} sides={sides} />
       <div class="halves">
         {sides.map((candidate) => {
           const { name } = head.candidates[candidate]!;
           return (
             <div key={candidate} class="side">
-              <h3><a href={to.response(name, sheet.id)}><Name>{name}</Name></a></h3>
-              <ResponseText sheet={sheet} candidate={candidate} clip />
+              <h3><a href={to.response(name, results.id)}><Name>{name}</Name></a></h3>
+              <ResponseText results={results} candidate={candidate} clip />
             </div>
           );
         })}
@@ -52,11 +52,11 @@ function PairedSheet({ sheet, names }: { sheet: Sheet; names: Names }) {
   );
 }
 
-/** Answers side by side; the items that part the two most are marked. */
-function PairedItems({ sheet, sides }: { sheet: Sheet; sides: number[] }) {
+/** Answers side by side; the items with the largest differences are marked. */
+function PairedItems({ results, sides }: { results: QueryResults; sides: number[] }) {
   const { head } = useReport();
-  const rows = sheet.block.items.map((text, item) => {
-    const answers = sides.map((candidate) => sheet.answers[candidate]?.[item] ?? null);
+  const rows = results.block.items.map((text, item) => {
+    const answers = sides.map((candidate) => results.answers[candidate]?.[item] ?? null);
     const [a, b] = answers;
     return { text, item, answers, gap: a != null && b != null ? a - b : null };
   });
@@ -64,7 +64,7 @@ function PairedItems({ sheet, sides }: { sheet: Sheet; sides: number[] }) {
   return (
     <div class="scroll">
       <table class="paired-items">
-        <caption class="spoken">{head.answers_are} for both</caption>
+        <caption class="spoken">{head.answers_are} for both candidates</caption>
         <thead>
           <tr>
             <th scope="col"><span class="spoken">Number</span></th>
@@ -75,7 +75,7 @@ function PairedItems({ sheet, sides }: { sheet: Sheet; sides: number[] }) {
             <th scope="col">Difference</th>
           </tr>
         </thead>
-        {itemGroups(sheet.block.groups, rows.length).map(({ name, items }) => (
+        {itemGroups(results.block.groups, rows.length).map(({ name, items }) => (
           <tbody key={items[0]}>
             {name !== null && (
               <tr class="group"><th scope="rowgroup" colSpan={5}><Name>{name}</Name></th></tr>
@@ -83,7 +83,7 @@ function PairedItems({ sheet, sides }: { sheet: Sheet; sides: number[] }) {
             {items.map((item) => {
               const row = rows[item]!;
               const isMost = most >= 0.1 && Math.abs(row.gap ?? 0) >= 0.8 * most;
-              return <PairedItem key={item} {...row} sheet={sheet} isMost={isMost} />;
+              return <PairedItem key={item} {...row} results={results} isMost={isMost} />;
             })}
           </tbody>
         ))}
@@ -93,7 +93,7 @@ function PairedItems({ sheet, sides }: { sheet: Sheet; sides: number[] }) {
 }
 
 interface ItemProps {
-  sheet: Sheet;
+  results: QueryResults;
   text: string;
   item: number;
   answers: (number | null)[];
@@ -101,17 +101,17 @@ interface ItemProps {
   isMost: boolean;
 }
 
-function PairedItem({ sheet, text, item, answers, gap, isMost }: ItemProps) {
+function PairedItem({ results, text, item, answers, gap, isMost }: ItemProps) {
   return (
     <tr class={isMost ? "most" : ""}>
       <td class="number">{item + 1}</td>
       <th scope="row">
         <span dir="auto">{text}</span> {isMost && <Tag mood="fair">differs most</Tag>}
-        <ItemWeight figure={sheet.block.figures[item]} />
+        <ItemWeight figure={results.block.figures[item]} />
       </th>
       {answers.map((p, side) => (
         <td key={side} class="measure">
-          <b>{p === null ? <span class="loud">missing</span> : two(p)}</b><AnswerBar p={p} />
+          <b>{p === null ? <span class="loud">unanswered</span> : two(p)}</b><AnswerBar p={p} />
         </td>
       ))}
       <td class="measure">

@@ -1,4 +1,4 @@
-// One perspective as a line of a list, and what unfolds below it.
+// One perspective in a list, with expandable details.
 
 import type { ComponentChildren } from "preact";
 import type { DescribedPerspective, EvaluatorBlock } from "../contract";
@@ -7,7 +7,7 @@ import { ScoreBar } from "../parts/score_bar";
 import { Name, Tag } from "../parts/words";
 import { KINDS, originWords } from "./perspective_rows";
 
-/** What the columns are; the lines say it again for those who listen. */
+/** Column headings; each line repeats them for screen readers. */
 export const PerspectiveLineHead = () => (
   <div class="line perspective-line head" aria-hidden="true">
     <span>Perspective</span><span>Importance</span><span>Stability</span><span>Round</span>
@@ -27,7 +27,7 @@ export function PerspectiveLine({ row, most }: { row: DescribedPerspective; most
       <Measure name="importance">
         <b>{known(row.importance)}</b><ScoreBar score={row.importance} scale={[0, most]} />
       </Measure>
-      <Measure name="stability"><b>{row.stability === null ? "\u2013" : `${whole(100 * row.stability)}\u00a0%`}</b></Measure>
+      <Measure name="stability"><b>{row.stability === null ? "\u2013" : `${whole(100 * row.stability)}%`}</b></Measure>
       <Measure name="round"><b>{row.round === 0 ? "start" : row.round}</b></Measure>
     </div>
   );
@@ -38,7 +38,7 @@ const known = (value: number | null) => (value === null ? "\u2013" : share(value
 function Measure(props: { name: string; children: ComponentChildren }) {
   return (
     <span class={`measure ${props.name}`}>
-      <span class="phone-said">{props.name}</span> {props.children}
+      <span class="phone-label">{props.name}</span> {props.children}
     </span>
   );
 }
@@ -56,7 +56,7 @@ export function PerspectiveInside(props: { block: EvaluatorBlock; row: Described
       <Attended block={block} row={row} />
       {row.parents.length > 0 && (
         <>
-          <h3>Made from</h3>
+          <h3>Derived from</h3>
           <Parents ids={row.parents} family={family} above={[row.id]} />
         </>
       )}
@@ -64,17 +64,17 @@ export function PerspectiveInside(props: { block: EvaluatorBlock; row: Described
   );
 }
 
-/** How the judge was asked it. */
+/** How the judge answers it. */
 function asked({ kind, form }: DescribedPerspective, asking: EvaluatorBlock["asking"]): string {
-  if (kind === "query") return "Answered yes or no, once a query.";
+  if (kind === "query") return "Yes or no, once per query.";
   if (asking === "pairs")
     return form === "choice"
-      ? "Answered A or B, about two responses at once."
-      : "Answered by how far one of two responses is ahead.";
-  return form === "choice" ? "Answered yes or no, about one response." : "Answered by a grade, about one response.";
+      ? "A or B, for two responses at once."
+      : "A grade for how much better one of two responses is.";
+  return form === "choice" ? "Yes or no, for one response." : "A grade, for one response.";
 }
 
-/** How much each expert attends to it; nothing for one about queries, which only route. */
+/** The attention of each expert; none for perspectives on queries, which only route. */
 function Attended({ block, row }: { block: EvaluatorBlock; row: DescribedPerspective }) {
   const place = block.perspectives.filter(({ kind }) => kind === "response").indexOf(row);
   if (place < 0 || !block.experts.length) return null;
@@ -85,7 +85,7 @@ function Attended({ block, row }: { block: EvaluatorBlock; row: DescribedPerspec
   );
 }
 
-/** The chain upwards; `above` ends a circle, which a hand-made pool could hold. */
+/** The chain of parents; `above` stops cycles, which a hand-written pool could contain. */
 function Parents({ ids, family, above }: { ids: string[]; family: Family; above: string[] }) {
   return (
     <ul class="parents">
@@ -94,9 +94,9 @@ function Parents({ ids, family, above }: { ids: string[]; family: Family; above:
         return (
           <li key={id}>
             {parent === undefined
-              ? <span class="soft">One that is no longer in the pool <code>{id}</code></span>
+              ? <span class="soft">No longer in the pool: <code>{id}</code></span>
               : <><span dir="auto">{parent.text}</span> <Tag><Name>{originWords(parent.origin)}</Name></Tag>{" "}
-                <small>{parent.round === 0 ? "there from the start" : `round ${parent.round}`}</small></>}
+                <small>{parent.round === 0 ? "initial pool" : `round ${parent.round}`}</small></>}
             {parent !== undefined && parent.parents.length > 0 && !above.includes(id) && (
               <Parents ids={parent.parents} family={family} above={[...above, id]} />
             )}

@@ -1,26 +1,26 @@
-// Perspectives in an order, and those that are asked for.
+// Sorting and filtering of perspectives.
 
 import type { DescribedPerspective, EvaluatorBlock } from "../contract";
 import type { Options } from "../parts/choice";
 import type { Table } from "../parts/download";
 import { wordsIn } from "../parts/words_box";
 
-/** Where a perspective came from, in words. */
+/** Display names of the origins of perspectives. */
 const ORIGINS: Record<string, string> = {
   rule: "guidelines",
-  preset: "written for a type",
-  transfer: "another evaluator's aim",
-  failures: "from mistakes",
-  depth: "put into other words",
-  breadth: "asks something new",
-  mix: "explored twice",
-  routing: "made for routing",
+  preset: "written for an instruction type",
+  transfer: "from another evaluator's prompt",
+  failures: "from failures",
+  depth: "rephrased",
+  breadth: "new question",
+  mix: "explored again",
+  routing: "for routing",
   person: "added by a person",
 };
 
 export const originWords = (origin: string) => ORIGINS[origin] ?? origin;
 
-export const KINDS = { response: "about the response", query: "about the query" } as const;
+export const KINDS = { response: "on the response", query: "on the query" } as const;
 
 export type PerspectiveSort = "importance" | "stability" | "least" | "new" | "old" | "pool";
 
@@ -30,7 +30,7 @@ export const SORTS: Options<PerspectiveSort> = [
   ["stability", "highest stability"],
   ["new", "latest round"],
   ["old", "earliest round"],
-  ["pool", "order of the pool"],
+  ["pool", "pool order"],
 ];
 
 const down = (value: number | null) => (value === null ? null : -value);
@@ -44,14 +44,14 @@ const KEYS: Record<PerspectiveSort, (row: DescribedPerspective) => number | null
   pool: () => 0,
 };
 
-/** Shares of different wholes: those about responses come first, then those about queries. */
+/** Importance is relative to the kind, so these orders list responses first, then queries. */
 const BY_KIND: ReadonlySet<PerspectiveSort> = new Set(["importance", "least"]);
 
-/** Sorted, unknown ones last; equals in the order of the pool. */
+/** Sorted, unknown values last; ties in pool order. */
 export function sortedPerspectives(rows: DescribedPerspective[], sort: PerspectiveSort) {
   const kind = (row: DescribedPerspective) => (BY_KIND.has(sort) && row.kind === "query" ? 1 : 0);
   const key = (row: DescribedPerspective) => KEYS[sort](row) ?? Infinity;
-  // Two that are unknown are equal, though Infinity - Infinity is not a number.
+  // Unknown values are equal; Infinity - Infinity would be NaN.
   const apart = (a: DescribedPerspective, b: DescribedPerspective) =>
     key(a) === key(b) ? 0 : key(a) - key(b);
   return [...rows].sort((a, b) => kind(a) - kind(b) || apart(a, b));
@@ -63,7 +63,7 @@ export interface Wanted {
   words: string;
 }
 
-/** Those of the kind and origin ("" is any), with the words. */
+/** Perspectives that match the kind and origin ("" means any) and the words. */
 export function wantedPerspectives(rows: DescribedPerspective[], by: Wanted) {
   const found = wordsIn(by.words);
   return rows.filter(({ kind, origin, text, types, id }) =>
@@ -72,14 +72,14 @@ export function wantedPerspectives(rows: DescribedPerspective[], by: Wanted) {
     && (!by.words || found(`${text} ${types.join(" ")} ${originWords(origin)} ${id}`.toLowerCase())));
 }
 
-/** What a select of origins offers: "" is all of them. */
+/** Options of the origin select; "" means all. */
 export function originsOf(rows: DescribedPerspective[]): Options<string> {
   const counts = new Map<string, number>();
   for (const { origin } of rows) counts.set(origin, (counts.get(origin) ?? 0) + 1);
   return [["", "All"], ...[...counts].map(([name, n]) => [name, `${originWords(name)} (${n})`] as const)];
 }
 
-/** Those that one was made from, by id; one that is not known anywhere is undefined. */
+/** All known perspectives by id, including ancestors. */
 export const familyOf = ({ perspectives, ancestors }: EvaluatorBlock) =>
   new Map([...ancestors, ...perspectives].map((each) => [each.id, each]));
 

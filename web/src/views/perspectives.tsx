@@ -1,4 +1,4 @@
-// Every perspective of the evaluator: what it is worth, and where it came from.
+// The list of the evaluator's perspectives.
 
 import { useMemo } from "preact/hooks";
 import type { EvaluatorBlock } from "../contract";
@@ -35,11 +35,11 @@ export function PerspectiveList({ block }: { block: EvaluatorBlock }) {
   const save = () => saveCsv(fileName(head.run, "perspectives"), perspectiveTable(kept));
   return (
     <Section
-      title="Its perspectives"
-      lead="Questions that the judge answered. Importance is a share among those about the same thing; stability, the share of folds in which it was worth keeping. Open one to see where it came from."
+      title="Perspectives"
+      lead="The questions that the judge answered. Importance is the share among perspectives of the same kind; stability is the share of folds that kept the perspective. Open one to see its origin."
     >
       <div class="filter">
-        <WordsBox placeholder="words of the perspective" value={words} onWords={setWords} />
+        <WordsBox placeholder="text of the perspective" value={words} onWords={setWords} />
         <Choice label="Sort by" value={sort} options={SORTS} onChoice={setSort} />
         {both && <Choice label="About" value={kind} options={ABOUT} onChoice={setKind} />}
         {origins.length > 2 && <Choice label="Origin" value={origin} options={origins} onChoice={setOrigin} />}
@@ -55,7 +55,7 @@ export function PerspectiveList({ block }: { block: EvaluatorBlock }) {
         line={(row) => <PerspectiveLine row={row} most={most} />}
         inside={(row) => <PerspectiveInside block={block} row={row} family={family} />}
       />
-      {kept.length === 0 && <p class="hint">No perspective is like this.</p>}
+      {kept.length === 0 && <p class="hint">No perspective matches.</p>}
     </Section>
   );
 }

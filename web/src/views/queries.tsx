@@ -1,4 +1,4 @@
-// Every query of the run, those first that candidates disagree about most.
+// All queries of the run; by default, those with the largest spread come first.
 
 import { useMemo } from "preact/hooks";
 import { useReport } from "../context";
@@ -16,10 +16,10 @@ import { ORDERS, categories, isWanted, type Order } from "./orders";
 import { QueryLine, QueryLineHead } from "./query_line";
 
 const SORTS: [Order, string][] = [
-  ["spread", "candidates disagree most"],
+  ["spread", "largest spread"],
   ["mean", "lowest mean score"],
   ["benchmark", "benchmark order"],
-  ["missing", "most scores missing"],
+  ["missing", "most missing scores"],
 ];
 
 export function QueriesView() {
@@ -49,12 +49,12 @@ function QueryList({ queries }: { queries: Queries }) {
     <>
       <p class="view-lead">
         {plural(queries.count, "query", "queries")} with{" "}
-        {count(queries.table.items.reduce((sum, items) => sum + items, 0))} checklist items. The
-        spread is the standard deviation of the candidates&#8217; scores on one query.
+        {count(queries.table.items.reduce((sum, items) => sum + items, 0))} checklist items.
+        Spread is the standard deviation of the candidates&#8217; scores on a query.
       </p>
       <DetailNote queries={queries} />
       <div class="filter">
-        <WordsBox placeholder="id, category or words of a query" value={words} onWords={setWords} />
+        <WordsBox placeholder="id, category or text of a query" value={words} onWords={setWords} />
         <Choice label="Sort by" value={order} options={SORTS} onChoice={setOrder} />
         {offered.length > 1 && (
           <Choice label="Category" value={category} options={offered} onChoice={setCategory} />
@@ -65,7 +65,7 @@ function QueryList({ queries }: { queries: Queries }) {
       <LongList entries={kept} rowHeight={41} name="Queries">
         {(place) => <QueryLine queries={queries} place={place} widest={widest} />}
       </LongList>
-      {kept.length === 0 && <p class="hint">No query is like this.</p>}
+      {kept.length === 0 && <p class="hint">No query matches.</p>}
     </>
   );
 }

@@ -1,4 +1,4 @@
-// One query: what was asked, what was checked, and what every candidate got for it.
+// One query: its text, checklist, answers and responses.
 
 import { useReport } from "../context";
 import { plural, two } from "../format";
@@ -15,7 +15,7 @@ import { NotHere } from "./detail_note";
 import { HeatMap } from "./heat_map";
 import { ORDERS } from "./orders";
 import { ResponseList } from "./response_list";
-import { openSheet, type Sheet } from "./sheet";
+import { openQueryResults, type QueryResults } from "./sheet";
 import { Turns } from "./turns";
 
 export function QueryView({ id }: { id: string }) {
@@ -39,13 +39,13 @@ function QueryAt({ queries, place }: { queries: Queries; place: number }) {
   return (
     <>
       <Facts facts={factsOf(queries, place)} />
-      <Neighbours queries={queries} place={place} />
+      <Neighbors queries={queries} place={place} />
       <Opened
         name={`query ${place}`}
-        open={() => openSheet(report, place)}
+        open={() => openQueryResults(report, place)}
         absent={<QueryLeftOut queries={queries} place={place} />}
       >
-        {(sheet) => <QuerySheet sheet={sheet} />}
+        {(results) => <QueryDetails results={results} />}
       </Opened>
     </>
   );
@@ -64,15 +64,15 @@ function factsOf({ table }: Queries, place: number) {
   ];
 }
 
-/** The queries before and after in the order of disagreement, as the list shows them first. */
-function Neighbours({ queries, place }: { queries: Queries; place: number }) {
+/** Links to the previous and next query by spread, the default order of the list. */
+function Neighbors({ queries, place }: { queries: Queries; place: number }) {
   const order = ORDERS.spread(queries);
   const at = order.indexOf(place);
   const step = (other: number | undefined) =>
     other === undefined
       ? null
       : { href: to.query(queries.table.id[other]!), label: queries.table.id[other]! };
-  const words = `Number ${at + 1} of ${order.length} by how much candidates disagree`;
+  const words = `Query ${at + 1} of ${order.length}, largest spread first`;
   return <Stepper before={step(order[at - 1])} after={step(order[at + 1])} order={words} />;
 }
 
@@ -81,21 +81,21 @@ function QueryLeftOut({ queries, place }: { queries: Queries; place: number }) {
     <Section title="Query">
       <Clipped>{queries.table.snippet[place]!}</Clipped>
       <NotHere
-        what="This is the start of the query. The rest, its checklist, answers and responses are"
+        what="The rest of the query, its checklist, answers and responses are"
       />
     </Section>
   );
 }
 
-function QuerySheet({ sheet }: { sheet: Sheet }) {
-  const { block } = sheet;
+function QueryDetails({ results }: { results: QueryResults }) {
+  const { block } = results;
   return (
     <>
       <div class={block.reference === null ? "" : "halves"}>
         <Section title="Query">
           {block.history.length > 0 && (
             <details class="before">
-              <summary>{plural(block.history.length, "turn", "turns")} before it</summary>
+              <summary>{plural(block.history.length, "earlier turn", "earlier turns")}</summary>
               <Turns turns={block.history} />
             </details>
           )}
@@ -105,9 +105,9 @@ function QuerySheet({ sheet }: { sheet: Sheet }) {
           <Section title="Reference"><Clipped>{block.reference}</Clipped></Section>
         )}
       </div>
-      <Checklist sheet={sheet} />
-      <HeatMap sheet={sheet} />
-      <Later><ResponseList sheet={sheet} /></Later>
+      <Checklist results={results} />
+      <HeatMap results={results} />
+      <Later><ResponseList results={results} /></Later>
     </>
   );
 }

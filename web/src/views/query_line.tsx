@@ -1,4 +1,4 @@
-// One query as a line of a list.
+// One query in a list.
 
 import { useReport } from "../context";
 import { two } from "../format";
@@ -8,7 +8,7 @@ import type { Queries } from "../report";
 import { to } from "../routes";
 import { useDetailWords } from "./detail_note";
 
-/** What the columns are; the lines say it again for those who listen. */
+/** Column headings; each line repeats them for screen readers. */
 export const QueryLineHead = () => (
   <div class="line query-line head" aria-hidden="true">
     <span>Mean score</span><span>Query</span><span>Spread</span><span>Missing</span>
@@ -26,7 +26,7 @@ export function QueryLine(props: { queries: Queries; place: number; widest: numb
   return (
     <a class="line query-line" href={to.query(table.id[place]!)}>
       <span class="measure">
-        <span class="phone-said">Mean<span class="spoken"> score</span></span>{" "}
+        <span class="phone-label">Mean<span class="spoken"> score</span></span>{" "}
         <b>{mean === null ? "none" : two(mean)}</b>
         <ScoreBar score={mean} scale={head.scale} />
       </span>
@@ -37,12 +37,12 @@ export function QueryLine(props: { queries: Queries; place: number; widest: numb
         <span class="snippet" dir="auto">{table.snippet[place]}</span>
       </span>
       <span class="measure spread">
-        <span class="spoken">, </span><span class="phone-said">spread</span>{" "}
+        <span class="spoken">, </span><span class="phone-label">spread</span>{" "}
         <b>{spread === null ? "unknown" : two(spread)}</b>
         <ScoreBar score={spread} scale={[0, widest]} />
       </span>
       <span class={missing ? "loud missing" : "missing"}>
-        <span class="spoken">, </span><span class="phone-said">missing</span>{" "}
+        <span class="spoken">, </span><span class="phone-label">missing</span>{" "}
         {missing || "\u2013"}
       </span>
     </a>

@@ -1,4 +1,4 @@
-// One response: what was written, beside what was checked; and what others wrote.
+// One response with its answers, and links to other responses to the query.
 
 import { useReport } from "../context";
 import { two } from "../format";
@@ -15,7 +15,7 @@ import { ordered } from "./heat_order";
 import { NotFound } from "./not_found";
 import { OtherResponses } from "./other_responses";
 import { ResponseText } from "./response_text";
-import { openSheet, type Sheet } from "./sheet";
+import { openQueryResults, type QueryResults } from "./sheet";
 import { Turns } from "./turns";
 
 export function ResponseView(props: { candidate: string; query: string }) {
@@ -48,33 +48,33 @@ function ResponseAt({ name, place }: { name: string; place: number }) {
   return (
     <Opened
       name={`query ${place}`}
-      open={() => openSheet(report, place)}
+      open={() => openQueryResults(report, place)}
       absent={<NotHere what="This response is" />}
     >
-      {(sheet) => <ResponseSheet sheet={sheet} name={name} />}
+      {(results) => <ResponseDetails results={results} name={name} />}
     </Opened>
   );
 }
 
-function ResponseSheet({ sheet, name }: { sheet: Sheet; name: string }) {
+function ResponseDetails({ results, name }: { results: QueryResults; name: string }) {
   const { head, places } = useReport();
   const candidate = places.get(name)!;
   return (
     <>
-      <Facts facts={factsOf(sheet, candidate)} />
-      <Neighbours sheet={sheet} candidate={candidate} />
+      <Facts facts={factsOf(results, candidate)} />
+      <Neighbors results={results} candidate={candidate} />
       <details class="before">
         <summary>The query</summary>
-        <Turns turns={[...sheet.history(candidate), ["query", sheet.block.text]]} />
-        {sheet.block.reference !== null && <Reference text={sheet.block.reference} />}
+        <Turns turns={[...results.history(candidate), ["query", results.block.text]]} />
+        {results.block.reference !== null && <Reference text={results.block.reference} />}
       </details>
       <div class="halves">
-        <Section title="Response"><ResponseText sheet={sheet} candidate={candidate} /></Section>
+        <Section title="Response"><ResponseText results={results} candidate={candidate} /></Section>
         <Section title="Checklist" lead={head.answers_are}>
-          <AnswerList sheet={sheet} candidate={candidate} />
+          <AnswerList results={results} candidate={candidate} />
         </Section>
       </div>
-      <OtherResponses sheet={sheet} candidate={candidate} />
+      <OtherResponses results={results} candidate={candidate} />
     </>
   );
 }
@@ -83,11 +83,11 @@ const Reference = ({ text }: { text: string }) => (
   <><p><b>Reference</b></p><Clipped>{text}</Clipped></>
 );
 
-function factsOf(sheet: Sheet, candidate: number) {
-  const score = sheet.scores[candidate] ?? null;
-  const known = sheet.scores.filter((each): each is number => each !== null);
+function factsOf(results: QueryResults, candidate: number) {
+  const score = results.scores[candidate] ?? null;
+  const known = results.scores.filter((each): each is number => each !== null);
   const mean = known.reduce((sum, each) => sum + each, 0) / known.length;
-  const label = sheet.label(candidate);
+  const label = results.label(candidate);
   return [
     score === null ? <span class="loud">no score</span> : <>score <b>{two(score)}</b></>,
     known.length ? <>mean of all candidates {two(mean)}</> : null,
@@ -95,16 +95,16 @@ function factsOf(sheet: Sheet, candidate: number) {
   ];
 }
 
-/** The next better and the next worse response to the same query. */
-function Neighbours({ sheet, candidate }: { sheet: Sheet; candidate: number }) {
+/** Links to the next better and the next worse response to the query. */
+function Neighbors({ results, candidate }: { results: QueryResults; candidate: number }) {
   const { candidates } = useReport().head;
-  const order = ordered(sheet, { by: "score", down: true });
+  const order = ordered(results, { by: "score", down: true });
   const at = order.indexOf(candidate);
   const step = (other: number | undefined) => {
     if (other === undefined) return null;
     const { name } = candidates[other]!;
-    return { href: to.response(name, sheet.id), label: name };
+    return { href: to.response(name, results.id), label: name };
   };
-  const words = `Number ${at + 1} of ${order.length} by score on this query`;
+  const words = `Response ${at + 1} of ${order.length} by score on this query`;
   return <Stepper before={step(order[at - 1])} after={step(order[at + 1])} order={words} />;
 }

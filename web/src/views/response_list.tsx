@@ -1,4 +1,4 @@
-// Every response to one query, folded; an opened one shows its text beside its answers.
+// All responses to one query; an expanded one shows its text and answers.
 
 import { useMemo } from "preact/hooks";
 import { useReport } from "../context";
@@ -12,11 +12,11 @@ import { AnswerList } from "./answer_list";
 import { plainNumber } from "./gaps";
 import { ordered } from "./heat_order";
 import { ResponseText } from "./response_text";
-import type { Sheet } from "./sheet";
+import type { QueryResults } from "./sheet";
 
-export function ResponseList({ sheet }: { sheet: Sheet }) {
+export function ResponseList({ results }: { results: QueryResults }) {
   const { head } = useReport();
-  const candidates = useMemo(() => ordered(sheet, { by: "score", down: true }), [sheet]);
+  const candidates = useMemo(() => ordered(results, { by: "score", down: true }), [results]);
   return (
     <Section title="Responses" lead="Best score on this query first.">
       <FoldList
@@ -24,22 +24,22 @@ export function ResponseList({ sheet }: { sheet: Sheet }) {
         keyOf={(candidate) => head.candidates[candidate]!.name}
         rowHeight={41}
         name="Responses"
-        line={(candidate) => <ResponseLine sheet={sheet} candidate={candidate} />}
-        inside={(candidate) => <ResponseInside sheet={sheet} candidate={candidate} />}
+        line={(candidate) => <ResponseLine results={results} candidate={candidate} />}
+        inside={(candidate) => <ResponseInside results={results} candidate={candidate} />}
       />
     </Section>
   );
 }
 
 interface OneProps {
-  sheet: Sheet;
+  results: QueryResults;
   candidate: number;
 }
 
-function ResponseLine({ sheet, candidate }: OneProps) {
+function ResponseLine({ results, candidate }: OneProps) {
   const { head } = useReport();
-  const score = sheet.scores[candidate] ?? null;
-  const label = sheet.label(candidate);
+  const score = results.scores[candidate] ?? null;
+  const label = results.label(candidate);
   return (
     <span class="line response-line">
       <span class="measure">
@@ -49,22 +49,22 @@ function ResponseLine({ sheet, candidate }: OneProps) {
       </span>
       <span class="what"><Name>{head.candidates[candidate]!.name}</Name></span>
       <span>{label !== undefined && <Tag>label {plainNumber(label)}</Tag>}</span>
-      <Strip answers={sheet.answers[candidate] ?? []} />
+      <Strip answers={results.answers[candidate] ?? []} />
     </span>
   );
 }
 
-function ResponseInside({ sheet, candidate }: OneProps) {
+function ResponseInside({ results, candidate }: OneProps) {
   const { name } = useReport().head.candidates[candidate]!;
   return (
     <>
       <div class="halves">
-        <ResponseText sheet={sheet} candidate={candidate} />
-        <AnswerList sheet={sheet} candidate={candidate} />
+        <ResponseText results={results} candidate={candidate} />
+        <AnswerList results={results} candidate={candidate} />
       </div>
       <p class="hint">
-        <a href={to.response(name, sheet.id)}>This response on a page of its own</a>{" \u00b7 "}
-        <a href={to.candidate(name)}>all responses of <Name>{name}</Name></a>
+        <a href={to.response(name, results.id)}>Open this response</a>{" \u00b7 "}
+        <a href={to.candidate(name)}>All responses of <Name>{name}</Name></a>
       </p>
     </>
   );

@@ -1,4 +1,4 @@
-// One run of the list.
+// One run in the list of runs.
 
 import type { RunLine } from "../contract";
 import { count, day, duration, figure, large, money, plural } from "../format";
@@ -31,7 +31,7 @@ function Known({ run }: { run: RunLine }) {
           day(run.created),
           <>judge <Name>{run.judge}</Name></>,
           run.method,
-          run.scorer && `${run.scorer} scores`,
+          run.scorer && `scorer ${run.scorer}`,
           sizeOf(run),
           priceOf(run),
         ].filter(Boolean).map((fact, place) => <span key={place}>{fact}</span>)}
@@ -49,7 +49,7 @@ function Known({ run }: { run: RunLine }) {
 }
 
 const STATES = {
-  going: ["good", "going"],
+  going: ["good", "running"],
   paused: ["fair", "unfinished"],
   damaged: ["poor", "cannot be shown"],
 } as const;

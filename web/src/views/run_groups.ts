@@ -1,4 +1,4 @@
-// Runs of the same benchmark together, the newest first.
+// Runs grouped by benchmark, newest first.
 
 import type { Interval, RunLine } from "../contract";
 
@@ -11,7 +11,7 @@ export interface RunGroup {
 const newestFirst = (a: RunLine, b: RunLine) =>
   b.created.localeCompare(a.created) || a.name.localeCompare(b.name);
 
-/** The group with the newest run first; runs of no known benchmark last. */
+/** The group with the newest run comes first, runs without a known benchmark last. */
 export function groupsOf(runs: RunLine[]): RunGroup[] {
   const groups = new Map<string, RunLine[]>();
   for (const run of [...runs].sort(newestFirst)) {
@@ -23,7 +23,7 @@ export function groupsOf(runs: RunLine[]): RunGroup[] {
   return made.sort((a, b) => Number(a.benchmark === "") - Number(b.benchmark === ""));
 }
 
-/** The finished runs of a group, oldest first, as a history reads. */
+/** The finished runs of a group, oldest first. */
 export const finishedIn = (group: RunGroup) =>
   group.runs.filter((run) => run.state === "finished" && run.ranking.length > 0).reverse();
 
@@ -31,11 +31,11 @@ export type Measured = "rating" | "score";
 
 export interface Track {
   name: string;
-  /** One a run; null where it has no such candidate. */
+  /** One per run; null if the run does not have the candidate. */
   figures: (Interval | null)[];
 }
 
-/** Candidates of at least two runs, best in the newest first. */
+/** Candidates in at least two runs, best in the newest run first. */
 export function tracksOf(runs: RunLine[], measured: Measured): Track[] {
   const tracks = new Map<string, Track>();
   runs.forEach((run, place) => {

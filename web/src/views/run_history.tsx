@@ -1,4 +1,4 @@
-// How candidates fared from run to run of one benchmark.
+// Results of candidates across the runs of one benchmark.
 
 import { figure } from "../format";
 import { Name } from "../parts/words";
@@ -15,12 +15,12 @@ export function RunHistory({ group }: { group: RunGroup }) {
   const measured: Measured = isRated ? "rating" : "score";
   const tracks = tracksOf(runs, measured);
   if (tracks.length === 0)
-    return <p class="hint">Its finished runs have no candidate in common.</p>;
+    return <p class="hint">The finished runs have no candidate in common.</p>;
   return (
     <div class="run-history">
       <RunHistoryChart {...{ runs, tracks, measured }} benchmark={group.benchmark} />
       <details>
-        <summary>The same as a table</summary>
+        <summary>Show as table</summary>
         <HistoryTable {...{ runs, tracks, measured }} />
       </details>
     </div>

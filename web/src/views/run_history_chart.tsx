@@ -1,4 +1,4 @@
-// Ratings or mean scores of candidates from run to run, as lines.
+// Line chart of ratings or mean scores across runs.
 
 import * as Plot from "@observablehq/plot";
 import type { RunLine } from "../contract";
@@ -30,13 +30,13 @@ interface Point {
 export function RunHistoryChart({ benchmark, runs, tracks, measured }: HistoryProps) {
   const shown = tracks.slice(0, MOST);
   const what = measured === "rating" ? "rating" : "mean score";
-  const rest = tracks.length > MOST ? ` The best ${MOST} of ${tracks.length} that runs share.` : "";
+  const rest = tracks.length > MOST ? ` Top ${MOST} of ${tracks.length} candidates in several runs.` : "";
   return (
     <Chart
       run={benchmark}
-      title={`${capital(what)} from run to run`}
-      lead={`Oldest run first.${rest} Runs with another judge or scorer are not on one scale.`}
-      how="Every finished run of this benchmark, with the intervals that it reports itself."
+      title={`${capital(what)} by run`}
+      lead={`Oldest run first.${rest} Do not compare runs with different judges or scorers.`}
+      how="All finished runs of this benchmark, with their own intervals."
       of={JSON.stringify([runs.map(({ name, created }) => [name, created]), shown])}
       wide
       table={() => ({
@@ -63,7 +63,7 @@ function drawn(width: number, runs: RunLine[], tracks: Track[], what: string) {
     marginRight: narrow ? 110 : 200,
     x: { type: "point", domain: labels, label: null, padding: 0.2 },
     y: { label: capital(what), grid: true, nice: true },
-    color: { domain: series, range: COLOURS },
+    color: { domain: series, range: COLORS },
     symbol: { domain: series },
     marks: [
       Plot.ruleX(points.filter(({ low, high }) => low !== null && high !== null), {
@@ -81,7 +81,7 @@ function drawn(width: number, runs: RunLine[], tracks: Track[], what: string) {
   });
 }
 
-const COLOURS = [
+const COLORS = [
   "var(--yes)", "var(--no-ink)", "var(--good)", "var(--fair)", "var(--soft)", "var(--accent)",
   "var(--loud)", "var(--ink)",
 ];
@@ -97,7 +97,7 @@ function pointsOf(runs: RunLine[], labels: string[], tracks: Track[], letters: n
   }));
 }
 
-/** Where the names stand at the right: at each line's last point, moved apart where they meet. */
+/** Positions of the names at the end of each line, spaced so that they do not overlap. */
 function spacedEnds(points: Point[], series: string[]): Point[] {
   const ends = series.map((name) => points.filter((point) => point.series === name).at(-1)!);
   const values = points.flatMap(({ value, low, high }) => [value, low ?? value, high ?? value]);

@@ -1,4 +1,4 @@
-// The list of runs that `rocketeval view` shows for a folder.
+// The list of runs in a folder, served by `rocketeval view`.
 
 import { useState } from "preact/hooks";
 import type { RunsHead } from "../contract";
@@ -34,7 +34,7 @@ export function Runs({ first }: { first: RunsHead }) {
         <p class="view-lead">
           {plural(head.runs.length, "run", "runs")} in <code>{head.folder}</code>
         </p>
-        {isLost && <p class="loud" role="status">The server does not answer; trying again.</p>}
+        {isLost && <p class="loud" role="status">Server unreachable; retrying.</p>}
       </header>
       {groups.length > 1 && <Jump groups={groups} />}
       {groups.map((group, place) => (
@@ -42,12 +42,11 @@ export function Runs({ first }: { first: RunsHead }) {
       ))}
       {groups.length === 0 && (
         <p class="notice">
-          There is no run here yet. <code>rocketeval run</code> makes one; it shows up by itself.
+          No runs yet. Start one with <code>rocketeval run</code>; it will appear here.
         </p>
       )}
       <footer class="foot">
-        Made with {head.made_with}. This page asks the network for nothing but the server it came
-        from.
+        Made with {head.made_with}. This page loads data only from its own server.
       </footer>
     </>
   );

@@ -1,4 +1,4 @@
-// One query with all that candidates got for it, from wherever the page has it.
+// One query with the scores and answers of all candidates.
 
 import type { QueryBlock } from "../contract";
 import type { Report } from "../report";
@@ -9,7 +9,7 @@ export interface Odd {
   why: string;
 }
 
-export class Sheet {
+export class QueryResults {
   private readonly odds = new Map<string, Odd>();
   private readonly labels: Map<number, number>;
   private readonly disarmed: Map<number, number>;
@@ -19,9 +19,9 @@ export class Sheet {
     readonly place: number,
     readonly id: string,
     readonly block: QueryBlock,
-    /** One a candidate. */
+    /** One per candidate. */
     readonly scores: (number | null)[],
-    /** One a candidate, each one an item. */
+    /** Candidates by items. */
     readonly answers: (number | null)[][],
   ) {
     for (const [candidate, item, low, high, why] of block.odd)
@@ -39,12 +39,12 @@ export class Sheet {
     return this.labels.get(candidate);
   }
 
-  /** Forged delimiters or tokens that the judge did not get to see. */
+  /** Number of forged delimiters or tokens that were neutralized. */
   disarmedIn(candidate: number): number {
     return this.disarmed.get(candidate) ?? 0;
   }
 
-  /** What the candidate's conversation was before the query. */
+  /** The candidate's conversation before the query. */
   history(candidate: number): [role: string, content: string][] {
     return this.histories.get(candidate) ?? this.block.history;
   }
@@ -53,12 +53,12 @@ export class Sheet {
     return this.histories.has(candidate);
   }
 
-  /** null: it gave no response; undefined: this page does not hold the text. */
+  /** null without a response; undefined if this page does not have the text. */
   text(candidate: number): string | null | undefined {
     return this.block.texts === null ? undefined : this.block.texts[candidate] ?? null;
   }
 
-  /** The item whose answers lie furthest apart; null when no answer is known. */
+  /** The item with the largest spread of answers; null without a spread. */
   get mostDisputed(): number | null {
     const spreads = this.block.figures.map(({ spread }) => spread ?? -1);
     const most = Math.max(...spreads);
@@ -66,15 +66,15 @@ export class Sheet {
   }
 }
 
-export async function openSheet(report: Report, place: number): Promise<Sheet> {
+export async function openQueryResults(report: Report, place: number): Promise<QueryResults> {
   const block = await report.query(place);
   const queries = await report.queries();
   const id = queries.table.id[place]!;
   if (block.cells !== null)
-    return new Sheet(place, id, block, block.cells.scores, block.cells.answers);
+    return new QueryResults(place, id, block, block.cells.scores, block.cells.answers);
   const [scores, answers] = await Promise.all([report.scores(), report.answers()]);
   const candidates = report.head.candidates.map((_, candidate) => candidate);
-  return new Sheet(
+  return new QueryResults(
     place,
     id,
     block,

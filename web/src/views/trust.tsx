@@ -1,4 +1,4 @@
-// The whole audit: what it means in words, then every figure beside its baselines.
+// The full audit: conclusions first, then all figures with their baselines.
 
 import type { ReportFigure, FigureTable, Head } from "../contract";
 import { CalibrationCharts } from "../charts/calibration";
@@ -16,7 +16,7 @@ export function TrustView() {
   const { head } = useReport();
   return (
     <>
-      <Heading trail={[[to.overview(), "Overview"]]} title="How far this judge can be trusted" />
+      <Heading trail={[[to.overview(), "Overview"]]} title="How far can you trust this judge?" />
       <TrustNumbers head={head} titled={false} />
       {head.advice.length > 0 && (
         <Section title="What it means">
@@ -25,8 +25,8 @@ export function TrustView() {
       )}
       {head.figures.length > 0 && (
         <Section
-          title="Every figure beside its baselines"
-          lead={<>A judge that does not beat a rule as simple as &#8220;the longer one wins&#8221; has not been shown to judge. Rows: <FileLink head={head} name="audit.json" />.</>}
+          title="All figures with their baselines"
+          lead={<>A judge should beat baselines such as &#8220;the longer response wins&#8221;. Data: <FileLink head={head} name="audit.json" />.</>}
         >
           <Figures head={head} />
         </Section>

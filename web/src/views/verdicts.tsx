@@ -1,17 +1,17 @@
-// What items are worth, in words.
+// The meaning of item verdicts, and advice.
 
 import { Tag } from "../parts/words";
 
 export const VERDICTS = {
-  decisive: "Makes a large share of the differences between candidates on its query.",
-  redundant: "Gets the same answers as an earlier item of its checklist: one thing counts twice.",
-  dead: "Gets a sure yes, a sure no or nearly the same answer for all, so it tells nobody apart.",
+  decisive: "Causes a large share of the score differences on its query.",
+  redundant: "Has the same answers as an earlier item of its checklist, so one aspect counts twice.",
+  dead: "Has nearly the same answer for all candidates, so it does not separate them.",
 } as const;
 
 export const ADVICE = {
-  decisive: "Read it first: if it is unclear or wrong, so is the query's order of candidates.",
+  decisive: "Check it first: if it is unclear or wrong, so is the ranking on its query.",
   redundant: "Drop one of the two, or rewrite it to ask for something else.",
-  dead: "Rewrite it to ask for more, or drop it: it costs a call and moves no rank.",
+  dead: "Rewrite it to be more demanding, or drop it: it costs requests and changes no rank.",
 } as const;
 
 export type Verdict = keyof typeof VERDICTS;

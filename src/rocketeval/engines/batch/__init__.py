@@ -1,1 +1,1 @@
-"""Batch jobs: requests gathered into files, answered within a day, and never paid for twice."""
+"""Batch jobs: requests collected into files, answered within a day, and never paid for twice."""

@@ -1,4 +1,4 @@
-"""The OpenAI Batch API: files up, batches created exactly once, their state, their answers down."""
+"""Client of the OpenAI Batch API: uploads, exactly-once creation, status and downloads."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from rocketeval.errors import EngineRefused, EngineUnavailable
 from rocketeval.store.files import replacing
 
 LONGEST_TRANSFER = 3600.0
-"""Seconds one file may take; a server that falls silent is noticed much earlier."""
+"""Time limit of one transfer in seconds; a silent server is noticed much earlier."""
 CHUNK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerLost:
-    """No answer came: nobody knows whether the server did what it was asked."""
+    """A lost reply: the server may or may not have acted on the request."""
 
     reason: str
 
@@ -41,9 +41,9 @@ class FileClient(HttpClient):
     """An HTTP client that also sends and fetches files."""
 
     async def upload(self, path: str, fields: Mapping[str, str], file: Path) -> dict[str, Any]:
-        """Send `file` with the form's other `fields`; return the server's JSON answer.
+        """Send `file` with the form's other `fields`, and return the server's JSON answer.
 
-        Tried again like any post, so the server may keep a second copy: free of charge, and unused.
+        Retried like any POST, so the server may keep a second, unused copy; copies are free.
         """
         url = self._url(path)
 
@@ -61,7 +61,7 @@ class FileClient(HttpClient):
         return await self._patiently(send)
 
     async def download(self, path: str, target: Path) -> bool:
-        """Write what is at `path` into `target`, whole or not at all; False if nothing is there."""
+        """Write the content at `path` to `target` atomically; False if there is none."""
         url = self._url(path)
 
         async def fetch(_: float) -> bool | RetryableError:
@@ -75,9 +75,9 @@ class FileClient(HttpClient):
         return await self._patiently(fetch)
 
     async def post_once(self, path: str, body: Mapping[str, Any]) -> dict[str, Any] | AnswerLost:
-        """Return the server's answer to what must not be done twice, or how that answer got lost.
+        """Send a request that must not be repeated; return the answer, or how it was lost.
 
-        A clear "not now" is tried again while patience lasts.
+        A request that the server certainly did not act on is retried until patience runs out.
         """
         url = self._url(path)
         payload = orjson.dumps(body)
@@ -113,30 +113,30 @@ class FileClient(HttpClient):
 
 ENDPOINT = "/v1/chat/completions"
 TAG = "rocketeval"
-"""Key in a batch's metadata under which our tag for it stands."""
+"""Metadata key of our tag for a batch."""
 ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
 QUEUE_FULL = "token_limit_exceeded"
-"""Code of a batch that failed because too many tokens wait in others."""
+"""Error code of a batch that failed because too many tokens are queued in others."""
 PAGE = 100
 TRIES = 3
-"""How often a batch is created when every answer gets lost."""
+"""Attempts to create a batch if every answer is lost."""
 SETTLE = 5.0
-"""Seconds after which a batch whose creation was cut off would be listed."""
+"""Seconds after which a batch whose creation was interrupted would be listed."""
 PAUSE = 5.0
-"""Seconds between two looks at a server that cannot be reached."""
+"""Seconds between two attempts to reach a server."""
 SKEW = 86_400.0
-"""How far the server's clock and ours may differ."""
+"""Maximum difference between the server's clock and ours, in seconds."""
 
 log = logging.getLogger("rocketeval.batch")
 
 
 class InDoubt(EngineUnavailable):
-    """Nobody can tell yet whether a batch was created."""
+    """It is unknown whether a batch was created."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchState:
-    """What the server says about a batch."""
+    """The state of a batch as the server reports it."""
 
     id: str
     status: str
@@ -146,20 +146,20 @@ class BatchState:
     output_file: str | None = None
     error_file: str | None = None
     problem: str = ""
-    """Why the batch as a whole failed."""
+    """Why the whole batch failed."""
     queue_full: bool = False
-    """Whether it failed only because too much waits in other batches."""
+    """Whether it failed only because too much is queued in other batches."""
     tag: str | None = None
     created: float | None = None
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more will come."""
+        """Whether the batch has reached a final status."""
         return self.status in ENDED
 
 
 class BatchApi:
-    """One server's batches."""
+    """The batches of one server."""
 
     def __init__(self, http: FileClient, *, completion_window: str, patience: float) -> None:
         self._http = http
@@ -167,22 +167,25 @@ class BatchApi:
         self._patience = patience
 
     async def check(self) -> None:
-        """Raise EngineRefused unless the server has batches."""
+        """Raise EngineRefused unless the server has a Batch API."""
         await self._list(1, "")
 
     async def upload(self, file: Path) -> str:
-        """Return the server's name for a file of requests."""
+        """Upload a file of requests and return the server's name for it."""
         answer = await self._http.upload("/files", {"purpose": "batch"}, file)
         name = answer.get("id")
         if not isinstance(name, str) or not name:
-            raise EngineRefused(f"{self._http.base_url} took a file without naming it.")
+            raise EngineRefused(
+                f"{self._http.base_url} accepted an upload but returned no file id.",
+                hint="Use a server with the OpenAI Batch API, or `engine: openai`.",
+            )
         return name
 
     async def create(self, file: str, tag: str) -> BatchState:
-        """Return the batch made from an uploaded file: one batch, whatever gets lost on the way.
+        """Create one batch from an uploaded file, exactly once even if replies are lost.
 
-        InDoubt is raised when the server cannot be asked whether it exists; any other error says
-        that it does not.
+        InDoubt is raised if the server cannot be asked whether the batch exists; any other error
+        means that it does not.
         """
         body = {
             "input_file_id": file,
@@ -200,25 +203,25 @@ class BatchApi:
             reason = (
                 answer.reason if isinstance(answer, AnswerLost) else "the answer is not a batch"
             )
-            log.info("batch %s: no answer to its creation (%s); looking for it", tag, reason)
+            log.info("batch %s: no answer to its creation (%s); searching for it", tag, reason)
             await asyncio.sleep(SETTLE)
             found = await self.look_for(tag, began)
             if found is not None:
                 return found
         raise EngineUnavailable(
             f"{self._http.base_url} did not create a batch in {TRIES} attempts: {reason}.",
-            hint="Nothing was paid for it: run the same command again.",
+            hint="No batch was created, so nothing was paid: run the same command again.",
         )
 
     async def look_for(self, tag: str, since: float) -> BatchState | None:
-        """Return the batch with `tag` if there is one; InDoubt if the server cannot be asked."""
+        """Return the batch with `tag`, if it exists; InDoubt if the server is unreachable."""
         try:
             return (await self.find([tag], since)).get(tag)
         except EngineUnavailable as error:
             raise InDoubt(error.message, hint=error.hint) from None
 
     async def find(self, tags: Collection[str], since: float) -> dict[str, BatchState]:
-        """Return the batches that carry one of `tags`, among those created after `since`."""
+        """Return the batches with one of `tags` among those created after `since`."""
         found: dict[str, BatchState] = {}
         after = ""
         while len(found) < len(tags):
@@ -231,20 +234,20 @@ class BatchApi:
         return found
 
     async def state(self, batch: str) -> BatchState:
-        """Return how far a batch is; EngineRefused if the server does not know it."""
+        """Return the state of a batch; EngineRefused if the server does not know it."""
         answer = await self._get(f"/batches/{quote(batch, safe='')}")
         state = None if answer is None else self._read(answer)
         if state is None:
             raise EngineRefused(
                 f"{self._http.base_url} does not know the batch {batch}, which this run has "
                 "open there.",
-                hint="Use the key and `base_url` it was made with. To give it up and pay again, "
-                "delete the folder `engines` in the run's directory.",
+                hint="Use the key and `base_url` it was created with. To abandon it and pay again, "
+                "delete the folder `engines` in the run directory.",
             )
         return state
 
     async def fetch(self, file: str, target: Path) -> bool:
-        """Write a file of the server's into `target`; False if the server no longer has it."""
+        """Download a file to `target`; False if the server no longer has it."""
         return await self._http.download(f"/files/{quote(file, safe='')}/content", target)
 
     async def _list(self, limit: int, after: str) -> tuple[list[BatchState], bool]:
@@ -253,8 +256,8 @@ class BatchApi:
         rows = (answer or {}).get("data")
         if not isinstance(rows, list):
             raise EngineRefused(
-                f"{self._http.base_url} has no Batch API (GET /batches lists nothing).",
-                hint="Check `base_url`, or use `engine: openai`, which asks live.",
+                f"{self._http.base_url} has no Batch API (GET /batches returned no list).",
+                hint="Check `base_url`, or use `engine: openai`, which sends live requests.",
             )
         states = [self._read(row) for row in rows if isinstance(row, dict)]
         return [state for state in states if state], bool((answer or {}).get("has_more"))

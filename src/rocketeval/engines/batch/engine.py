@@ -1,8 +1,8 @@
-"""The OpenAI Batch API: a day's patience for about half the price.
+"""The `openai_batch` engine: the OpenAI Batch API, within a day and at about half the price.
 
 Requests are the same chat completions that `engine: openai` sends live, so the same readout reads
-them; the identity differs, so that a run never mixes the two. Set `price` to the batch price:
-the OpenAI API asks about half of the live one.
+them; the identity differs, so a run never mixes the two. Set `price` to the batch price: the
+OpenAI API charges about half of the live price.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ from rocketeval.observer import EngineStatus
 from rocketeval.records import Answer, GradingTask, Usage
 
 IN_FLIGHT = 10_000
-"""Tasks at once: several full batches, so that they wait side by side, not one after the other."""
+"""Tasks at once: several full batches, so that they wait in parallel."""
 CONNECTIONS = 8
 
 
 class OpenAIBatchEngine:
     """A judge or author that answers in batches, within a day.
 
-    What it is asked waits until a batch is full or nobody asks more. Batches outlive the process:
-    the next one, given the same `home`, finds them and goes on waiting.
+    Requests wait until a batch is full or no more arrive. Batches survive the process: the next
+    one, given the same `home`, finds them and continues to wait.
     """
 
     def __init__(self, config: EngineConfig, home: Path | None = None) -> None:
@@ -87,7 +87,7 @@ class OpenAIBatchEngine:
 
     @property
     def pulse(self) -> EngineStatus:
-        """How many batches it waits for, and how far the server says they are."""
+        """Number of batches it waits for, and their progress as the server reports it."""
         http = self._http
         return EngineStatus(http.retries, self._waiting(), dict(http.retry_reasons))
 
@@ -100,7 +100,7 @@ class OpenAIBatchEngine:
         self._server = server
 
     async def identify(self) -> EngineIdentity:
-        """Return all about this judge that can change a probability."""
+        """Return everything about this judge that can change a probability."""
         await self.ready()
         return EngineIdentity(
             engine="openai_batch",
@@ -112,19 +112,17 @@ class OpenAIBatchEngine:
         )
 
     async def findings(self) -> Sequence[EngineFinding]:
-        """Say how long answers take, and what outlives this process."""
+        """Report how long answers take, and which batches survive this process."""
         await self.ready()
-        found = [EngineFinding("batches", f"answers come within {self._window}", "note")]
+        found = [EngineFinding("batches", f"answers arrive within {self._window}", "note")]
         left = self._store.unfinished()
         if left:
-            found.append(
-                EngineFinding("open batches", f"{left} of an earlier process are taken up")
-            )
+            found.append(EngineFinding("open batches", f"{left} of an earlier process are resumed"))
         if self._home is None:
             found.append(
                 EngineFinding(
                     "durability",
-                    "there is no folder for its journal: a batch is lost with this process",
+                    "no folder for its journal: open batches are lost when this process ends",
                     "note",
                     "Use it inside a run, or give `create` a `home`.",
                 )
@@ -132,7 +130,7 @@ class OpenAIBatchEngine:
         return found
 
     async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
-        """Answer every item of `task` that is not already `known`, once their batches ended."""
+        """Answer every item of `task` that is not already `known`, once the batches have ended."""
         started = time.monotonic()
         asked = [item for item in range(len(task.suffixes)) if item not in known]
         settings = top_settings(self.config.top_logprobs)
@@ -154,18 +152,18 @@ class OpenAIBatchEngine:
             task,
             answers,
             _since(started, meter),
-            failure=_told(failures),
+            failure=_first_failure(failures),
             unavailable=any(isinstance(error, EngineUnavailable) for _, error in failures),
         )
 
     async def tokenise(self, prompts: Sequence[str]) -> list[list[int]] | None:
-        """Return None: a batch cannot tell."""
+        """Return None: the Batch API has no tokenizer."""
         return None
 
     async def write(
         self, prompt: str, *, max_tokens: int, temperature: float = 0.0, seed: int | None = None
     ) -> WrittenText:
-        """Return the text the model writes for `prompt`, once its batch ended."""
+        """Return the text the model writes for `prompt`, once its batch has ended."""
         started, meter = time.monotonic(), UsageMeter()
         body = self._body(prompt, writing_settings(max_tokens, seed), temperature)
         (outcome,) = await self._batcher.ask([body])
@@ -173,32 +171,32 @@ class OpenAIBatchEngine:
         return WrittenText(text, _since(started, meter), finished)
 
     async def likelihood(self, prompt: str, text: str) -> Likelihood:
-        """Raise EngineRefused: a batch holds chat completions, which tell written tokens alone."""
+        """Raise EngineRefused: the Batch API reports only tokens the model writes."""
         raise refused_likelihood("The Batch API")
 
     async def aclose(self) -> None:
-        """Stop watching batches and close the connections; open batches go on at the server."""
+        """Stop polling and close the connections; open batches continue on the server."""
         await self._batcher.aclose()
         await self._http.aclose()
 
     def _waiting(self) -> str:
         state = self._batcher.waits_for
         if not state.batches:
-            return "gathering requests for the next batch" if state.gathering else ""
+            return "collecting requests for the next batch" if state.gathering else ""
         batches = f"{state.batches:,} {'batch' if state.batches == 1 else 'batches'}"
-        told = f"{state.answered:,} of {state.requests:,} requests answered"
-        return f"waiting for {batches} at the server (within {self._window}): {told}"
+        progress = f"{state.answered:,} of {state.requests:,} requests answered"
+        return f"waiting for {batches} at the server (within {self._window}): {progress}"
 
     def _body(
         self, prompt: str, settings: Mapping[str, Any], temperature: float = 0
     ) -> dict[str, Any]:
-        # Always the integer zero: a request is found again by the hash of its body.
+        # Always the integer zero: a request is identified by the hash of its body.
         heat = temperature or 0
         return chat_body(self.config.model, user(prompt), settings, self.config.extra_body, heat)
 
 
 def _choice(outcome: Outcome, meter: UsageMeter) -> dict[str, Any]:
-    """Return the one choice of a completion, its cost counted; raise what came in its place."""
+    """Return the single choice of a completion and count its usage; raise a failed outcome."""
     if isinstance(outcome, EngineUnavailable | EngineRefused):
         raise outcome
     meter.sent()
@@ -213,7 +211,7 @@ def _since(started: float, meter: UsageMeter) -> Usage:
     return replace(meter.usage, seconds=time.monotonic() - started)
 
 
-def _told(failures: Sequence[tuple[int, EngineError]]) -> str | None:
+def _first_failure(failures: Sequence[tuple[int, EngineError]]) -> str | None:
     if not failures:
         return None
     item, error = failures[0]
@@ -225,5 +223,5 @@ def _refuse_transport(config: EngineConfig) -> None:
     if config.transport not in ("auto", "chat"):
         raise ConfigError(
             f"`transport: {config.transport}` cannot be sent in batches.",
-            hint="Leave `transport` out: a batch holds chat completions.",
+            hint="Remove `transport`: batches always use chat completions.",
         )

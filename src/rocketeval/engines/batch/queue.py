@@ -1,7 +1,7 @@
-"""Gather requests into batches, watch the batches, and hand out the answers.
+"""Collecting requests into batches, polling the batches, and handing out the answers.
 
-A request is one row of a batch, named by a hash of its body. Asked again, by this process or a
-later one, it is found in the batch that holds it: nothing is paid for twice.
+A request is one row of a batch, named by a hash of its body. If the same request comes again, from
+this process or a later one, it is found in the batch that contains it, so it is paid for only once.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ log = logging.getLogger("rocketeval.batch")
 
 
 class BatchPoller:
-    """Watch any number of batches at once, each in a task of its own."""
+    """Polls any number of batches at once, each in its own task."""
 
     def __init__(self, api: BatchApi, store: BatchStore, *, poll: float) -> None:
         self._api = api
@@ -34,24 +34,24 @@ class BatchPoller:
         self._poll = poll
         self._tasks: set[asyncio.Task[None]] = set()
         self.jobs: set[BatchJob] = set()
-        """The batches that are being seen through."""
+        """The batches being polled."""
         self._queue: deque[asyncio.Future[None]] = deque()
         """Batches that wait until another one ends."""
         self._ends = 0
-        """How many batches ended so far."""
+        """Number of batches that have ended."""
 
     def watch(self, job: BatchJob) -> None:
-        """See a batch through in the background, unless that is being done already."""
+        """Follow a batch to its end in the background, unless that is already happening."""
         if job.watched:
             return
         job.begin()
-        task = asyncio.create_task(self._see_through(job))
+        task = asyncio.create_task(self._follow(job))
         self._tasks.add(task)
         self.jobs.add(job)
         task.add_done_callback(partial(self._finished, job))
 
     async def aclose(self) -> None:
-        """Stop watching; batches go on at the server."""
+        """Stop polling; batches continue on the server."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -67,7 +67,7 @@ class BatchPoller:
             job.end(task.exception())
         self._wake_next()
 
-    async def _see_through(self, job: BatchJob) -> None:
+    async def _follow(self, job: BatchJob) -> None:
         while True:
             if job.batch is None:
                 await self._create(job)
@@ -83,7 +83,7 @@ class BatchPoller:
             if found is None:
                 job.file = job.file or await self._api.upload(job.input)
                 tag, count, job.ends_before = job.next_tag(), len(job.requests), self._ends
-                # From here to the record of its name, only the tag can find the batch.
+                # Until its id is recorded, only the tag can find the batch.
                 job.since = self._store.journal.intend(job.name, tag, job.file, count)
                 found = await self._api.create(job.file, tag)
         except InDoubt:
@@ -109,14 +109,14 @@ class BatchPoller:
             await asyncio.sleep(self._poll)
 
     async def _room(self, job: BatchJob) -> bool:
-        """Wait until another batch ends; False when there is none to wait for."""
+        """Wait until another batch ends; False if there is none to wait for."""
         if self._ends > job.ends_before:
             return True
         if len(self._tasks) - len(self._queue) <= 1:
             return False
         turn = asyncio.get_running_loop().create_future()
         self._queue.append(turn)
-        log.info("the account's queue of batches is full; waiting until one of ours ends")
+        log.info("the account's batch queue is full; waiting until one of our batches ends")
         await turn
         return True
 
@@ -132,7 +132,7 @@ class BatchPoller:
             why = state.problem or "no reason given"
             self._store.close(job, why)
             advice = ". Set a lower `options.max_requests`" if state.queue_full else ""
-            raise RequestRejected(f"batch {state.id} was not accepted: {why.rstrip('.')}{advice}.")
+            raise RequestRejected(f"batch {state.id} was rejected: {why.rstrip('.')}{advice}.")
         if state.output_file is None:
             job.output.write_bytes(b"")
         elif not await self._api.fetch(state.output_file, job.output):
@@ -146,35 +146,35 @@ class BatchPoller:
         given, asked = len(answers.given), len(job.requests)
         log.info("batch %s: %s with %d of %d answers", state.id, ended, given, asked)
         if not given:
-            self._store.close(job, "it holds no answer")
+            self._store.close(job, "it contains no answer")
 
 
 MOST_REQUESTS = 50_000
-"""In one input file, as documented."""
+"""Documented limit of requests per input file."""
 MOST_BYTES = 200_000_000
 
 
 class BatchOptions(Section):
-    """How requests are gathered into batches, and how often one is looked at."""
+    """Options that control how requests are collected into batches, and how often to poll."""
 
     max_requests: Annotated[int, Field(gt=0, le=MOST_REQUESTS)] = 49_000
-    """Requests in one batch at most; fewer if the account may not queue so many tokens."""
+    """Maximum requests per batch; lower it if the account's token queue is smaller."""
     max_bytes: Annotated[int, Field(gt=0, le=MOST_BYTES)] = 190_000_000
-    """Bytes in one batch's file at most."""
+    """Maximum bytes per batch file."""
     gather: Annotated[float, Field(ge=0)] = 2.0
-    """Seconds without a new request after which a batch that is not full is sent."""
+    """Seconds without a new request after which a partly filled batch is sent."""
     poll: Annotated[float, Field(gt=0)] = 30.0
-    """Seconds between two looks at an open batch."""
+    """Seconds between two polls of an open batch."""
     completion_window: str = "24h"
-    """How long the server may take; 24h is the only one the OpenAI API knows."""
+    """Time the server may take; the OpenAI API accepts only 24h."""
 
 
 Outcome = dict[str, Any] | EngineError
-"""A chat completion, or why there is none."""
+"""A chat completion, or the error in its place."""
 
 
 class PendingAnswer(NamedTuple):
-    """Where a request's answer will be found, and when."""
+    """The batch that will contain a request's answer, and a future for its end."""
 
     request: str
     job: BatchJob
@@ -182,19 +182,19 @@ class PendingAnswer(NamedTuple):
 
 
 class PendingRequests(NamedTuple):
-    """What has been asked and is not decided yet."""
+    """Summary of the requests that are not answered yet."""
 
     batches: int
-    """Batches at the server, or on their way there."""
+    """Batches on the server, or being created."""
     answered: int
-    """Of their requests, by the server's last word."""
+    """Answered requests in those batches, as the server last reported."""
     requests: int
     gathering: bool
     """Whether a batch is being filled."""
 
 
 class Batcher:
-    """Collects requests until a batch is full or nobody adds to it any more."""
+    """Collects requests until a batch is full or no more arrive."""
 
     def __init__(self, api: BatchApi, store: BatchStore, options: BatchOptions) -> None:
         self._api = api
@@ -206,13 +206,13 @@ class Batcher:
         self._timer: asyncio.TimerHandle | None = None
         self._last_added = 0.0
         self._clean = True
-        """Whether everybody who asked was answered."""
+        """Whether every caller got its answers."""
 
     async def ask(self, bodies: Iterable[Mapping[str, Any]]) -> list[Outcome]:
-        """Return what became of each request, once all of them are decided.
+        """Return the outcome of each request, once all of them are decided.
 
-        Who is cancelled while waiting loses nothing: the batch goes on without them. Bodies made
-        as they are taken need no memory while their batch is open.
+        A caller that is cancelled while waiting loses nothing: the batch continues. If `bodies` is
+        a generator, no body stays in memory while its batch is open.
         """
         try:
             await self._open()
@@ -227,7 +227,7 @@ class Batcher:
 
     @property
     def waits_for(self) -> PendingRequests:
-        """What those who asked wait for at this moment."""
+        """Summary of the requests that callers currently wait for."""
         jobs = self._poller.jobs
         answered, requests = (
             sum(job.answered for job in jobs),
@@ -236,7 +236,7 @@ class Batcher:
         return PendingRequests(len(jobs), answered, requests, self._filling is not None)
 
     async def aclose(self) -> None:
-        """Stop watching; batches go on at the server, requests not yet sent are dropped."""
+        """Stop polling; batches continue on the server, requests not yet sent are dropped."""
         if self._timer is not None:
             self._timer.cancel()
         if self._opening is not None:
@@ -252,10 +252,10 @@ class Batcher:
         self._clean = True
 
     async def _open(self) -> None:
-        """Take up what earlier processes left, once; all who come meanwhile wait for it."""
+        """Resume the batches of earlier processes, once; concurrent callers wait for it."""
         opening = self._opening
         if opening is None or (opening.done() and (opening.cancelled() or opening.exception())):
-            opening = self._opening = asyncio.create_task(self._store.take_up(self._api))
+            opening = self._opening = asyncio.create_task(self._store.resume(self._api))
         await asyncio.wait({opening})
         if opening.cancelled():
             raise EngineUnavailable("The engine was closed.")
@@ -279,7 +279,7 @@ class Batcher:
         most = self._options.max_bytes
         if len(line) > most:
             raise RequestRejected(
-                f"it is {len(line):,} bytes long, and a batch holds {most:,} at most."
+                f"the request has {len(line):,} bytes, and a batch file at most {most:,}."
             )
         if self._filling is not None and self._filling.size + len(line) > most:
             self._send_off(self._filling)
@@ -294,7 +294,7 @@ class Batcher:
         return job
 
     def _wait_for_more(self) -> None:
-        """Send what was gathered, unless something was added a moment ago."""
+        """Send the collected requests, unless one was added a moment ago."""
         self._timer = None
         if self._filling is None:
             return

@@ -1,4 +1,4 @@
-"""The batches of one home folder: journaled, found again by the next process, and cleared away."""
+"""The batches of one home folder: a journal, resumption by the next process, and cleanup."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ from rocketeval.store.journal import Journal
 
 @dataclass(frozen=True, slots=True)
 class OpenBatch:
-    """A batch that is not closed, as the journal knows it."""
+    """A batch that is not closed, as recorded in the journal."""
 
     job: str
-    """Our own name for it; its files begin with it."""
+    """Our name for it; its files start with this name."""
     tag: str
-    """What its metadata carries; new with every attempt to create it."""
+    """The tag in its metadata; new for every attempt to create it."""
     file: str
     """The server's name for the uploaded requests."""
     since: float
-    """Unix time before which it was not created."""
+    """Unix time; the batch was created later."""
     batch: str | None = None
-    """The server's name for it; None when not known."""
+    """The server's name for it; None if unknown."""
     ended: bool = False
-    """Whether its answers are here."""
+    """Whether its answers have been downloaded."""
 
 
 class BatchJournal:
-    """What was about to be paid for, what was, and what became of it."""
+    """The journal of batches: about to be created, created, ended, closed."""
 
     def __init__(self, path: Path) -> None:
         self._journal = Journal(path, shared=True)
@@ -62,7 +62,7 @@ class BatchJournal:
         return entries
 
     def intend(self, job: str, tag: str, file: str, requests: int) -> float:
-        """Record that a batch is about to be created; return when."""
+        """Record that a batch is about to be created, and return the time."""
         now = time.time()
         self._append("intent", job, tag=tag, file=file, requests=requests, since=now)
         return now
@@ -72,11 +72,11 @@ class BatchJournal:
         self._append("created", job, batch=batch)
 
     def ended(self, job: str, status: str) -> None:
-        """Record that a batch's answers are here."""
+        """Record that a batch's answers were downloaded."""
         self._append("ended", job, status=status)
 
     def closed(self, job: str, why: str) -> None:
-        """Record that a batch holds nothing that anybody needs."""
+        """Record that a batch is no longer needed."""
         self._append("closed", job, why=why)
 
     def _append(self, event: str, job: str, **facts: Any) -> None:
@@ -84,24 +84,24 @@ class BatchJournal:
 
 
 class BatchAnswers:
-    """What the output and error files of one batch say, in whatever order they say it."""
+    """The answers in the output and error files of one batch, in any order."""
 
     def __init__(self, output: Path, otherwise: str, safe: Callable[[str], str]) -> None:
         self.given: dict[str, tuple[int, int]] = {}
-        """Where the row of each answered request stands: offset and length."""
+        """Offset and length of the row of each answered request."""
         self._failed: dict[str, str] = {}
         self._output = output
         self._otherwise = otherwise
-        """What to say about a request of which neither file says anything."""
+        """The reason for a request that neither file mentions."""
         self._safe = safe
         self._index(output, keep=True)
 
     def add_errors(self, errors: Path) -> None:
-        """Take the reasons in an error file."""
+        """Read the reasons in an error file."""
         self._index(errors, keep=False)
 
     def get(self, request: str) -> dict[str, Any]:
-        """Return the completion that answers `request`; RequestRejected says why there is none."""
+        """Return the answer to `request`; RequestRejected gives the reason if there is none."""
         if request not in self.given:
             raise RequestRejected(self._failed.get(request, self._otherwise))
         offset, length = self.given[request]
@@ -134,13 +134,13 @@ def _row(line: bytes) -> dict[str, Any] | None:
 
 
 def _problem(row: Mapping[str, Any]) -> str | None:
-    """Return why a row is no answer; None when it is one."""
+    """Return why a row is not an answer; None if it is one."""
     error = row.get("error")
     if error:
         return _words(error)
     response = row.get("response")
     if not isinstance(response, dict):
-        return "the batch's row for it holds no answer"
+        return "the batch's row for it contains no answer"
     status, body = response.get("status_code", 200), response.get("body")
     if status == 200 and isinstance(body, dict):
         return None
@@ -158,52 +158,52 @@ SUFFIXES = (".input.jsonl", ".ids", ".output.jsonl", ".errors.jsonl")
 
 
 class BatchJob:
-    """A batch from its first request to its last answer; `over` tells when it got no further."""
+    """A batch from its first request to its last answer; `over` is done when it ends or fails."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self.name = name
         self.requests: list[str] = []
         self.size = 0
-        """Bytes of its input file."""
+        """Size of its input file in bytes."""
         self.file = ""
         """The server's name for its input file; empty before the upload."""
         self.tag = ""
-        """What its metadata carries; empty before any attempt to create it."""
+        """The tag in its metadata; empty before the first attempt to create it."""
         self.attempts = 0
         self.since = 0.0
         self.batch: str | None = None
-        """The server's name for it; None when it does not exist, or nobody knows."""
+        """The server's name for it; None if it does not exist, or this is unknown."""
         self.answers: BatchAnswers | None = None
-        """None until it ended."""
+        """None until the batch has ended."""
         self.left: set[str] = set()
-        """Answered requests that nobody has taken in this process."""
+        """Answered requests that nobody has read in this process."""
         self.ends_before = 0
-        """How many other batches had ended when it was created."""
+        """Number of batches that had ended when this one was created."""
         self.answered = 0
-        """Requests that the server had answered when it was last looked at."""
+        """Requests answered, as the server last reported."""
         self.watched = False
-        """Whether somebody is seeing it through."""
+        """Whether a task is following it."""
         self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.input, self.ids, self.output, self.errors = (folder / (name + s) for s in SUFFIXES)
         self._stream: BufferedWriter | None = None
 
     @classmethod
     def new(cls, folder: Path) -> BatchJob:
-        """Return an empty job that takes requests."""
+        """Return an empty job that accepts requests."""
         return cls(folder, secrets.token_hex(8))
 
     @classmethod
     def known(cls, folder: Path, entry: OpenBatch) -> BatchJob:
-        """Return a job that an earlier process began."""
+        """Return a job that an earlier process started."""
         job = cls(folder, entry.job)
         job.requests = job.ids.read_text().split() if job.ids.exists() else []
         job.file, job.tag, job.since, job.batch = entry.file, entry.tag, entry.since, entry.batch
-        # The number ends the tag: the next attempt must not repeat one.
+        # The tag ends in this number, and the next attempt must not repeat a tag.
         job.attempts = int(entry.tag.rpartition("-")[2])
         return job
 
     def add(self, request: str, line: bytes) -> None:
-        """Take one more request."""
+        """Add one request."""
         if self._stream is None:
             self._stream = self.input.open("wb")
         self._stream.write(line)
@@ -211,24 +211,24 @@ class BatchJob:
         self.size += len(line)
 
     def seal(self) -> None:
-        """Take no more; from now on the names of its requests are safe on disk."""
+        """Close the input file, and write the ids of its requests to disk."""
         self._close()
         write_bytes(self.ids, "\n".join(self.requests).encode())
 
     def next_tag(self) -> str:
-        """Return a new tag, never used before."""
+        """Return a tag that was never used before."""
         self.attempts += 1
         self.tag = f"{self.name}-{self.attempts}"
         return self.tag
 
     def begin(self) -> None:
-        """Note that somebody sees it through from now on."""
+        """Mark the batch as being followed."""
         self.watched = True
         if self.over.done():
             self.over = asyncio.get_running_loop().create_future()
 
     def end(self, error: BaseException | None) -> None:
-        """Tell all who wait that it got no further, and why, unless it is finished."""
+        """Notify all waiting callers that the batch has ended, or why it failed."""
         self.watched = False
         if self.over.done():
             return
@@ -236,27 +236,27 @@ class BatchJob:
             self.over.set_result(None)
             return
         self.over.set_exception(error)
-        # Perhaps nobody waits any more, which is no reason for a warning.
+        # Prevents a warning if no caller waits any more.
         self.over.exception()
 
     def settle(self, answers: BatchAnswers) -> None:
-        """Take the answers: nothing more will come."""
+        """Store the final answers."""
         self.answers = answers
         self.left = set(answers.given)
 
     def take(self, request: str) -> dict[str, Any]:
-        """Return the completion that answers `request`; RequestRejected says why there is none."""
+        """Return the answer to `request`; RequestRejected gives the reason if there is none."""
         assert self.answers is not None
         completion = self.answers.get(request)
         self.left.discard(request)
         return completion
 
     def lacks(self, request: str) -> bool:
-        """Whether it ended without an answer to `request`."""
+        """Return whether the batch ended without an answer to `request`."""
         return self.answers is not None and request not in self.answers.given
 
     def remove_files(self) -> None:
-        """Remove everything it keeps on disk."""
+        """Remove all of its files."""
         self._close()
         for path in (self.input, self.ids, self.output, self.errors):
             path.unlink(missing_ok=True)
@@ -268,7 +268,7 @@ class BatchJob:
 
 
 def remove_strays(folder: Path, jobs: set[str]) -> None:
-    """Remove files of jobs that were never about to be paid for, or are closed."""
+    """Remove files of jobs that were never submitted, or are closed."""
     for path in folder.iterdir():
         mine = path.name.endswith(".tmp") or path.name.endswith(SUFFIXES)
         if mine and path.name.lstrip(".").partition(".")[0] not in jobs:
@@ -281,11 +281,11 @@ log = logging.getLogger("rocketeval.batch")
 
 
 class BatchStore:
-    """Which batch holds which request.
+    """The mapping from requests to batches.
 
-    A batch stays, on disk too, until a process that ended by itself has handed out all of its
-    answers. Whoever got them has recorded them by then; after a stop or a crash nobody can know,
-    so everything is kept, and the next process reads it instead of paying again.
+    A batch stays, also on disk, until a process that ended normally has handed out all of its
+    answers. By then the callers have recorded them. After a stop or a crash that is uncertain, so
+    everything is kept, and the next process reads it instead of paying again.
     """
 
     def __init__(self, home: Path | None, safe: Callable[[str], str]) -> None:
@@ -297,7 +297,7 @@ class BatchStore:
 
     @property
     def folder(self) -> Path:
-        """Where files are kept: the home, or a temporary folder if there is none."""
+        """The folder for files: the home, or a temporary folder if there is none."""
         if self._home is not None:
             self._home.mkdir(parents=True, exist_ok=True)
             return self._home
@@ -311,20 +311,20 @@ class BatchStore:
         return BatchJournal(self.folder / JOURNAL)
 
     def unfinished(self) -> int:
-        """Return how many batches an earlier process left."""
+        """Return the number of batches that an earlier process left open."""
         if self._home is None or not (self._home / JOURNAL).exists():
             return 0
         return len(self.journal.live())
 
-    async def take_up(self, api: BatchApi) -> None:
-        """Find everything that earlier processes paid for, also what they did not hear of."""
+    async def resume(self, api: BatchApi) -> None:
+        """Find every batch of earlier processes, including those whose creation is uncertain."""
         entries = self.journal.live()
         remove_strays(self.folder, set(entries))
         created = await self._settle_doubts(api, entries.values())
         for entry in entries.values():
             job = BatchJob.known(self.folder, entry)
             if entry.ended and job.output.exists():
-                await self.read(job, "an earlier process was told why")
+                await self.read(job, "an earlier process received the reason")
                 job.end(None)
             elif entry.batch is None:
                 state = created.get(entry.tag)
@@ -334,16 +334,16 @@ class BatchStore:
                 self.note_created(job, state)
             self.put(job)
         if self._jobs:
-            log.info("taking up %d batches of an earlier process", len(self._jobs))
+            log.info("resuming %d batches of an earlier process", len(self._jobs))
 
     def put(self, job: BatchJob) -> None:
-        """Remember a batch and what it holds."""
+        """Register a batch and its requests."""
         self._jobs.add(job)
         held = job.requests if job.answers is None else job.answers.given
         self._where.update(dict.fromkeys(held, job))
 
     def holds(self, job: BatchJob, request: str) -> None:
-        """Remember one more request of a batch."""
+        """Register one more request of a batch."""
         self._jobs.add(job)
         self._where[request] = job
 
@@ -359,7 +359,7 @@ class BatchStore:
         job.input.unlink(missing_ok=True)
 
     async def read(self, job: BatchJob, otherwise: str) -> BatchAnswers:
-        """Give a batch the answers that lie on disk, and return them."""
+        """Load a batch's answers from disk, and return them."""
 
         def index() -> BatchAnswers:
             answers = BatchAnswers(job.output, otherwise, self._safe)
@@ -372,7 +372,7 @@ class BatchStore:
         return answers
 
     def close(self, job: BatchJob, why: str) -> None:
-        """Forget a batch that holds nothing anybody needs."""
+        """Forget a batch that is no longer needed."""
         if job.tag:
             self.journal.closed(job.name, why)
         job.remove_files()
@@ -382,7 +382,7 @@ class BatchStore:
                 del self._where[request]
 
     def clear(self, *, used: bool) -> None:
-        """End this process's part; `used`: what was handed out has been recorded by now."""
+        """Clean up at the end; `used`: every answer that was handed out has been recorded."""
         if used:
             for job in [job for job in self._jobs if job.answers is not None and not job.left]:
                 self.close(job, "every answer was used")
@@ -391,7 +391,7 @@ class BatchStore:
         if self._temporary is not None:
             lost = sum(job.batch is not None and job.answers is None for job in self._jobs)
             if lost:
-                log.warning("%d open batches are lost: there is no folder to keep them in", lost)
+                log.warning("%d open batches are lost: no folder to keep them in", lost)
             shutil.rmtree(self._temporary, ignore_errors=True)
         self._temporary = None
         self._where, self._jobs = {}, set()
@@ -408,6 +408,6 @@ class BatchStore:
         wait = batch_api.SETTLE - (time.time() - max(unfound, default=0.0))
         if wait <= 0:
             return found
-        # Its creation may still be on its way: the last process died a moment ago.
+        # A creation may still be in progress: the last process died a moment ago.
         await asyncio.sleep(min(wait, batch_api.SETTLE))
         return await api.find(doubtful, since)

@@ -1,1 +1,1 @@
-"""Request forms: the ways in which servers can be asked for yes/no probabilities."""
+"""Request forms: the API calls by which servers return label probabilities."""

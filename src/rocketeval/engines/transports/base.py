@@ -1,4 +1,4 @@
-"""What every request form is given and returns, and prompts as tokens with their shared prefix."""
+"""The Transport base class of request forms, and prompts as tokens with a shared prefix."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rocketeval.records import Answer
 
 @dataclass(frozen=True)
 class ServerConnection:
-    """One server, one model, and all that is known about how to ask it."""
+    """One server, one model, and everything known about how to send requests to it."""
 
     http: HttpClient
     server: Server
@@ -29,37 +29,37 @@ class ServerConnection:
     temperature: float = 0.0
     extra_body: Mapping[str, Any] = field(default_factory=dict)
     labels: LabelTokens | None = None
-    """The labels' tokens in the model's vocabulary; None when not known."""
+    """The label tokens of the model's vocabulary; None if unknown."""
     frame: ChatFrame | None = None
-    """The model's chat template; None when not known."""
+    """The model's chat template; None if unknown."""
     words: tuple[str, ...] = YES_NO
     """The labels the judge answers with, best first."""
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """The server's own tokenizer."""
+        """The server's tokenizer."""
         return Tokenizer(self.http, self.server, self.model)
 
     @property
     def called(self) -> str:
-        """The labels, as people call them."""
+        """The labels as shown to people."""
         return called(self.words)
 
     @property
     def label_tokens(self) -> LabelTokens:
-        """The labels' tokens, for a form that is tried only where they are known."""
+        """The label tokens, for a form that is tried only if they are known."""
         assert self.labels is not None
         return self.labels
 
     def framed(self, prompt: str) -> str:
-        """Return a prompt in the chat template, for a form that is tried only where it is known."""
+        """Return a prompt in the chat template, for a form that is tried only if it is known."""
         assert self.frame is not None
         return self.frame.around(prompt)
 
     async def choice(
         self, path: str, body: Mapping[str, Any], headers: Mapping[str, str], meter: UsageMeter
     ) -> dict[str, Any]:
-        """Return the one choice of a completion."""
+        """Return the single choice of a completion."""
         reply = await self.http.post(path, body, meter, headers=headers)
         meter.answered(reply)
         choice: dict[str, Any] = items_of(reply, "choices", 1)[0]
@@ -67,34 +67,34 @@ class ServerConnection:
 
     @property
     def raw_extra(self) -> dict[str, Any]:
-        """The user's own settings, without those that only chat requests know."""
+        """The user's own request settings, without those that only chat requests support."""
         return {name: value for name, value in self.extra_body.items() if name not in CHAT_SETTINGS}
 
 
 class Transport(ABC):
-    """A request form: asks for the answers to prompts that share a prefix."""
+    """A request form: an API call that returns answers to prompts with a shared prefix."""
 
     name: ClassVar[str]
     several: ClassVar[bool]
-    """Whether one call takes all items of a response."""
+    """Whether one call accepts all items of a response."""
     exact: ClassVar[bool]
-    """Whether the labels' own log-probabilities are told, so that nothing is cut off."""
+    """Whether the server returns the log-probability of every label token."""
     framed: ClassVar[bool] = False
-    """Whether the chat template is applied here, not by the server."""
-    no_frame: ClassVar[str] = "the server does not tell its chat template"
-    """What to say when it would have to be, and is not known."""
+    """Whether this process applies the chat template, not the server."""
+    no_frame: ClassVar[str] = "the server does not report its chat template"
+    """The message if `framed` is True and the template is unknown."""
     asks_once: ClassVar[bool] = True
-    """Whether every prompt is read once, so that its tokens are counted once."""
+    """Whether the server reads each prompt once, so that its tokens are counted once."""
 
     def __init__(self, wire: ServerConnection) -> None:
         self.wire = wire
 
     def missing(self) -> str | None:
-        """Return what this form would need and does not have; None when it can be tried."""
+        """Return what this form needs and lacks; None if it can be tried."""
         if self.framed and self.wire.frame is None:
             return self.no_frame
         if self.exact and self.wire.labels is None:
-            return f"the server does not tell the {self.wire.called} tokens"
+            return f"the server does not report the {self.wire.called} tokens"
         return None
 
     @abstractmethod
@@ -108,11 +108,11 @@ class Transport(ABC):
 
 
 def items_of(reply: Mapping[str, Any], field_name: str, count: int) -> list[Any]:
-    """Return the `count` rows of a reply's list, put in order by their `index` if they have one."""
+    """Return the `count` rows of a reply's list, sorted by `index` if they have one."""
     rows = reply.get(field_name)
     if not isinstance(rows, list) or len(rows) != count:
-        told = len(rows) if isinstance(rows, list) else "no"
-        raise RequestRejected(f"the server sent {told} {field_name} for {count} items.")
+        received = len(rows) if isinstance(rows, list) else "no"
+        raise RequestRejected(f"the server sent {received} {field_name} for {count} items.")
     if count > 1 and all(
         isinstance(row, dict) and isinstance(row.get("index"), int) for row in rows
     ):
@@ -124,7 +124,7 @@ def items_of(reply: Mapping[str, Any], field_name: str, count: int) -> list[Any]
 
 @contextmanager
 def expected_shape(what: str) -> Iterator[None]:
-    """Turn a reply of another shape into an error that says so."""
+    """Turn a reply of an unexpected shape into RequestRejected."""
     try:
         yield
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
@@ -135,20 +135,20 @@ def expected_shape(what: str) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class TokenPrompts:
-    """Prompts inside the chat template; sent as tokens, nothing is added to them or cut in two."""
+    """Prompts in the chat template as tokens, so that the server neither adds nor splits any."""
 
     shared: list[int]
     own: list[list[int]]
-    """What follows `shared` in each prompt: at least one token."""
+    """The tokens after `shared` in each prompt: at least one."""
 
     @property
     def count(self) -> int:
-        """Tokens of all prompts together."""
+        """Number of tokens of all prompts together."""
         return sum(len(self.shared) + len(own) for own in self.own)
 
 
 async def token_prompts(wire: ServerConnection, prompts: Sequence[str]) -> TokenPrompts:
-    """Return the prompts by the server's own tokenizer; RequestRejected if one is too long."""
+    """Return the prompts as the server's tokens; RequestRejected if one is too long."""
     encoded = [await _encode(wire, prompt) for prompt in prompts]
     shared = _shared_length(encoded)
     return TokenPrompts(encoded[0][:shared], [tokens[shared:] for tokens in encoded])
@@ -157,16 +157,18 @@ async def token_prompts(wire: ServerConnection, prompts: Sequence[str]) -> Token
 async def _encode(wire: ServerConnection, prompt: str) -> list[int]:
     tokens = await wire.tokenizer.encode(wire.framed(prompt))
     if not tokens:
-        raise RequestRejected("the server could not tokenise the prompt.")
+        raise RequestRejected("the server could not tokenize the prompt.")
     limit = wire.server.context
     if limit is not None and len(tokens) >= limit:
-        # Scoring endpoints would cut it without a word.
-        raise RequestRejected(f"the prompt has {len(tokens)} tokens, the model reads {limit}.")
+        # Scoring endpoints would truncate it silently.
+        raise RequestRejected(
+            f"the prompt has {len(tokens)} tokens, but the model's context is {limit}."
+        )
     return tokens
 
 
 def _shared_length(prompts: Sequence[Sequence[int]]) -> int:
-    """Return how many tokens all prompts begin with, leaving each at least one of its own."""
+    """Return the length of the shared prefix, leaving each prompt at least one token."""
     shortest = min(len(prompt) for prompt in prompts)
     for position in range(shortest - 1):
         if len({prompt[position] for prompt in prompts}) > 1:

@@ -14,7 +14,7 @@ Message = Mapping[str, str]
 
 
 class Chat(Transport):
-    """`/chat/completions` with the most likely tokens: what every server with logprobs offers."""
+    """`/chat/completions` with the most likely tokens, which every server with logprobs has."""
 
     name = "chat"
     several = False
@@ -50,7 +50,7 @@ class ChatExact(Chat):
 
 
 class ChatBatch(Transport):
-    """`/chat/completions/batch`: all items of a response, exact, the template applied by vLLM."""
+    """vLLM's `/chat/completions/batch`: all items of a response, exact, template applied."""
 
     name = "chat_batch"
     several = True
@@ -63,7 +63,7 @@ class ChatBatch(Transport):
         messages = [user(prompt) for prompt in prompts]
         body = wire_body(self.wire, messages, exact_settings(self.wire))
         reply = await self.wire.http.post("/chat/completions/batch", body, meter, headers=headers)
-        meter.answered(reply, cached_told=False)
+        meter.answered(reply, cached_reported=False)
         choices = items_of(reply, "choices", len(prompts))
         with expected_shape("a batch of chat completions"):
             return [read_exact_choice(self.wire, choice) for choice in choices]
@@ -76,7 +76,7 @@ async def complete_chat(
     headers: Mapping[str, str],
     meter: UsageMeter,
 ) -> dict[str, Any]:
-    """Return the one choice of a chat completion."""
+    """Return the single choice of a chat completion."""
     return await wire.choice(
         "/chat/completions", wire_body(wire, messages, settings), headers, meter
     )
@@ -96,7 +96,7 @@ def chat_body(
     extra_body: Mapping[str, Any],
     temperature: float = 0,
 ) -> dict[str, Any]:
-    """Return the body of a chat request; the user's own settings win."""
+    """Return the body of a chat request; the user's own settings take precedence."""
     return {
         "model": model,
         "messages": messages,
@@ -107,17 +107,17 @@ def chat_body(
 
 
 def top_settings(number: int) -> dict[str, Any]:
-    """Return what asks any server for one token and the most likely ones in its place."""
+    """Return the settings that request one token and its most likely alternatives."""
     return {"max_tokens": 1, "logprobs": True, "top_logprobs": number}
 
 
 def writing_settings(max_tokens: int, seed: int | None) -> dict[str, Any]:
-    """Return what asks any server for a text."""
+    """Return the settings that request a text."""
     return {"max_tokens": max_tokens} if seed is None else {"max_tokens": max_tokens, "seed": seed}
 
 
 def exact_settings(wire: ServerConnection) -> dict[str, Any]:
-    """Return what asks vLLM for one token and the log-probabilities of the label tokens."""
+    """Return the settings that request the log-probabilities of the label tokens from vLLM."""
     return {
         "max_tokens": 1,
         "logprobs": True,
@@ -139,7 +139,7 @@ def read_top(readout: AnyReadout, choice: Mapping[str, Any]) -> Answer:
 
 
 def read_text(choice: Mapping[str, Any]) -> tuple[str, bool]:
-    """Return what a choice says, and whether it was finished."""
+    """Return the text of a choice, and whether it is complete."""
     with expected_shape("a chat completion"):
         text = choice.get("message", {}).get("content") or ""
     return text, choice.get("finish_reason") != "length"
@@ -158,8 +158,8 @@ def listed_tokens(choice: Mapping[str, Any]) -> list[tuple[str, float]]:
 def ranked_tokens(choice: Mapping[str, Any]) -> list[tuple[str, float]]:
     """Return the `(token, logprob)` pairs that are certainly the most likely ones.
 
-    Servers may put the token they drew first, in place of the last of the most likely. One that
-    was drawn against the odds says nothing about the tokens that are not listed.
+    Servers may list the sampled token first, in place of the last of the most likely ones. An
+    unlikely sampled token gives no bound on the tokens that are not listed.
     """
     listed = listed_tokens(choice)
     others = [logp for _, logp in listed[1:]]
@@ -167,12 +167,12 @@ def ranked_tokens(choice: Mapping[str, Any]) -> list[tuple[str, float]]:
 
 
 def user(prompt: str) -> list[dict[str, str]]:
-    """Return the conversation that is one message of a user."""
+    """Return a conversation with one user message."""
     return [{"role": "user", "content": prompt}]
 
 
 class Completions(Transport):
-    """Raw prompts with the chat template applied here, and exact label tokens (vLLM)."""
+    """`/completions` with the chat template applied here, and exact label tokens (vLLM)."""
 
     name = "completions"
     several = True
@@ -187,7 +187,7 @@ class Completions(Transport):
         body = {
             "model": wire.model,
             "prompt": list(map(wire.framed, prompts)),
-            # The frame already begins with the model's first token: a second one is a known trap.
+            # The frame already starts with the model's first token: do not add a second one.
             "add_special_tokens": False,
             "temperature": wire.temperature,
             "max_tokens": 1,
@@ -197,8 +197,8 @@ class Completions(Transport):
             **wire.raw_extra,
         }
         reply = await wire.http.post("/completions", body, meter, headers=headers)
-        # vLLM tells the cached tokens of the last prompt alone.
-        meter.answered(reply, cached_told=len(prompts) == 1)
+        # vLLM reports the cached tokens of the last prompt only.
+        meter.answered(reply, cached_reported=len(prompts) == 1)
         choices = items_of(reply, "choices", len(prompts))
         with expected_shape("a completion"):
             return [self._read(choice) for choice in choices]

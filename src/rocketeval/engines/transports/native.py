@@ -1,4 +1,4 @@
-"""Endpoints that vLLM or SGLang alone have: all items per call, exact label tokens."""
+"""Endpoints specific to vLLM or SGLang: all items per call, exact label tokens."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from rocketeval.records import Answer
 
 
 class GenerativeScoring(Transport):
-    """One call per label token, because a call tells the first label's probability only.
+    """vLLM's `/generative_scoring`, with one call per label token.
 
-    The items' tokens are all in the prefix cache after the first of these calls. Prompts go as
-    tokens: split as text, they would be tokenised in two parts, into other tokens than the model
-    reads in a chat. It is never chosen by itself: `chat_batch` tells the same in one call.
+    A call returns only the first label's probability. After the first call the items' tokens are
+    in the prefix cache. Prompts are sent as tokens: sent as text, they would be tokenized in two
+    parts, differently from the chat. `auto` never chooses this form, because `chat_batch` returns
+    the same in one call.
     """
 
     name = "generative_scoring"
@@ -42,8 +43,8 @@ class GenerativeScoring(Transport):
         }
         logps: list[dict[int, float]] = [{} for _ in prompts]
         for label in labels.ids:
-            told = await self._logps({**body, "label_token_ids": [label]}, headers, meter)
-            for item, logp in zip(logps, told, strict=True):
+            found = await self._logps({**body, "label_token_ids": [label]}, headers, meter)
+            for item, logp in zip(logps, found, strict=True):
                 item[label] = logp
         return [labels.read(self.wire.readout, item, None) for item in logps]
 
@@ -52,28 +53,28 @@ class GenerativeScoring(Transport):
     ) -> list[float]:
         url = self.wire.server.root + "/generative_scoring"
         reply = await self.wire.http.post(url, body, meter, headers=headers)
-        meter.answered(reply, cached_told=False)
+        meter.answered(reply, cached_reported=False)
         rows = items_of(reply, "data", len(body["items"]))
         with expected_shape("a list of probabilities"):
             return [log_of(row["score"]) for row in rows]
 
 
 def log_of(probability: Any) -> float:
-    """Return the logarithm of a probability, minus infinity for zero; ValueError below zero."""
+    """Return the logarithm of a probability, minus infinity for zero; ValueError if negative."""
     return math.log(float(probability)) if probability else -math.inf
 
 
 class SGLangForm(Transport):
-    """What SGLang's own request forms have in common."""
+    """Common settings of SGLang's own request forms."""
 
     several = True
     exact = True
     framed = True
-    no_frame = "the chat template is not known: set options.chat_head and options.chat_tail"
+    no_frame = "its chat template is unknown: set options.chat_head and options.chat_tail"
 
 
 class SGLangGenerate(SGLangForm):
-    """`/generate` with a list of texts and `token_ids_logprob`."""
+    """SGLang's `/generate` with a list of texts and `token_ids_logprob`."""
 
     name = "sglang_generate"
 
@@ -105,11 +106,11 @@ class SGLangGenerate(SGLangForm):
 
 
 class SGLangScore(SGLangForm):
-    """`/v1/score`: the probability of every label token after each of several prompts.
+    """SGLang's `/v1/score`: the probability of every label token after each of several prompts.
 
-    Prompts go as tokens: this endpoint does not always count what it read, so a second
-    beginning-of-text token could not be seen. It is never chosen by itself: `/generate` tells the
-    same without our asking for the tokens first.
+    Prompts are sent as tokens: this endpoint does not always report token counts, so a duplicate
+    beginning-of-text token would go unnoticed. `auto` never chooses this form, because `/generate`
+    returns the same without a separate tokenize call.
     """
 
     name = "sglang_score"
@@ -130,8 +131,8 @@ class SGLangScore(SGLangForm):
             **self.wire.raw_extra,
         }
         reply = await self.wire.http.post("/score", body, meter, headers=headers)
-        # Some versions do not tell what was used: then it is what we sent.
-        meter.answered({"usage": {"prompt_tokens": tokens.count}, **_told_usage(reply)})
+        # Some versions do not report usage: then count what we sent.
+        meter.answered({"usage": {"prompt_tokens": tokens.count}, **_reported_usage(reply)})
         rows = items_of(reply, "scores", len(prompts))
         with expected_shape("a list of probabilities"):
             if any(len(row) != len(labels.ids) for row in rows):
@@ -140,15 +141,15 @@ class SGLangScore(SGLangForm):
         return [labels.read(self.wire.readout, item, None) for item in logps]
 
 
-def _usage(told: Mapping[str, Any]) -> dict[str, Any]:
+def _usage(meta: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        "prompt_tokens": told.get("prompt_tokens"),
-        "completion_tokens": told.get("completion_tokens"),
-        "prompt_tokens_details": {"cached_tokens": told.get("cached_tokens")},
+        "prompt_tokens": meta.get("prompt_tokens"),
+        "completion_tokens": meta.get("completion_tokens"),
+        "prompt_tokens_details": {"cached_tokens": meta.get("cached_tokens")},
     }
 
 
-def _told_usage(reply: Mapping[str, Any]) -> dict[str, Any]:
+def _reported_usage(reply: Mapping[str, Any]) -> dict[str, Any]:
     usage = reply.get("usage")
-    told = isinstance(usage, dict) and usage.get("prompt_tokens")
-    return {"usage": usage} if told else {}
+    reported = isinstance(usage, dict) and usage.get("prompt_tokens")
+    return {"usage": usage} if reported else {}

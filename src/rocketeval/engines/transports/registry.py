@@ -1,4 +1,4 @@
-"""All request forms by name, and which of them are worth trying on which server."""
+"""All request forms by name, and the forms to try on each kind of server."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ BEST_FIRST: dict[Kind, tuple[str, ...]] = {
     "vllm": ("chat_batch", "completions", "chat_exact", "chat"),
     "sglang": ("sglang_generate", "chat"),
 }
-"""The order in which forms are tried; `chat` alone everywhere else.
+"""The order in which forms are tried; other servers have `chat` only.
 
-llama.cpp takes lists of prompts too, but spreads them over its slots, and each slot computes the
+llama.cpp accepts lists of prompts too, but spreads them over its slots, and each slot computes the
 shared prefix again.
 """
 OFFERED: dict[Kind, tuple[str, ...]] = {
@@ -35,12 +35,10 @@ OFFERED: dict[Kind, tuple[str, ...]] = {
     "vllm": (*BEST_FIRST["vllm"], "generative_scoring"),
     "sglang": (*BEST_FIRST["sglang"], "sglang_score"),
 }
-"""Every form a kind of server has."""
+"""All forms of each kind of server."""
 
 
 def check_transport(name: str) -> None:
     """Raise ConfigError unless `name` is a request form or `auto`."""
     if name != "auto" and name not in TRANSPORTS:
-        raise ConfigError(
-            f"There is no transport {name!r}.", hint=nearest(name, ["auto", *TRANSPORTS])
-        )
+        raise ConfigError(f"Unknown transport {name!r}.", hint=nearest(name, ["auto", *TRANSPORTS]))

@@ -1,0 +1,34 @@
+// What to do next, derived from the result and from the trust figures.
+
+import type { ComponentChildren } from "preact";
+import type { Head } from "../contract";
+import { to } from "../routes";
+
+export function NextSteps({ head }: { head: Head }) {
+  const steps = stepsOf(head);
+  if (head.provisional || !steps.length) return null;
+  return (
+    <section class="next-steps" aria-labelledby="next-title">
+      <h2 id="next-title">What to do next</h2>
+      <ul>{steps.map((step, place) => <li key={place}>{step}</li>)}</ul>
+    </section>
+  );
+}
+
+function stepsOf(head: Head): ComponentChildren[] {
+  const [first, second] = head.candidates.filter(({ rank }) => rank !== null);
+  const steps: ComponentChildren[] = [];
+  const [main] = head.trust;
+  if (main && main.value === null)
+    steps.push(<>Add human votes or labels to the benchmark to measure how far the judge agrees with people.</>);
+  else if (main?.mood === "poor")
+    steps.push(<>Do not rely on this ranking yet: read the <a href={to.trust()}>full audit</a>, then try another judge or checklist.</>);
+  if (first && second) {
+    const link = to.compare(first.name, second.name);
+    steps.push(first.group === second.group
+      ? <>Add queries to separate the tied candidates, or <a href={link}>compare the top two</a> to see how large the difference is.</>
+      : <><a href={link}>Compare the top two</a> to see which queries decide the order.</>);
+  }
+  steps.push(<>Read the <a href={to.queries()}>queries on which the candidates differ most</a>.</>);
+  return steps;
+}
