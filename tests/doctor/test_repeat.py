@@ -21,7 +21,7 @@ def test_items_answered_only_once_are_counted() -> None:
     missing = Answer(Status.LOW_MASS)
     assert compare([exact_answer(0.5), missing], [missing, missing]) == Repeat(None, 1)
     assert "no item" in repeat_finding("again", Repeat(None, 1), "").told
-    assert "1 items answered only once" in repeat_finding("again", Repeat(0.0, 1), "").told
+    assert "1 item answered only once" in repeat_finding("again", Repeat(0.0, 1), "").told
 
 
 @pytest.mark.parametrize(

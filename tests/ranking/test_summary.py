@@ -52,7 +52,7 @@ def test_no_candidates_give_no_sentences() -> None:
 
 
 def ranking(*groups: int, islands: int = 1, first_to: int = 1, level: int = 1) -> Ranking:
-    """Return candidates a, b, c... by group; the first has ranks to `first_to`, `level` share it."""
+    """Return candidates by group; the first has ranks up to `first_to`, and `level` share it."""
     rows = tuple(
         RankedCandidate(
             f"{chr(97 + place % 26)}{place // 26 or ''}",
