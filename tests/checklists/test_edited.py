@@ -76,13 +76,13 @@ def test_the_command_line_warns(tmp_path: Path) -> None:
     (tmp_path / "own.yaml").write_text(json.dumps({"queries": dict.fromkeys(names, entry)}))
     (tmp_path / "rocketeval.yaml").write_text(CONFIG)
     done = cli(tmp_path, "run", "--only", "checklist", code=3)
-    line = "2 ids in the checklists are no queries and passed over: 'skyy' (did you mean 'sky'?)"
-    assert line in done.stderr
+    assert "2 ids in the checklists" in done.stderr
+    assert "'skyy' (did you mean 'sky'?)" in done.stderr
     assert "\x1b" not in done.stderr
     told = json.loads(cli(tmp_path, "run", "--only", "checklist", "--json", code=3).stdout)
     assert told["unknown"] == {"skyy": "sky", "\x1b[2Jx": None}
     assert told["unknown_count"] == 2
-    assert line in cli(tmp_path, "run", code=3).stdout
+    assert "'skyy' (did you mean 'sky'?)" in cli(tmp_path, "run", code=3).stdout
 
 
 def test_of_many_ids_the_first_are_kept(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_of_many_ids_the_first_are_kept(tmp_path: Path) -> None:
     done = cli(tmp_path, "run", "--only", "checklist", "--json")
     told = json.loads(done.stdout)
     assert (len(told["unknown"]), told["unknown_count"]) == (MOST_UNKNOWN, 3000)
-    assert "3,000 ids in the checklists are no queries" in done.stderr
+    assert "3,000 ids in the checklists" in done.stderr
     assert "'wrong-0002' and 2,997 more" in done.stderr
 
 
@@ -107,7 +107,7 @@ def test_ids_that_a_limit_cuts_off_are_no_mistake(tmp_path: Path) -> None:
     config = CONFIG.replace("{path: benchmark}", "{path: benchmark, limit: 1}")
     (tmp_path / "rocketeval.yaml").write_text(config)
     done = cli(tmp_path, "run", "--only", "checklist", "--json")
-    assert "passed over" not in done.stderr
+    assert "no query" not in done.stderr
     assert "unknown" not in json.loads(done.stdout)
 
 
@@ -115,4 +115,4 @@ def test_a_file_that_fits_says_nothing(tmp_path: Path) -> None:
     write_benchmark(tmp_path / "benchmark")
     (tmp_path / "own.yaml").write_text(json.dumps({"for_all": {"items": ["Is it right?"]}}))
     (tmp_path / "rocketeval.yaml").write_text(CONFIG)
-    assert "passed over" not in cli(tmp_path, "run", "--only", "checklist").stderr
+    assert "no query" not in cli(tmp_path, "run", "--only", "checklist").stderr

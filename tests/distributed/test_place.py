@@ -130,7 +130,7 @@ def test_what_was_asked_again_is_told() -> None:
     """The re-sent share and what was left out are said in words."""
     facts = RayFacts("ray", asked=1100, asked_again=100, duplicates=8, torn=0)
     assert on_ray(facts) == (
-        "On Ray (ray): 1,100 responses asked, 100 of them again (9.1%), 8 double rows left out"
+        "On Ray (ray): 1,100 responses judged, 100 of them again (9.1%), 8 duplicate rows dropped"
     )
 
 

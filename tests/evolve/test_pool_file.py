@@ -86,7 +86,7 @@ def test_an_id_that_does_not_fit_is_made_anew(tmp_path: Path) -> None:
         ("{txt: 'Is it kind?'}", "Did you mean 'text'"),
         ("{text: 'Is it kind?', weight: 3}", "weight: there is no such setting"),
         ("{text: ' '}", "this is empty"),
-        ("{kind: query}", "text: this setting is needed"),
+        ("{kind: query}", "text: this setting is required"),
         (f"text: {'x' * LONGEST_TEXT}?", "501 characters; 500 are allowed"),
         ('{text: "Is it\\akind?"}', "control character"),
         ('{text: "Is it\\u200bkind?"}', "another that nobody sees"),

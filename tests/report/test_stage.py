@@ -169,7 +169,7 @@ def test_candidates_that_share_no_query_are_not_compared(tmp_path: Path) -> None
 def test_the_conclusion_is_on_the_page(tmp_path: Path) -> None:
     """Three queries tell nothing apart, and that is said."""
     head, _ = opened(rocketeval.run(make_config(tmp_path), judge=ScriptedEngine(p_yes)))
-    assert head["conclusion"] == "left leads, but cannot be told apart from right."
+    assert head["conclusion"] == "left leads, but is statistically tied with right."
     assert (head["weights"], head["learned_from"]) == ("equal", "")
 
 

@@ -115,7 +115,7 @@ CONFIG = (
     Mistake(
         "A setting is missing",
         lambda place: place.config.pop("judge"),
-        ("judge", "needed"),
+        ("judge", "required"),
     ),
     Mistake(
         "A key in the config",
@@ -380,7 +380,7 @@ CHECKLISTS = (
     Mistake(
         "A checklist of no query",
         added("checklists.jsonl", {"query_id": "skye", "items": ["Is it blue?"]}),
-        ("'skye'", "1 id in the checklists is no query"),
+        ("'skye'", "1 id in the checklists"),
         code=0,
     ),
     Mistake(
@@ -390,7 +390,7 @@ CHECKLISTS = (
             {"query_id": "sky", "items": []},
             {"query_id": "sea", "items": ["Is it wet?"]},
         ),
-        ("2 queries have no checklist (sky, sun)", "add the missing checklists"),
+        ("2 queries have no checklist (sky, sun)", "missing checklists"),
         code=3,
     ),
     Mistake(
