@@ -229,7 +229,7 @@ class AuthorConfig(Section):
 
 
 class ScorerConfig(Section):
-    """How answers become scores."""
+    """The scorer, which turns answers into scores."""
 
     kind: str = "mean"
     """mean, hard (share of items answered yes), extra_trees, random_forest, pooled_ridge,
@@ -266,7 +266,7 @@ class ScorerConfig(Section):
 
 
 class RankingConfig(Section):
-    """How scores become ranks."""
+    """The ranking, which turns scores into ratings and ranks."""
 
     tie_margin: Annotated[float, Field(ge=0)] = 0.1
     """Scores closer than this are tied."""
