@@ -26,8 +26,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_candidate_is_explained_in_tables_and_in_json(folder: Path) -> None:
     """Losses and strengths with query, item and both probabilities; --top limits them."""
     shown = cli(folder, "explain", "first.yaml", "--candidate", "right").stdout
-    assert "right, place " in shown
-    assert "points a query against its neighbours, over 3 queries" in shown
+    assert shown.startswith("right is in place ")
+    assert "points per query against its neighbors, over 3 queries" in shown
     assert "Largest losses" in shown
     assert "Largest strengths" in shown
     assert "no interval" in shown
@@ -48,7 +48,7 @@ def test_a_query_is_explained(folder: Path) -> None:
 def test_everybody_is_explained_without_a_name(folder: Path) -> None:
     """The overview lists every candidate with its largest loss, and the report stays."""
     shown = cli(folder, "explain", "first.yaml").stdout
-    assert "points lost a query" in shown
+    assert "points lost per query" in shown
     assert "right" in shown
     assert (folder / "runs" / "first" / "report.html").exists()
 

@@ -71,7 +71,7 @@ def test_labels_give_one_line_a_scorer_and_a_sentence(folder: Path) -> None:
         assert sum(line.startswith(f"{kind} ") for line in lines) == 1
     for heading in ("Pearson", "Spearman", "RMSE", "chosen"):
         assert heading in shown
-    assert sum(line.startswith("Take ") for line in lines) == 1
+    assert sum(line.startswith("Use ") for line in lines) == 1
     assert "2-fold cross-validation" in shown
 
 

@@ -38,19 +38,19 @@ def test_figures_bins_and_gaps_fit_80_columns(
     assert max(len(line.rstrip()) for line in shown.splitlines()) <= WIDEST
     for text in (
         "1,997 items of 1,200 responses",
-        "yes more often than gold, points",
-        "yes where gold says no, %",
-        "higher p_yes where gold says yes (AUC)",
-        "squared distance from gold (Brier)",
+        "share of yes minus reference, points",
+        "yes where the reference is no, %",
+        "AUC",
+        "Brier score",
         "calibration error (ECE)",
         "0.5-0.6",
         "too high",
-        "3 items with gold have no answer.",
-        "1 response with gold was not judged.",
-        "2 rows are about responses not in the run.",
-        "- It says yes too easily",
+        "3 items have a reference but no answer.",
+        "1 response with a reference was not judged.",
+        "2 rows are for responses not in the run.",
     ):
         assert text in shown
+    assert shown.startswith("The judge says yes too often")
     assert "too low" not in shown
 
 
@@ -59,7 +59,7 @@ def test_nothing_to_compare_has_no_bins(capsys: pytest.CaptureFixture[str]) -> N
     show_item_gold(found(0))
     shown = capsys.readouterr().out
     assert "mean" not in shown
-    assert "The gold tells nothing" in shown
+    assert "No conclusion from the reference answers" in shown
 
 
 def test_a_file_is_held_against_a_run(tmp_path: Path) -> None:
@@ -81,4 +81,4 @@ def test_a_file_is_held_against_a_run(tmp_path: Path) -> None:
     assert cli(tmp_path, *command, "--quiet").stdout == ""
     write_jsonl(tmp_path / "gold.jsonl", [{**rows[0], "answers": [True]}])
     wrong = cli(tmp_path, *command, code=2).stderr
-    assert "gold.jsonl:1: for 2 items in the checklist, 1 are answered" in wrong
+    assert "gold.jsonl:1: 1 answers for a checklist of 2 items" in wrong

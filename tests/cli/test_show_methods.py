@@ -44,15 +44,15 @@ def test_votes_left_out_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
     votes = [Vote("p", "a", "b", "a"), Vote("p", "a", "x", "a")]
     text = shown(compare(Gold(votes=votes)), capsys)
     assert "Agreement with 1 vote (tie margin 0.1)" in text
-    assert "1 more vote is about other responses." in text
+    assert "1 more vote is on other responses." in text
 
 
 def test_labels_without_a_coefficient_say_why(capsys: pytest.CaptureFixture[str]) -> None:
     """Too few, or of responses that nobody scored."""
     text = shown(compare(Gold(labels=[Label("p", "a", 3.0)])), capsys)
-    assert "No coefficient (one, responses): only 1 labelled responses have both figures" in text
+    assert "No coefficient (one, responses): only 1 labeled responses have both figures" in text
     text = shown(compare(Gold(labels=[Label("p", "x", 3.0)])), capsys)
-    assert "none is about a response that every method scored" in text
+    assert "no labeled response was scored by every method" in text
     assert "Spearman" not in text
 
 
@@ -66,12 +66,12 @@ def test_what_stands_apart_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     """With its reason as a sentence, and its cost if it had any."""
     found = compare(Gold(), "one", "two")
     text = shown(found, capsys)
-    assert "two is not compared: it scored only 3 of 4 responses." in text
+    assert "two was not compared: it scored only 3 of 4 responses." in text
     assert text.count("1,234") == 2
     refused = MethodComparison(
         (), None, 0, 0, 0.1, (ExcludedMethod("x", "The server refused.\x1b[2J"),)
     )
-    assert "x is not compared: The server refused.\ufffd[2J." in shown(refused, capsys)
+    assert "x was not compared: The server refused.\ufffd[2J." in shown(refused, capsys)
 
 
 @pytest.mark.parametrize("name", ["rubric:criterion=logical_correctness", "checklist+extra_trees"])

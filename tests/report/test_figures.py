@@ -43,10 +43,10 @@ def test_figures_stand_beside_their_baselines() -> None:
     assert [(figure.name, figure.baseline, figure.note) for figure in found] == [
         ("Agreement with votes, ties included", False, "1,200 votes"),
         ("longer response", True, "1,200 votes"),
-        ("another voter", False, "how often two voters agree: the ceiling"),
+        ("human-human agreement", False, "how often two voters agree"),
         ("Agreement with decided votes", False, "900 votes"),
         ("longer response", True, "900 votes"),
-        ("another voter", False, "how often two voters agree: the ceiling"),
+        ("human-human agreement", False, "how often two voters agree"),
         ("Pearson with all labels", False, "one label"),
         ("Spearman with reference ratings", False, "two candidates"),
     ]
@@ -83,14 +83,12 @@ def test_biases_are_a_table_of_what_could_be_measured() -> None:
     found = Bias(known, family, queries=5, queries_skipped=4000)
     _, table = tables(replace(LABELLED, bias=found))
     assert [(row.name, row.note) for row in table.rows] == [
-        ("score follows length, Spearman", "1,200 queries"),
-        ("lost votes that the longer won, share", "3 votes"),
-        ("own family, score beyond label", "9 queries"),
+        ("score vs. length, Spearman", "1,200 queries"),
+        ("lost votes won by the longer response, share", "3 votes"),
+        ("own family, score above label", "9 queries"),
     ]
-    assert table.note == (
-        "Lengths were looked at on 5 of 4,005 queries. Own family, by name: a, b. In standard "
-        "deviations of a query's scores."
-    )
+    assert "5 of 4,005 queries" in table.note
+    assert "guessed by name: a, b." in table.note
 
 
 def test_categories_and_margins_are_tables_when_there_are_several() -> None:
@@ -100,7 +98,7 @@ def test_categories_and_margins_are_tables_when_there_are_several() -> None:
     margins = tuple(MarginAgreement(margin, SHARE, None) for margin in (0.0, 0.1))
     audit = replace(LABELLED, categories=(part, other), margins=margins)
     categories, by_margin, _ = tables(audit)
-    assert categories.note == "other: fewer than 20 votes each: a, b."
+    assert categories.note == "other: categories with fewer than 20 votes each: a, b."
     assert categories.rows[0].cells == (SHARE, None)
     assert categories.rows[0].note == "1,200 votes"
     assert [(row.name, row.note) for row in by_margin.rows] == [("0", ""), ("0.1", "used")]

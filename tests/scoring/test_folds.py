@@ -64,5 +64,5 @@ def test_one_candidate_or_query_is_too_few(given: list[Label]) -> None:
 
 def test_one_fold_is_refused() -> None:
     """A single fold would be scored by a fit on nothing."""
-    with pytest.raises(ConfigError, match="cannot be cut into 1 fold"):
+    with pytest.raises(ConfigError, match="with 1 folds"):
         candidate_folds(labels(4), 1, 0)

@@ -100,7 +100,7 @@ def test_invalid_tree_is_refused(field: str, value: float) -> None:
     forest = grown()
     forest.check(6)
     place = 0 if field == "roots" else inner(forest)
-    with pytest.raises(ArtifactError, match="not a tree"):
+    with pytest.raises(ArtifactError, match="tree is invalid"):
         broken(field, place, value).check(6)
 
 
@@ -120,7 +120,7 @@ def test_shared_children_are_refused() -> None:
         right=np.minimum(np.arange(1, nodes + 1), nodes - 1).astype(np.int32),
         number=np.full(nodes, 0.5),
     )
-    with pytest.raises(ArtifactError, match="not a tree"):
+    with pytest.raises(ArtifactError, match="tree is invalid"):
         shared.check(6)
 
 

@@ -133,14 +133,14 @@ async def test_saved_scorer_is_refused_for_a_changed_checklist(home: Path) -> No
     other = ["Is it kind?", "Is it clear?", "Is it short?"]
     rows = [{"query_id": q, "items": other} for q in QUERIES]
     write_jsonl(home / "benchmark" / "checklists.jsonl", rows)
-    with pytest.raises(ArtifactError, match="8 queries have another checklist"):
+    with pytest.raises(ArtifactError, match="checklists of 8 queries have changed"):
         await Run(config(home, "other", fitted=str(run / "scorer.npz"))).all()
 
 
 async def test_saved_scorer_of_another_scale_is_refused(home: Path) -> None:
     """Its scores would be read on the wrong scale."""
     run = await finished(config(home))
-    with pytest.raises(ArtifactError, match=r"scale: \[1, 10\]`; the run says `scale: \[0, 1\]"):
+    with pytest.raises(ArtifactError, match=r"scale: \[1, 10\]`, but the run has `scale: \[0, 1\]"):
         await Run(config(home, "other", scale=[0, 1], fitted=str(run / "scorer.npz"))).all()
 
 
@@ -148,7 +148,7 @@ async def test_run_without_labels_has_a_hint(home: Path) -> None:
     """The error names the scorer that needs none, before any request is sent."""
     (home / "benchmark" / "labels.jsonl").unlink()
     run = Run(config(home))
-    with pytest.raises(ConfigError, match="take the scorer `mean`"):
+    with pytest.raises(ConfigError, match="use the scorer `mean`"):
         await run.all()
     assert not run.store.finished()
 

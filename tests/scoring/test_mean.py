@@ -205,11 +205,11 @@ class LearnsUnseen(Good):
 
 BROKEN: dict[type[Scorer], str] = {
     Forgets: r"does not store \['missing'\]",
-    LearnsEarly: r"the constructor learned \['weights_'\]",
-    FitsACopy: "`fit` does not return the scorer itself",
+    LearnsEarly: r"the constructor sets \['weights_'\]",
+    FitsACopy: "`fit` does not return self",
     ChangesItsSettings: "`fit` changed the constructor's settings",
     Remembers: "`predict` changed the scorer",
-    Scribbles: "`predict` changed the answers",
+    Scribbles: "`predict` changed its input",
     Imputes: "a response without any answer has a score",
     GivesUp: "a response with every answer has no score",
     OffScale: "a score is outside the scale",
@@ -218,8 +218,8 @@ BROKEN: dict[type[Scorer], str] = {
     Rolls: "two calls of `predict` differ",
     LooksAtPlaces: "a score depends on the order of the queries",
     LooksAtOthers: "a score depends on the answers to other queries",
-    CentresAnswers: "fitted to each part of a run anew",
-    LearnsUnseen: "anew, without gold",
+    CentresAnswers: "fitted on each part of a run",
+    LearnsUnseen: "separately, without reference data",
 }
 
 

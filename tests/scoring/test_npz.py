@@ -41,7 +41,10 @@ def test_zip_bomb_is_refused_unopened() -> None:
 @pytest.mark.parametrize(
     ("claim", "words"),
     [
-        (b"'<f8', 'fortran_order': False, 'shape': (99999999999,)", "not as large as it claims"),
+        (
+            b"'<f8', 'fortran_order': False, 'shape': (99999999999,)",
+            "does not have its declared size",
+        ),
         (b"'<f8', 'fortran_order': False, 'shape': (-8,)", "not plain numbers"),
         (b"'<f8', 'fortran_order': True, 'shape': (8,)", "not plain numbers"),
         (b"'<f8', 'fortran_order': False, 'shape': (4 * 2,)", "not plain numbers"),

@@ -176,7 +176,7 @@ def test_changed_checklist_is_refused() -> None:
     """A forest with more items than it was fitted on would read the wrong ones."""
     answers, gold = example()
     scorer = ExtraTreesScorer().fit(answers, gold)
-    with pytest.raises(ArtifactError, match="'q1' has 7 items; the scorer was fitted to 6"):
+    with pytest.raises(ArtifactError, match="'q1' has 7 items; the scorer was fitted on 6"):
         scorer.predict(table({"q1": np.random.default_rng(0).random((2, 7))}))
 
 

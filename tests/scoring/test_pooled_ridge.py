@@ -141,7 +141,7 @@ def test_changed_checklist_is_refused() -> None:
     """A query with more items than in the fit is not scored by the old weights."""
     answers, gold = made_run(queries=2)
     scorer = PooledRidgeScorer().fit(answers, gold)
-    with pytest.raises(ArtifactError, match="'q001' has 2 items; the scorer was fitted to 5"):
+    with pytest.raises(ArtifactError, match="'q001' has 2 items; the scorer was fitted on 5"):
         scorer.predict(answer_table([("q001", "c0", [0.5, 0.5])]))
 
 
