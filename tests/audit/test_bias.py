@@ -121,7 +121,7 @@ def test_self_preference_is_reported_and_a_fair_judge_is_not() -> None:
     words = said(found(vain, lengths, labels, family=family))
     assert words.startswith("It prefers its own family (qwen-a, qwen-b): ")
     unlabelled = said(found(scores, lengths, family=family))
-    assert "own family, guessed by name: qwen-a, qwen-b" in unlabelled
+    assert "(qwen-a, qwen-b, guessed by name)" in unlabelled
     nobody = found(scores, lengths, labels, family=frozenset({"llama"}))
     assert nobody.own_family is None
 

@@ -99,8 +99,8 @@ def _on_family(found: SelfPreference) -> Iterator[str]:
         )
     elif found.reason == NO_QUERY:
         yield (
-            f"Candidates of the judge's own family, guessed by name: {names}; label their "
-            "responses and some of other candidates to measure self-preference."
+            f"The judge's own family may be among the candidates ({names}, guessed by name); label "
+            "their responses and some of other candidates to measure self-preference."
         )
 
 
@@ -496,10 +496,8 @@ def _conclude_from_labels(audit: Audit) -> Iterator[str]:
     elif sign < 0:
         yield f"Do not trust this judge: {follows}, less than that of response length ({length})."
     else:
-        yield (
-            f"Do not rely on this judge yet: {follows}, not significantly above zero and above "
-            f"that of response length ({length})."
-        )
+        bar = f"that of response length ({length})" if judge.spearman.low > 0.0 else "zero"
+        yield f"Do not rely on this judge yet: {follows}, not significantly above {bar}."
 
 
 def _conclude_without(audit: Audit) -> str:
