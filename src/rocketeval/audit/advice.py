@@ -97,8 +97,8 @@ def _on_family(found: SelfPreference) -> Iterator[str]:
         )
     elif found.reason == NO_QUERY:
         yield (
-            f"Candidates of the judge's own family, guessed by name: {names}; label their "
-            "responses and some of other candidates to measure self-preference."
+            f"The judge's own family may be among the candidates ({names}, guessed by name); label "
+            "their responses and some of other candidates to measure self-preference."
         )
 
 

@@ -152,10 +152,8 @@ def _conclude_from_labels(audit: Audit) -> Iterator[str]:
     elif sign < 0:
         yield f"Do not trust this judge: {follows}, less than that of response length ({length})."
     else:
-        yield (
-            f"Do not rely on this judge yet: {follows}, not significantly above zero and above "
-            f"that of response length ({length})."
-        )
+        bar = f"that of response length ({length})" if judge.spearman.low > 0.0 else "zero"
+        yield f"Do not rely on this judge yet: {follows}, not significantly above {bar}."
 
 
 def _conclude_without(audit: Audit) -> str:
