@@ -10,7 +10,6 @@ from rocketeval.audit.bias import Bias, LengthBias, SelfPreference
 from rocketeval.audit.figures import Agreement, VoterAgreement
 from rocketeval.audit.labels import LEVELS, LabelCorrelation, LevelCorrelation
 from rocketeval.audit.votes import CategoryAgreement, MarginAgreement
-from rocketeval.audit.wording import ANOTHER_VOTER
 from rocketeval.records import Interval
 from rocketeval.report.figures import figures, tables
 from rocketeval.stats.correlation import Correlation
@@ -80,7 +79,7 @@ def test_measured_biases_are_a_table() -> None:
     known = replace(length, scores=figure, lost_to_longer=figure)
     family = SelfPreference(figure, None, ("a", "b"), queries=9, left_out=0, reason=None)
     found = Bias(known, family, queries=5, queries_skipped=4000)
-    _, table = tables(replace(LABELLED, bias=found))
+    _, table = tables(replace(LABELED, bias=found))
     assert [(row.name, row.note) for row in table.rows] == [
         ("score vs. length, Spearman", "1,200 queries"),
         ("lost votes won by the longer response, share", "3 votes"),
