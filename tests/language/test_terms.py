@@ -11,7 +11,8 @@ import pytest
 from language.terms import ROOT, TERMS, Term, checked_files, main, prose, uses_in
 
 SPELLED = ["--builtin", "clear,rare,en-GB_to_en-US", "--ignore-words", "spelling.txt"]
-SPELLED += ["--ignore-regex", r"gpt4labelled|labelled\.yaml"]  # Names of files.
+SPELLED += ["--ignore-regex", r"gpt4labelled|labelled\.yaml|runs/labelled|`judgement`"]
+# Names of files and of earlier versions.
 
 
 @pytest.mark.parametrize("term", TERMS, ids=lambda term: term.example)
