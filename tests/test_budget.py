@@ -1,4 +1,4 @@
-"""The budget: what is in flight never goes over the limit, and nobody waits for ever."""
+"""The budget: the limit holds with requests in flight, and no request waits forever."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from rocketeval.config import PriceConfig
 from rocketeval.records import Usage
 
 PRICE = PriceConfig(prompt=1e6, cached=0.5e6, completion=2e6)
-"""One for a prompt token, so that tokens are money."""
+"""A price of one per prompt token."""
 
 
 @pytest.mark.parametrize("workers", [1, 3, 16])
 @pytest.mark.parametrize("seed", range(5))
-async def test_it_never_spends_more_and_stops_only_when_it_must(workers: int, seed: int) -> None:
-    """Tasks of random size and cost: the limit holds at every moment, and is used up."""
+async def test_limit_holds_and_is_used_up(workers: int, seed: int) -> None:
+    """With tasks of random size and cost, the limit holds at every moment and is used up."""
     rng = random.Random(seed)
     budget = Budget(100.0)
     sizes = iter([rng.uniform(0.5, 10) for _ in range(200)])
@@ -41,8 +41,8 @@ async def test_it_never_spends_more_and_stops_only_when_it_must(workers: int, se
     assert budget.spent + budget.refused > budget.limit
 
 
-async def test_what_does_not_fit_now_waits_for_what_is_in_flight() -> None:
-    """Room that is given back is used; only when none can come, the answer is no."""
+async def test_reservation_waits_for_requests_in_flight() -> None:
+    """A released amount is reused; a reservation is refused only if it can never fit."""
     budget = Budget(10.0)
     assert await budget.reserve(8)
     waiting = asyncio.create_task(budget.reserve(5))
@@ -58,8 +58,8 @@ async def test_what_does_not_fit_now_waits_for_what_is_in_flight() -> None:
     assert not await budget.reserve(0.1)
 
 
-async def test_the_message_says_what_was_spent_and_how_to_go_on() -> None:
-    """People read the limit, the money spent, what is left and what to do."""
+async def test_message_has_amounts_and_the_next_step() -> None:
+    """The message has the limit, the amount spent, what is left and what to do."""
     budget = Budget(1.0, "USD")
     await budget.reserve(0.75)
     budget.settle(0.75, 0.5)
@@ -71,34 +71,34 @@ async def test_the_message_says_what_was_spent_and_how_to_go_on() -> None:
     assert error.exit_code == 6
 
 
-async def test_a_purse_sets_aside_the_worst_and_counts_what_was_told() -> None:
-    """No cache hit is hoped for before, and every one counts after."""
+async def test_priced_budget_reserves_the_maximum_and_counts_reported_usage() -> None:
+    """Reservations assume no cache hits; the settlement counts them."""
     budget = Budget(100.0)
-    purse = PricedBudget(budget, PRICE)
-    reserved = await purse.reserve(Usage(prompt_tokens=10, completion_tokens=1))
+    priced = PricedBudget(budget, PRICE)
+    reserved = await priced.reserve(Usage(prompt_tokens=10, completion_tokens=1))
     assert reserved == 12
-    purse.settle(reserved, Usage(1, 10, 8, 1))
+    priced.settle(reserved, Usage(1, 10, 8, 1))
     assert budget.spent == 2 + 4 + 2
-    purse.settle(await purse.reserve(Usage(prompt_tokens=4)) or 0, Usage(), untold=1.5)
+    priced.settle(await priced.reserve(Usage(prompt_tokens=4)) or 0, Usage(), untold=1.5)
     assert budget.spent == 8 + 6
 
 
-async def test_a_bound_that_was_broken_is_not_trusted_again() -> None:
-    """An engine that reads twice what was thought possible makes later reservations double."""
+async def test_exceeded_bound_raises_later_reservations() -> None:
+    """If usage was twice the maximum, later reservations are doubled."""
     budget = Budget(100.0)
-    purse = PricedBudget(budget, PRICE)
-    purse.settle(await purse.reserve(Usage(prompt_tokens=10)) or 0, Usage(1, 20))
-    assert await purse.reserve(Usage(prompt_tokens=10)) == 20
+    priced = PricedBudget(budget, PRICE)
+    priced.settle(await priced.reserve(Usage(prompt_tokens=10)) or 0, Usage(1, 20))
+    assert await priced.reserve(Usage(prompt_tokens=10)) == 20
 
 
 def test_bytes_bound_tokens() -> None:
-    """Every character counts as many tokens as it has bytes, and the template is added."""
+    """The maximum is one token per byte, plus the template."""
     assert most_tokens("añ", 7) == 3 + 7
     assert most_tokens("") > 0
 
 
-def test_the_users_own_settings_can_make_it_write_more() -> None:
-    """`max_tokens` in extra_body wins over ours, so it is what is set aside."""
+def test_max_tokens_of_the_user_counts() -> None:
+    """`max_tokens` in extra_body raises the maximum output."""
     assert most_written(1, {}) == 1
     assert most_written(1, {"max_tokens": 50, "top_k": 99}) == 50
     assert most_written(10, {"max_completion_tokens": 3}) == 10

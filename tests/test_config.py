@@ -1,4 +1,4 @@
-"""One YAML, validated once: what is refused, how it is said, and what the defaults are."""
+"""Validation, error messages and defaults of the config."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ INSTANCE = {"author": {"kind": "instance", "engine": {"model": "big"}}}
 
 
 def with_setting(path: str, value: Any) -> dict[str, Any]:
-    """The smallest config (with an author) and one more setting at a dotted path."""
+    """Return the smallest config (with an author) plus one setting at a dotted path."""
     config: dict[str, Any] = yaml.safe_load(yaml.safe_dump({**SMALLEST, **INSTANCE}))
     section = config
     *parents, last = path.split(".")
@@ -37,7 +37,7 @@ def with_setting(path: str, value: Any) -> dict[str, Any]:
 
 
 def refusal(raw: Any) -> str:
-    """What a person reads when `raw` is refused."""
+    """Return the message when `raw` is refused."""
     with pytest.raises(ConfigError) as refused:
         parse_config(raw)
     assert "pydantic" not in str(refused.value)
@@ -46,7 +46,7 @@ def refusal(raw: Any) -> str:
 
 
 def write(folder: Path, text: str) -> Path:
-    """A config file with the given text."""
+    """Write a config file with the given text."""
     path = folder / "rocketeval.yaml"
     path.write_text(text, encoding="utf-8")
     return path
@@ -67,21 +67,21 @@ def write(folder: Path, text: str) -> Path:
     ],
 )
 def test_unknown_setting_is_refused_with_path_and_nearest_name(path: str, nearest: str) -> None:
-    """A typo at any level is named by its path, with the setting that was probably meant."""
+    """A typo at any level is named by its path, with the nearest valid setting."""
     message = refusal(with_setting(path, 1))
     assert f"{path}: there is no such setting." in message
     assert f"Did you mean {nearest!r}?" in message
 
 
-def test_a_name_unlike_any_other_gets_the_list_of_valid_ones() -> None:
-    """When nothing is near, the valid settings of that section are listed."""
+def test_name_without_a_near_match_gets_the_list() -> None:
+    """If no name is near, the valid settings of the section are listed."""
     assert "Valid: anchor, anchor_rating, bootstrap, rank_intervals, seed, tie_margin." in refusal(
         with_setting("ranking.zzz", 1)
     )
 
 
-def test_all_mistakes_are_told_at_once() -> None:
-    """Two mistakes in two sections give two lines, not two attempts."""
+def test_all_mistakes_are_reported_together() -> None:
+    """Two mistakes in two sections give two lines."""
     raw = with_setting("judge.concurrency", 0)
     raw["ranking"] = {"tie_margin": -1}
     message = refusal(raw)
@@ -90,7 +90,7 @@ def test_all_mistakes_are_told_at_once() -> None:
 
 
 def test_defaults() -> None:
-    """A benchmark's path and a judge's model are enough."""
+    """Only the benchmark's path and the judge's model are required."""
     config = parse_config(SMALLEST)
     assert config.name == "run"
     assert config.benchmark.kind == "jsonl"
@@ -109,7 +109,7 @@ def test_defaults() -> None:
 def test_relative_paths_start_from_the_config_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where the command is typed does not matter; absolute paths and null stay as they are."""
+    """The working directory does not matter; absolute paths and null are unchanged."""
     folder = tmp_path / "study"
     folder.mkdir()
     path = write(
@@ -129,8 +129,8 @@ def test_relative_paths_start_from_the_config_folder(
     assert config.cache is None
 
 
-def test_names_that_may_be_files_start_there_too(tmp_path: Path) -> None:
-    """Files among names, a folder that is no URI, and defaults; what is packaged keeps its name."""
+def test_files_among_names_are_relative_to_the_config(tmp_path: Path) -> None:
+    """Files and folders are resolved; URIs and packaged names are unchanged."""
     path = write(
         tmp_path,
         "benchmark: {path: data}\n"
@@ -151,8 +151,8 @@ def test_names_that_may_be_files_start_there_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("section", [RunConfig, *Section.__subclasses__()])
-def test_no_path_of_the_config_is_left_unresolved(section: type[Section]) -> None:
-    """A path that is added later is relative to the config file like the others."""
+def test_every_path_setting_is_resolved(section: type[Section]) -> None:
+    """Every path setting uses ConfigPath."""
     if not section.__module__.startswith("rocketeval.config"):
         return
     for name, field in section.model_fields.items():
@@ -161,20 +161,20 @@ def test_no_path_of_the_config_is_left_unresolved(section: type[Section]) -> Non
 
 
 def test_missing_file_points_to_init(tmp_path: Path) -> None:
-    """A config that is not there says so, and how to get one."""
+    """The error for a missing config names `rocketeval init`."""
     with pytest.raises(ConfigError, match="No such file") as refused:
         load_config(tmp_path / "absent.yaml")
     assert "rocketeval init" in refused.value.hint
 
 
-def test_a_folder_instead_of_a_file_is_refused(tmp_path: Path) -> None:
-    """Naming the folder gives a sentence, not an IsADirectoryError."""
+def test_folder_instead_of_a_file_is_refused(tmp_path: Path) -> None:
+    """A folder gives a ConfigError, not an IsADirectoryError."""
     with pytest.raises(ConfigError, match="is a folder, not a config file"):
         load_config(tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("benchmark: {path: data\njudge: {model: m}\n", "line 2"),
         ("judge:\n\tmodel: m\n", "line 2"),
@@ -184,17 +184,17 @@ def test_a_folder_instead_of_a_file_is_refused(tmp_path: Path) -> None:
         ("name: !!python/object:os.system {}\n", "could not determine a constructor"),
     ],
 )
-def test_bad_yaml_names_the_file_and_the_line(tmp_path: Path, text: str, said: str) -> None:
-    """What YAML cannot read, reads wrongly, or must not run is a ConfigError with the place."""
+def test_bad_yaml_names_the_file_and_the_line(tmp_path: Path, text: str, message: str) -> None:
+    """Invalid, ambiguous or unsafe YAML is a ConfigError with the line."""
     path = write(tmp_path, text)
     with pytest.raises(ConfigError) as refused:
         load_config(path)
     assert str(path) in refused.value.message
-    assert said in refused.value.message
+    assert message in refused.value.message
 
 
 def test_keys_merged_in_yaml_are_not_set_twice(tmp_path: Path) -> None:
-    """An anchor merged with `<<` and overridden is ordinary YAML, not a repeated key."""
+    """An anchor merged with `<<` and overridden is not a duplicate key."""
     path = write(
         tmp_path,
         "benchmark: {path: data}\n"
@@ -206,15 +206,15 @@ def test_keys_merged_in_yaml_are_not_set_twice(tmp_path: Path) -> None:
     assert (engine.model, engine.timeout) == ("b", 5)
 
 
-def test_windows_editors_are_welcome(tmp_path: Path) -> None:
-    """A byte-order mark and CRLF line ends change nothing."""
+def test_byte_order_mark_and_crlf_are_accepted(tmp_path: Path) -> None:
+    """Files of Windows editors can be read."""
     path = tmp_path / "run.yaml"
     path.write_bytes(b"\xef\xbb\xbfbenchmark: {path: data}\r\njudge: {model: m}\r\n")
     assert load_config(path).judge.model == "m"
 
 
 def test_text_in_another_encoding_is_refused(tmp_path: Path) -> None:
-    """Latin-1 is refused by name instead of a UnicodeDecodeError."""
+    """Latin-1 gives a ConfigError, not a UnicodeDecodeError."""
     path = tmp_path / "run.yaml"
     path.write_bytes("name: caf\xe9".encode("latin-1"))
     with pytest.raises(ConfigError, match=r"not text in UTF-8"):
@@ -222,14 +222,14 @@ def test_text_in_another_encoding_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "- a\n- b\n", "just words\n", "42\n"])
-def test_a_file_that_is_not_a_mapping_is_refused(tmp_path: Path, text: str) -> None:
+def test_file_without_a_mapping_is_refused(tmp_path: Path, text: str) -> None:
     """An empty file, a list, a word or a number is not a config."""
-    with pytest.raises(ConfigError, match=r"is empty|holds no settings"):
+    with pytest.raises(ConfigError, match=r"is empty|contains no settings"):
         load_config(write(tmp_path, text))
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "said"),
+    ("path", "value", "message"),
     [
         ("judge", None, "judge: this must be a mapping of settings."),
         ("judge", "gpt-4", "judge: this must be a mapping of settings."),
@@ -253,21 +253,21 @@ def test_a_file_that_is_not_a_mapping_is_refused(tmp_path: Path, text: str) -> N
         ("author.min_items", 13, "author: min_items is above max_items"),
     ],
 )
-def test_wrong_values_are_named_by_path(path: str, value: Any, said: str) -> None:
-    """A setting of the wrong type or out of range says where it is and what belongs there."""
-    assert said in refusal(with_setting(path, value))
+def test_wrong_values_are_named_by_path(path: str, value: Any, message: str) -> None:
+    """The message names the setting and the valid type or range."""
+    assert message in refusal(with_setting(path, value))
 
 
-def test_needed_settings_are_named() -> None:
-    """What only the user can know is asked for."""
+def test_required_settings_are_named() -> None:
+    """Every missing required setting is listed."""
     message = refusal({"benchmark": {}, "author": {"engine": {}}})
-    assert "benchmark.path: this setting is needed." in message
-    assert "judge: this setting is needed." in message
-    assert "author.engine.model: this setting is needed." in message
+    assert "benchmark.path: this setting is required." in message
+    assert "judge: this setting is required." in message
+    assert "author.engine.model: this setting is required." in message
 
 
-def test_a_setting_whose_name_is_a_number_is_refused() -> None:
-    """YAML reads `1: x` as a number; that is no setting."""
+def test_numeric_setting_name_is_refused() -> None:
+    """YAML reads the key of `1: x` as a number, which is not a setting."""
     assert "1: the name of a setting must be text." in refusal({**SMALLEST, 1: "x"})
 
 
@@ -290,14 +290,14 @@ ESCAPES = [
 
 @pytest.mark.parametrize("name", ESCAPES)
 def test_names_that_leave_the_output_folder_are_refused(name: str) -> None:
-    """A run's name is one visible folder, on every system."""
+    """A run's name must be one visible folder on every system."""
     message = refusal({**SMALLEST, "name": name})
     assert f"name: the run's name {name!r} is not a plain folder name." in message
 
 
 @pytest.mark.parametrize("name", ESCAPES)
 def test_a_name_replaced_after_validation_cannot_escape_either(name: str) -> None:
-    """`--name` copies the config without validating it; the path itself is guarded too."""
+    """`--name` copies the config without validation, so the path is checked too."""
     config = parse_config(SMALLEST).model_copy(update={"name": name})
     with pytest.raises(ConfigError, match="plain folder name"):
         _ = config.run_path
@@ -305,12 +305,12 @@ def test_a_name_replaced_after_validation_cannot_escape_either(name: str) -> Non
 
 @pytest.mark.parametrize("name", ["run", "my run", "qwen2.5-1.5b", "v1..v2", "12:30", "Prüfung"])
 def test_ordinary_names_are_accepted(name: str) -> None:
-    """Spaces, dots inside, colons and any script are fine."""
+    """Spaces, inner dots, colons and any script are accepted."""
     assert parse_config({**SMALLEST, "name": name}).run_path == Path("runs") / name
 
 
 def full_config() -> RunConfig:
-    """A config with no setting left at its default kind."""
+    """Return a config with many settings changed."""
     return parse_config(
         {
             "name": "été 1",
@@ -337,50 +337,50 @@ def full_config() -> RunConfig:
     )
 
 
-def test_a_dumped_config_reads_back_equal() -> None:
-    """run.yaml alone is enough to repeat a run."""
+def test_dumped_config_reads_back_equal() -> None:
+    """run.yaml is enough to repeat a run."""
     config = full_config()
     assert parse_config(yaml.safe_load(dump_config(config))) == config
 
 
-def test_a_loaded_config_reads_back_equal_from_anywhere(tmp_path: Path) -> None:
-    """Resolved paths are absolute in the dump, so that its own place does not matter."""
+def test_loaded_config_reads_back_equal_from_another_folder(tmp_path: Path) -> None:
+    """Paths are absolute in the dump."""
     config = load_config(write(tmp_path, dump_config(full_config())))
     (tmp_path / "run").mkdir()
     assert load_config(write(tmp_path / "run", dump_config(config))) == config
 
 
-def test_the_dump_never_holds_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only the name of the variable is written, never what it holds."""
+def test_dump_has_no_api_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the name of the variable is written, never its value."""
     monkeypatch.setenv("MY_KEY", "sk-secret")
     dump = dump_config(full_config())
     assert "api_key_env: MY_KEY" in dump
     assert "sk-secret" not in dump
 
 
-def test_a_key_in_the_place_of_its_variable_is_refused_and_not_repeated() -> None:
-    """A pasted key would end up in run.yaml; it is refused, and not echoed in the message."""
+def test_api_key_instead_of_its_variable_is_refused() -> None:
+    """A pasted key is refused, and the message does not repeat it."""
     message = refusal(with_setting("judge.api_key_env", "sk-secret"))
     assert "judge.api_key_env: this is not the name of an environment variable." in message
     assert "sk-secret" not in message
 
 
-def test_python_callers_do_not_see_the_key_either() -> None:
-    """The error of a section built in Python hides what was passed."""
+def test_python_errors_do_not_show_the_api_key() -> None:
+    """The error of a section built in Python hides its input."""
     with pytest.raises(ValidationError) as refused:
         EngineConfig(model="m", api_key_env="sk-secret")
     assert "sk-secret" not in str(refused.value)
 
 
-def test_a_config_cannot_be_edited() -> None:
-    """Sections are frozen: a run's settings are settled when it starts."""
+def test_config_is_frozen() -> None:
+    """Settings cannot be assigned."""
     config = parse_config(SMALLEST)
     with pytest.raises(ValidationError, match="frozen"):
         config.name = "other"  # type: ignore[misc]
 
 
 def test_options_of_an_implementation_are_checked_like_the_config() -> None:
-    """A typo in `options` is named with its path and the nearest valid one."""
+    """A typo in `options` is named with its path and the nearest valid option."""
 
     class Options(Section):
         labeler: str | None = None
@@ -392,14 +392,14 @@ def test_options_of_an_implementation_are_checked_like_the_config() -> None:
     assert "Did you mean 'labeler'?" in refused.value.message
 
 
-def test_an_implementation_without_options_refuses_all() -> None:
-    """An option that nobody reads is a mistake, not a wish."""
+def test_implementation_without_options_refuses_all() -> None:
+    """An unused option is an error."""
     with pytest.raises(ConfigError, match="there is no such setting"):
         parse_options({"anything": 1}, NoOptions, "scorer.options")
 
 
-def test_a_password_in_the_address_is_refused_and_not_repeated() -> None:
-    """A key in base_url reaches neither the config nor the message."""
+def test_password_in_the_url_is_refused() -> None:
+    """A password in base_url is refused, and the message does not repeat it."""
     raw = {
         "benchmark": {"path": "x"},
         "judge": {"model": "m", "base_url": "http://me:hunter2@host/v1"},
@@ -410,7 +410,7 @@ def test_a_password_in_the_address_is_refused_and_not_repeated() -> None:
 
 
 @pytest.mark.parametrize(
-    ("labels", "told"),
+    ("labels", "message"),
     [
         (["Yes"], "at least two"),
         (["Good", "good"], "case"),
@@ -419,20 +419,20 @@ def test_a_password_in_the_address_is_refused_and_not_repeated() -> None:
         ([5, 4], "must be text"),
     ],
 )
-def test_labels_that_cannot_be_told_apart_are_refused(labels: Any, told: str) -> None:
-    """A judge needs two words that differ in more than their case."""
-    assert told in refusal(with_setting("judge.labels", labels))
+def test_ambiguous_labels_are_refused(labels: Any, message: str) -> None:
+    """A judge needs at least two words that differ in more than case."""
+    assert message in refusal(with_setting("judge.labels", labels))
 
 
-def test_labels_are_yes_and_no_unless_told() -> None:
-    """Best first, and written out in the frozen config as text, not as true and false."""
+def test_default_labels_are_yes_and_no() -> None:
+    """They are dumped as text, not as true and false."""
     config = parse_config(SMALLEST)
     assert config.judge.labels == ("Yes", "No")
     assert parse_config(yaml.safe_load(dump_config(config))) == config
 
 
-def test_a_file_that_is_nested_too_deeply_is_said_so(tmp_path: Path) -> None:
-    """Whoever reads a user's YAML gets words, not a RecursionError."""
+def test_deeply_nested_file_is_refused(tmp_path: Path) -> None:
+    """Deep nesting gives a ConfigError, not a RecursionError."""
     path = tmp_path / "deep.yaml"
     path.write_text("name: " + "[" * 1000)
     with pytest.raises(ConfigError, match="nested too deeply"):

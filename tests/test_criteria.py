@@ -1,4 +1,4 @@
-"""The taxonomy is complete, and groups what belongs together."""
+"""The taxonomy of criteria."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from rocketeval.criteria import (
 from rocketeval.errors import ConfigError
 
 
-def test_every_criterion_says_what_its_grades_mean() -> None:
-    """Five different ones, a definition, and a name that can stand in a config."""
+def test_every_criterion_has_a_definition_and_five_grades() -> None:
+    """Grades are distinct, and names are valid in a config."""
     assert len(criteria()) >= 20
     for name, criterion in criteria().items():
         assert criterion.name == name == name.lower()
@@ -31,20 +31,20 @@ def test_every_criterion_says_what_its_grades_mean() -> None:
 
 
 def test_there_are_four_groups() -> None:
-    """Each with members."""
+    """Each group has members."""
     assert groups() == ("content", "engagement", "integrity", "relevance")
     assert {criterion.group for criterion in criteria().values()} == set(groups())
 
 
-def test_a_rubric_lists_the_grades_from_one_to_five() -> None:
-    """As a judge reads it."""
+def test_rubric_lists_the_grades_from_one_to_five() -> None:
+    """The rubric has a title line and five numbered grades."""
     lines = criteria()["logical_correctness"].rubric.splitlines()
     assert lines[0].startswith("Logical correctness: Whether")
     assert [line.partition(":")[0] for line in lines[1:]] == ["1", "2", "3", "4", "5"]
 
 
-def test_a_criterion_of_the_users_own_is_taken() -> None:
-    """An unknown name is refused with the nearest one."""
+def test_users_criterion_is_accepted() -> None:
+    """An unknown name is an error that names the nearest one."""
     own = CriterionConfig(name="wit", definition="Is it funny?", grades=("a", "b", "c", "d", "e"))
     assert criterion_from(own).group == OWN
     assert criterion_from("fluency") is criteria()["fluency"]
@@ -54,7 +54,7 @@ def test_a_criterion_of_the_users_own_is_taken() -> None:
 
 
 def test_figures_are_averaged_by_group() -> None:
-    """In the order of the taxonomy; what it does not know counts as the user's own."""
+    """Groups are in the order of the taxonomy; unknown criteria count as the user's own."""
     figures = {"wit": 1.0, "humour": 3.0, "relevance": 5.0, "fluency": 4.0, "conciseness": 2.0}
     assert by_group(figures) == {"content": 3.0, "relevance": 5.0, OWN: 2.0}
     assert list(by_group(figures)) == ["content", "relevance", OWN]
@@ -62,8 +62,8 @@ def test_figures_are_averaged_by_group() -> None:
 
 
 @given(st.dictionaries(st.sampled_from([*criteria(), "wit", "x"]), st.floats(1, 5)))
-def test_no_figure_is_lost(figures: dict[str, float]) -> None:
-    """Every mean lies among its members, and there is one where there are members."""
+def test_group_means_cover_all_figures(figures: dict[str, float]) -> None:
+    """Every group with members has a mean within their range."""
     found = by_group(figures)
     known = criteria()
     for group in (*groups(), OWN):

@@ -1,4 +1,4 @@
-"""What the documents say is true: code runs, settings exist, links lead somewhere."""
+"""The documents are correct: code runs, settings exist, links are valid."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("
 
 
 def blocks(language: str) -> list[tuple[str, str]]:
-    """Every fenced block of a language, with its page."""
+    """Return every fenced block of a language, with its page."""
     pattern = re.compile(rf"^```{language}\n(.*?)^```", re.MULTILINE | re.DOTALL)
     return [(page.name, code) for page in PAGES for code in pattern.findall(page.read_text())]
 
@@ -35,7 +35,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize(("page", "code"), blocks("python"))
 def test_python_in_the_documents_runs(page: str, code: str, demo: Path) -> None:
-    """Every Python block runs as it stands, beside the quickstart's folder."""
+    """Every Python block runs unchanged, next to the quickstart's folder."""
     script = demo / "block.py"
     script.write_text(code)
     done = run_script(script, folder=demo)
@@ -49,15 +49,15 @@ def test_settings_in_the_documents_exist(page: str, code: str) -> None:
     parse_config({"benchmark": {"path": "x"}, "judge": {"model": "m"}, **yaml.safe_load(code)})
 
 
-def test_the_config_page_is_up_to_date() -> None:
-    """docs/config.md is what docs/generate.py writes from the config's own fields."""
+def test_config_page_is_up_to_date() -> None:
+    """docs/config.md equals the output of docs/generate.py."""
     generate = run_path(str(ROOT / "docs" / "generate.py"))
     assert (ROOT / "docs" / "config.md").read_text() == generate["page"]()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_lead_to_files(page: Path) -> None:
-    """Every relative link names a file, and every anchor a heading in it."""
+def test_links_are_valid(page: Path) -> None:
+    """Every relative link names an existing file, and every anchor a heading in it."""
     for target in re.findall(r"\]\((?!https?://)([^)]+)\)", page.read_text()):
         path, _, anchor = target.partition("#")
         linked = page if not path else (page.parent / path)

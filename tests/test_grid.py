@@ -1,4 +1,4 @@
-"""The score grid: order, missing cells, refusals."""
+"""The score grid: order, missing cells and invalid input."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rocketeval.grid import GridBuilder, ScoreGrid
 
 
 def test_from_columns_orders_queries_by_appearance_and_candidates_by_name() -> None:
-    """Rows follow the input, columns the alphabet, so the same scores give the same grid."""
+    """Rows are in input order, columns in alphabetical order."""
     grid = ScoreGrid.from_columns(["q2", "q1", "q2"], ["b", "a", "a"], [1.0, 2.0, 3.0])
     assert grid.query_ids == ("q2", "q1")
     assert grid.candidates == ("a", "b")
@@ -21,7 +21,7 @@ def test_from_columns_orders_queries_by_appearance_and_candidates_by_name() -> N
 
 
 def test_none_nan_and_absent_cells_are_missing() -> None:
-    """All three ways of having no score are counted alike and leave the mean alone."""
+    """None, NaN and absent cells are counted as missing and left out of the mean."""
     grid = ScoreGrid.from_columns(
         ["q1", "q1", "q2", "q3"], ["a", "b", "a", "a"], [4.0, None, math.nan, 6.0]
     )
@@ -35,33 +35,33 @@ def test_none_nan_and_absent_cells_are_missing() -> None:
     ("values", "problem"), [([1.0, 1.0], "two scores"), ([math.inf, 1.0], "infinite")]
 )
 def test_contradictory_cells_are_refused_by_name(values: list[float], problem: str) -> None:
-    """A response scored twice, or infinitely, is named instead of silently overwritten."""
+    """A response with two scores or an infinite one is an error that names it."""
     with pytest.raises(BenchmarkError, match=f"'q'.*'a'.*{problem}"):
         ScoreGrid.from_columns(["q", "q"], ["a", "a"], values)
 
 
 def test_scores_cannot_be_edited() -> None:
-    """A grid is frozen down to its numbers."""
+    """The array of scores is read-only."""
     grid = ScoreGrid.from_columns(["q"], ["a"], [1.0])
     with pytest.raises(ValueError, match="read-only"):
         grid.scores[0, 0] = 2.0
 
 
 def test_shape_must_fit_the_names() -> None:
-    """A matrix that does not match its query ids and candidates is refused."""
+    """A matrix of another shape than its names is refused."""
     with pytest.raises(ValueError, match=r"shape \(1, 2\)"):
         ScoreGrid(("q",), ("a",), np.zeros((1, 2)))
 
 
 def test_columns_of_unequal_length_are_refused() -> None:
-    """A lost value cannot shift the others."""
+    """Columns must have the same length."""
     with pytest.raises(ValueError, match="1 scores for 2 responses"):
         ScoreGrid.from_columns(["q", "q"], ["a", "b"], [1.0])
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7])
-def test_parts_make_the_grid_of_the_whole(size: int) -> None:
-    """Queries keep the order in which they come, candidates are sorted, gaps stay gaps."""
+def test_parts_give_the_same_grid(size: int) -> None:
+    """A grid built from parts equals the grid of the whole."""
     queries = ["z", "z", "a", "a", "m", "z", "m"]
     candidates = ["b", "c", "c", "a", "b", "a", "c"]
     values = np.array([1.0, 2.0, np.nan, 4.0, 5.0, 6.0, 7.0])
@@ -76,7 +76,7 @@ def test_parts_make_the_grid_of_the_whole(size: int) -> None:
 
 
 def test_contradictions_between_parts_are_refused() -> None:
-    """A response scored in two parts is named, too."""
+    """A response scored in two parts is an error that names it."""
     builder = GridBuilder()
     for value in (1.0, 2.0):
         builder.add(pa.array(["q"]), pa.array(["a"]), np.array([value]))
@@ -84,6 +84,6 @@ def test_contradictions_between_parts_are_refused() -> None:
         builder.grid()
 
 
-def test_no_parts_make_an_empty_grid() -> None:
-    """A run without responses has a grid without cells."""
+def test_no_parts_give_an_empty_grid() -> None:
+    """Without parts, the grid has no cells."""
     assert GridBuilder().grid().scores.shape == (0, 0)

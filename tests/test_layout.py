@@ -1,4 +1,4 @@
-"""The house stays in order: whole chapters, one-way imports, records between packages."""
+"""Limits on the structure of the package: module sizes, imports, records between packages."""
 
 from __future__ import annotations
 
@@ -18,37 +18,37 @@ MOST_MODULES = 220
 MOST_IN_A_FOLDER = 30
 MOST_LINES = 500
 MOST_LONE = 0.05
-"""The share of modules with a single importer that lies in another folder."""
+"""Maximum share of modules whose only importer is in another folder."""
 MOST_FOR_HELP = 60
-"""Own modules that `rocketeval VERB --help` may load."""
+"""Maximum number of own modules that `rocketeval VERB --help` loads."""
 
 
 @pytest.fixture(scope="module")
 def structure() -> Structure:
-    """The package as it lies on disk."""
+    """The measured structure of the package."""
     return measure(SOURCE)
 
 
-def test_a_module_is_a_chapter(structure: Structure) -> None:
-    """There are few, none is too long, and no folder holds too many."""
+def test_number_and_size_of_modules(structure: Structure) -> None:
+    """The number of modules, their length and the size of folders are limited."""
     assert len(structure.files) <= MOST_MODULES
     assert max(structure.folders.values()) <= MOST_IN_A_FOLDER
     assert {module.name for module in structure.files if module.lines > MOST_LINES} == set()
 
 
-def test_a_module_lies_where_it_is_used(structure: Structure) -> None:
-    """Hardly any has only one importer, in another folder; none import each other in a circle."""
+def test_modules_are_close_to_their_importers(structure: Structure) -> None:
+    """Few modules have a single importer in another folder, and there is no import cycle."""
     assert len(structure.lone) <= MOST_LONE * len(structure.files), structure.lone
     assert structure.cycle() == []
 
 
-def test_packages_hand_each_other_records(structure: Structure) -> None:
-    """Nothing that another package uses takes, gives or holds a dict of anything."""
+def test_packages_exchange_records(structure: Structure) -> None:
+    """No function used by another package takes or returns an untyped dict."""
     assert structure.loose_signatures() == []
 
 
-def test_a_class_name_means_one_thing(structure: Structure) -> None:
-    """No two modules have a class of the same name."""
+def test_class_names_are_unique(structure: Structure) -> None:
+    """No two modules define a class of the same name."""
     names = Counter(
         node.name
         for module in structure.modules
@@ -71,8 +71,8 @@ print(sum(name.partition(".")[0] == "rocketeval" for name in sys.modules))
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_help_loads_hardly_anything(verb: str) -> None:
-    """A verb's help loads its own options, and no feature or heavy library."""
+def test_help_loads_few_modules(verb: str) -> None:
+    """A verb's help loads no feature and no heavy library."""
     command = [sys.executable, "-c", COUNT.format(verb=verb)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     heavy, modules = done.stdout.splitlines()[-2:]

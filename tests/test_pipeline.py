@@ -1,4 +1,4 @@
-"""The whole walk: nothing is paid for twice, changed inputs are judged again, gaps are counted."""
+"""Whole runs: reuse of judgments, changed inputs, failures and stops."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def prefer_left(prefix: str, suffix: str) -> float:
 
 
 def evaluate(tmp_path: Path, name: str = "run", **changes: Any) -> tuple[Outcome, int]:
-    """Run everything; return the outcome and how many items the judge was asked."""
+    """Run everything; return the outcome and the number of items asked."""
     engine = ScriptedEngine(prefer_left)
     outcome = rocketeval.run(make_config(tmp_path, name, **changes), judge=engine)
     return outcome, engine.items_asked
 
 
-def test_the_better_candidate_wins_and_every_file_is_there(tmp_path: Path) -> None:
-    """One call leaves a ranking, an audit and all files people see."""
+def test_better_candidate_wins_and_all_files_are_written(tmp_path: Path) -> None:
+    """One call gives a ranking, an audit and all files."""
     outcome, asked = evaluate(tmp_path)
     assert [row.candidate for row in outcome.ranking.rows] == ["left", "right"]
     assert outcome.ranking.rows[0].mean_score.value == pytest.approx(1 + 9 * 0.9)
@@ -54,8 +54,8 @@ def test_the_better_candidate_wins_and_every_file_is_there(tmp_path: Path) -> No
     assert all((outcome.path / name).stat().st_size for name in [*names.split(), "report.html"])
 
 
-def test_a_second_run_asks_nothing(tmp_path: Path) -> None:
-    """The same run again pays for nothing and finds the same."""
+def test_second_run_asks_nothing(tmp_path: Path) -> None:
+    """The same run again reuses all judgments and gives the same scores."""
     first, _ = evaluate(tmp_path)
     scores = (first.path / "scores.parquet").read_bytes()
     second, asked = evaluate(tmp_path)
@@ -64,8 +64,8 @@ def test_a_second_run_asks_nothing(tmp_path: Path) -> None:
     assert (second.path / "scores.parquet").read_bytes() == scores
 
 
-def test_another_run_takes_from_the_shared_cache(tmp_path: Path) -> None:
-    """A run with another name pays for nothing that any run has paid for."""
+def test_another_run_reuses_the_shared_cache(tmp_path: Path) -> None:
+    """A run with another name reuses the judgments of earlier runs."""
     evaluate(tmp_path, "one")
     two, asked = evaluate(tmp_path, "two")
     assert asked == 0
@@ -73,7 +73,7 @@ def test_another_run_takes_from_the_shared_cache(tmp_path: Path) -> None:
 
 
 def test_without_a_cache_runs_share_nothing(tmp_path: Path) -> None:
-    """`cache: null` really switches it off."""
+    """`cache: null` disables the cache."""
     evaluate(tmp_path, "one", cache=None)
     _, asked = evaluate(tmp_path, "two", cache=None)
     assert asked == 12
@@ -81,7 +81,7 @@ def test_without_a_cache_runs_share_nothing(tmp_path: Path) -> None:
 
 
 def test_only_changed_inputs_are_judged_again(tmp_path: Path) -> None:
-    """A changed response costs its own items; a changed item itself, once a response."""
+    """A changed response costs its items; a changed item is asked once per response."""
     evaluate(tmp_path)
     benchmark = tmp_path / "benchmark"
     left = benchmark / "responses" / "left.jsonl"
@@ -101,24 +101,24 @@ def test_only_changed_inputs_are_judged_again(tmp_path: Path) -> None:
 
 
 def test_identical_responses_are_judged_once(tmp_path: Path) -> None:
-    """Two candidates that say the same share one judgment and get the same score."""
+    """Two identical responses share one judgment and get the same score."""
     write_benchmark(tmp_path / "benchmark", texts={"sea": "the same words"})
     outcome, asked = evaluate(tmp_path)
     assert asked == 5 * ITEMS
     assert outcome.stages.score.without_score == 0
 
 
-def test_a_run_refuses_another_judge(tmp_path: Path) -> None:
-    """Changing the judge under a run's name is refused before anything is asked."""
+def test_run_refuses_another_judge(tmp_path: Path) -> None:
+    """A different judge under the same name is refused before any item is asked."""
     evaluate(tmp_path)
     other = ScriptedEngine(prefer_left, model="another")
-    with pytest.raises(RunMismatch, match="another `name`"):
+    with pytest.raises(RunMismatch, match="`name`"):
         rocketeval.run(make_config(tmp_path), judge=other)
     assert other.items_asked == 0
 
 
 def test_failures_are_counted_and_retried(tmp_path: Path) -> None:
-    """A task that failed leaves a visible gap, and the next run closes it."""
+    """A failed task is counted as missing, and the next run retries it."""
     config = make_config(tmp_path)
     engine = ScriptedEngine(prefer_left, fail_on="right explains the sun")
     outcome = rocketeval.run(config, judge=engine)
@@ -132,8 +132,8 @@ def test_failures_are_counted_and_retried(tmp_path: Path) -> None:
     assert not (again.path / "failures.jsonl").exists()
 
 
-def test_a_query_without_checklist_is_a_counted_gap(tmp_path: Path) -> None:
-    """Responses that cannot be judged are named and counted, never scored."""
+def test_query_without_checklist_is_counted(tmp_path: Path) -> None:
+    """Its responses are counted and not scored."""
     write_benchmark(tmp_path / "benchmark")
     checklists = tmp_path / "benchmark" / "checklists.jsonl"
     checklists.write_text("".join(checklists.read_text().splitlines(keepends=True)[:2]))
@@ -143,8 +143,8 @@ def test_a_query_without_checklist_is_a_counted_gap(tmp_path: Path) -> None:
     assert outcome.stages.score.without_score == 2
 
 
-async def test_stopping_keeps_what_is_finished(tmp_path: Path) -> None:
-    """Asked to stop, a run finishes what is in flight; the next one asks only the rest."""
+async def test_stopping_keeps_finished_judgments(tmp_path: Path) -> None:
+    """A stopped run finishes requests in flight; the next one asks only the rest."""
     engine = ScriptedEngine(prefer_left, delay=0.001)
     run = Run(make_config(tmp_path), judge=engine)
     run.config = run.config.model_copy(
@@ -168,13 +168,13 @@ async def test_stopping_keeps_what_is_finished(tmp_path: Path) -> None:
 
 
 async def test_run_works_inside_a_running_loop(tmp_path: Path) -> None:
-    """The sync call works where a loop is already running, as in a notebook."""
+    """The synchronous call works with a running event loop, as in a notebook."""
     outcome = rocketeval.run(make_config(tmp_path), judge=ScriptedEngine(prefer_left))
     assert len(outcome.ranking.rows) == 2
 
 
-def test_limit_and_then_all_pays_only_the_rest(tmp_path: Path) -> None:
-    """A trial on a few queries is part of the full run."""
+def test_full_run_after_a_limit_asks_only_the_rest(tmp_path: Path) -> None:
+    """The judgments of a trial on a few queries are reused."""
     benchmark = {"path": str(tmp_path / "benchmark"), "limit": 1}
     _, asked = evaluate(tmp_path, benchmark=benchmark)
     assert asked == 2 * ITEMS
@@ -182,8 +182,8 @@ def test_limit_and_then_all_pays_only_the_rest(tmp_path: Path) -> None:
     assert asked == 4 * ITEMS
 
 
-def test_a_refused_judge_leaves_the_run_as_it_was(tmp_path: Path) -> None:
-    """Another model under the same name overwrites neither config nor inputs nor results."""
+def test_refused_judge_leaves_the_run_unchanged(tmp_path: Path) -> None:
+    """Another model under the same name overwrites no file."""
     rocketeval.run(make_config(tmp_path))
     files = {path: path.read_bytes() for path in (tmp_path / "runs").rglob("*") if path.is_file()}
     other = make_config(tmp_path, judge={"engine": "scripted", "model": "other"})
@@ -192,8 +192,8 @@ def test_a_refused_judge_leaves_the_run_as_it_was(tmp_path: Path) -> None:
     assert all(path.read_bytes() == content for path, content in files.items())
 
 
-def test_a_mistake_in_the_benchmark_leaves_the_run_as_it_was(tmp_path: Path) -> None:
-    """A duplicate response is refused, and the old ranking and inputs can still be used."""
+def test_invalid_benchmark_leaves_the_run_unchanged(tmp_path: Path) -> None:
+    """A duplicate response is refused, and the old inputs can still be used."""
     outcome, _ = evaluate(tmp_path)
     left = tmp_path / "benchmark" / "responses" / "left.jsonl"
     left.write_text(left.read_text() * 2)
@@ -205,8 +205,8 @@ def test_a_mistake_in_the_benchmark_leaves_the_run_as_it_was(tmp_path: Path) -> 
     assert outcome.report.name == "report.html"
 
 
-async def test_what_rests_on_old_inputs_is_gone(tmp_path: Path) -> None:
-    """After a response changed, the old scores cannot pass for its own."""
+async def test_results_of_old_inputs_are_dropped(tmp_path: Path) -> None:
+    """After a response changed, later stages must run again."""
     await asyncio.to_thread(evaluate, tmp_path)
     left = tmp_path / "benchmark" / "responses" / "left.jsonl"
     left.write_text(left.read_text().replace("left explains the sea", "nothing"))
@@ -220,7 +220,7 @@ async def test_what_rests_on_old_inputs_is_gone(tmp_path: Path) -> None:
 
 
 async def test_renaming_a_candidate_drops_the_old_scores(tmp_path: Path) -> None:
-    """Names are part of the inputs: the judgments stay paid for, the scores are made anew."""
+    """Names are part of the inputs: judgments are reused, but scores are dropped."""
     await asyncio.to_thread(evaluate, tmp_path)
     responses = tmp_path / "benchmark" / "responses"
     (responses / "left.jsonl").rename(responses / "left2.jsonl")
@@ -232,8 +232,8 @@ async def test_renaming_a_candidate_drops_the_old_scores(tmp_path: Path) -> None
         run.report()
 
 
-async def test_a_changed_vote_drops_the_old_audit(tmp_path: Path) -> None:
-    """A page must not show the agreement with votes that are no longer there."""
+async def test_changed_vote_drops_the_old_audit(tmp_path: Path) -> None:
+    """The report must not show agreement with outdated votes."""
     await asyncio.to_thread(evaluate, tmp_path)
     votes = tmp_path / "benchmark" / "votes.jsonl"
     votes.write_text(votes.read_text().replace('"a"', '"b"', 1))
@@ -243,8 +243,8 @@ async def test_a_changed_vote_drops_the_old_audit(tmp_path: Path) -> None:
         run.report()
 
 
-def test_mistakes_are_found_before_anything_is_paid_for(tmp_path: Path) -> None:
-    """An unknown scorer, author or engine, or a broken prompt, ends the run at its start."""
+def test_config_errors_are_found_before_anything_is_spent(tmp_path: Path) -> None:
+    """An unknown scorer, author or engine, or a broken prompt, is an error at the start."""
     broken = tmp_path / "prompt.txt"
     broken.write_text("no placeholders")
     judge = {"engine": "scripted", "model": "scripted"}
@@ -260,8 +260,8 @@ def test_mistakes_are_found_before_anything_is_paid_for(tmp_path: Path) -> None:
         assert not list((tmp_path / "runs").rglob("*.yaml"))
 
 
-def test_a_run_is_held_from_its_first_stage_to_its_last(tmp_path: Path) -> None:
-    """Nobody can load other inputs under a run that is being graded."""
+def test_run_is_locked_during_all_stages(tmp_path: Path) -> None:
+    """No other process can change the inputs meanwhile."""
     config = make_config(tmp_path)
 
     class Intruder(rocketeval.Observer):
@@ -275,8 +275,8 @@ def test_a_run_is_held_from_its_first_stage_to_its_last(tmp_path: Path) -> None:
     assert intruder.refused == 8
 
 
-def test_a_judge_without_logprobs_can_be_mended(tmp_path: Path) -> None:
-    """Once the server sends log-probabilities, the tasks that had none are asked again."""
+def test_items_without_logprobs_are_asked_again(tmp_path: Path) -> None:
+    """Once the server sends log-probabilities, tasks without any are repeated."""
 
     class Silent(ScriptedEngine):
         async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
@@ -289,8 +289,8 @@ def test_a_judge_without_logprobs_can_be_mended(tmp_path: Path) -> None:
     assert outcome.stages.score.without_score == 0
 
 
-def test_the_cost_of_the_whole_ledger_is_kept(tmp_path: Path) -> None:
-    """A rerun that pays nothing still says what its judgments cost."""
+def test_total_cost_of_the_ledger_is_kept(tmp_path: Path) -> None:
+    """A rerun without requests still reports the cost of its judgments."""
     evaluate(tmp_path)
     outcome, _ = evaluate(tmp_path)
     assert outcome.stages.grade.usage.requests == 0

@@ -1,4 +1,4 @@
-"""Two precisions of the same weights are two judges; a restarted server is one."""
+"""Detection of numeric precision: two precisions are two judges, a restarted server is one."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ TOKENS = [f"token{number}" for number in range(20)]
 
 
 def logits(seed: int) -> list[np.ndarray]:
-    """What some model computes exactly after four questions."""
+    """Return the exact logits of a model after four questions."""
     rng = np.random.default_rng(seed)
     return [np.sort(rng.uniform(9, 28, len(TOKENS)))[::-1].astype(np.float32) for _ in range(4)]
 
 
 def rounded(exact: np.ndarray, bits: int) -> np.ndarray:
-    """Numbers with so many bits after the first: 7 in bfloat16, 10 in float16."""
+    """Round numbers to a mantissa of `bits`: 7 in bfloat16, 10 in float16."""
     step = 2.0 ** (np.floor(np.log2(exact)) - bits)
     return np.round(exact / step) * step
 
 
 def listed(computed: list[np.ndarray]) -> list[dict[str, float]]:
-    """Log-probabilities as a server lists them."""
+    """Return log-probabilities as a server lists them."""
     return [
         dict(zip(TOKENS, (one - np.logaddexp.reduce(one)).tolist(), strict=True))
         for one in computed
@@ -35,7 +35,7 @@ def listed(computed: list[np.ndarray]) -> list[dict[str, float]]:
 
 
 def measured(bits: int | None, seed: int = 1, noise: float = 0.0) -> Measured:
-    """A contact with a server that computes with so many bits; each answer has its own noise."""
+    """Measure a server of this precision; each answer has its own noise."""
     rng = np.random.default_rng(random.randrange(1 << 30))
 
     def asked() -> list[dict[str, float]]:
@@ -46,12 +46,12 @@ def measured(bits: int | None, seed: int = 1, noise: float = 0.0) -> Measured:
 
 
 FORMATS = {"float32": (None, 1e-6), "float16": (10, 0.004), "bfloat16": (7, 0.05)}
-"""Bits, and how far other requests in flight move a logit."""
+"""Mantissa bits, and the noise of a logit due to other requests in flight."""
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_a_server_restarted_twenty_times_is_one_judge(name: str) -> None:
-    """And it is called by the name of what it computes with."""
+def test_restarted_server_is_one_judge(name: str) -> None:
+    """Twenty restarts give the same judge, with the name of its number format."""
     bits, noise = FORMATS[name]
     first = measured(bits, noise=noise)
     for _ in range(20):
@@ -62,38 +62,38 @@ def test_a_server_restarted_twenty_times_is_one_judge(name: str) -> None:
 
 @pytest.mark.parametrize(("one", "other"), [(a, b) for a in FORMATS for b in FORMATS if a < b])
 def test_two_formats_are_two_judges(one: str, other: str) -> None:
-    """Though every number is the same but for its last digits."""
+    """They differ only in the last digits of every number."""
     assert not measured(*FORMATS[one][:1]).same_as(measured(*FORMATS[other][:1]))
 
 
 def test_other_weights_in_the_same_format_are_another_judge() -> None:
-    """What a coarse quantization moves by more than the noise is seen."""
+    """Changes beyond the noise, such as by coarse quantization, are detected."""
     assert not measured(None, seed=1).same_as(measured(None, seed=2))
 
 
-def test_a_noisy_service_is_one_judge() -> None:
-    """What moves between two answers to one question cannot tell two judges apart."""
+def test_noisy_service_is_one_judge() -> None:
+    """Differences within the measured noise do not make two judges."""
     assert measured(None, noise=0.2).same_as(measured(None, noise=0.2))
 
 
-def test_lists_that_tell_nothing_are_no_evidence() -> None:
-    """A server that lists the drawn token alone may be any precision of the same answers."""
+def test_short_lists_give_an_unknown_precision() -> None:
+    """A server that lists only the sampled token matches any precision."""
     whole = measured(None)
     drawn = [dict([next(iter(one.items()))]) for one in whole.listed]
     assert Measured.of(drawn, drawn).name == "unknown"
     assert Measured.of(drawn, drawn).same_as(whole)
 
 
-def test_what_is_kept_is_read_back() -> None:
-    """As text, and with the same verdict."""
+def test_measurement_is_parsed_from_its_text() -> None:
+    """The text form gives an equal measurement."""
     kept = measured(7)
     assert Measured.parse(str(kept)) == kept
     assert same_precision(str(kept), str(kept))
     assert same_precision("", str(kept))
 
 
-def test_a_judge_keeps_the_name_it_has() -> None:
-    """Of the judges that are known, the one that this is; measured apart, they are one."""
+def test_known_judge_keeps_its_fingerprint() -> None:
+    """A judge that matches a known one within the noise gets its fingerprint."""
 
     def judge(found: Measured) -> JudgeFingerprint:
         return JudgeFingerprint(
@@ -109,8 +109,8 @@ def test_a_judge_keeps_the_name_it_has() -> None:
     assert fine.known_as([coarse.before_precision]) == coarse.before_precision
 
 
-def test_the_distance_of_two_formats_is_small() -> None:
-    """Answers alone would not tell: it is the steps that do."""
+def test_distance_of_two_formats_is_small() -> None:
+    """The distance alone cannot distinguish formats; the steps can."""
     exact, coarse = measured(None), measured(7)
     apart = [
         exact.listed[place][token] - coarse.listed[place][token]

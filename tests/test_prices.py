@@ -1,4 +1,4 @@
-"""Prices: the config's own win, else the table's by exact name, else there is none."""
+"""Prices: from the config, else from the price file by exact name, else none."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OWN = {"prompt": 9, "completion": 9}
 
 
 def config(tmp_path: Path, table: str | None = TABLE, **changes: Any) -> RunConfig:
-    """A config whose judge is small and whose author is big, with the table beside it."""
+    """Return a config with the judge `small` and the author `big`, and write the price file."""
     raw = {
         "benchmark": {"path": "x"},
         "judge": {"model": "small"},
@@ -35,41 +35,41 @@ def config(tmp_path: Path, table: str | None = TABLE, **changes: Any) -> RunConf
     return parse_config(raw)
 
 
-def test_the_table_gives_prices_by_model_name(tmp_path: Path) -> None:
-    """Judge and author get theirs; the table's currency is that of prices that name none."""
+def test_price_file_gives_prices_by_model_name(tmp_path: Path) -> None:
+    """Judge and author get prices; the file's currency applies to prices without one."""
     found = with_prices(config(tmp_path))
     assert found.judge.price == PriceConfig(prompt=0.1, cached=0.05, completion=0.4, currency="USD")
     assert found.author.price == PriceConfig(prompt=2, completion=8, currency="EUR")
 
 
-def test_the_configs_own_price_wins(tmp_path: Path) -> None:
-    """What stands beside the judge is not looked up."""
+def test_price_in_the_config_overrides_the_file(tmp_path: Path) -> None:
+    """The judge's own price is not looked up."""
     found = with_prices(config(tmp_path, judge={"model": "small", "price": OWN}))
     assert found.judge.price == PriceConfig(prompt=9, completion=9)
 
 
 @pytest.mark.parametrize("model", ["Small", "small-2", "smal"])
-def test_a_model_that_is_not_in_the_table_has_no_price(tmp_path: Path, model: str) -> None:
-    """Only the exact name counts; a near one is not taken, and nothing becomes free."""
+def test_unlisted_model_has_no_price(tmp_path: Path, model: str) -> None:
+    """Only the exact name matches, and a missing price is not zero."""
     assert with_prices(config(tmp_path, judge={"model": model})).judge.price is None
 
 
 def test_without_a_price_there_is_no_cost() -> None:
-    """No price is not a price of zero."""
+    """A missing price gives an unknown cost, not zero."""
     usage = Usage(prompt_tokens=10)
     assert priced(usage, None).cost is None
     assert priced(usage, PriceConfig(prompt=0, completion=0)).cost == 0
 
 
 def test_cached_tokens_have_their_own_price() -> None:
-    """The prompt price counts for the rest; without a cached price, for all."""
+    """Other tokens have the prompt price; without a cached price, all do."""
     usage = Usage(prompt_tokens=1_000_000, cached_tokens=400_000, completion_tokens=100_000)
     assert money(usage, PriceConfig(prompt=1, cached=0.5, completion=2)) == pytest.approx(1.0)
     assert money(usage, PriceConfig(prompt=1, completion=2)) == pytest.approx(1.2)
 
 
-def test_a_path_starts_from_the_config_file(tmp_path: Path) -> None:
-    """`prices: prices.yaml` is the file beside the config, wherever the command is run."""
+def test_path_is_relative_to_the_config_file(tmp_path: Path) -> None:
+    """`prices: prices.yaml` is the file next to the config."""
     (tmp_path / "prices.yaml").write_text(TABLE)
     path = tmp_path / "rocketeval.yaml"
     path.write_text("benchmark: {path: x}\njudge: {model: small}\nprices: prices.yaml\n")
@@ -77,12 +77,12 @@ def test_a_path_starts_from_the_config_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("table", "told"),
+    ("table", "message"),
     [
         ("models: {small: {promt: 1, completion: 1}}", "Did you mean 'prompt'?"),
-        ("models: {small: {prompt: 1}}", "models.small.completion: this setting is needed"),
+        ("models: {small: {prompt: 1}}", "models.small.completion: this setting is required"),
         ("models: {prompt: {prompt: 1, completions: 1}}", "Did you mean 'completion'?"),
-        ("small: {prompt: 1, completion: 1}", "models: this setting is needed"),
+        ("small: {prompt: 1, completion: 1}", "models: this setting is required"),
         ("models: {small: {prompt: -1, completion: 1}}", "models.small.prompt"),
         ("models: {small: {prompt: .nan, completion: 1}}", "models.small.prompt"),
         ("models: {a: {prompt: 1, completion: 1}, a: {}}", "'a' is set twice"),
@@ -90,24 +90,24 @@ def test_a_path_starts_from_the_config_file(tmp_path: Path) -> None:
         ("{", "not valid YAML"),
     ],
 )
-def test_a_mistake_in_the_table_is_named(tmp_path: Path, table: str, told: str) -> None:
-    """Every mistake is told with the file and what was meant; a half-given price is one."""
+def test_mistake_in_the_price_file_is_named(tmp_path: Path, table: str, message: str) -> None:
+    """Every mistake, including an incomplete price, is reported with the file."""
     path = tmp_path / "prices.yaml"
     path.write_text(table)
     with pytest.raises(ConfigError) as refused:
         load_prices(path)
-    assert told in str(refused.value)
+    assert message in str(refused.value)
     assert str(path) in str(refused.value)
 
 
-def test_a_missing_table_is_a_message(tmp_path: Path) -> None:
-    """A wrong path in `prices` says so."""
+def test_missing_price_file_is_refused(tmp_path: Path) -> None:
+    """A wrong path in `prices` is an error."""
     with pytest.raises(ConfigError, match="Cannot read the table of prices"):
         load_prices(tmp_path / "nowhere.yaml")
 
 
-def test_a_limit_needs_every_price(tmp_path: Path) -> None:
-    """Money that cannot be counted cannot be limited; unused prices are not asked for."""
+def test_max_cost_needs_every_price(tmp_path: Path) -> None:
+    """A limit needs the prices of judge and author; without a limit they are optional."""
     priced = {"model": "m", "price": OWN}
     with pytest.raises(ConfigError, match="the judge 'small' has no price"):
         check_limit(config(tmp_path, None, max_cost=1))
@@ -127,10 +127,10 @@ def test_a_limit_needs_every_price(tmp_path: Path) -> None:
         ({"kind": "a plugin's"}, True),
     ],
 )
-def test_a_limit_needs_no_price_of_an_unused_author(
+def test_max_cost_needs_no_price_of_an_unused_author(
     tmp_path: Path, author: dict[str, Any], asked: bool
 ) -> None:
-    """An LLM may stand beside checklists that nobody writes, to mend them later."""
+    """An author LLM may be configured only to fix checklists later."""
     given = config(
         tmp_path,
         None,
@@ -145,8 +145,8 @@ def test_a_limit_needs_no_price_of_an_unused_author(
         check_limit(given)
 
 
-def test_a_limit_needs_one_currency(tmp_path: Path) -> None:
-    """Dollars and euros are not added up."""
+def test_max_cost_needs_one_currency(tmp_path: Path) -> None:
+    """Different currencies are refused."""
     with pytest.raises(ConfigError, match="currencies differ"):
         check_limit(with_prices(config(tmp_path, max_cost=1)))
 
@@ -155,6 +155,6 @@ def test_a_limit_needs_one_currency(tmp_path: Path) -> None:
     ("amount", "shown"),
     [(0, "0.00 USD"), (1234.5, "1,234.50 USD"), (0.5, "0.5 USD"), (0.0012344, "0.001234 USD")],
 )
-def test_money_for_people(amount: float, shown: str) -> None:
-    """Cents where there are any, four digits where there are not."""
+def test_shown_money(amount: float, shown: str) -> None:
+    """Amounts have cents, or four digits below one."""
     assert shown_money(amount, "USD") == shown

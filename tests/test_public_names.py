@@ -1,4 +1,4 @@
-"""The public surface is exactly what it says, documented, and cheap to import."""
+"""The public API: documented, complete and cheap to import."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PUBLIC = ROOT / "docs" / "public.md"
 
 
 def test_every_public_name_exists_and_is_documented() -> None:
-    """`__all__` is what can be imported, and each name says what it is."""
+    """Every name in `__all__` can be imported and has a docstring."""
     for name in rocketeval.__all__:
         value = getattr(rocketeval, name)
         if name != "__version__":
@@ -28,12 +28,12 @@ def test_every_public_name_exists_and_is_documented() -> None:
 
 
 def test_unknown_names_fail_as_usual() -> None:
-    """A typo is an AttributeError, not an import of something odd."""
+    """An unknown name is an AttributeError."""
     with pytest.raises(AttributeError, match="no attribute 'evaluate'"):
         _ = rocketeval.evaluate
 
 
-def test_documented_names_are_what_modules_offer() -> None:
+def test_documented_names_are_exported() -> None:
     """Each name in docs/public.md exists, is documented, and is in its module's `__all__`."""
     for module_name, names in public_names().items():
         module = import_module(module_name)
@@ -47,7 +47,7 @@ def test_documented_names_are_what_modules_offer() -> None:
 
 
 def test_documents_import_public_names_only() -> None:
-    """What README and docs show, users may do."""
+    """README and docs import only public names."""
     offered = {name: set(import_module(name).__all__) for name in public_names()}
     shown = [
         (page.name, found[1], name.split(" as ")[0].strip(" ()"))
@@ -84,15 +84,15 @@ HEAVY = (*HEAVIEST, "numpy", "pyarrow", "pydantic", "aiohttp", "rich", "yaml")
         (HELP.format(words=["rocketeval", "run", "--help"]), HEAVIEST),
     ],
 )
-def test_nothing_heavy_is_loaded_before_its_time(start: str, left_alone: tuple[str, ...]) -> None:
-    """Importing and asking for help leave the heavy libraries alone."""
+def test_heavy_libraries_are_not_loaded_early(start: str, left_alone: tuple[str, ...]) -> None:
+    """Importing the package and showing help do not load heavy libraries."""
     code = f"{start}\nimport sys; print([n for n in {left_alone} if n in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout.splitlines()[-1] == "[]", done.stdout + done.stderr
 
 
-def test_the_error_tree_in_the_docstring_is_the_real_one() -> None:
-    """Every error is drawn under its parent, and nothing is drawn that does not exist."""
+def test_error_hierarchy_in_the_docstring_is_complete() -> None:
+    """The docstring lists exactly the existing errors."""
     assert errors.__doc__ is not None
     drawn = [
         line.lstrip("│├└─ ").split()[0]

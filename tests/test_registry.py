@@ -1,4 +1,4 @@
-"""Names to classes: built in, installed by others, or refused with the nearest name."""
+"""Registries: built-in names, plugins, and errors for unknown names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MEAN = "rocketeval.scoring.mean:MeanScorer"
 
 
 def install(monkeypatch: pytest.MonkeyPatch, group: str, **plugins: str | list[str]) -> None:
-    """Pretend that packages with these entry points are installed."""
+    """Simulate installed packages with these entry points."""
     points = [
         EntryPoint(name, value, group)
         for name, values in plugins.items()
@@ -33,15 +33,15 @@ def install(monkeypatch: pytest.MonkeyPatch, group: str, **plugins: str | list[s
 
 @pytest.fixture
 def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The name of a module that is importable, but not imported yet."""
+    """The name of an importable module that is not imported yet."""
     (tmp_path / "lazy_plugin.py").write_text("class Thing: ...\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "lazy_plugin", raising=False)
     return "lazy_plugin"
 
 
-def test_built_ins_are_imported_only_when_asked_for(module: str) -> None:
-    """Listing names imports nothing; getting one imports its module."""
+def test_built_ins_are_imported_on_use(module: str) -> None:
+    """Listing names imports nothing; getting a class imports its module."""
     things: Registry[object] = Registry("thing", {"lazy": f"{module}:Thing"})
     assert things.names() == ["lazy"]
     assert module not in sys.modules
@@ -51,40 +51,40 @@ def test_built_ins_are_imported_only_when_asked_for(module: str) -> None:
 
 @pytest.mark.parametrize("seam", [BENCHMARKS, AUTHORS, ENGINES, SCORERS], ids=lambda s: s.seam)
 def test_every_built_in_name_leads_to_a_class(seam: Registry[object]) -> None:
-    """No built-in name points at a module or class that is not there."""
+    """Every built-in name refers to an existing class."""
     for name in seam.names():
         assert isinstance(seam.get(name), type)
 
 
-def test_an_unknown_name_gets_the_nearest() -> None:
-    """A typo is answered with what was probably meant, and with all that is valid."""
+def test_unknown_name_suggests_the_nearest() -> None:
+    """The hint has the nearest name and all valid ones."""
     with pytest.raises(ConfigError, match="There is no benchmark 'mtbench'") as refused:
         BENCHMARKS.get("mtbench")
     assert "Did you mean 'mt_bench'?" in refused.value.hint
     assert "jsonl, mt_bench, rocketeval" in refused.value.hint
 
 
-def test_nearest_does_not_guess_wildly() -> None:
-    """A name unlike all others gets the list alone."""
+def test_nearest_without_a_match_lists_all() -> None:
+    """A name without a near match gets only the list."""
     assert nearest("zzz", ["mean", "hard"]) == "Valid: hard, mean."
 
 
-def test_an_installed_plugin_is_found(monkeypatch: pytest.MonkeyPatch, module: str) -> None:
-    """An entry point of the seam's group is listed, and imported when asked for."""
+def test_installed_plugin_is_found(monkeypatch: pytest.MonkeyPatch, module: str) -> None:
+    """An entry point of the group is listed, and imported on use."""
     install(monkeypatch, "rocketeval.scorers", mine=f"{module}:Thing")
     assert {"hard", "mean", "mine"} <= set(SCORERS.names())
     assert module not in sys.modules
     assert SCORERS.get("mine").__name__ == "Thing"
 
 
-def test_plugins_of_other_seams_are_not_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A scorer is not offered as an engine."""
+def test_plugins_of_other_groups_are_not_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A scorer is not listed as an engine."""
     install(monkeypatch, "rocketeval.scorers", mine=MEAN)
     assert "mine" not in ENGINES.names()
 
 
-def test_a_plugin_cannot_take_a_built_in_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody can replace the mean by installing something; the plugin is named."""
+def test_plugin_cannot_replace_a_built_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plugin with a built-in name is an error that names the plugin."""
     install(monkeypatch, "rocketeval.scorers", mean="rogue.module:Scorer")
     with pytest.raises(ConfigError, match="which is built in") as refused:
         SCORERS.get("mean")
@@ -92,23 +92,21 @@ def test_a_plugin_cannot_take_a_built_in_name(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_two_plugins_with_one_name_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which of them runs must not depend on the order of installation."""
+    """The result must not depend on the order of installation."""
     install(monkeypatch, "rocketeval.scorers", mine=["one:Scorer", "two:Scorer"])
     with pytest.raises(ConfigError, match=r"Two plugins.*one:Scorer and two:Scorer"):
         SCORERS.get("mine")
 
 
-def test_the_same_plugin_seen_twice_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A package that is on the path twice registers the same class twice; that is harmless."""
+def test_duplicate_entry_point_is_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package that is on the path twice registers the same class twice."""
     install(monkeypatch, "rocketeval.scorers", mine=[MEAN, MEAN])
     assert SCORERS.get("mine").__name__ == "MeanScorer"
 
 
 @pytest.mark.parametrize("value", ["no_such_module_here:Scorer", "rocketeval.scoring.mean:Nothing"])
-def test_a_plugin_that_cannot_be_imported_is_named(
-    monkeypatch: pytest.MonkeyPatch, value: str
-) -> None:
-    """A broken plugin is an error for people that says which one, not an ImportError."""
+def test_broken_plugin_is_named(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    """A plugin that cannot be imported is a ConfigError that names it."""
     install(monkeypatch, "rocketeval.scorers", mine=value)
     with pytest.raises(ConfigError, match="cannot be imported") as refused:
         SCORERS.get("mine")

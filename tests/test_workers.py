@@ -1,4 +1,4 @@
-"""Workers on one stream of work: all of it, errors as themselves, dropped on demand."""
+"""Concurrent workers: completion, errors and stopping."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rocketeval.workers import run_workers, unless_stopped
 
 
 async def test_every_piece_is_done_once() -> None:
-    """Three workers share one stream."""
+    """Three workers share one iterator."""
     stream, done = iter(range(10)), []
 
     async def work() -> None:
@@ -24,8 +24,8 @@ async def test_every_piece_is_done_once() -> None:
 
 
 @pytest.mark.parametrize("droppable", [True, False])
-async def test_our_error_surfaces_as_itself(droppable: bool) -> None:
-    """One worker's error ends the others, and no task of ours stays behind."""
+async def test_error_is_raised_without_a_group(droppable: bool) -> None:
+    """One worker's error ends the others, and no task is left."""
     before = asyncio.all_tasks()
 
     async def work() -> None:
@@ -38,8 +38,8 @@ async def test_our_error_surfaces_as_itself(droppable: bool) -> None:
     assert asyncio.all_tasks() == before
 
 
-async def test_waiting_workers_are_dropped() -> None:
-    """Setting the event ends workers that would wait for ever."""
+async def test_waiting_workers_are_cancelled() -> None:
+    """Setting the event ends workers that would wait forever."""
     drop, reached = asyncio.Event(), []
 
     async def work() -> None:
@@ -54,8 +54,8 @@ async def test_waiting_workers_are_dropped() -> None:
     assert len(reached) == 2
 
 
-async def test_finished_workers_do_not_wait_for_the_event() -> None:
-    """When the stream ends, nobody waits for a drop that never comes."""
+async def test_finished_workers_do_not_wait_for_a_stop() -> None:
+    """The call returns when the work is done, although the event is never set."""
 
     async def work() -> None:
         await asyncio.sleep(0)
@@ -63,21 +63,21 @@ async def test_finished_workers_do_not_wait_for_the_event() -> None:
     await asyncio.wait_for(run_workers(work, 2, stop=asyncio.Event()), 120)
 
 
-async def test_workers_are_told_before_they_are_dropped() -> None:
-    """Those that can end by themselves have their time to do it, and are not cancelled."""
-    stop, told, ended = asyncio.Event(), asyncio.Event(), list[str]()
+async def test_stopping_is_called_before_workers_are_cancelled() -> None:
+    """Workers that end within the grace period are not cancelled."""
+    stop, called, ended = asyncio.Event(), asyncio.Event(), list[str]()
     stop.set()
 
     async def work() -> None:
-        await told.wait()
+        await called.wait()
         ended.append("by itself")
 
-    await run_workers(work, 2, stop=stop, grace=60.0, stopping=lambda _: told.set())
+    await run_workers(work, 2, stop=stop, grace=60.0, stopping=lambda _: called.set())
     assert ended == ["by itself", "by itself"]
 
 
-async def test_a_stop_ends_whatever_is_awaited() -> None:
-    """Work that would never end is cancelled; work that ends is returned, or its error raised."""
+async def test_unless_stopped() -> None:
+    """Finished work is returned or its error raised; endless work is cancelled by a stop."""
     stop, ended = asyncio.Event(), list[bool]()
 
     async def for_ever() -> None:

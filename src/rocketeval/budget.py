@@ -102,9 +102,9 @@ class PricedBudget:
         amount = money(most, self._worst) * self._excess
         return amount if await self._budget.reserve(amount) else None
 
-    def settle(self, reserved: float, told: Usage, *, untold: float = 0.0) -> None:
+    def settle(self, reserved: float, usage: Usage, *, untold: float = 0.0) -> None:
         """Count the reported usage, plus a share `untold` of `reserved` for unreported usage."""
-        spent = money(told, self._price)
+        spent = money(usage, self._price)
         if reserved and spent > reserved:
             # The bound was exceeded, so raise later bounds by the same factor.
             self._excess *= spent / reserved

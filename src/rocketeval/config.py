@@ -229,7 +229,7 @@ class AuthorConfig(Section):
 
 
 class ScorerConfig(Section):
-    """How answers become scores."""
+    """The scorer, which turns answers into scores."""
 
     kind: str = "mean"
     """mean, hard (share of items answered yes), extra_trees, random_forest, pooled_ridge,
@@ -270,7 +270,7 @@ TIE_SHARE = 1.0 / 90.0
 
 
 class RankingConfig(Section):
-    """How scores become ranks."""
+    """The ranking, which turns scores into ratings and ranks."""
 
     tie_margin: Annotated[float, Field(ge=0)] = 0.1
     """Scores closer than this are tied; default: 1/90 of the length of `scorer.scale`, which is 0.1

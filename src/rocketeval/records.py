@@ -168,7 +168,7 @@ class Gold:
 
 
 class Status(StrEnum):
-    """Whether an answer has a probability, and why not."""
+    """Status of an answer: ok, or the reason why it has no exact probability."""
 
     OK = "ok"
     """Both yes and no were listed."""
@@ -379,7 +379,7 @@ class JudgeFingerprint:
 
 
 class Basis(StrEnum):
-    """How a score relates to the reference data of its response."""
+    """Relation of a score to the reference data of its response."""
 
     UNSUPERVISED = "unsupervised"
     """The scorer used no reference data."""

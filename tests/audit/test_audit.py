@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rocketeval.audit.advice import advice
+from rocketeval.audit.advice import advice, conclusion
 from rocketeval.audit.audit import Audit, audit
 from rocketeval.audit.figures import GUESS, LABELER, LONGER, TIE
 from rocketeval.config import RankingConfig
@@ -96,12 +96,14 @@ def test_good_judge_beats_every_baseline() -> None:
     assert list(found.labels["all labels"]) == ["judge", LONGER]
     assert found.labels["all labels"][LONGER].rmse is None
     said = words(found)
-    assert "On decided votes, the judge beats 'random guess', the best of the rules" in said
-    assert "Labels, read as scores, agree with 100 % of decided votes" in said
-    assert "Another voter agrees more often than the judge" in said
-    assert (
-        "On all labels, response by response (Spearman), the judge beats 'longer response'" in said
-    )
+    assert "significantly better than the best baseline, 'random guess', on decided votes" in said
+    assert "Labels used as scores agree with 100% of decided votes" in said
+    assert "Human-human agreement is significantly higher" in said
+    assert "significantly better than 'longer response' on all labels" in said
+    brief = conclusion(found)
+    assert brief.startswith("Trust this judge: ")
+    assert f"of {found.agreement['judge'].used:,} human votes" in brief
+    assert "more than every baseline" in brief
 
 
 def test_margins_include_the_runs_own_and_follow_the_scale() -> None:
@@ -123,18 +125,21 @@ def test_random_judge_is_tied_and_gets_a_number_of_votes_to_collect() -> None:
     grid, gold = made(queries=20, noise=30.0, seed=4)
     found = audited(grid, Gold(votes=gold.votes))
     said = words(found)
-    assert "is not told apart from" in said
-    assert "beats" not in said
-    assert "more votes, on" in said or "would take over 100 times the votes" in said
+    assert "is tied with" in said
+    assert "significantly better" not in said
+    assert "more votes on" in said or "over 100 times the votes" in said
+    assert "not significantly more than the best baseline" in conclusion(found)
 
 
 def test_inverted_judge_is_not_trusted() -> None:
     """Scores that prefer the worse response lose against guessing."""
     grid, gold = made()
     upside_down = ScoreGrid(grid.query_ids, grid.candidates, 11.0 - grid.scores)
-    said = words(audited(upside_down, gold))
-    assert "On decided votes, the judge does worse than" in said
+    found = audited(upside_down, gold)
+    said = words(found)
+    assert "The judge is significantly worse than" in said
     assert "Do not trust its scores here." in said
+    assert conclusion(found).startswith("Do not trust this judge: ")
 
 
 def test_weak_category_is_named_with_its_chance() -> None:
@@ -146,9 +151,9 @@ def test_weak_category_is_named_with_its_chance() -> None:
     kinds = {query: f"kind{row % 4}" for row, query in enumerate(grid.query_ids)}
     broken = ScoreGrid(grid.query_ids, grid.candidates, scores)
     said = words(audited(broken, Gold(votes=gold.votes), categories=kinds))
-    assert "Trust it less on kind0 (" in said
-    assert "4 categories were looked at; by luck alone at least one would" in said
-    assert "about 10 % of audits" in said
+    assert "Weaker on kind0 (" in said
+    assert "4 categories compared, at least one would" in said
+    assert "about 10% of audits" in said
     few = {query: f"kind{row}" for row, query in enumerate(grid.query_ids)}
     one_voter = [vote for vote in gold.votes if vote.voter == "v1"]
     said = words(audited(grid, Gold(votes=one_voter), categories=few))
@@ -161,11 +166,11 @@ def test_tied_simpler_score_is_named() -> None:
     worse, _ = made(noise=5.0)
     worse = ScoreGrid(grid.query_ids, grid.candidates, worse.scores)
     said = words(audited(grid, gold, rivals={"twin": grid, "worse": worse}))
-    assert "The simpler score 'twin' does as well on decided votes" in said
-    assert "The simpler score 'twin' does as well on all labels" in said
+    assert "No significant difference from the simpler score 'twin' on decided votes" in said
+    assert "No significant difference from the simpler score 'twin' on all labels" in said
     assert "'worse'" not in said
     back = words(audited(worse, gold, rivals={"better": grid}))
-    assert "The simpler score 'better' does better on decided votes" in back
+    assert "The simpler score 'better' is significantly better on decided votes" in back
 
 
 def test_flattering_candidate_means_give_a_warning() -> None:
@@ -180,11 +185,15 @@ def test_flattering_candidate_means_give_a_warning() -> None:
         for row in range(60)
         for column in range(12)
     ]
-    assert "Means of candidates flatter the judge" in words(audited(grid, Gold(labels=gold)))
+    assert "Candidate means overstate agreement" in words(audited(grid, Gold(labels=gold)))
     noise, exact = made(queries=20, noise=30.0, seed=4)
-    assert "flatter the judge, and are not sure" in words(audited(noise, Gold(labels=exact.labels)))
+    assert "overstate agreement, and are uncertain" in words(
+        audited(noise, Gold(labels=exact.labels))
+    )
     same, exact = made(noise=0.01)
-    assert "hardly closer than responses do" in words(audited(same, Gold(labels=exact.labels)))
+    found = audited(same, Gold(labels=exact.labels))
+    assert "about as closely as single responses" in words(found)
+    assert conclusion(found).startswith("Trust this judge: Spearman ")
 
 
 def test_without_reference_data_the_advice_says_what_to_collect() -> None:
@@ -194,7 +203,9 @@ def test_without_reference_data_the_advice_says_what_to_collect() -> None:
     assert (found.agreement, found.labels, found.voters, found.margins) == ({}, {}, None, ())
     nothing, collect = advice(found, queries_needed)
     assert "no votes, labels or reference ratings" in nothing
-    assert "some 52 that are not ties tell an agreement of 70 % from guessing, 200" in collect
+    assert "about 52 votes" in collect
+    assert "70% from guessing, 200" in collect
+    assert conclusion(found).startswith("No verdict")
 
 
 def test_ratings_test_only_the_order() -> None:
@@ -204,16 +215,16 @@ def test_ratings_test_only_the_order() -> None:
     said = words(audited(grid, Gold(ratings=ratings)))
     assert "Reference ratings of 12 candidates: Spearman" in said
     assert "To find out, collect votes" in said
-    assert "Nothing here says" not in said
+    assert "It is unknown" not in said
     few = words(audited(grid, Gold(ratings=ratings[:2])))
-    assert "The reference ratings tell nothing: only 2 candidates" in few
+    assert "No conclusion from the reference ratings: only 2 candidates" in few
 
 
 @pytest.mark.parametrize(
     ("means", "said"),
     [
-        ((1.0, 2.0, 4.0, 3.0, 5.0), "may flatter the judge, and are not sure either"),
-        ((1.0, 2.0, 3.0, 4.0, 5.0), "flatter the judge: Spearman 1.00"),
+        ((1.0, 2.0, 4.0, 3.0, 5.0), "may overstate agreement, and are uncertain"),
+        ((1.0, 2.0, 3.0, 4.0, 5.0), "overstate agreement: Spearman 1.00"),
     ],
     ids=["one exchanged", "all in order"],
 )
@@ -233,7 +244,7 @@ def test_few_candidates_are_significant_only_in_perfect_order(
         for column in range(5)
     ]
     words_of = words(audited(ScoreGrid(ids, names, scores), Gold(labels=gold)))
-    assert f"Means of candidates {said}" in words_of
+    assert f"Candidate means {said}" in words_of
 
 
 def test_random_guess_uses_the_same_votes_as_the_judge() -> None:
@@ -256,17 +267,20 @@ def test_training_data_is_refused_as_test_data() -> None:
     fitted = {(query, name): Basis.FITTED for query in grid.query_ids for name in grid.candidates}
     found = audited(grid, gold, basis=fitted)
     assert (found.agreement, found.labels) == ({}, {})
-    assert "All gold was learned from by the fit that made these scores" in words(found)
+    assert "fitted on all reference data" in words(found)
+    assert "fitted on all reference data" in conclusion(found)
 
 
 def test_one_query_gives_no_verdict() -> None:
     """Figures have no intervals, and there is no verdict."""
     grid, gold = made(queries=1)
-    said = words(audited(grid, gold))
-    assert "cannot be told from" in said
-    assert "1 query with votes, and 6 are the fewest that can tell anything" in said
-    for verdict in ("beats", "does worse", "does as well", "matters", "flatter"):
+    found = audited(grid, gold)
+    said = words(found)
+    assert "Too few votes" in said
+    assert "1 query; at least 6 are needed" in said
+    for verdict in ("significantly", "matters", "overstate"):
         assert verdict not in said
+    assert conclusion(found).startswith("Too few votes for a verdict")
 
 
 def test_all_ties_give_no_verdict() -> None:
@@ -276,8 +290,8 @@ def test_all_ties_give_no_verdict() -> None:
     found = audited(grid, Gold(votes=ties))
     assert found.agreement["judge"].without_ties is None
     said = words(found)
-    assert "All 220 votes are ties, and none says which response is better" in said
-    for verdict in ("beats", "does worse", "'always a tie'", "matters"):
+    assert "All 220 votes are ties" in said
+    for verdict in ("is significantly", "'always a tie'", "matters"):
         assert verdict not in said
 
 
@@ -286,7 +300,7 @@ def test_only_unusable_votes_give_no_figure() -> None:
     grid, _ = made(queries=3)
     found = audited(grid, Gold(votes=[Vote("nowhere", "x", "y", "a")]))
     assert found.agreement["judge"].unusable == 1
-    assert words(found).startswith("Of 1 vote none can be used")
+    assert words(found).startswith("None of 1 vote can be used")
 
 
 def test_labeler_needs_labels_of_both_responses() -> None:
@@ -295,7 +309,7 @@ def test_labeler_needs_labels_of_both_responses() -> None:
     apart = Gold([each for each in gold.labels if each.candidate == "c0"], gold.votes)
     found = audited(grid, apart)
     assert LABELER not in found.agreement
-    assert "No vote is on two labelled responses" in words(found)
+    assert "No vote compares two labeled responses" in words(found)
     some = Gold([each for each in gold.labels if each.candidate in ("c0", "c1")], gold.votes)
     assert audited(grid, some).agreement[LABELER].used == 20
 
@@ -318,7 +332,7 @@ def test_advice_never_fails_and_never_shows_nan(data: st.DataObject) -> None:
     found = audited(grid, kept, rivals={"twin": grid}, categories=kinds)
     said = advice(found, queries_needed)
     assert said
-    for sentence in said:
+    for sentence in (*said, conclusion(found)):
         assert sentence.endswith((".", "`."))
         assert "nan" not in sentence.split()
         assert "None" not in sentence

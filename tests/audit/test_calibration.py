@@ -136,7 +136,8 @@ def test_labels_have_a_curve_but_no_error_rates() -> None:
     assert (found.auc, found.yes_bias) == (None, None)
     assert (found.false_yes, found.false_no) == (None, None)
     assert (found.gold_yes, found.gold_no) == (None, None)
-    assert found.reason == "gold is not yes or no, so there is no AUC and no share of wrong answers"
+    assert found.reason is not None
+    assert "not yes or no" in found.reason
     assert found.brier is not None
 
 
@@ -145,7 +146,8 @@ def test_constant_reference_has_no_auc() -> None:
     found = measured(np.array([0.1, 0.9]), np.array([True, True]))
     assert (found.auc, found.false_yes) == (None, None)
     assert value(found.false_no) == 0.5
-    assert found.reason == "gold says the same of every item, so there is no AUC"
+    assert found.reason is not None
+    assert "no AUC" in found.reason
 
 
 def test_nothing_to_compare_gives_a_reason() -> None:
@@ -154,14 +156,15 @@ def test_nothing_to_compare_gives_a_reason() -> None:
     assert (found.by_width.bins, found.by_count.bins) == ((), ())
     assert (found.by_count.error, found.brier, found.auc) == (None, None, None)
     assert (found.items, found.missing) == (0, 2)
-    assert found.reason == "no item has both a probability and gold"
+    assert found.reason is not None
+    assert "no item has both" in found.reason
 
 
 def test_invalid_input_is_refused() -> None:
     """No bins, labels off the scale, and columns of different lengths raise errors."""
-    with pytest.raises(ConfigError, match="0 bins"):
+    with pytest.raises(ConfigError, match="bins: 0"):
         measured(np.array([0.5]), np.array([1.0]), 0)
     with pytest.raises(ValueError, match="below 0 or above 1"):
         measured(np.array([0.5]), np.array([7.0]))
-    with pytest.raises(ValueError, match="gold for 2 items, probabilities for 1"):
+    with pytest.raises(ValueError, match="2 reference answers for 1 probabilities"):
         measured(np.array([0.5]), np.array([1.0, 0.0]))

@@ -101,7 +101,8 @@ def test_all_null_reference_gives_a_reason(run: Run, tmp_path: Path) -> None:
     write_jsonl(tmp_path / "gold.jsonl", gold(left=[None, None], right=[None, None]))
     found = run.hold_against_item_gold(tmp_path / "gold.jsonl")
     assert (found.calibration.items, found.calibration.brier) == (0, None)
-    assert found.advice == ("The gold tells nothing: no item has both a probability and gold.",)
+    (sentence,) = found.advice
+    assert "no item has both" in sentence
 
 
 @pytest.mark.parametrize(
@@ -116,7 +117,7 @@ def test_all_null_reference_gives_a_reason(run: Run, tmp_path: Path) -> None:
         ({"query_id": "sky", "candidate": "left", "answers": ["Yes", "No"]}, "true, false or null"),
         (
             {"query_id": "sky", "candidate": "left", "answers": [True]},
-            "for 2 items in the checklist, 1 are answered",
+            "1 answers for a checklist of 2 items",
         ),
         (
             {
@@ -125,7 +126,7 @@ def test_all_null_reference_gives_a_reason(run: Run, tmp_path: Path) -> None:
                 "answers": [True, True],
                 "items": ITEMS[::-1],
             },
-            "its `items` are not those of the run's checklist",
+            "`items` differs from the run's checklist",
         ),
         (["sky", "left"], "gold.jsonl:2"),
     ],
@@ -145,9 +146,7 @@ def test_duplicate_response_is_refused(run: Run, tmp_path: Path) -> None:
     """Its items would count twice."""
     row = {"query_id": "sky", "candidate": "left", "answers": [True, True]}
     write_jsonl(tmp_path / "gold.jsonl", [row, row])
-    with pytest.raises(
-        BenchmarkError, match=r"gold\.jsonl:2: query 'sky', candidate 'left' stands"
-    ):
+    with pytest.raises(BenchmarkError, match=r"gold\.jsonl:2: duplicate .*'sky', candidate 'left'"):
         run.hold_against_item_gold(tmp_path / "gold.jsonl")
 
 
@@ -155,7 +154,7 @@ def test_file_without_matching_rows_is_refused(run: Run, tmp_path: Path) -> None
     """A file with nothing to compare raises an error."""
     row = {"query_id": "moon", "candidate": "left", "answers": [True]}
     write_jsonl(tmp_path / "gold.jsonl", [row])
-    with pytest.raises(BenchmarkError, match="says nothing about what was judged"):
+    with pytest.raises(BenchmarkError, match="has no row for a response judged"):
         run.hold_against_item_gold(tmp_path / "gold.jsonl")
     with pytest.raises(BenchmarkError, match="Cannot read"):
         run.hold_against_item_gold(tmp_path / "absent.jsonl")

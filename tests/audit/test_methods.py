@@ -159,7 +159,7 @@ def test_method_with_few_scores_is_excluded(scored: int, compared: bool) -> None
 
 def test_nothing_scored_is_an_error() -> None:
     """An empty comparison raises an error."""
-    with pytest.raises(BenchmarkError, match="Not one of the methods"):
+    with pytest.raises(BenchmarkError, match="No method scored"):
         compare_methods(
             {"a": MethodGrades(many(0)), "b": MethodGrades(many(0))}, {}, Gold(), RANKING
         )

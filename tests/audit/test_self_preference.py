@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from scipy import stats
 
-from rocketeval.audit.bias import SelfPreference, self_preference
+from rocketeval.audit.bias import NO_OTHERS, NO_QUERY, SelfPreference, self_preference
 from rocketeval.grid import ScoreGrid
 from support.tables import tables
 
@@ -59,7 +59,7 @@ def test_self_preference_is_the_mean_of_z_scores(table: np.ndarray) -> None:
     assert (found.queries, found.left_out) == (len(gaps), half - len(gaps))
     if not gaps:
         assert found.preference is None
-        assert found.reason == "no query has differing scores and gold of the family and of others"
+        assert found.reason == NO_QUERY
         return
     assert found.preference is not None
     assert found.preference.value == pytest.approx(np.mean(gaps), abs=1e-9)
@@ -70,12 +70,12 @@ def test_family_needs_other_candidates(family: set[str]) -> None:
     """No family member, or only family members, give a reason."""
     found = self_preference(grid(np.eye(6)), np.eye(6), family)
     assert found.preference is None
-    assert found.reason == "there must be candidates of the judge's family and others"
+    assert found.reason == NO_OTHERS
 
 
 def test_tables_must_have_the_same_shape() -> None:
     """Labels of another shape are refused."""
-    with pytest.raises(ValueError, match=r"shape \(2, 3\) beside scores of \(6, 6\)"):
+    with pytest.raises(ValueError, match=r"\(2, 3\) differs from score shape \(6, 6\)"):
         self_preference(grid(np.eye(6)), np.ones((2, 3)), {"a"})
 
 

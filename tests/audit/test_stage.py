@@ -94,12 +94,12 @@ def test_length_and_family_are_measured_in_every_run(tmp_path: Path) -> None:
     assert bias.own_family is not None
     assert bias.own_family.family == ("qwen2-7b",)
     assert bias.own_family.queries == 12
-    assert any(sentence.startswith("It leans on length") for sentence in outcome.audit.advice)
+    assert any(sentence.startswith("Length bias") for sentence in outcome.audit.advice)
     kept = json.loads((outcome.path / "audit.json").read_text())
     assert kept["bias"]["length"]["scores"]["value"] == pytest.approx(1.0)
     page = outcome.report.read_text()
-    assert "Beside quality: length and family, within a query" in page
-    assert "Own family, by name: qwen2-7b. In standard deviations of a query's scores." in page
+    assert "Length bias and self-preference" in page
+    assert "Own family, guessed by name: qwen2-7b." in page
 
 
 def test_length_needs_no_reference_data(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_length_needs_no_reference_data(tmp_path: Path) -> None:
     assert any(
         sentence.startswith("Longer responses get higher") for sentence in outcome.audit.advice
     )
-    assert "score follows length, Spearman" in outcome.report.read_text()
+    assert "score vs. length, Spearman" in outcome.report.read_text()
 
 
 def test_large_run_is_sampled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -151,7 +151,7 @@ def test_a_record_of_an_unknown_query_is_refused(kind: str, record: Any) -> None
 def test_vote_between_a_candidate_and_itself_is_refused() -> None:
     """It must be a mistake in the file."""
     benchmark = InMemory(the_votes=[Vote("q1", "a", "a", "tie")])
-    assert "'a' against itself" in refusal(benchmark).message
+    assert "'a' with itself" in refusal(benchmark).message
 
 
 def test_two_ratings_of_one_candidate_are_refused() -> None:
@@ -191,7 +191,7 @@ BROKEN = {
     "no query": (InMemory(the_queries=[]), "there is no query"),
     "no response": (InMemory(the_responses=[]), "there is no response"),
     "read once": (Exhausted(), "`responses` yields something else the second time"),
-    "wrong record": (InMemory(the_labels=[QUERY]), "`labels` yields .*, which is no Label"),
+    "wrong record": (InMemory(the_labels=[QUERY]), "`labels` yields .*, which is not a Label"),
     "id twice": (InMemory(the_queries=[QUERY] * 2), "the query id 'q1' occurs twice"),
     "blank id": (InMemory(the_queries=[replace(QUERY, id="")]), "a query id is ''"),
     "id of a number": (InMemory(the_queries=[replace(QUERY, id=1)]), "a query id is 1"),
@@ -209,8 +209,8 @@ BROKEN = {
     "label nan": (InMemory(the_labels=[Label("q1", "a", float("nan"))]), "'q1' is nan"),
     "unknown label": (InMemory(the_labels=[Label("q9", "a", 1.0)]), "belongs to no query"),
     "winner": (InMemory(the_votes=[Vote("q1", "a", "b", "model_a")]), "the winner 'model_a'"),
-    "against itself": (InMemory(the_votes=[Vote("q1", "a", "a", "tie")]), "against itself"),
-    "rated twice": (InMemory(the_ratings=[Rating("a", 1.0)] * 2), "rated candidate 'a' is there t"),
+    "against itself": (InMemory(the_votes=[Vote("q1", "a", "a", "tie")]), "with itself"),
+    "rated twice": (InMemory(the_ratings=[Rating("a", 1.0)] * 2), "rated candidate 'a' occurs tw"),
     "rating inf": (InMemory(the_ratings=[Rating("a", float("inf"))]), "'a' is rated inf"),
 }
 

@@ -1,4 +1,4 @@
-"""Every number says where it comes from."""
+"""Sources of the assumptions."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from rocketeval.cli.plan_cluster import TITLES
 SEEN = CapacityFigure(12.0, "measured", "seen")
 
 
-def test_given_goes_before_measured_before_default() -> None:
-    """The nearest source wins, and is named."""
+def test_given_overrides_measured_overrides_default() -> None:
+    """The source of each value is recorded."""
     assert assume(
         CapacityOptions(rate=7.0), MeasuredRun(figures={"rate": SEEN})
     ).rate == CapacityFigure(7.0, "given")
@@ -28,13 +28,13 @@ def test_given_goes_before_measured_before_default() -> None:
     assert "not your judge" in default.note
 
 
-def test_a_loss_rate_of_zero_is_given_not_missing() -> None:
-    """0 is an answer."""
+def test_loss_rate_of_zero_is_given() -> None:
+    """Zero is a given value, not a missing one."""
     assert assume(CapacityOptions(losses=0.0), MeasuredRun()).losses == CapacityFigure(0.0, "given")
 
 
-def test_every_default_says_what_it_stands_for() -> None:
-    """Nobody has to guess what was assumed, and every figure has a line that is printed."""
+def test_every_default_has_a_note_and_a_title() -> None:
+    """Every assumption is explained and printed."""
     assumed = assume(CapacityOptions(), MeasuredRun())
     figures = {
         field.name: getattr(assumed, field.name)
@@ -45,8 +45,8 @@ def test_every_default_says_what_it_stands_for() -> None:
     assert all(figure.note for figure in figures.values())
 
 
-def test_routing_follows_what_keeps_items_together() -> None:
-    """Nothing keeps them together: random, and why; what is given wins."""
+def test_routing_depends_on_the_run_unless_given() -> None:
+    """Without a header or a common request, routing is random; a given routing overrides."""
     apart = assume(
         CapacityOptions(),
         MeasuredRun(together=False, routing_from="measured", routed_by="no header"),
@@ -59,16 +59,16 @@ def test_routing_follows_what_keeps_items_together() -> None:
     assert (unknown.routing_from, bool(unknown.routed_by)) == ("assumed", True)
 
 
-def test_a_published_rate_says_why_the_runs_own_is_not_taken() -> None:
-    """What the run could not tell stands beside the default."""
+def test_published_rate_has_the_reason_in_its_note() -> None:
+    """The note says why the run's rate is not used."""
     published = {"rate": published_rate("6 judgments are too few")}
     rate = assume(CapacityOptions(), MeasuredRun(figures=published)).rate
     assert rate.source == "paper"
     assert rate.note.endswith("; 6 judgments are too few")
 
 
-def test_client_cost_is_that_of_the_two_measured_clients() -> None:
-    """One item a call costs 314 us an answer, eight a call 78, and Ray's part of a row."""
+def test_client_cost_matches_both_measurements() -> None:
+    """One item per request costs 314 us per answer, eight cost 78, plus Ray's share."""
     alone = assume(CapacityOptions(), MeasuredRun())
     assert round(alone.client_us - 130 / 8) == 314
     calls = {"calls": CapacityFigure(1 / 8, "measured")}

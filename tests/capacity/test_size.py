@@ -1,4 +1,4 @@
-"""Sizes: replicas, hours, money and bytes of an amount of work."""
+"""Replicas, hours, money and bytes for an amount of work."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def size(answers: float, given: CapacityOptions = SAFE) -> Size:
     return size_for(assume(given, MeasuredRun()), given, answers)
 
 
-def test_the_papers_figures_come_out() -> None:
-    """8M answers are 44.8 GPU hours and 16 dollars; a thousand million in a day take 234 GPUs."""
+def test_figures_of_the_paper() -> None:
+    """8M answers take 44.8 GPU hours and 16 USD; 1e9 answers in a day take 234 GPUs."""
     small = size(8e6, replace(SAFE, replicas=1))
     assert (round(small.gpu_hours, 1), round(small.money)) == (44.8, 16)
     large = size(1e9, replace(SAFE, hours=24))
@@ -44,7 +44,7 @@ def test_the_papers_figures_come_out() -> None:
 def test_hours_money_and_bytes_are_linear_in_the_work(
     answers: float, times: float, replicas: int
 ) -> None:
-    """So many times the answers take so many times as long, if all replicas have work."""
+    """N times the answers take N times as long, if all replicas have work."""
     one, many = (size(n, replace(SAFE, replicas=replicas)) for n in (answers, times * answers))
     for field in ("hours", "gpu_hours", "money", "responses"):
         assert getattr(many, field) == pytest.approx(times * getattr(one, field))
@@ -55,8 +55,8 @@ def test_hours_money_and_bytes_are_linear_in_the_work(
 
 
 @given(st.floats(1, 1e4), st.floats(1.01, 10), st.floats(0.1, 100))
-def test_a_faster_judge_needs_no_more(rate: float, times: float, hours: float) -> None:
-    """With a higher rate: no more replicas for a deadline, fewer hours with a fleet, less money."""
+def test_faster_judge_never_costs_more(rate: float, times: float, hours: float) -> None:
+    """A higher rate needs no more replicas, fewer hours and less money."""
     slow, fast = (size(1e8, replace(SAFE, rate=r, hours=hours)) for r in (rate, times * rate))
     assert fast.replicas <= slow.replicas
     slow, fast = (size(1e8, replace(SAFE, rate=r, replicas=7)) for r in (rate, times * rate))
@@ -68,7 +68,7 @@ def test_a_faster_judge_needs_no_more(rate: float, times: float, hours: float) -
 def test_proposed_replicas_meet_the_deadline_and_one_less_does_not(
     routing: Routing, answers: float, hours: float
 ) -> None:
-    """Without losses the fleet is the smallest that does, however the items are routed."""
+    """Without losses, the fleet is the smallest that meets the deadline, for any routing."""
     found = size(answers, replace(SAFE, routing=routing, hours=hours))
     assert found.deadline_met == (found.hours <= hours)
     if found.replicas < found.responses / 64:
@@ -80,22 +80,22 @@ def test_proposed_replicas_meet_the_deadline_and_one_less_does_not(
 
 @settings(max_examples=10, deadline=None)
 @given(st.floats(1e5, 1e8), st.floats(1, 48), st.floats(0.01, 0.5))
-def test_the_deadline_holds_with_losses_too(answers: float, hours: float, losses: float) -> None:
-    """95 % of the simulated runs are in time with the replicas proposed."""
+def test_deadline_holds_with_losses(answers: float, hours: float, losses: float) -> None:
+    """95% of the simulated runs meet the deadline with the proposed replicas."""
     found = size(answers, CapacityOptions(hours=hours, losses=losses, restart_minutes=10))
     assert found.deadline_met
     assert found.rework.hours_95 <= hours
     assert found.replicas >= size(answers, replace(SAFE, hours=hours)).replicas
 
 
-def test_a_deadline_that_cannot_be_met_is_not_said_to_be() -> None:
-    """More replicas than batches are no help: one each, and late."""
+def test_impossible_deadline_is_reported() -> None:
+    """More replicas than batches do not help, so the deadline is missed."""
     found = size(8 * 65, CapacityOptions(hours=1e-6, losses=0))
     assert (found.replicas, found.deadline_met) == (2, False)
 
 
-def test_replicas_beyond_the_batches_have_no_work() -> None:
-    """65 responses in batches of 64 keep two of ten busy; hours and cores are those of two."""
+def test_replicas_beyond_the_batches_are_idle() -> None:
+    """65 responses in batches of 64 use two of ten replicas."""
     ten, two = (size(8 * 65, replace(SAFE, replicas=replicas)) for replicas in (10, 2))
     assert (ten.replicas, ten.idle, two.idle) == (2, 8, 0)
     assert (ten.hours, ten.client_cores) == (two.hours, two.client_cores)
@@ -103,7 +103,7 @@ def test_replicas_beyond_the_batches_have_no_work() -> None:
 
 
 def test_scatter_costs_hours_and_money() -> None:
-    """The same fleet takes as many times as long as tokens are computed again."""
+    """Time and money grow with the computed tokens."""
     together, apart = (
         size(1e8, replace(SAFE, replicas=8, routing=routing)) for routing in ROUTINGS[:2]
     )
@@ -112,19 +112,19 @@ def test_scatter_costs_hours_and_money() -> None:
 
 
 def test_losses_are_paid_for() -> None:
-    """The money more is that of all replicas in the hours more."""
+    """The extra money is that of all replicas for the extra hours."""
     found = size(1e7, CapacityOptions(replicas=4, losses=0.5, gpu_hour=2.0, gpus=2))
     assert found.extra_money == pytest.approx(found.extra_hours * 4 * 2 * 2.0)
     assert 0 < found.extra_hours < found.extra_hours_95
 
 
-def test_files_are_as_long_as_they_are_written() -> None:
-    """The lengths that writes are counted by are those of the modules that write."""
+def test_file_lengths_match_the_writers() -> None:
+    """The constants equal those of the modules that write the files."""
     assert (TASKS_PER_FILE, JUDGMENTS_PER_PART) == (FILE_ROWS, ROLL_ROWS)
 
 
-def test_objects_written_are_counted_one_by_one() -> None:
-    """130 responses in batches of 64: 3 blocks, 3 checkpoints, a task file, a part, the scores."""
+def test_written_objects_are_counted() -> None:
+    """130 responses in batches of 64 give 3 blocks, 3 checkpoints and three files."""
     each = {"task_bytes": 10, "ledger_bytes": 2, "score_bytes": 1, "batch": 64}
     figures = {name: CapacityFigure(value, "measured") for name, value in each.items()}
     found = store(assume(SAFE, MeasuredRun(figures=figures)), 130)
@@ -132,8 +132,8 @@ def test_objects_written_are_counted_one_by_one() -> None:
     assert found.disk_bytes == 130 * (10 + 2 * 2 + 1)
 
 
-def test_the_round_amounts_and_the_run_stand_side_by_side() -> None:
-    """1e6 to 1e10 answers, and the run itself unless it has nothing left to ask."""
+def test_plan_covers_the_run_and_round_amounts() -> None:
+    """The plan has 1e6 to 1e10 answers, and the run unless nothing is left to ask."""
     found = plan_capacity(SAFE, MeasuredRun(answers=800, responses=100))
     assert [row.answers for row in found.sizes] == [1e6, 1e7, 1e8, 1e9, 1e10]
     assert found.this_run is not None
@@ -142,7 +142,7 @@ def test_the_round_amounts_and_the_run_stand_side_by_side() -> None:
     assert plan_capacity(SAFE, MeasuredRun()).this_run is None
 
 
-def test_a_plan_with_losses_is_the_same_twice() -> None:
-    """The simulation is seeded: a plan can be quoted."""
+def test_plan_with_losses_is_reproducible() -> None:
+    """The simulation has a fixed seed."""
     given = CapacityOptions(replicas=4)
     assert plan_capacity(given, MeasuredRun()) == plan_capacity(given, MeasuredRun())

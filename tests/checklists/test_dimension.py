@@ -352,7 +352,7 @@ def test_steps_need_an_engine() -> None:
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ({}, "file: this setting is needed"),
+        ({}, "file: this setting is required"),
         ({"file": "summarisation"}, "Did you mean 'summarization'"),
         ({"file": "../../etc/passwd"}, "no packaged dimension file"),
         ({"file": "summarization", "dimensions": ["fluence"]}, "Did you mean 'fluency'"),

@@ -76,13 +76,13 @@ def test_the_command_line_warns(tmp_path: Path) -> None:
     (tmp_path / "own.yaml").write_text(json.dumps({"queries": dict.fromkeys(names, entry)}))
     (tmp_path / "rocketeval.yaml").write_text(CONFIG)
     done = cli(tmp_path, "run", "--only", "checklist", code=3)
-    line = "2 ids in the checklists are no queries and passed over: 'skyy' (did you mean 'sky'?)"
-    assert line in done.stderr
+    assert "2 ids in the checklists" in done.stderr
+    assert "'skyy' (did you mean 'sky'?)" in done.stderr
     assert "\x1b" not in done.stderr
-    printed = json.loads(cli(tmp_path, "run", "--only", "checklist", "--json", code=3).stdout)
-    assert printed["unknown"] == {"skyy": "sky", "\x1b[2Jx": None}
-    assert printed["unknown_count"] == 2
-    assert line in cli(tmp_path, "run", code=3).stdout
+    told = json.loads(cli(tmp_path, "run", "--only", "checklist", "--json", code=3).stdout)
+    assert told["unknown"] == {"skyy": "sky", "\x1b[2Jx": None}
+    assert told["unknown_count"] == 2
+    assert "'skyy' (did you mean 'sky'?)" in cli(tmp_path, "run", code=3).stdout
 
 
 def test_only_first_unknown_ids_are_stored(tmp_path: Path) -> None:
@@ -93,9 +93,9 @@ def test_only_first_unknown_ids_are_stored(tmp_path: Path) -> None:
     (tmp_path / "own.yaml").write_text(json.dumps({"for_all": entry, "queries": wrong}))
     (tmp_path / "rocketeval.yaml").write_text(CONFIG)
     done = cli(tmp_path, "run", "--only", "checklist", "--json")
-    printed = json.loads(done.stdout)
-    assert (len(printed["unknown"]), printed["unknown_count"]) == (MOST_UNKNOWN, 3000)
-    assert "3,000 ids in the checklists are no queries" in done.stderr
+    told = json.loads(done.stdout)
+    assert (len(told["unknown"]), told["unknown_count"]) == (MOST_UNKNOWN, 3000)
+    assert "3,000 ids in the checklists" in done.stderr
     assert "'wrong-0002' and 2,997 more" in done.stderr
 
 
@@ -107,7 +107,7 @@ def test_ids_beyond_a_limit_are_not_reported(tmp_path: Path) -> None:
     config = CONFIG.replace("{path: benchmark}", "{path: benchmark, limit: 1}")
     (tmp_path / "rocketeval.yaml").write_text(config)
     done = cli(tmp_path, "run", "--only", "checklist", "--json")
-    assert "passed over" not in done.stderr
+    assert "no query" not in done.stderr
     assert "unknown" not in json.loads(done.stdout)
 
 
@@ -115,4 +115,4 @@ def test_matching_file_gives_no_warning(tmp_path: Path) -> None:
     write_benchmark(tmp_path / "benchmark")
     (tmp_path / "own.yaml").write_text(json.dumps({"for_all": {"items": ["Is it right?"]}}))
     (tmp_path / "rocketeval.yaml").write_text(CONFIG)
-    assert "passed over" not in cli(tmp_path, "run", "--only", "checklist").stderr
+    assert "no query" not in cli(tmp_path, "run", "--only", "checklist").stderr

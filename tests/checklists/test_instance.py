@@ -134,7 +134,7 @@ async def test_refused_list_stays_between_its_markers(written: str) -> None:
     await scripted.author.write(QUERY)
     added = scripted.prompts[1].removeprefix(scripted.prompts[0])
     assert added.count("<<<your last turn>>>") == added.count("<<<end of turn>>>") == 1
-    assert neutralize(added).count == 2, "nothing but the two markers of our own"
+    assert neutralize(added).count == 2, "only our own two markers"
     assert len(added.encode()) <= len(REFUSED.encode()) + LONGEST_SHOWN + LONGEST_REASON
 
 

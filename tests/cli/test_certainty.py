@@ -36,7 +36,12 @@ def cli(*args: str, code: int = 0) -> Result:
 def test_compare_prints_verdict_and_figures(config: str) -> None:
     """The output has the verdict, the difference, p-value, counts and power."""
     shown = cli("compare", "new", "old", config).stdout
-    for text in ("new against old: better", "p < 0.001", "120 queries with both", "won", "power"):
+    for text in (
+        "new is significantly better than old",
+        "p < 0.001",
+        "120 queries with both",
+        "won",
+    ):
         assert text in shown
     assert "needed" not in shown
 
@@ -91,7 +96,7 @@ def test_unknown_candidate_names_the_nearest(config: str) -> None:
 def test_estimate_with_scores_and_labels_alone(config: str) -> None:
     """The table has both estimates, and the assumption is stated."""
     shown = cli("labels", "estimate", config).stdout
-    for text in ("40 of 120", "with scores", "labels alone", "equals", "representative"):
+    for text in ("40 of 120", "with scores", "labels alone", "equals", "random sample"):
         assert text in shown
     shown = cli("labels", "estimate", config, "--candidate", "new", "--against", "old").stdout
     assert "new - old" in shown

@@ -73,7 +73,7 @@ def test_closed_pipe_is_not_an_error(folder: Path) -> None:
 
 
 def test_files_are_written_and_reported(folder: Path) -> None:
-    """The suffix determines the format; renamed files are reported; --force is needed to replace."""
+    """The suffix determines the format, renamed files are reported, and --force replaces."""
     shown = cli(folder, "export", "first.yaml", "-o", "out/ranking.md").stdout
     assert shown == "Written: out/ranking.md (2 rows)\n"
     assert (folder / "out" / "ranking.md").read_text().startswith("**Ranking over 3 queries")

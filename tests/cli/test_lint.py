@@ -37,7 +37,7 @@ def test_run_is_linted_by_static_checks_and_answers(folder: Path) -> None:
     shown = cli(folder, "lint", "first.yaml").stdout
     assert "6 items in 3 checklists" in shown
     assert "yes_is_worse" in shown
-    assert "Ranking by mean scores without all flagged items" in shown
+    assert "without all flagged items" in shown
     assert "Yes would be the worse answer ('fail')" in shown
     assert "\x1b" not in shown
     assert "[red]\ufffd[31mcause of the sky?" in shown
@@ -85,8 +85,8 @@ def test_strict_gives_exit_code_3_on_errors(folder: Path, tmp_path: Path) -> Non
 def test_checklists_without_a_run(folder: Path, tmp_path: Path) -> None:
     """A benchmark folder, a plain file and a gzipped one can be linted."""
     shown = cli(folder, "lint", "benchmark").stdout
-    assert "6 items in 3 checklists; 3 flagged" in shown
-    assert "Static checks only" in shown
+    assert shown.startswith("3 of 6 items in 3 checklists have a problem")
+    assert "Static checks only: there is no run." in shown
     row = {"session_id": "q", "checklist": ["What is the capital?"]}
     with gzip.open(tmp_path / "own.jsonl.gz", "wt") as file:
         file.write(json.dumps(row))
@@ -106,9 +106,7 @@ def test_shared_checklist_counts_once(tmp_path: Path) -> None:
     rows = [{"query_id": query, "items": SHARED} for query in QUERIES]
     write_jsonl(tmp_path / "benchmark" / "checklists.jsonl", rows)
     shown = cli(tmp_path, "lint", "benchmark").stdout
-    assert (
-        "3 items in 1 checklist that 3 queries share; 2 flagged (66.7%, 2 with an error)" in shown
-    )
+    assert "2 of 3 items in 1 checklist that 3 queries share have a problem (66.7%" in shown
     assert "all 3 queries, item 2: " in shown
     assert shown.count("Yes would be the worse answer") == 1
     found = json.loads(cli(tmp_path, "lint", "benchmark", "--query", "sea", "--json").stdout)

@@ -56,7 +56,7 @@ def test_output_has_old_and_new_items_and_the_next_step(tmp_path: Path) -> None:
     (tmp_path / "rocketeval.yaml").write_text(yaml.safe_dump(config))
     cli(tmp_path, "run", "--quiet")
     assert "6 items in 3 checklists" in cli(tmp_path, "lint").stdout
-    assert "no items to rewrite" in cli(tmp_path, "lint", "--fix", "more.yaml").stdout
+    assert "no item needs a rewrite" in cli(tmp_path, "lint", "--fix", "more.yaml").stdout
     assert not (tmp_path / "more.yaml").exists()
 
 
@@ -78,7 +78,7 @@ def test_unchanged_items_are_exit_code_3(tmp_path: Path) -> None:
     cli(tmp_path, "run", "--quiet")
     (tmp_path / "runs/.cache/authored.jsonl").unlink()
     told = cli(tmp_path, "lint", "--fix", "more.yaml", code=3).stdout
-    assert "No usable proposal for sea: " in told
+    assert "No rewrite for sea: " in told
     assert "no file was written" in told
     assert "\x1b" not in told
 
@@ -123,7 +123,9 @@ def test_requirements_are_reported(tmp_path: Path) -> None:
     assert (tmp_path / "new.yaml").read_text() != "mine"
     assert "need --fix" in cli(tmp_path, "lint", "--max-cost", "1", code=2).stderr
     assert "not both" in cli(tmp_path, *fix, "--strict", code=2).stderr
-    assert "nowhere does not" in cli(tmp_path, "lint", "nowhere", "--fix", "a.csv", code=2).stderr
+    assert (
+        "There is no nowhere" in cli(tmp_path, "lint", "nowhere", "--fix", "a.csv", code=2).stderr
+    )
 
 
 def test_no_input_of_the_run_is_replaced(tmp_path: Path) -> None:

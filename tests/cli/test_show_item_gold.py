@@ -38,18 +38,19 @@ def test_figures_and_bins_fit_80_columns(
     assert max(len(line.rstrip()) for line in shown.splitlines()) <= WIDEST
     for text in (
         "1,997 items of 1,200 responses",
-        "more yes than the reference, points",
+        "share of yes minus reference, points",
         "yes where the reference is no, %",
-        "(AUC)",
-        "(Brier)",
+        "AUC",
+        "Brier score",
         "calibration error (ECE)",
         "0.5-0.6",
         "too high",
-        "3 reference items have no answer.",
-        "1 reference response was not judged.",
-        "2 rows are on responses not in the run.",
+        "3 items have a reference but no answer.",
+        "1 response with a reference was not judged.",
+        "2 rows are for responses not in the run.",
     ):
         assert text in shown
+    assert shown.startswith("The judge says yes too often")
     assert "too low" not in shown
     assert shown.startswith("How far to trust a yes")
 
@@ -58,8 +59,8 @@ def test_no_items_give_no_bins(capsys: pytest.CaptureFixture[str]) -> None:
     """Without items, figures are dashes and the advice gives the reason."""
     show_reference_answers(found(0))
     shown = capsys.readouterr().out
-    assert "mean p_yes" not in shown
-    assert "How far to trust a yes" in shown
+    assert "mean" not in shown
+    assert "No conclusion from the reference answers" in shown
 
 
 def test_answers_of_a_run_are_compared_with_a_file(tmp_path: Path) -> None:
@@ -81,4 +82,4 @@ def test_answers_of_a_run_are_compared_with_a_file(tmp_path: Path) -> None:
     assert cli(tmp_path, *command, "--quiet").stdout == ""
     write_jsonl(tmp_path / "gold.jsonl", [{**rows[0], "answers": [True]}])
     wrong = cli(tmp_path, *command, code=2).stderr
-    assert "gold.jsonl:1: " in wrong
+    assert "gold.jsonl:1: 1 answers for a checklist of 2 items" in wrong

@@ -62,18 +62,22 @@ def test_tables_fit_80_columns_and_count_omissions(
     lines = shown.splitlines()
     assert max(len(line.rstrip()) for line in lines) <= WIDEST
     for text in (
-        "rankings of 4 candidates",
+        "Spearman between their rankings of 4 candidates",
         "1  some-publisher/a-rather-long-model-name-1b (run)",
         "yes and no, item by item",
         "Krippendorff's alpha",
         "1 / 3",
         "100.0 (",
-        "1,200 responses were judged by all on the same items.",
-        "1 response is left out: not judged by all.",
-        "7 responses are left out: judged on other items.",
+        "1,200 responses were judged by all judges",
+        "1 response is left out",
+        "7 responses are left out",
     ):
         assert text in shown
-    assert [line.rstrip() for line in lines[1:3]] == ["- One.", "- Two."]
+    assert lines[0] == "One."
+    assert [line.rstrip() for line in lines[-2:]] == [
+        "How far one judge can replace another",
+        "- Two.",
+    ]
 
 
 def test_grades_have_no_yes_and_no(capsys: pytest.CaptureFixture[str]) -> None:

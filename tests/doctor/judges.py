@@ -11,30 +11,30 @@ EXPECTED = {
 
 
 def expected(suffix: str) -> bool:
-    """The known answer to the item that a rendered suffix begins with."""
+    """Return the correct answer to the item at the start of a rendered suffix."""
     return EXPECTED[suffix.splitlines()[0]]
 
 
 def perfect() -> ScriptedEngine:
-    """Finds every answer."""
+    """Return a judge that answers everything correctly."""
     return ScriptedEngine(lambda _, suffix: 0.9 if expected(suffix) else 0.1, model="perfect")
 
 
 def yes_sayer() -> ScriptedEngine:
-    """Says yes to everything, a little less so where no is right."""
+    """Return a judge that says yes to everything, with a lower probability for no items."""
     return ScriptedEngine(lambda _, suffix: 0.95 if expected(suffix) else 0.8, model="polite")
 
 
 def constant() -> ScriptedEngine:
-    """Says the same to everything."""
+    """Return a judge with a constant answer."""
     return ScriptedEngine(lambda _prefix, _suffix: 0.7, model="constant")
 
 
 def coin() -> ScriptedEngine:
-    """Its probabilities have nothing to do with the item: a hash of the prompt."""
+    """Return a judge whose probabilities are a hash of the prompt."""
     return ScriptedEngine(model="coin")
 
 
 def contrary() -> ScriptedEngine:
-    """Says the opposite of what is right."""
+    """Return a judge that answers the opposite."""
     return ScriptedEngine(lambda _, suffix: 0.1 if expected(suffix) else 0.9, model="contrary")

@@ -1,4 +1,4 @@
-"""Examinations of scripted judges: what is measured, how much is asked, what is said."""
+"""Examinations of scripted judges: figures, number of requests and findings."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ PROMPT = GradingPrompt()
 
 
 def named(examination: Examination, name: str) -> EngineFinding:
-    """The finding of that name."""
+    """Return the finding of that name."""
     return next(finding for finding in examination.findings if finding.name == name)
 
 
-async def test_a_perfect_judge_is_ready() -> None:
-    """Every answer found, nothing moves: ready, and every figure is there."""
+async def test_perfect_judge_is_ready() -> None:
+    """A perfect judge is ready, and every figure is measured."""
     found = await examine(perfect(), PROMPT)
     assert found.verdict is DoctorVerdict.READY
     assert found.reasons == []
@@ -41,38 +41,38 @@ async def test_a_perfect_judge_is_ready() -> None:
     assert figures.items_per_second is not None
     assert figures.items_per_second > 0
     assert figures.in_flight == 8
-    assert "the same to the last bit" in named(found, "among others").told
+    assert "identical" in named(found, "repeat concurrent").told
 
 
-async def test_a_polite_judge_asks_for_care() -> None:
-    """A judge that ranks well and says yes to all is usable, and the reason is named."""
+async def test_yes_bias_is_usable_with_care() -> None:
+    """A judge that ranks well but always says yes is usable with care."""
     found = await examine(yes_sayer(), PROMPT)
     assert found.verdict is DoctorVerdict.CARE
-    assert [finding.name for finding in found.reasons] == ["leaning"]
+    assert [finding.name for finding in found.reasons] == ["bias"]
     assert found.figures.yes_bias == 1.0
     assert found.figures.auc == 1.0
 
 
 @pytest.mark.parametrize("judge", [coin, constant])
-async def test_a_guessing_judge_is_ruled_out_in_plain_words(
+async def test_guessing_judge_is_unusable(
     judge: Callable[[], ScriptedEngine],
 ) -> None:
-    """Noise and a constant are both called guessing."""
+    """Noise and a constant both count as guessing."""
     found = await examine(judge(), PROMPT)
     assert found.verdict is DoctorVerdict.UNUSABLE
-    assert "this judge guesses" in named(found, "judgement").told
+    assert "this judge guesses" in named(found, "accuracy").told
 
 
-async def test_a_contrary_judge_is_ruled_out() -> None:
-    """An AUC far below one half is no chance, and the prompt is suspected."""
+async def test_contrary_judge_is_unusable() -> None:
+    """For an AUC far below 0.5, the advice is to check the prompt."""
     found = await examine(contrary(), PROMPT)
     assert found.verdict is DoctorVerdict.UNUSABLE
-    assert "opposite" in named(found, "judgement").told
-    assert "grading prompt" in named(found, "judgement").advice
+    assert "opposite" in named(found, "accuracy").told
+    assert "grading prompt" in named(found, "accuracy").advice
 
 
-async def test_the_examination_is_bounded_and_counted() -> None:
-    """About a hundred requests, a third of it when quick; what is counted is what was asked."""
+async def test_number_of_requests() -> None:
+    """It sends about a hundred requests, a third of them with `quick`, and counts them."""
     whole, quick = perfect(), perfect()
     found = await examine(whole, PROMPT)
     assert found.usage.requests == whole.items_asked == 104
@@ -85,8 +85,8 @@ async def test_the_examination_is_bounded_and_counted() -> None:
     assert brief.verdict is DoctorVerdict.READY
 
 
-async def test_a_slow_judge_is_not_asked_only_for_the_rate(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once time is up, no response is sent that only measures the rate; repeats are complete."""
+async def test_rate_measurement_has_a_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the limit, only the repeated items are sent."""
     monkeypatch.setattr(module, "RATE_SECONDS", -1.0)
     judge = perfect()
     found = await examine(judge, PROMPT)
@@ -94,27 +94,27 @@ async def test_a_slow_judge_is_not_asked_only_for_the_rate(monkeypatch: pytest.M
     assert found.figures.repeat_together == 0
 
 
-async def test_a_very_slow_judge_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where all items take too long for a waiting person, they are not asked again; it is said."""
+async def test_very_slow_judge_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the items take too long, they are not repeated, and a finding says so."""
     monkeypatch.setattr(module, "TOO_SLOW", -1.0)
     judge = perfect()
     found = await examine(judge, PROMPT)
     assert judge.items_asked == 32
     assert found.figures.repeat_alone is None
-    assert named(found, "again").told.startswith("not asked: 24 items took")
+    assert named(found, "repeat").told.startswith("not measured: 24 items took")
     assert found.verdict is DoctorVerdict.READY
 
 
-async def test_moving_answers_are_found() -> None:
-    """A judge whose answers move only in company is told from one that repeats itself."""
+async def test_answers_that_change_under_load_are_found() -> None:
+    """Differences that occur only with other requests in flight are measured separately."""
 
     class Drifting(ScriptedEngine):
-        """Says a little more yes while something else is in flight."""
+        """A judge that says yes more often while other requests are in flight."""
 
         busy = 0
 
         async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
-            """Answer as alone, or as in company."""
+            """Raise the probability while other requests are in flight."""
             self.busy += 1
             graded = await super().grade(task, known)
             company = 0.03 if self.busy > 1 else 0.0
@@ -125,30 +125,30 @@ async def test_moving_answers_are_found() -> None:
     found = await examine(Drifting(perfect()._p_yes), PROMPT)
     assert found.figures.repeat_alone == 0
     assert found.figures.repeat_together == pytest.approx(0.03)
-    assert named(found, "among others").level == "note"
+    assert named(found, "repeat concurrent").level == "note"
     assert found.verdict is DoctorVerdict.READY
 
 
-async def test_a_failing_response_is_a_finding_beside_what_was_found_before() -> None:
-    """A task that fails ends the examination with a bad line, not with an exception."""
+async def test_failed_response_is_a_finding() -> None:
+    """A failed task ends the examination with a bad finding, and earlier figures are kept."""
     judge = ScriptedEngine(perfect()._p_yes, fail_on="Sydney")
     found = await examine(judge, PROMPT)
     assert found.verdict is DoctorVerdict.UNUSABLE
     assert found.fingerprint is not None
     assert found.figures.latency_seconds is not None
-    assert "scripted to fail" in named(found, "judgement").told
+    assert "scripted to fail" in named(found, "accuracy").told
 
 
-async def test_a_judge_that_breaks_under_load_is_told_to_take_less() -> None:
-    """A failure only among others names concurrency as the way out."""
+async def test_failure_under_load_advises_less_concurrency() -> None:
+    """A failure only with other requests in flight has advice on concurrency."""
 
     class Fragile(ScriptedEngine):
-        """Loses tasks while others are in flight."""
+        """A judge that fails while other requests are in flight."""
 
         busy = 0
 
         async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
-            """Fail unless alone."""
+            """Fail unless it is the only request."""
             self.busy += 1
             graded = await super().grade(task, known)
             crowded = self.busy > 1
@@ -160,15 +160,15 @@ async def test_a_judge_that_breaks_under_load_is_told_to_take_less() -> None:
     found = await examine(Fragile(perfect()._p_yes), PROMPT)
     assert found.verdict is DoctorVerdict.UNUSABLE
     assert found.figures.auc == 1.0
-    assert "HTTP 503" in named(found, "among others").told
-    assert "concurrency" in named(found, "among others").advice
+    assert "HTTP 503" in named(found, "repeat concurrent").told
+    assert "concurrency" in named(found, "repeat concurrent").advice
 
 
-async def test_a_refusal_in_the_middle_is_a_finding() -> None:
-    """A key that expires while the judge is asked is shown with its hint."""
+async def test_refusal_during_the_examination_is_a_finding() -> None:
+    """A key that expires meanwhile is a finding with its hint."""
 
     class Expiring(ScriptedEngine):
-        """Identifies itself, then refuses."""
+        """A judge that identifies itself, then refuses."""
 
         async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
             """Refuse."""
@@ -179,11 +179,11 @@ async def test_a_refusal_in_the_middle_is_a_finding() -> None:
     assert found.verdict is DoctorVerdict.UNUSABLE
 
 
-async def test_an_engine_that_answers_hours_later_is_not_asked() -> None:
-    """A batch engine is identified and not made to wait for."""
+async def test_batch_engine_is_not_asked() -> None:
+    """A batch engine is identified, but no item is asked."""
 
     class Later(ScriptedEngine):
-        """Its work outlives the process."""
+        """An engine whose work outlives the process."""
 
         durable = True
 
@@ -191,11 +191,11 @@ async def test_an_engine_that_answers_hours_later_is_not_asked() -> None:
     found = await examine(judge, PROMPT)
     assert judge.items_asked == 0
     assert found.verdict is DoctorVerdict.CARE
-    assert "--engine openai" in named(found, "gold items").advice
+    assert "--engine openai" in named(found, "reference items").advice
 
 
-async def test_the_fingerprint_is_the_one_a_run_would_have() -> None:
-    """Engine identity and grading prompt together; another prompt is another judge."""
+async def test_fingerprint_is_that_of_a_run() -> None:
+    """It covers the engine and the grading prompt; another prompt is another judge."""
     own = Template("grade", "{{history}}{{query}}{{response}}{{item}}\nYes or No?")
     packaged = (await examine(perfect(), PROMPT, quick=True)).fingerprint
     other = (await examine(perfect(), GradingPrompt(own), quick=True)).fingerprint
@@ -207,16 +207,16 @@ async def test_the_fingerprint_is_the_one_a_run_would_have() -> None:
 
 @pytest.mark.parametrize(("quick", "total"), [(False, FULL), (True, QUICK)])
 async def test_progress_reaches_its_total(quick: bool, total: int) -> None:
-    """The observer hears as many steps as it was promised."""
+    """The observer gets as many steps as announced."""
 
     class Counting(Observer):
-        """Counts steps."""
+        """An observer that counts steps."""
 
         total: int | None = None
         done = 0
 
         def stage_began(self, stage: str, total: int | None = None, done: int = 0) -> None:
-            """Note the total."""
+            """Record the total."""
             self.total = total
 
         def advanced(self) -> None:
@@ -228,26 +228,26 @@ async def test_progress_reaches_its_total(quick: bool, total: int) -> None:
     assert observer.done == observer.total == total
 
 
-async def test_the_json_keeps_its_shape() -> None:
-    """The names machines rely on; a change here needs a new schema number."""
-    told = json.loads(
+async def test_json_schema() -> None:
+    """A change of these keys needs a new schema number."""
+    found = json.loads(
         json.dumps((await examine(perfect(), PROMPT)).to_json(), allow_nan=False),
     )
-    assert set(told) == {
+    assert set(found) == {
         "schema",
         "verdict",
         "reasons",
         "judge",
         "findings",
         "figures",
-        "gold",
+        "reference_items",
         "usage",
         "seconds",
     }
-    assert told["schema"] == 1
-    assert told["verdict"] == "ready"
-    assert set(told["findings"][0]) == {"name", "told", "level", "advice"}
-    assert set(told["judge"]) == {
+    assert found["schema"] == 2
+    assert found["verdict"] == "ready"
+    assert set(found["findings"][0]) == {"name", "message", "level", "advice"}
+    assert set(found["judge"]) == {
         "engine",
         "model",
         "endpoint",
@@ -257,7 +257,7 @@ async def test_the_json_keeps_its_shape() -> None:
         "readout",
         "digest",
     }
-    assert set(told["figures"]) == {
+    assert set(found["figures"]) == {
         "items",
         "answered",
         "right",
@@ -275,8 +275,8 @@ async def test_the_json_keeps_its_shape() -> None:
         "repeat_alone",
         "repeat_together",
     }
-    assert len(told["gold"]) == 24
-    assert told["gold"][0] == {
+    assert len(found["reference_items"]) == 24
+    assert found["reference_items"][0] == {
         "case": "museum",
         "item": "Does the response say at what time to meet?",
         "expected": "yes",
@@ -284,11 +284,11 @@ async def test_the_json_keeps_its_shape() -> None:
         "mass": 1.0,
         "status": "ok",
     }
-    assert told["usage"]["requests"] == 104
+    assert found["usage"]["requests"] == 104
 
 
-async def test_a_price_gives_the_examinations_own_cost() -> None:
-    """What the examination cost is in its JSON when a price is known."""
+async def test_cost_of_the_examination() -> None:
+    """With a price, the JSON has the cost of the examination."""
     found = await examine(perfect(), PROMPT, quick=True)
     price = PriceConfig(prompt=1.0, completion=2.0)
     assert found.to_json()["usage"]["cost"] is None

@@ -1,4 +1,4 @@
-"""Doctor's prediction of a run's time, against judges of a known pace on a clock of their own."""
+"""Predicted run time, compared with simulated judges of known speed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PROMPT = GradingPrompt()
 
 
 class Clock:
-    """Time that passes only when everybody waits for it."""
+    """A simulated clock that advances only when every task waits."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -38,13 +38,13 @@ class Clock:
         self._order = count()
 
     async def sleep(self, seconds: float) -> None:
-        """Wait until the clock has gone so far."""
+        """Wait on the simulated clock."""
         woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         heapq.heappush(self._waiting, (self.now + seconds, next(self._order), woken))
         await woken
 
     async def run(self) -> None:
-        """Go on to the next waiting task whenever nothing else moves."""
+        """Advance to the next waiting task whenever no task is running."""
         while True:
             for _ in range(20):
                 await asyncio.sleep(0)
@@ -54,7 +54,7 @@ class Clock:
 
 
 class PacedJudge(ScriptedEngine):
-    """Takes a known time per item and per new byte; one response at a time, or all at once."""
+    """A judge with a known time per item and per new byte, sequential or concurrent."""
 
     def __init__(self, clock: Clock, item: float, byte: float, *, at_once: int, shared: bool):
         super().__init__(_known_answer, model="paced", in_flight=at_once)
@@ -63,7 +63,7 @@ class PacedJudge(ScriptedEngine):
         self._seen: set[str] = set()
 
     async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
-        """Answer when the time has passed."""
+        """Answer after the simulated time."""
         new = [] if task.prefix in self._seen else [task.prefix, *task.suffixes]
         self._seen.add(task.prefix)
         async with self._processor:
@@ -78,7 +78,7 @@ def _known_answer(_: str, suffix: str) -> float:
 
 @contextmanager
 def ticking(clock: Clock) -> Iterator[None]:
-    """Let the clock run while a judge is asked."""
+    """Run the clock in the background."""
     running = asyncio.get_running_loop().create_task(clock.run())
     try:
         yield
@@ -96,14 +96,14 @@ def demo(tmp_path: Path) -> RunConfig:
 async def examined(
     judge: PacedJudge, clock: Clock, run: RunConfig, patch: pytest.MonkeyPatch, *, quick: bool
 ) -> Examination:
-    """Examine a judge on its own clock."""
+    """Examine a judge on the simulated clock."""
     patch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock.now))
     with ticking(clock):
         return await examine(judge, PROMPT, quick=quick, run=run)
 
 
 async def judged(judge: PacedJudge, clock: Clock, run: RunConfig) -> float:
-    """Return how long the run really takes on that clock."""
+    """Return the actual time of the run on that clock."""
     started, whole = clock.now, Run(run, judge=judge)
     with ticking(clock):
         whole.load()
@@ -116,7 +116,7 @@ async def judged(judge: PacedJudge, clock: Clock, run: RunConfig) -> float:
     ("at_once", "shared"), [(1, True), (8, True), (8, False)], ids=["one", "shared", "hosted"]
 )
 @pytest.mark.parametrize(("item", "byte"), [(0.2, 0.0), (0.05, 0.002)], ids=["items", "both"])
-async def test_the_run_takes_as_long_as_predicted(
+async def test_run_time_lies_in_the_predicted_range(
     item: float,
     byte: float,
     shared: bool,
@@ -124,7 +124,7 @@ async def test_the_run_takes_as_long_as_predicted(
     demo: RunConfig,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Whatever takes the time, and whether several at once gain all or nothing."""
+    """The prediction holds for items and tokens, with and without gain by concurrency."""
     clock = Clock()
     judge = PacedJudge(clock, item, byte, at_once=at_once, shared=shared)
     found = (await examined(judge, clock, demo, monkeypatch, quick=False)).run
@@ -138,10 +138,10 @@ async def test_the_run_takes_as_long_as_predicted(
 
 
 @pytest.mark.parametrize("shared", [True, False])
-async def test_without_a_measurement_the_range_holds_both_ends(
+async def test_quick_prediction_covers_both_extremes(
     shared: bool, demo: RunConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """--quick asks nothing together: the range goes from all gained to nothing gained."""
+    """With --quick, the range goes from full gain by concurrency to none."""
     clock = Clock()
     judge = PacedJudge(clock, 0.05, 0.001, at_once=8, shared=shared)
     found = (await examined(judge, clock, demo, monkeypatch, quick=True)).run
@@ -151,10 +151,10 @@ async def test_without_a_measurement_the_range_holds_both_ends(
     assert found.seconds_low <= took <= found.seconds_high
 
 
-async def test_a_slow_judge_is_asked_a_few_at_once_and_warned_about(
+async def test_slow_judge_gets_a_prediction_and_a_warning(
     demo: RunConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """38 seconds per response: no repetition, a prediction all the same, and advice."""
+    """At 38 seconds per response, items are not repeated, but there is a prediction."""
     clock = Clock()
     judge = PacedJudge(clock, 4.0, 0.002, at_once=16, shared=True)
     found = await examined(judge, clock, demo, monkeypatch, quick=False)
@@ -165,14 +165,14 @@ async def test_a_slow_judge_is_asked_a_few_at_once_and_warned_about(
     assert found.verdict is DoctorVerdict.CARE
     (reason,) = found.reasons
     assert reason.name == "latency"
-    assert "60 responses: about" in reason.told
+    assert "for 60 responses" in reason.told
     assert "--limit" in reason.advice
     took = await judged(judge, clock, demo)
     assert found.run.seconds_low <= took <= found.run.seconds_high
 
 
-async def test_only_what_is_left_counts(demo: RunConfig, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Judgments in the cache are not counted; after the run there is nothing to predict."""
+async def test_only_remaining_work_counts(demo: RunConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cached judgments are not counted, and after the run there is no prediction."""
     clock = Clock()
     judge = PacedJudge(clock, 0.05, 0.0, at_once=4, shared=False)
     part = {"benchmark": demo.benchmark.model_copy(update={"limit": 2}), "name": "part"}
@@ -184,10 +184,10 @@ async def test_only_what_is_left_counts(demo: RunConfig, monkeypatch: pytest.Mon
     assert (await examined(judge, clock, demo, monkeypatch, quick=True)).run is None
 
 
-async def test_unwritten_checklists_are_assumed_and_nobody_is_paid(
+async def test_unwritten_checklists_are_assumed(
     demo: RunConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where an author would write them, typical items stand in, and the prediction says so."""
+    """Typical items are assumed, and the prediction says so; the author is not called."""
     author = {"kind": "instance", "engine": {"engine": "scripted", "model": "author"}}
     raw = {**demo.model_dump(mode="json"), "author": author}
     clock = Clock()
@@ -199,10 +199,10 @@ async def test_unwritten_checklists_are_assumed_and_nobody_is_paid(
     assert not demo.run_path.exists()
 
 
-async def test_a_benchmark_that_cannot_be_read_is_said_and_changes_no_verdict(
+async def test_unreadable_benchmark_does_not_change_the_verdict(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The judge may be fine all the same."""
+    """It is a note, because the judge may be fine."""
     run = parse_config({"benchmark": {"path": str(tmp_path / "no")}, "judge": {"model": "paced"}})
     clock = Clock()
     judge = PacedJudge(clock, 0.05, 0.0, at_once=4, shared=False)
@@ -212,13 +212,13 @@ async def test_a_benchmark_that_cannot_be_read_is_said_and_changes_no_verdict(
     assert any(one.name == "run time" and "not predicted" in one.told for one in found.findings)
 
 
-def test_the_verdict_and_the_json_hold_the_prediction(tmp_path: Path) -> None:
-    """A person reads it in the last line, a machine finds every figure by its name."""
+def test_prediction_is_in_the_text_and_in_json(tmp_path: Path) -> None:
+    """The text is below the verdict, and JSON has every figure."""
     cli(tmp_path, "init", "demo", "--model", "m")
     config = tmp_path / "demo" / "rocketeval.yaml"
     config.write_text(config.read_text().replace("model: m", "model: m\n  engine: scripted"))
     shown = cli(tmp_path, "doctor", "demo/rocketeval.yaml", "--quick", code=4).stdout
-    assert "This run: 60 responses: about " in shown
-    told = cli(tmp_path, "doctor", "demo/rocketeval.yaml", "--quick", "--json", code=4).stdout
-    run = json.loads(told)["run"]
+    assert "This run would take about " in shown
+    printed = cli(tmp_path, "doctor", "demo/rocketeval.yaml", "--quick", "--json", code=4).stdout
+    run = json.loads(printed)["run"]
     assert RunForecast(**run).items == 385

@@ -1,4 +1,4 @@
-"""The items with known answers: balanced, distinct, and asked with the real prompt."""
+"""The reference items: balanced, distinct, and asked with the real prompt."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from rocketeval.prompts.render import GradingPrompt, Template
 
 
 def test_yes_and_no_are_balanced() -> None:
-    """A judge that prefers yes, no, or one of the responses gains nothing by it."""
+    """A judge that prefers yes or no has no advantage."""
     assert sum(len(case.items) for case in GOLD) == 24
     for case in GOLD:
         assert len(case.yes) == len(case.no), case.name
 
 
-def test_no_item_or_case_is_there_twice() -> None:
-    """Every item counts once."""
+def test_items_and_cases_are_distinct() -> None:
+    """There are no duplicate items or cases."""
     items = [item for case in GOLD for item in case.items]
     assert len(set(items)) == len(items)
     assert len({case.name for case in GOLD}) == len(GOLD)
 
 
 @pytest.mark.parametrize("case", GOLD, ids=lambda case: case.name)
-def test_a_case_is_asked_as_a_run_would_ask_it(case: GoldCase) -> None:
-    """Query and response stand in the prefix, every item begins its suffix, nothing is disarmed."""
+def test_case_is_asked_like_in_a_run(case: GoldCase) -> None:
+    """Query and response are in the prefix, and every item begins its suffix."""
     task = case.task(GradingPrompt())
     assert case.query in task.prefix
     assert case.response in task.prefix
@@ -32,16 +32,16 @@ def test_a_case_is_asked_as_a_run_would_ask_it(case: GoldCase) -> None:
     assert task.neutralised == 0
 
 
-def test_the_users_own_template_is_used() -> None:
-    """A judge is examined with the prompt it will be asked with."""
+def test_users_template_is_used() -> None:
+    """A judge is examined with the user's grading prompt."""
     own = Template("grade", "{{history}}|{{query}}|{{response}}|{{item}} Oui ou non?")
     task = GOLD[1].task(GradingPrompt(own))
     assert task.prefix.startswith("(none: the query opens the conversation)|Name three")
     assert task.suffixes[0].endswith(" Oui ou non?")
 
 
-def test_salt_makes_a_prompt_that_is_not_in_a_cache() -> None:
-    """Two salts part before the query; without salt the prompt is always the same."""
+def test_salt_makes_an_uncached_prompt() -> None:
+    """Two salts differ before the query; without salt the prompt is always the same."""
     prompt = GradingPrompt()
     one, two = (GOLD[0].task(prompt, salt) for salt in ("a", "b"))
     assert one.prefix[: one.prefix.index("Plan a day")] != two.prefix[: two.prefix.index("Plan a")]

@@ -1,4 +1,4 @@
-"""Figures over known answers, against values worked out by hand, and what they are called."""
+"""Accuracy figures on reference items, compared with values computed by hand."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from rocketeval.stats.bootstrap import wilson
 
 
 def gold(*answers: tuple[bool, float | Status]) -> Quality:
-    """Measure answers given as (expected, p_yes or why there is none)."""
+    """Measure answers given as (expected, p_yes or status)."""
     return measure(
         [
             GoldAnswer(
                 "case",
                 f"item {number}",
                 expected,
-                Answer(told, mass=0.05) if isinstance(told, Status) else exact_answer(told),
+                Answer(given, mass=0.05) if isinstance(given, Status) else exact_answer(given),
             )
-            for number, (expected, told) in enumerate(answers)
+            for number, (expected, given) in enumerate(answers)
         ]
     )
 
 
 def named(quality: Quality, name: str) -> EngineFinding:
-    """The finding of that name."""
+    """Return the finding of that name."""
     return next(finding for finding in quality_findings(quality) if finding.name == name)
 
 
 def test_auc_counts_pairs() -> None:
-    """3.5 of 4 pairs in order, a tie counted half; nothing to compare is no figure."""
+    """3.5 of 4 pairs are in order, with a tie counted half; without pairs there is no AUC."""
     assert auc([0.9, 0.5], [0.5, 0.1]) == 0.875
     assert auc([0.1], [0.9]) == 0.0
     assert auc([], [0.5]) is None
 
 
 def test_wilson_interval() -> None:
-    """The textbook interval for 8 of 10, and one that stays below 1 for 24 of 24."""
+    """Check the textbook interval for 8 of 10, and one for 24 of 24."""
     found = wilson(8 / 10, 1.96**2 / 10)
     assert (found.low, found.high) == pytest.approx((0.4902, 0.9433), abs=1e-4)
     whole = wilson(1.0, 1.96**2 / 24)
@@ -47,13 +47,13 @@ def test_wilson_interval() -> None:
 
 
 def test_guessing_limit_is_the_95th_percentile_of_guessing() -> None:
-    """Under the null hypothesis the AUC of 12 and 12 items passes the limit once in 20 times."""
+    """Under the null hypothesis, the AUC of 12 and 12 items exceeds the limit in 5% of cases."""
     deviation = ((12 + 12 + 1) / (12 * 12 * 12)) ** 0.5
     assert pytest.approx(0.5 + 1.645 * deviation, abs=0.005) == GUESSING
 
 
 def test_counts() -> None:
-    """Right, wrong either way, exactly undecided and missing answers are told apart."""
+    """Correct, wrong, undecided and missing answers are counted separately."""
     quality = gold(
         (True, 0.9), (True, 0.2), (True, 0.5), (False, 0.1), (False, 0.8), (False, Status.LOW_MASS)
     )
@@ -65,8 +65,8 @@ def test_counts() -> None:
     assert quality.mass == pytest.approx((5 + 0.05) / 6)
 
 
-def test_a_good_judge_has_only_good_findings() -> None:
-    """Nothing to say against it, nothing is said."""
+def test_good_judge_has_only_good_findings() -> None:
+    """All findings of a good judge have the level good."""
     quality = gold((True, 0.9), (False, 0.1))
     assert [finding.level for finding in quality_findings(quality)] == ["good"] * 3
 
@@ -75,54 +75,53 @@ def test_a_good_judge_has_only_good_findings() -> None:
     ("yes", "no", "level", "words"),
     [
         ([0.6, 0.4], [0.6, 0.4], "bad", "this judge guesses: AUC 0.50, 2 of 4"),
-        ([0.2, 0.1], [0.9, 0.8], "bad", "this judge says the opposite: AUC 0.00, 0 of 4"),
+        ([0.2, 0.1], [0.9, 0.8], "bad", "this judge answers the opposite: AUC 0.00, 0 of 4"),
         ([0.9, 0.6], [0.7, 0.2], "note", "weak: AUC 0.75, 3 of 4"),
-        ([0.9, 0.8], [0.2, 0.1], "good", "AUC 1.00, 4 of 4 gold items right (100%, 51% to 100%)"),
+        ([0.9, 0.8], [0.2, 0.1], "good", "AUC 1.00, 4 of 4"),
     ],
 )
-def test_judgement_in_plain_words(
-    yes: list[float], no: list[float], level: str, words: str
-) -> None:
-    """Chance, contrary, weak and good judges are called what they are."""
-    finding = named(gold(*((True, p) for p in yes), *((False, p) for p in no)), "judgement")
+def test_accuracy_finding(yes: list[float], no: list[float], level: str, words: str) -> None:
+    """Guessing, contrary, weak and good judges get different findings."""
+    finding = named(gold(*((True, p) for p in yes), *((False, p) for p in no)), "accuracy")
     assert finding.level == level
     assert finding.told.startswith(words)
     assert bool(finding.advice) == (level != "good")
 
 
-def test_a_yes_sayer_leans_though_it_ranks() -> None:
-    """Perfect order with everything above 0.5 is a note about yes, with advice."""
-    finding = named(gold((True, 0.9), (True, 0.8), (False, 0.7), (False, 0.6)), "leaning")
+def test_yes_bias_with_a_perfect_order_is_a_note() -> None:
+    """A judge that always says yes but ranks well gets a note with advice."""
+    finding = named(gold((True, 0.9), (True, 0.8), (False, 0.7), (False, 0.6)), "bias")
     assert finding.level == "note"
     assert finding.told.startswith("says yes too often: yes to 2 of 2")
     assert "still rank" in finding.advice
 
 
-def test_a_guessing_naysayer_is_not_told_that_it_ranks() -> None:
-    """Leaning to no is named too; a judge that guesses gets no comfort."""
-    finding = named(gold((True, 0.2), (True, 0.1), (False, 0.2), (False, 0.1)), "leaning")
+def test_no_bias_of_a_guessing_judge_has_no_advice() -> None:
+    """A bias to no is reported; the advice on ranking does not apply to a guessing judge."""
+    finding = named(gold((True, 0.2), (True, 0.1), (False, 0.2), (False, 0.1)), "bias")
     assert finding.told.startswith("says no too often: yes to 0 of 2")
     assert finding.advice == ""
 
 
-def test_little_mass_is_noted() -> None:
-    """A judge that would rather say something else is noted."""
-    assert named(gold((True, 0.9), (False, 0.1)), "gold mass").level == "good"
+def test_low_mass_is_a_note() -> None:
+    """A judge with little mass on yes and no gets a note."""
+    assert named(gold((True, 0.9), (False, 0.1)), "answer mass").level == "good"
     vague = gold((True, Status.LOW_MASS), (False, Status.HIDDEN), (True, 0.9))
-    assert named(vague, "gold mass").level == "note"
+    assert named(vague, "answer mass").level == "note"
 
 
-def test_missing_answers_are_named_and_many_are_bad() -> None:
-    """One in five without a probability is a note, half of them rules the judge out."""
+def test_few_unanswered_items_are_a_note_many_are_bad() -> None:
+    """20% unanswered items are a note; with 50%, the judge is unusable."""
     few = gold((True, 0.9), (False, 0.1), (True, 0.9), (False, 0.1), (True, Status.UNBOUNDED))
     assert named(few, "missing").level == "note"
-    assert "1 of 5 gold items have no probability (unbounded 1)" in named(few, "missing").told
+    assert "1 of 5 reference items" in named(few, "missing").told
+    assert "(unbounded 1)" in named(few, "missing").told
     many = gold((True, 0.9), (False, Status.HIDDEN))
     assert named(many, "missing").level == "bad"
 
 
-def test_no_answer_at_all_is_bad_not_a_crash() -> None:
-    """A judge without a single probability has no AUC and is ruled out."""
+def test_judge_without_answers_is_bad() -> None:
+    """A judge without any probability has no AUC and is unusable."""
     silent = gold((True, Status.HIDDEN), (False, Status.HIDDEN))
     assert silent.auc is None
-    assert named(silent, "judgement").level == "bad"
+    assert named(silent, "accuracy").level == "bad"

@@ -170,7 +170,7 @@ async def test_new_model_or_pool_sends_new_requests(tmp_path: Path) -> None:
     work = Work(tmp_path, lambda _: "1. Is the response in rhymes, as verse should be?", deepen=1)
     proposals = await work.propose([], grown)
     # The reply fits the requests to reword and to broaden, and its duplicate is dropped.
-    assert len(work.prompts) == 2 + 3, "and three times for what cannot be said of a query alone"
+    assert len(work.prompts) == 2 + 3, "routing was tried three times"
     assert proposals.failed.keys() == {"round 1, routing"}
 
 

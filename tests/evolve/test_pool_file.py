@@ -86,7 +86,7 @@ def test_wrong_id_is_recomputed(tmp_path: Path) -> None:
         ("{txt: 'Is it kind?'}", "Did you mean 'text'"),
         ("{text: 'Is it kind?', weight: 3}", "weight: there is no such setting"),
         ("{text: ' '}", "this is empty"),
-        ("{kind: query}", "text: this setting is needed"),
+        ("{kind: query}", "text: this setting is required"),
         (f"text: {'x' * LONGEST_TEXT}?", "501 characters; at most 500"),
         ('{text: "Is it\\akind?"}', "control character"),
         ('{text: "Is it\\u200bkind?"}', "invisible"),

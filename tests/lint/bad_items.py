@@ -1,11 +1,11 @@
 """Items with one known defect each, by kind; the first kind is the intended one.
 
-An item of `SINGLE` is bad by itself; one of `DUPLICATES` is bad because of the item before it.
+An item of `ALONE` is bad by itself; one of `TWINS` is bad because of the item before it.
 """
 
 from __future__ import annotations
 
-SINGLE: dict[str, tuple[str, ...]] = {
+ALONE: dict[str, tuple[str, ...]] = {
     "not_yes_no": (
         "What is the main argument of the response?",
         "Which city does the response name as the capital?",
@@ -152,7 +152,7 @@ SINGLE: dict[str, tuple[str, ...]] = {
     "empty": ("", "   ", "?", "...", "-"),
 }
 
-DUPLICATES: dict[str, tuple[tuple[str, str], ...]] = {
+TWINS: dict[str, tuple[tuple[str, str], ...]] = {
     "duplicate": (
         ("Does the response name Paris?", "Does the response name Paris?"),
         ("Is the tone of the letter formal?", "Is the tone of the letter formal ?"),

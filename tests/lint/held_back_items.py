@@ -1,7 +1,7 @@
 """Bad items written after the checks, to measure how the checks generalize.
 
-At first 56 of these 65 were flagged (86%). Some checks were extended afterwards (`When did`, more verbs
-and adjectives), so the set is no longer unseen.
+At first 56 of these 65 were flagged (86%). Some checks were extended afterwards (`When did`, more
+verbs and adjectives), so the set is no longer unseen.
 """
 
 from __future__ import annotations

@@ -331,7 +331,7 @@ async def test_mistakes_are_found_before_any_request(tmp_path: Path) -> None:
         direct = config.model_copy(
             update={"method": config.method.model_copy(update={"kind": "direct"})}
         )
-        with pytest.raises(ConfigError, match="asks items of its own"):
+        with pytest.raises(ConfigError, match="uses its own items"):
             await Run(direct).propose_fixes()
         with pytest.raises(ExportError, match=r"\.yaml or \.csv"):
             await Run(config).propose_fixes(tmp_path / "new.txt")

@@ -135,7 +135,7 @@ def test_old_text_is_a_comment_above_the_item(tmp_path: Path) -> None:
         "# was (vague): Is it good?",
         "- Is it short?",
         "# dropped (vague): Is it two?",
-        "# left as it was (scale)",
+        "# unchanged (scale)",
         "- How well?",
         "- Is it red?",
     ]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lint.bad_items import DUPLICATES, SINGLE
+from lint.bad_items import ALONE, TWINS
 from lint.good_items import DIFFERENT, ITEMS
 from lint.held_back_items import BAD
 from rocketeval.lint.findings import KINDS, ItemFinding, Severity
@@ -30,7 +30,7 @@ def kinds(*items: str, query: str | None = None) -> set[str]:
 
 def test_there_are_enough_bad_and_good_items() -> None:
     """At least 60 of each, of at least eight kinds with five items each."""
-    every = {**SINGLE, **DUPLICATES}
+    every = {**ALONE, **TWINS}
     assert sum(map(len, every.values())) >= 60
     assert len(every) >= 8
     assert all(len(items) >= 5 for items in every.values())
@@ -38,20 +38,20 @@ def test_there_are_enough_bad_and_good_items() -> None:
     assert {*CHECKS, "duplicate", "near_duplicate"} == every.keys()
 
 
-@pytest.mark.parametrize("kind", SINGLE)
+@pytest.mark.parametrize("kind", ALONE)
 def test_bad_item_has_the_finding_of_its_kind(kind: str) -> None:
     """Every item has a finding of that kind, with advice."""
-    for item in SINGLE[kind]:
+    for item in ALONE[kind]:
         found = {each.kind: each for each in findings(item)}
         assert kind in found, item
         assert found[kind].severity is KINDS[kind].severity
         assert found[kind].why.endswith((".", "?`"))
 
 
-@pytest.mark.parametrize("kind", DUPLICATES)
+@pytest.mark.parametrize("kind", TWINS)
 def test_duplicate_is_found_and_names_the_first(kind: str) -> None:
     """The second of two is flagged, the first is not."""
-    for pair in DUPLICATES[kind]:
+    for pair in TWINS[kind]:
         found = findings(*pair)
         assert [(each.item, each.kind) for each in found] == [(2, kind)], pair
         assert "item 1" in found[0].why

@@ -1,4 +1,4 @@
-"""Ratings against one candidate: a shift that moves no rank, and no rating without a path to it."""
+"""Ratings with an anchor: they shift, but ranks stay, and islands are refused."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def skilled(queries: int = 40) -> np.ndarray:
 
 
 def test_ten_to_one_odds_are_400_points() -> None:
-    """The scale is the arena's, around the mean or from a candidate."""
+    """The scale is Elo, around the mean or relative to a candidate."""
     strengths, together = np.array([[np.log(10.0), 0.0]]), np.array([1, 1])
     assert to_ratings(strengths, together, None, 1000.0)[0].tolist() == pytest.approx([1200, 800])
     assert to_ratings(strengths, together, 1, 1100.0)[0].tolist() == pytest.approx([1500, 1100])
 
 
-def test_the_anchor_is_given_and_all_others_are_differences_to_it() -> None:
-    """Its interval has no width; differences, ranks and groups are those without an anchor."""
+def test_anchor_fixes_one_rating_and_shifts_the_others() -> None:
+    """The anchor's interval has no width; differences, ranks and groups are unchanged."""
     free, anchored = (
         rank(grid_of(skilled()), anchor=anchor, anchor_rating=1250.0)
         for anchor in (None, "mistral")
@@ -49,8 +49,8 @@ def test_the_anchor_is_given_and_all_others_are_differences_to_it() -> None:
     assert anchored.anchor == "mistral"
 
 
-def test_intervals_are_those_of_the_difference_to_the_anchor() -> None:
-    """A twin that always scores the same as the anchor is known exactly, as the anchor is."""
+def test_intervals_are_of_the_difference_to_the_anchor() -> None:
+    """A candidate with the anchor's scores has an interval without width."""
     scores = skilled()
     twins = np.column_stack([scores[:, 1], scores[:, 1], scores[:, 2]])
     rows = {row.candidate: row.rating for row in rank(grid_of(twins), anchor="mistral").rows}
@@ -59,30 +59,30 @@ def test_intervals_are_those_of_the_difference_to_the_anchor() -> None:
     assert other.low < other.value < other.high < 1000.0
 
 
-def test_the_anchor_is_known_even_on_too_few_queries() -> None:
-    """What is given needs no proof; what is measured on two queries has no interval."""
+def test_anchor_has_a_rating_with_too_few_queries() -> None:
+    """The given rating needs no data; a rating from two queries has no interval."""
     rows = {row.candidate: row.rating for row in rank(grid_of(skilled(2)), anchor="tiny").rows}
     assert rows["tiny"].low == rows["tiny"].high == 1000.0
     assert np.isnan(rows["mistral"].low)
 
 
-def test_an_unknown_anchor_names_the_nearest() -> None:
-    """A typo is answered with the name that was meant."""
-    with pytest.raises(ConfigError, match="'mistrall', which is none of the 3") as caught:
+def test_unknown_anchor_names_the_nearest() -> None:
+    """The hint names the nearest candidate."""
+    with pytest.raises(ConfigError, match="'mistrall', not one of the 3") as caught:
         rank(grid_of(skilled()), anchor="mistrall")
     assert caught.value.hint == "Did you mean 'mistral'?"
 
 
-def test_an_anchor_without_scores_is_refused() -> None:
-    """Nothing can be rated against a candidate that was never scored."""
+def test_anchor_without_scores_is_refused() -> None:
+    """An anchor needs at least one score."""
     scores = skilled()
     scores[:, 2] = np.nan
     with pytest.raises(ConfigError, match="'tiny', which has no score"):
         rank(grid_of(scores), anchor="tiny")
 
 
-def test_candidates_on_another_island_are_named() -> None:
-    """Those that share no query with the anchor are listed, and only they."""
+def test_candidates_on_other_islands_are_named() -> None:
+    """The error lists exactly the candidates that share no query with the anchor."""
     scores = np.full((20, 4), np.nan)
     scores[:10, :2] = skilled(10)[:, :2]
     scores[10:, 2:] = skilled(10)[:, :2]
@@ -95,7 +95,7 @@ def test_candidates_on_another_island_are_named() -> None:
     assert rank(grid).islands == 2
 
 
-def test_an_anchor_rating_must_be_a_number() -> None:
-    """Infinity would make every rating infinite."""
+def test_anchor_rating_must_be_finite() -> None:
+    """An infinite anchor rating is refused."""
     with pytest.raises(ConfigError, match="anchor_rating"):
         rank(grid_of(skilled()), anchor_rating=float("inf"))

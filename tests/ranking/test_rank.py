@@ -1,4 +1,4 @@
-"""The ranking as a whole: order, intervals, groups, islands, and the same bytes every time."""
+"""Rankings: order, intervals, groups, islands and reproducibility."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ Floats = NDArray[np.float64]
 
 
 def grid_of(scores: Floats, names: str = "abcdefghij") -> ScoreGrid:
-    """A grid whose candidates are single letters."""
+    """Return a grid whose candidates are single letters."""
     queries = tuple(f"q{row}" for row in range(len(scores)))
     return ScoreGrid(queries, tuple(names[: scores.shape[1]]), scores)
 
 
 def noisy(seed: int, queries: int, skills: list[float], missing: float = 0.0) -> Floats:
-    """Scores around each candidate's skill."""
+    """Return scores around each candidate's skill."""
     rng = np.random.default_rng(seed)
     scores = 5.0 + rng.normal(size=(queries, len(skills))) + skills
     scores[rng.random(scores.shape) < missing] = np.nan
@@ -33,13 +33,13 @@ def noisy(seed: int, queries: int, skills: list[float], missing: float = 0.0) ->
 
 
 def by_name(ranking: Ranking, field: str) -> dict[str, object]:
-    """One field of every row."""
+    """Return one field of every row."""
     return {row.candidate: getattr(row, field) for row in ranking.rows}
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.2])
 def test_clear_differences_are_ranked_and_separated(missing: float) -> None:
-    """Skills far apart give the true order, tight ranks and a group each."""
+    """Very different skills give the true order, exact ranks and separate groups."""
     ranking = rank(grid_of(noisy(1, 100, [0.0, 2.0, 4.0], missing)))
     assert [row.candidate for row in ranking.rows] == ["c", "b", "a"]
     assert [(row.rank, row.rank_low, row.rank_high, row.group) for row in ranking.rows] == [
@@ -53,28 +53,28 @@ def test_clear_differences_are_ranked_and_separated(missing: float) -> None:
 
 
 def test_equal_skills_share_a_group_and_wide_ranks() -> None:
-    """Candidates that do not differ are said to be inseparable."""
+    """Candidates of equal skill are tied."""
     ranking = rank(grid_of(noisy(2, 40, [0.0, 0.0, 0.0])))
     assert {row.group for row in ranking.rows} == {1}
     assert any(row.rank_low < row.rank_high for row in ranking.rows)
 
 
-def test_a_group_is_measured_from_its_first_candidate() -> None:
-    """A slow slope is cut where the group's best becomes separable, so groups never chain."""
+def test_group_is_compared_with_its_first_candidate() -> None:
+    """A group ends where a candidate is significantly worse than its first."""
     ranking = rank(grid_of(noisy(3, 60, [0.0, 0.3, 0.6, 0.9, 1.2, 1.5])))
     groups = [row.group for row in ranking.rows]
     assert groups == sorted(groups)
     assert 1 < max(groups) < 6
 
 
-def test_a_later_group_is_measured_from_its_own_first() -> None:
-    """Two pairs of equals, far apart, are two groups of two."""
+def test_later_group_is_compared_with_its_own_first() -> None:
+    """Two different pairs of equal candidates are two groups of two."""
     ranking = rank(grid_of(noisy(3, 60, [0.0, 0.0, 3.0, 3.0])))
     assert [row.group for row in ranking.rows] == [1, 1, 2, 2]
 
 
 def test_identical_candidates_share_a_rank_and_are_listed_by_name() -> None:
-    """Equal ratings are equal despite rounding in the fit; names break the tie in the listing."""
+    """Equal candidates have equal ratings despite rounding, and are sorted by name."""
     one = noisy(4, 30, [0.0, 1.0])
     ranking = rank(grid_of(np.column_stack([one[:, 1], one[:, 0], one[:, 1]])))
     assert [(row.candidate, row.rank, row.group) for row in ranking.rows] == [
@@ -86,7 +86,7 @@ def test_identical_candidates_share_a_rank_and_are_listed_by_name() -> None:
 
 
 def test_two_runs_give_the_same_bytes() -> None:
-    """The ranking is a function of grid and settings, also in a new process."""
+    """The ranking depends only on grid and settings, also in a new process."""
     program = (
         "import numpy as np\n"
         "from rocketeval.grid import ScoreGrid\n"
@@ -105,16 +105,16 @@ def test_two_runs_give_the_same_bytes() -> None:
     assert runs[0].startswith(b"Ranking(rows=(RankedCandidate(")
 
 
-def test_another_seed_moves_the_intervals_only() -> None:
-    """Ratings and ranks are not random; their intervals are estimated."""
+def test_seed_changes_only_the_intervals() -> None:
+    """Ratings do not depend on the seed; intervals do."""
     grid = grid_of(noisy(5, 40, [0.0, 0.5, 1.0]))
     first, second = rank(grid, seed=0), rank(grid, seed=1)
     assert [row.rating.value for row in first.rows] == [row.rating.value for row in second.rows]
     assert [row.rating.low for row in first.rows] != [row.rating.low for row in second.rows]
 
 
-def test_mean_scores_and_counts_are_of_the_cells_there_are() -> None:
-    """Missing cells are counted against the whole grid and left out of the mean."""
+def test_missing_cells_are_counted_and_left_out_of_means() -> None:
+    """Missing counts are relative to the whole grid."""
     scores = np.array([[1.0, 2.0], [3.0, np.nan], [np.nan, np.nan], [5.0, 4.0]])
     ranking = rank(grid_of(scores))
     assert ranking.queries == 3
@@ -123,8 +123,8 @@ def test_mean_scores_and_counts_are_of_the_cells_there_are() -> None:
     assert {row.candidate: row.mean_score.value for row in ranking.rows} == {"a": 3.0, "b": 3.0}
 
 
-def test_a_candidate_without_scores_is_unranked() -> None:
-    """It is named apart, and changes nothing for the others."""
+def test_candidate_without_scores_is_unranked() -> None:
+    """It is listed separately, and the others are unchanged."""
     scores = noisy(6, 20, [0.0, 1.0, 2.0])
     without = rank(grid_of(scores[:, [0, 2]], "ac"))
     scores[:, 1] = np.nan
@@ -134,7 +134,7 @@ def test_a_candidate_without_scores_is_unranked() -> None:
 
 
 def test_one_query_separates_nothing() -> None:
-    """With a single query every rank is possible and all share a group."""
+    """With a single query, every rank is possible, and all share a group."""
     ranking = rank(grid_of(np.array([[1.0, 9.0, 5.0]])))
     assert [row.candidate for row in ranking.rows] == ["b", "c", "a"]
     assert {(row.rank_low, row.rank_high, row.group) for row in ranking.rows} == {(1, 3, 1)}
@@ -142,7 +142,7 @@ def test_one_query_separates_nothing() -> None:
 
 
 def test_candidates_that_share_no_query_are_not_compared() -> None:
-    """Two islands are numbered, never separated, and each rank allows for the whole other one."""
+    """Islands are numbered and tied, and rank intervals allow for the other island."""
     scores = np.full((40, 4), np.nan)
     scores[:20, :2] = noisy(7, 20, [0.0, 5.0])
     scores[20:, 2:] = noisy(8, 20, [0.0, 5.0])
@@ -153,16 +153,16 @@ def test_candidates_that_share_no_query_are_not_compared() -> None:
     assert bounds == {"b": (1, 3), "d": (1, 3), "a": (2, 4), "c": (2, 4)}
 
 
-def test_a_single_candidate_is_rank_one_at_the_anchor() -> None:
-    """Ranking one candidate works and claims nothing."""
+def test_single_candidate_has_rank_one() -> None:
+    """A single candidate has rank 1 and the mean rating."""
     (row,) = rank(grid_of(noisy(9, 8, [0.0]))).rows
     assert (row.rank, row.rank_low, row.rank_high) == (1, 1, 1)
     assert row.rating.value == 1000.0
     assert row.mean_score.low < row.mean_score.value < row.mean_score.high
 
 
-def test_neighbours_are_compared_with_each_other() -> None:
-    """A slope too slow to part neighbours still parts groups; both are told."""
+def test_neighbors_are_compared_with_each_other() -> None:
+    """Neighbors of different groups may be tied, as `beats_next` shows."""
     rows = rank(grid_of(noisy(3, 60, [0.0, 0.3, 0.6, 0.9, 1.2, 1.5]))).rows
     assert rows[-1].beats_next is None
     borders = [a for a, b in pairwise(rows) if a.group != b.group]
@@ -171,8 +171,8 @@ def test_neighbours_are_compared_with_each_other() -> None:
     assert [row.beats_next for row in clear] == [True, True, None]
 
 
-def test_the_win_matrix_is_in_the_order_of_the_ranking() -> None:
-    """Names and shares go together: the best row wins most, and never meets itself."""
+def test_win_matrix_is_in_ranking_order() -> None:
+    """Shares match the names, and the diagonal is empty."""
     scores = noisy(1, 50, [0.0, 4.0, 2.0])
     found = rank(grid_of(scores), tie_margin=0.0).wins
     assert found is not None
@@ -181,21 +181,21 @@ def test_the_win_matrix_is_in_the_order_of_the_ranking() -> None:
     assert [found.shares[place][place] for place in range(3)] == [None, None, None]
 
 
-def test_there_is_no_matrix_of_too_many_candidates() -> None:
-    """Above the limit the ranking goes without."""
+def test_no_win_matrix_above_the_limit() -> None:
+    """With too many candidates, there is no win matrix."""
     scores = np.random.default_rng(0).normal(size=(6, 201))
     grid = ScoreGrid(tuple("abcdef"), tuple(map(str, range(201))), scores)
     assert rank(grid, bootstrap=50).wins is None
 
 
-def test_a_grid_without_scores_is_refused() -> None:
-    """Nothing to rank is an error with advice, not an empty table."""
+def test_grid_without_scores_is_refused() -> None:
+    """A grid without scores is an error, not an empty table."""
     with pytest.raises(RocketEvalError, match="none of 2 candidates has a score"):
         rank(grid_of(np.full((3, 2), np.nan)))
 
 
 def test_import_loads_neither_scipy_nor_sklearn() -> None:
-    """Ranking stays cheap to import: heavy packages wait until they are used."""
+    """Heavy packages are imported only when they are used."""
     program = (
         "import sys, rocketeval.ranking.rank, rocketeval.audit.figures, "
         "rocketeval.audit.labels, rocketeval.audit.figures\n"
@@ -205,8 +205,8 @@ def test_import_loads_neither_scipy_nor_sklearn() -> None:
 
 
 @pytest.mark.parametrize("queries", [2, 3, 4, 5])
-def test_too_few_queries_prove_nothing(queries: int) -> None:
-    """A candidate that wins each of a few queries may be lucky: no interval, no separation."""
+def test_fewer_than_six_queries_give_a_tie(queries: int) -> None:
+    """Even a candidate that wins every query has no interval and is tied."""
     ranking = rank(grid_of(np.tile([9.0, 1.0], (queries, 1))))
     assert [row.group for row in ranking.rows] == [1, 1]
     assert [(row.rank_low, row.rank_high) for row in ranking.rows] == [(1, 2), (1, 2)]
@@ -214,14 +214,14 @@ def test_too_few_queries_prove_nothing(queries: int) -> None:
 
 
 def test_six_wins_out_of_six_are_enough() -> None:
-    """From the least number of queries on, a clean sweep separates."""
+    """With six queries, winning all of them is significant."""
     ranking = rank(grid_of(np.tile([9.0, 1.0], (6, 1))))
     assert [row.group for row in ranking.rows] == [1, 2]
 
 
 @pytest.mark.parametrize("queries", [6, 8, 12, 40])
-def test_equal_candidates_are_rarely_told_apart(queries: int) -> None:
-    """Of 200 pairs of equals, hardly more than one in twenty is separated, however few queries."""
+def test_false_positive_rate_of_equal_candidates(queries: int) -> None:
+    """Of 200 pairs of equal candidates, at most 10% are separated, for any number of queries."""
     separated = 0
     for seed in range(200):
         ranking = rank(grid_of(noisy(seed, queries, [0.0, 0.0])), bootstrap=200)

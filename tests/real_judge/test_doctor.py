@@ -39,8 +39,8 @@ def finding(result: dict[str, Any], name: str) -> dict[str, str]:
 def test_server_and_logprobs_are_detected(examined: dict[str, Any]) -> None:
     """llama.cpp is recognized, its log-probabilities are raw, and some of them are yes and no."""
     if "ROCKETEVAL_TEST_JUDGE_URL" not in os.environ:
-        assert finding(examined, "server")["told"].startswith("llamacpp")
-    assert finding(examined, "logprobs")["told"].startswith("raw, 20 listed")
+        assert finding(examined, "server")["message"].startswith("llamacpp")
+    assert finding(examined, "logprobs")["message"].startswith("raw, 20 listed")
     assert finding(examined, "yes/no tokens")["level"] == "good"
     assert 0 < examined["figures"]["mass"] <= 1.001
 
@@ -48,7 +48,8 @@ def test_server_and_logprobs_are_detected(examined: dict[str, Any]) -> None:
 def test_every_figure_is_measured(examined: dict[str, Any]) -> None:
     """All known items were asked once, and the cost is reported."""
     figures = examined["figures"]
-    assert figures["items"] == len(examined["gold"]) == sum(len(case.items) for case in ASKED)
+    asked = sum(len(case.items) for case in ASKED)
+    assert figures["items"] == len(examined["reference_items"]) == asked
     assert figures["answered"] > 0
     assert figures["latency_seconds"] > 0
     assert figures["repeat_alone"] is None

@@ -10,7 +10,6 @@ from rocketeval.audit.bias import Bias, LengthBias, SelfPreference
 from rocketeval.audit.figures import Agreement, VoterAgreement
 from rocketeval.audit.labels import LEVELS, LabelCorrelation, LevelCorrelation
 from rocketeval.audit.votes import CategoryAgreement, MarginAgreement
-from rocketeval.audit.wording import ANOTHER_VOTER
 from rocketeval.records import Interval
 from rocketeval.report.figures import figures, tables
 from rocketeval.stats.correlation import Correlation
@@ -41,14 +40,15 @@ def test_figures_are_followed_by_their_baselines() -> None:
         ratings=NO_ORDER,
     )
     found = figures(audit)
-    names = [figure.name for figure in found]
-    assert [name.split()[0] for name in names[::3]] == ["Agreement", "Agreement", "Pearson"]
-    assert names[1:3] == names[4:6] == ["longer response", ANOTHER_VOTER]
-    assert names[7].startswith("Spearman")
-    assert [figure.baseline for figure in found] == [False, True, False] * 2 + [False, False]
-    assert [each.note for each in (*found[:2], *found[3:5], *found[6:])] == [
-        *("1,200 votes", "1,200 votes", "900 votes", "900 votes"),
-        *("one label", "two candidates"),
+    assert [(figure.name, figure.baseline, figure.note) for figure in found] == [
+        ("Agreement with votes, ties included", False, "1,200 votes"),
+        ("longer response", True, "1,200 votes"),
+        ("human-human agreement", False, "how often two voters agree"),
+        ("Agreement with decided votes", False, "900 votes"),
+        ("longer response", True, "900 votes"),
+        ("human-human agreement", False, "how often two voters agree"),
+        ("Pearson with all labels", False, "one label"),
+        ("Spearman with reference ratings", False, "two candidates"),
     ]
     assert found[0].value == SHARE
     assert found[-1].value is None
@@ -80,10 +80,13 @@ def test_measured_biases_are_a_table() -> None:
     family = SelfPreference(figure, None, ("a", "b"), queries=9, left_out=0, reason=None)
     found = Bias(known, family, queries=5, queries_skipped=4000)
     _, table = tables(replace(LABELED, bias=found))
-    assert [row.note for row in table.rows] == ["1,200 queries", "3 votes", "9 queries"]
-    assert table.rows[1].name.endswith(", share")
+    assert [(row.name, row.note) for row in table.rows] == [
+        ("score vs. length, Spearman", "1,200 queries"),
+        ("lost votes won by the longer response, share", "3 votes"),
+        ("own family, score above label", "9 queries"),
+    ]
     assert "5 of 4,005 queries" in table.note
-    assert "a, b" in table.note
+    assert "guessed by name: a, b." in table.note
 
 
 def test_several_categories_and_margins_are_tables() -> None:
@@ -93,7 +96,7 @@ def test_several_categories_and_margins_are_tables() -> None:
     margins = tuple(MarginAgreement(margin, SHARE, None) for margin in (0.0, 0.1))
     audit = replace(LABELED, categories=(part, other), margins=margins)
     categories, by_margin, _ = tables(audit)
-    assert "a, b" in categories.note
+    assert categories.note == "other: categories with fewer than 20 votes each: a, b."
     assert categories.rows[0].cells == (SHARE, None)
     assert categories.rows[0].note == "1,200 votes"
     assert [row.name for row in by_margin.rows] == ["0", "0.1"]

@@ -1,4 +1,4 @@
-"""Saved scorers: the same scores to the last bit, or a refusal that says why."""
+"""Saved scorers: the same scores to the last bit, or an error with the reason."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ KINDS = SCORERS.names()
 
 
 def example(queries: int = 4, candidates: int = 9) -> tuple[AnswerTable, Gold]:
-    """Answers with gaps; labels and votes that follow them with noise."""
+    """Return answers with gaps, and labels and votes that follow them with noise."""
     random = np.random.default_rng(5)
     ids, names, parts, labels, votes = [], [], [], [], []
     for query in range(queries):
@@ -57,7 +57,7 @@ ANSWERS, GOLD = example()
 
 @cache
 def fitted(kind: str) -> tuple[Scorer, ScorerConfig]:
-    """A fitted scorer of `kind` with its settings."""
+    """Return a fitted scorer of `kind` with its settings."""
     if not issubclass(SCORERS.get(kind), Saveable):
         pytest.skip(f"a scorer of kind {kind} cannot be saved")
     learn_from = "votes" if kind == "pooled_logistic" else "labels"
@@ -67,14 +67,14 @@ def fitted(kind: str) -> tuple[Scorer, ScorerConfig]:
 
 
 def saved(path: Path, kind: str = "extra_trees") -> Path:
-    """A file that holds a fitted scorer."""
+    """Return a file with a fitted scorer."""
     scorer, config = fitted(kind)
     save_scorer(scorer, config, path, provenance=MADE)
     return path
 
 
 def rewritten(path: Path, changes: Mapping[str, NDArray[Any] | None]) -> Path:
-    """The file with other arrays (None: without) and a digest that fits them."""
+    """Return the file with other arrays (None removes one) and a matching digest."""
     arrays = {**npz.unpack(path.read_bytes()), **changes}
     kept = {name: array for name, array in arrays.items() if array is not None}
     kept.pop("digest", None)
@@ -83,15 +83,15 @@ def rewritten(path: Path, changes: Mapping[str, NDArray[Any] | None]) -> Path:
 
 
 def reheaded(path: Path, **changes: Any) -> Path:
-    """The file with another header and a digest that fits it."""
+    """Return the file with another header and a matching digest."""
     header = orjson.loads(npz.unpack(path.read_bytes())["header"].tobytes())
     text = orjson.dumps({**header, **changes})
     return rewritten(path, {"header": np.frombuffer(text, np.uint8)})
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_saved_scorer_gives_the_same_scores(kind: str, tmp_path: Path) -> None:
-    """Every kind that can be saved comes back with its scores, to the last bit."""
+def test_saved_scorer_gives_the_same_scores(kind: str, tmp_path: Path) -> None:
+    """Every saveable kind restores its scores to the last bit."""
     scorer, config = fitted(kind)
     path = saved(tmp_path / "scorer.npz", kind)
     loaded = load_scorer(path)
@@ -101,8 +101,8 @@ def test_a_saved_scorer_gives_the_same_scores(kind: str, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_state_with_something_missing_is_refused(kind: str, tmp_path: Path) -> None:
-    """No part of what a scorer learned can be left out, added or emptied without notice."""
+def test_incomplete_state_is_refused(kind: str, tmp_path: Path) -> None:
+    """No part of the state can be removed, added or emptied unnoticed."""
     path = saved(tmp_path / "scorer.npz", kind)
     whole = path.read_bytes()
     header = orjson.loads(npz.unpack(whole)["header"].tobytes())
@@ -123,8 +123,8 @@ ODD = (None, [], {}, "x", -1, 1e308, [[]], {"x": None}, [None, "x"])
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_nonsense_is_refused_with_our_error(kind: str, tmp_path: Path) -> None:
-    """Whatever stands in a header whose digest fits, it loads or is refused with our error."""
+def test_invalid_header_is_refused(kind: str, tmp_path: Path) -> None:
+    """Any header with a valid digest loads or raises ArtifactError."""
     path = saved(tmp_path / "scorer.npz", kind)
     whole = path.read_bytes()
     header = orjson.loads(npz.unpack(whole)["header"].tobytes())
@@ -142,14 +142,14 @@ def test_nonsense_is_refused_with_our_error(kind: str, tmp_path: Path) -> None:
     assert refused >= len(changes) // 2
 
 
-def test_the_mean_refuses_a_learned_state() -> None:
-    """A state that holds something is not the mean's."""
+def test_mean_refuses_a_learned_state() -> None:
+    """A state with content is not the mean's."""
     with pytest.raises(ArtifactError, match="not that of a mean scorer"):
         MeanScorer.restore(ScorerConfig(), State({"weights": [1]}, {}))
 
 
-def test_provenance_comes_back(tmp_path: Path) -> None:
-    """Judge, time and the judgments learned from are read as they were written."""
+def test_provenance_round_trips(tmp_path: Path) -> None:
+    """Judge, time and training judgments are restored."""
     found = load_scorer(saved(tmp_path / "scorer.npz")).provenance
     assert (found.judge, found.created) == (JUDGE, MADE.created)
     assert found.learned_from([KEYS[3], None, "00" * 16, KEYS[0]]).tolist() == [
@@ -160,8 +160,8 @@ def test_provenance_comes_back(tmp_path: Path) -> None:
     assert [row.tobytes().hex() for row in found.fitted_on] == sorted(KEYS)
 
 
-def test_a_scorer_that_learned_nothing_knows_no_judgment(tmp_path: Path) -> None:
-    """No keys at all can be saved, loaded and asked."""
+def test_scorer_without_training_has_no_judgments(tmp_path: Path) -> None:
+    """An empty list of keys can be saved, loaded and queried."""
     config = ScorerConfig()
     empty = Provenance.from_keys(JUDGE, [], {}, "now")
     save_scorer(MeanScorer(), config, tmp_path / "mean.npz", provenance=empty)
@@ -170,30 +170,30 @@ def test_a_scorer_that_learned_nothing_knows_no_judgment(tmp_path: Path) -> None
     assert found.learned_from([]).tolist() == []
 
 
-def test_another_judges_answers_are_refused() -> None:
+def test_answers_of_another_judge_are_refused() -> None:
     """The error names what differs; the same judge passes."""
     MADE.check_judge(replace(JUDGE))
     with pytest.raises(ArtifactError, match=r"another judge's .*model 'judge-1b' -> 'judge-7b'"):
         MADE.check_judge(replace(JUDGE, model="judge-7b"))
 
 
-def test_the_same_fit_gives_the_same_bytes(tmp_path: Path) -> None:
-    """Nothing but the fit and its provenance is in the file: no clock, no order of keys."""
+def test_same_fit_gives_the_same_bytes(tmp_path: Path) -> None:
+    """The file has only the fit and its provenance: no clock, no order of keys."""
     again = Provenance.from_keys(JUDGE, [*reversed(KEYS), KEYS[0]], {"q1": "ab"}, MADE.created)
     scorer, config = fitted("extra_trees")
     save_scorer(scorer, config, tmp_path / "again.npz", provenance=again)
     assert saved(tmp_path / "once.npz").read_bytes() == (tmp_path / "again.npz").read_bytes()
 
 
-def test_paths_of_the_machine_stay_out_of_the_file(tmp_path: Path) -> None:
-    """`fitted` is a path of whoever saved it, and is not kept."""
+def test_local_paths_are_not_saved(tmp_path: Path) -> None:
+    """`fitted` is a local path and is not kept."""
     config = ScorerConfig(fitted=tmp_path / "secret-folder")
     save_scorer(MeanScorer(), config, tmp_path / "mean.npz", provenance=MADE)
     assert b"secret-folder" not in (tmp_path / "mean.npz").read_bytes()
     assert load_scorer(tmp_path / "mean.npz").config.fitted is None
 
 
-def test_numpy_reads_the_file_without_us(tmp_path: Path) -> None:
+def test_numpy_reads_the_file(tmp_path: Path) -> None:
     """It is an ordinary .npz without pickled objects."""
     with np.load(saved(tmp_path / "scorer.npz"), allow_pickle=False) as found:
         header = orjson.loads(found["header"].tobytes())
@@ -205,8 +205,8 @@ def test_numpy_reads_the_file_without_us(tmp_path: Path) -> None:
     assert header["versions"].keys() == {"rocketeval", "numpy", "scikit-learn"}
 
 
-def test_any_changed_byte_is_noticed_or_harmless(tmp_path: Path) -> None:
-    """A flipped byte is refused with our error, or (in the zip's own notes) changes no score."""
+def test_changed_byte_is_detected_or_harmless(tmp_path: Path) -> None:
+    """A flipped byte raises ArtifactError or (in zip metadata) changes no score."""
     path = saved(tmp_path / "scorer.npz")
     whole = path.read_bytes()
     scores = load_scorer(path).scorer.predict(ANSWERS).tobytes()
@@ -227,27 +227,27 @@ def test_any_changed_byte_is_noticed_or_harmless(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.3, 0.7, 0.99, 0.9999])
-def test_a_file_cut_off_is_refused(share: float, tmp_path: Path) -> None:
-    """Wherever the end is missing, the file is named and what to do is said."""
+def test_truncated_file_is_refused(share: float, tmp_path: Path) -> None:
+    """The error names the file and has a hint."""
     path = saved(tmp_path / "scorer.npz")
     whole = path.read_bytes()
     path.write_bytes(whole[: int(share * len(whole))])
     with pytest.raises(
-        ArtifactError, match=r"scorer\.npz .*cut off, damaged or no \.npz"
+        ArtifactError, match=r"scorer\.npz .*truncated, damaged or not an \.npz"
     ) as caught:
         load_scorer(path)
     assert "Fit and save the scorer again" in caught.value.hint
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    """The hint says which setting to look at."""
+def test_missing_file_is_named(tmp_path: Path) -> None:
+    """The hint names the setting to check."""
     with pytest.raises(ArtifactError, match=r"Cannot read .*none\.npz: No such file") as caught:
         load_scorer(tmp_path / "none.npz")
     assert "scorer.fitted" in caught.value.hint
 
 
-def test_a_changed_value_does_not_fit_thedigest(tmp_path: Path) -> None:
-    """Another number in an otherwise sound file is found."""
+def test_changed_value_does_not_match_the_digest(tmp_path: Path) -> None:
+    """A changed number in an otherwise valid file is detected."""
     path = saved(tmp_path / "scorer.npz")
     arrays = npz.unpack(path.read_bytes())
     arrays["state.number"][0] += 1e-9
@@ -257,8 +257,8 @@ def test_a_changed_value_does_not_fit_thedigest(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["header", "fitted_on", "digest"])
-def test_an_absent_part_is_named(name: str, tmp_path: Path) -> None:
-    """Whatever part of the frame is missing, it is said."""
+def test_missing_part_is_named(name: str, tmp_path: Path) -> None:
+    """Any missing part of the file is named."""
     path = saved(tmp_path / "scorer.npz")
     arrays = npz.unpack(path.read_bytes())
     del arrays[name]
@@ -270,8 +270,8 @@ def test_an_absent_part_is_named(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"schema": "somebody.else"}, r"its header does not say 'rocketeval\.scorer'"),
-        ({"version": 2}, r"is in version 2 of the format, written by RocketEval .*reads version 1"),
+        ({"schema": "somebody.else"}, r"does not name the schema 'rocketeval\.scorer'"),
+        ({"version": 2}, r"format version 2, written by RocketEval .*reads version 1"),
         ({"version": None}, "is in version None"),
         ({"config": {"kind": "sorcery"}}, r"of kind 'sorcery', which is not installed"),
         ({"config": {"kind": "os:system"}}, r"of kind 'os:system', which is not installed"),
@@ -279,50 +279,50 @@ def test_an_absent_part_is_named(name: str, tmp_path: Path) -> None:
         ({"config": {"kind": "mean", "spell": 1}}, "its config has a mistake"),
         ({"config": {"kind": "mean"}}, "not that of a mean scorer"),
         ({"config": {"kind": "mean", "options": {"x": 1}}}, "not that of a mean scorer"),
-        ({"arrays": ["nothing"]}, "its arrays are not those it lists"),
+        ({"arrays": ["nothing"]}, "its arrays do not match"),
         ({"judge": {"model": "m"}}, "is not a saved scorer"),
     ],
 )
-def test_a_foreign_header_is_refused(changes: dict[str, Any], words: str, tmp_path: Path) -> None:
-    """Another schema, version, kind or config is named, even when the digest fits."""
+def test_foreign_header_is_refused(changes: dict[str, Any], words: str, tmp_path: Path) -> None:
+    """Another schema, version, kind or config is named, even with a valid digest."""
     path = reheaded(saved(tmp_path / "scorer.npz"), **changes)
     with pytest.raises(ArtifactError, match=words):
         load_scorer(path)
 
 
 def test_no_module_named_by_the_file_is_imported(tmp_path: Path) -> None:
-    """A kind that looks like a module's name stays a name."""
+    """A kind that looks like a module name is not imported."""
     path = reheaded(saved(tmp_path / "scorer.npz"), config={"kind": "this:s"})
     with pytest.raises(ArtifactError):
         load_scorer(path)
     assert "this" not in sys.modules
 
 
-def test_an_array_that_is_not_listed_is_refused(tmp_path: Path) -> None:
-    """Nothing travels in the file that nobody asked for."""
+def test_unlisted_array_is_refused(tmp_path: Path) -> None:
+    """The file may not have extra arrays."""
     path = rewritten(saved(tmp_path / "scorer.npz"), {"luggage": np.zeros(3)})
-    with pytest.raises(ArtifactError, match=r"not those it lists: \['luggage'\]"):
+    with pytest.raises(ArtifactError, match=r"do not match its list: \['luggage'\]"):
         load_scorer(path)
 
 
 def test_keys_of_another_shape_are_refused(tmp_path: Path) -> None:
-    """What it was fitted to must be readable, or it could be evaluated on its own training."""
+    """Training keys must be readable, or the scorer could be tested on its training data."""
     path = rewritten(saved(tmp_path / "scorer.npz"), {"fitted_on": np.zeros((2, 15), np.uint8)})
-    with pytest.raises(ArtifactError, match="keys of what it was fitted to"):
+    with pytest.raises(ArtifactError, match="judgment keys cannot be read"):
         load_scorer(path)
 
 
 def test_pickled_objects_are_never_read(tmp_path: Path) -> None:
-    """A file with an object array is refused before anything in it is unpickled."""
+    """A file with an object array is refused before unpickling."""
     path = tmp_path / "scorer.npz"
     with path.open("wb") as stream:
         np.savez(stream, header=np.array([{"a": 1}], dtype=object))
-    with pytest.raises(ArtifactError, match="'header' is not plain numbers"):
+    with pytest.raises(ArtifactError, match="'header' does not contain plain numbers"):
         load_scorer(path)
 
 
 class Holds(MeanScorer):
-    """A scorer with a state that cannot be plain data."""
+    """A scorer whose state cannot be plain data."""
 
     held: State = State({}, {})
 
@@ -341,8 +341,8 @@ class Holds(MeanScorer):
         (State({"w": {1, 2}}, {}), "cannot be saved"),
     ],
 )
-def test_what_is_not_plain_data_is_not_saved(state: State, words: str, tmp_path: Path) -> None:
-    """Objects, records, odd names and numbers that JSON lacks are refused; no file is left."""
+def test_only_plain_data_is_saved(state: State, words: str, tmp_path: Path) -> None:
+    """Objects, records, odd names and non-JSON numbers are refused; no file is left."""
     scorer = Holds()
     scorer.held = state
     with pytest.raises(ArtifactError, match=words):
@@ -350,8 +350,8 @@ def test_what_is_not_plain_data_is_not_saved(state: State, words: str, tmp_path:
     assert not list(tmp_path.iterdir())
 
 
-def test_a_scorer_is_saved_with_its_own_config(tmp_path: Path) -> None:
-    """A forest under the mean's name would be read back as a mean."""
+def test_scorer_is_saved_with_its_own_config(tmp_path: Path) -> None:
+    """A forest under the kind mean would be restored as a mean."""
     scorer, _ = fitted("extra_trees")
     with pytest.raises(ArtifactError, match=r"ExtraTreesScorer cannot be saved as .* 'mean'"):
         save_scorer(scorer, ScorerConfig(), tmp_path / "scorer.npz", provenance=MADE)

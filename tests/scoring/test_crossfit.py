@@ -1,4 +1,4 @@
-"""No score rests on the gold of its own response."""
+"""No score comes from a fit on its own reference data."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NAMES = [f"c{number}" for number in range(12)]
 
 
 def answers() -> AnswerTable:
-    """Six queries, twelve candidates, four items."""
+    """Return six queries, twelve candidates and four items."""
     random = np.random.default_rng(0)
     cells = [(query, name) for query in QUERIES for name in NAMES]
     return AnswerTable(
@@ -33,25 +33,25 @@ def answers() -> AnswerTable:
 
 
 def labels(names: list[str]) -> list[Label]:
-    """A label for each response of the named candidates."""
+    """Return a label for each response of the given candidates."""
     random = np.random.default_rng(1)
     return [Label(q, name, float(random.integers(1, 11))) for q in QUERIES for name in names]
 
 
 class Memoriser:
-    """Gives a response the label it has seen for it, and 1 to what it has not seen."""
+    """A scorer that returns the label it has seen for a response, and 1 otherwise."""
 
     def __init__(self) -> None:
         self.missing = "skip"
 
     def fit(self, answers: AnswerTable, gold: Gold) -> Self:
-        """Learn everything by heart."""
+        """Memorize all labels."""
         self.known_ = {(one.query_id, one.candidate): one.value for one in gold.labels}
         self.queries_ = {vote.query_id for vote in gold.votes}
         return self
 
     def predict(self, answers: AnswerTable) -> NDArray[np.float64]:
-        """Tell what was learned."""
+        """Return memorized labels."""
         cells = zip(answers.query_ids, answers.candidates, strict=True)
         return np.array(
             [5.0 if cell[0] in self.queries_ else self.known_.get(cell, 1.0) for cell in cells]
@@ -68,22 +68,22 @@ class Memoriser:
 
 @pytest.fixture
 def memorising(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let every scorer be one that gives away what it has seen."""
+    """Make every scorer one that memorizes its training data."""
     for module in (crossfit, held_out):
         monkeypatch.setattr(module, "create_scorer", lambda config: Memoriser())
 
 
 @pytest.mark.usefixtures("memorising")
-def test_a_scorer_that_memorises_is_never_asked_what_it_saw() -> None:
-    """Labels learned by heart show nowhere: not in fitted, held-out or unlabelled candidates."""
+def test_memorizing_scorer_never_scores_its_training_data() -> None:
+    """Memorized labels appear in no score of fitted, held-out or unlabeled candidates."""
     gold = Gold([Label(q, name, 9.0) for q in QUERIES for name in NAMES[:8]])
     scored = score_answers(answers(), gold, ScorerConfig(kind="extra_trees"))
     assert set(scored.scores.tolist()) == {1.0}
 
 
 @pytest.mark.usefixtures("memorising")
-def test_votes_of_a_query_do_not_reach_its_scores() -> None:
-    """Folds are of queries when votes are learned from."""
+def test_votes_of_a_query_do_not_affect_its_scores() -> None:
+    """For votes, folds consist of queries."""
     gold = Gold(votes=[Vote(query, "c1", "c2", "a") for query in QUERIES[:4]])
     config = ScorerConfig(kind="extra_trees", learn_from="votes")
     scored = score_answers(answers(), gold, config)
@@ -92,8 +92,8 @@ def test_votes_of_a_query_do_not_reach_its_scores() -> None:
     assert unseen == [query in QUERIES[4:] for query in answers().query_ids]
 
 
-def test_every_score_says_what_it_rests_on() -> None:
-    """Learned-from candidates are out of fold, all others unseen."""
+def test_every_score_has_its_basis() -> None:
+    """Training candidates are out-of-fold, all others unseen."""
     config = ScorerConfig(kind="extra_trees", fit_on=NAMES[:6], options={"trees": 5})
     scored = score_answers(answers(), Gold(labels(NAMES[:8])), config)
     expected = {name: "out_of_fold" if name in NAMES[:6] else "unseen" for name in NAMES}
@@ -104,8 +104,8 @@ def test_every_score_says_what_it_rests_on() -> None:
     assert scored.split.held_out == ("c6", "c7")
 
 
-def test_unseen_candidates_are_scored_by_the_whole_fit() -> None:
-    """The scorer that is kept is the one that scored them."""
+def test_unseen_candidates_are_scored_by_the_full_fit() -> None:
+    """The kept scorer is the one that scored them."""
     config = ScorerConfig(kind="extra_trees", fit_on=NAMES[:6], options={"trees": 5})
     table = answers()
     scored = score_answers(table, Gold(labels(NAMES[:6])), config)
@@ -126,8 +126,8 @@ def test_out_of_fold_scores_are_those_of_a_fit_without_the_fold() -> None:
         assert by_hand.tobytes() == scored.scores[rows].tobytes()
 
 
-def test_a_scorer_that_learns_nothing_needs_no_gold() -> None:
-    """The mean is the mean, with or without labels."""
+def test_mean_needs_no_reference_data() -> None:
+    """The mean is the same with or without labels."""
     scored = score_answers(answers(), Gold(labels(NAMES)), ScorerConfig())
     assert set(scored.basis) == {Basis.UNSUPERVISED}
     assert scored.split is None

@@ -1,4 +1,4 @@
-"""Features of a response: its own answers, and nothing else."""
+"""Features of a response depend only on its own answers."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from support.made_runs import answer_table, made_run
 NAN = float("nan")
 
 
-def test_the_figures_are_what_their_names_say() -> None:
-    """Each column against numpy's own figure on random rows of several lengths."""
+def test_features_equal_numpy() -> None:
+    """Each column equals numpy's figure on random rows of several lengths."""
     random = np.random.default_rng(0)
     for items in (1, 2, 5, 8):
         p_yes = random.uniform(0.02, 0.98, size=(30, items))
@@ -26,13 +26,13 @@ def test_the_figures_are_what_their_names_say() -> None:
 
 
 def test_certain_answers_have_finite_log_odds() -> None:
-    """0 and 1 are held a little inside, the same on both sides."""
+    """0 and 1 are clipped equally on both sides."""
     low, high = describe_rows(np.array([[0.0], [1.0]]))[:, FEATURES.index("log_odds")]
     assert high == -low == pytest.approx(np.log((1 - SUREST) / SUREST))
 
 
-def test_a_gap_takes_the_mean_of_the_others_or_the_row_with_it() -> None:
-    """skip fills it, drop does not use the row, and a row without answers is never used."""
+def test_missing_answer_is_filled_or_drops_the_row() -> None:
+    """skip fills it, drop excludes the row, and a row without answers is never used."""
     table = answer_table([("q", "a", [0.2, NAN, 0.6]), ("q", "b", [NAN] * 3), ("q", "c", [])])
     features, usable = describe(table, "skip")
     assert usable.tolist() == [True, False, False]
@@ -40,8 +40,8 @@ def test_a_gap_takes_the_mean_of_the_others_or_the_row_with_it() -> None:
     assert describe(table, "drop")[1].tolist() == [False, False, False]
 
 
-def test_a_response_is_described_by_its_own_answers() -> None:
-    """Alone, or among others in any order: the same bits."""
+def test_features_depend_only_on_the_response() -> None:
+    """Alone or among others in any order: the same bits."""
     answers, _ = made_run(queries=4, candidates=7)
     together, _ = describe(answers, "skip")
     for row in range(len(answers)):

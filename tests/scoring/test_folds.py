@@ -1,4 +1,4 @@
-"""Folds: balanced, spread over the labels, the same for the same seed."""
+"""Folds: balanced, stratified by label, and reproducible."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rocketeval.scoring.split import candidate_folds, query_folds
 
 
 def labels(candidates: int) -> list[Label]:
-    """Two labels a candidate, the later candidates the better ones."""
+    """Return two labels per candidate; later candidates are better."""
     return [
         Label(query, f"c{number:02d}", number / 10 + extra)
         for number in range(candidates)
@@ -21,8 +21,8 @@ def labels(candidates: int) -> list[Label]:
     ]
 
 
-def test_each_fold_spreads_over_the_label_range() -> None:
-    """Of every five neighbours in the order of mean labels, each fold has exactly one."""
+def test_each_fold_covers_the_label_range() -> None:
+    """Of every five neighbors by mean label, each fold has exactly one."""
     folds = candidate_folds(labels(20), 5, seed=3)
     ordered = [folds[f"c{number:02d}"] for number in range(20)]
     for start in range(0, 20, 5):
@@ -31,8 +31,8 @@ def test_each_fold_spreads_over_the_label_range() -> None:
 
 
 @pytest.mark.parametrize("count", [2, 3, 7, 23])
-def test_sizes_differ_by_one_at_most(count: int) -> None:
-    """Folds are balanced, and with few names there are as many folds as names."""
+def test_fold_sizes_differ_by_at_most_one(count: int) -> None:
+    """With few names there are as many folds as names."""
     for folds in (candidate_folds(labels(count), 5, 0), query_folds(map(str, range(count)), 5, 0)):
         sizes = Counter(folds.values())
         assert len(folds) == count
@@ -40,8 +40,8 @@ def test_sizes_differ_by_one_at_most(count: int) -> None:
         assert max(sizes.values()) - min(sizes.values()) <= 1
 
 
-def test_the_seed_alone_decides() -> None:
-    """The order of the gold does not matter; another seed gives other folds."""
+def test_only_the_seed_decides() -> None:
+    """The order of the data does not matter; another seed gives other folds."""
     given = labels(12)
     shuffled = [given[place] for place in np.random.default_rng(1).permutation(len(given))]
     assert candidate_folds(given, 4, 7) == candidate_folds(shuffled, 4, 7)
@@ -53,7 +53,7 @@ def test_the_seed_alone_decides() -> None:
 
 @pytest.mark.parametrize("given", [[], labels(1)])
 def test_one_candidate_or_query_is_too_few(given: list[Label]) -> None:
-    """Nothing would be left to score; the error counts what there is and says what to do."""
+    """The error has the count and a hint."""
     count = len({label.candidate for label in given})
     with pytest.raises(BenchmarkError, match=f"labelled candidates; there are {count}") as caught:
         candidate_folds(given, 5, 0)
@@ -62,7 +62,7 @@ def test_one_candidate_or_query_is_too_few(given: list[Label]) -> None:
         query_folds(["q", "q"], 5, 0)
 
 
-def test_one_fold_is_no_fold() -> None:
-    """A single fold would be scored by a fit to nothing."""
-    with pytest.raises(ConfigError, match="cannot be cut into 1 fold"):
+def test_one_fold_is_refused() -> None:
+    """A single fold would be scored by a fit on nothing."""
+    with pytest.raises(ConfigError, match="with 1 folds"):
         candidate_folds(labels(4), 1, 0)

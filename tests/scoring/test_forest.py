@@ -1,4 +1,4 @@
-"""Forests as arrays: the same numbers as scikit-learn's, and no shape that could hang a walk."""
+"""Forests as arrays: equal to scikit-learn, and invalid shapes are refused."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RNG = np.random.default_rng(0)
 
 
 def grown(labels: int = 40, trees: int = 7) -> Forest:
-    """A small forest on six items, the same every time."""
+    """Return a small forest on six items, always the same."""
     random = np.random.default_rng(1)
     answers, targets = random.random((labels, 6)), random.integers(1, 11, (labels, 1)).astype(float)
     seed = np.random.RandomState(0)
@@ -25,8 +25,8 @@ def grown(labels: int = 40, trees: int = 7) -> Forest:
 
 @pytest.mark.parametrize("kind", [ExtraTreesRegressor, RandomForestRegressor])
 @pytest.mark.parametrize("rows", [1, 3, 257])
-def test_it_predicts_what_scikit_learn_predicts(kind: type, rows: int) -> None:
-    """To the last bit, whatever the number of rows: also for answers of 0, 1 and a half."""
+def test_predictions_equal_scikit_learn(kind: type, rows: int) -> None:
+    """To the last bit, for any number of rows and answers of 0, 1 and 0.5."""
     p_yes = RNG.random((50, 8)).round(1)
     model = kind(30, random_state=1).fit(p_yes, RNG.integers(1, 11, 50).astype(float))
     asked = np.vstack([RNG.random((rows, 8)), np.zeros((1, 8)), np.ones((1, 8)), p_yes[:5]])
@@ -34,8 +34,8 @@ def test_it_predicts_what_scikit_learn_predicts(kind: type, rows: int) -> None:
     assert forest.predict(asked).tobytes() == model.predict(asked).tobytes()
 
 
-def test_a_row_does_not_depend_on_the_rows_beside_it() -> None:
-    """One row alone, or among thousands, gets the same number."""
+def test_row_does_not_depend_on_other_rows() -> None:
+    """Alone or among thousands, a row gets the same number."""
     forest, asked = grown(), RNG.random((2000, 6))
     together = forest.predict(asked)
     assert [forest.predict(asked[[row]])[0] for row in (0, 7, 1999)] == [
@@ -45,8 +45,8 @@ def test_a_row_does_not_depend_on_the_rows_beside_it() -> None:
     ]
 
 
-def test_importances_are_those_of_scikit_learn() -> None:
-    """The mean over the trees of what each item explains."""
+def test_importances_equal_scikit_learn() -> None:
+    """The mean over the trees."""
     p_yes, labels = RNG.random((60, 5)), RNG.random(60)
     labels += 3.0 * p_yes[:, 2]
     random = np.random.RandomState(3)
@@ -58,8 +58,8 @@ def test_importances_are_those_of_scikit_learn() -> None:
     assert importance.argmax() == 2
 
 
-def test_a_tree_without_a_split_is_one_leaf() -> None:
-    """Labels that are all alike give their value and no importance."""
+def test_tree_without_split_is_one_leaf() -> None:
+    """Identical labels give their value and no importance."""
     grown = grow_trees(
         RNG.random((5, 3)), np.full((5, 1), 4.0), 2, np.random.RandomState(0), max_features=1.0
     )
@@ -70,7 +70,7 @@ def test_a_tree_without_a_split_is_one_leaf() -> None:
 
 
 def broken(field: str, place: int, value: float) -> Forest:
-    """A sound forest with one number replaced."""
+    """Return a valid forest with one number replaced."""
     forest = grown()
     array = getattr(forest, field).copy()
     array[place] = value
@@ -78,7 +78,7 @@ def broken(field: str, place: int, value: float) -> Forest:
 
 
 def inner(forest: Forest) -> int:
-    """The place of a node that is no leaf."""
+    """Return the index of an inner node."""
     return int(np.flatnonzero(forest.item != LEAF)[0])
 
 
@@ -95,16 +95,16 @@ def inner(forest: Forest) -> int:
         ("number", np.inf),
     ],
 )
-def test_a_shape_that_is_no_tree_is_refused(field: str, value: float) -> None:
-    """Out of range, backwards or not a number: never a walk without end."""
+def test_invalid_tree_is_refused(field: str, value: float) -> None:
+    """Out of range, backwards or not a number: never an endless loop."""
     forest = grown()
     forest.check(6)
     place = 0 if field == "roots" else inner(forest)
-    with pytest.raises(ArtifactError, match="not a tree"):
+    with pytest.raises(ArtifactError, match="tree is invalid"):
         broken(field, place, value).check(6)
 
 
-def test_a_leaf_that_leads_on_is_refused() -> None:
+def test_leaf_with_a_child_is_refused() -> None:
     """A leaf's right child is itself."""
     leaf = int(np.flatnonzero(grown().item == LEAF)[0])
     with pytest.raises(ArtifactError):
@@ -112,7 +112,7 @@ def test_a_leaf_that_leads_on_is_refused() -> None:
 
 
 def test_shared_children_are_refused() -> None:
-    """Forty nodes that share children hold a trillion walks; none of them is taken."""
+    """Forty nodes with shared children would allow a trillion paths."""
     nodes = 41
     shared = Forest(
         roots=np.zeros(1, np.int32),
@@ -120,12 +120,12 @@ def test_shared_children_are_refused() -> None:
         right=np.minimum(np.arange(1, nodes + 1), nodes - 1).astype(np.int32),
         number=np.full(nodes, 0.5),
     )
-    with pytest.raises(ArtifactError, match="not a tree"):
+    with pytest.raises(ArtifactError, match="tree is invalid"):
         shared.check(6)
 
 
 def test_arrays_of_different_lengths_are_refused() -> None:
-    """Nodes come whole."""
+    """All node arrays must have the same length."""
     forest = grown()
     with pytest.raises(ArtifactError):
         replace(forest, number=forest.number[:-1]).check(6)

@@ -1,4 +1,4 @@
-"""Held-out scores come from fits that saw nothing of their fold."""
+"""Held-out scores come from fits without their fold."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from support.made_runs import made_run
 
 
 class Witness(MeanScorer):
-    """Remembers what each fit was shown, and what it was asked to score."""
+    """A scorer that records what each fit and prediction was given."""
 
     seen: ClassVar[list[tuple[AnswerTable, Gold, AnswerTable]]] = []
 
@@ -38,8 +38,8 @@ def witness(monkeypatch: pytest.MonkeyPatch) -> type[Witness]:
     return Witness
 
 
-def test_a_candidate_is_scored_without_its_labels(witness: type[Witness]) -> None:
-    """Neither its labels nor its answers reach the fit that scores it; everyone is scored once."""
+def test_candidate_is_scored_without_its_labels(witness: type[Witness]) -> None:
+    """Neither its labels nor its answers are in the fit that scores it; all are scored once."""
     answers, gold = made_run(queries=4)
     found = held_out.held_out_scores(ScorerConfig(), answers, gold)
     assert len(found.scorers) == 5
@@ -50,7 +50,7 @@ def test_a_candidate_is_scored_without_its_labels(witness: type[Witness]) -> Non
         assert len(learned.labels) == len(shown)
 
 
-def test_a_query_is_scored_without_its_votes(witness: type[Witness]) -> None:
+def test_query_is_scored_without_its_votes(witness: type[Witness]) -> None:
     """Votes are cut by query; labels do not reach a scorer that learns from votes."""
     answers, gold = made_run(queries=7)
     found = held_out.held_out_scores(ScorerConfig(learn_from="votes"), answers, gold)
@@ -61,7 +61,7 @@ def test_a_query_is_scored_without_its_votes(witness: type[Witness]) -> None:
         assert not {vote.query_id for vote in learned.votes} & set(scored.query_ids)
 
 
-def test_responses_without_gold_are_not_scored() -> None:
+def test_responses_without_reference_data_are_not_scored() -> None:
     """A candidate without labels is in no fold."""
     answers, gold = made_run(queries=4)
     some = Gold([label for label in gold.labels if label.candidate != "c3"])
@@ -69,8 +69,8 @@ def test_responses_without_gold_are_not_scored() -> None:
     assert np.isnan(scores).tolist() == [name == "c3" for name in answers.candidates]
 
 
-def test_gold_about_other_responses_makes_no_fold() -> None:
-    """Only labels of responses in the table count; of one candidate they are too few."""
+def test_labels_of_other_responses_make_no_fold() -> None:
+    """Only labels of responses in the table count; one candidate is too few."""
     answers, gold = made_run(queries=4)
     rows = [row for row, name in enumerate(answers.candidates) if name == "c1"]
     with pytest.raises(BenchmarkError, match="there are 1"):

@@ -1,4 +1,4 @@
-"""The mean on the labelers' scale: rising, without new ties."""
+"""The mean calibrated to labels: increasing, without new ties."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ CONFIG = ScorerConfig(kind="isotonic")
 
 @pytest.mark.parametrize("missing", ["skip", "drop"])
 def test_contract(missing: str) -> None:
-    """It keeps every promise of the seam."""
+    """It passes the public check."""
     check_scorer(IsotonicScorer, CONFIG.model_copy(update={"missing": missing}))
     assert isinstance(create_scorer(CONFIG), Learner)
 
 
 def test_the_curve_passes_the_middle_of_every_step() -> None:
-    """Steps as scikit-learn finds them; in the middle of each, the curve is on it."""
+    """Steps equal scikit-learn's; the curve passes the middle of each."""
     answers, gold = made_run(queries=5)
     scorer = IsotonicScorer().fit(answers, gold)
     means = MeanScorer().predict(answers)
@@ -43,7 +43,7 @@ def test_the_curve_passes_the_middle_of_every_step() -> None:
 
 
 def test_the_order_of_the_mean_is_kept() -> None:
-    """Means that differ give scores that differ, in the same order, beyond the labels too."""
+    """Different means give different scores in the same order, also beyond the labels."""
     answers, gold = made_run(queries=5)
     scorer = IsotonicScorer().fit(answers, gold)
     rising = answer_table(
@@ -52,8 +52,8 @@ def test_the_order_of_the_mean_is_kept() -> None:
     assert (np.diff(scorer.predict(rising)) > 0).all()
 
 
-def test_labels_that_fall_as_the_mean_rises_give_no_trend() -> None:
-    """One step: everything is worth the mean label, but for the share that keeps the order."""
+def test_decreasing_labels_give_a_flat_curve() -> None:
+    """One step: every score is the mean label, except for the share of the mean."""
     answers = answer_table([("q", f"c{n}", [n / 10]) for n in range(10)])
     gold = Gold([Label("q", f"c{n}", 10.0 - n) for n in range(10)])
     scores = IsotonicScorer().fit(answers, gold).predict(answers)
@@ -62,7 +62,7 @@ def test_labels_that_fall_as_the_mean_rises_give_no_trend() -> None:
 
 
 def test_too_few_labels_give_the_mean() -> None:
-    """The scores are those of the mean, and every query says why."""
+    """The scores are those of the mean, and every query has a reason."""
     answers, _ = made_run(queries=2)
     scorer = IsotonicScorer().fit(answers, Gold([Label("q000", "c0", 4.0)]))
     np.testing.assert_allclose(scorer.predict(answers), MeanScorer().predict(answers))
@@ -71,7 +71,7 @@ def test_too_few_labels_give_the_mean() -> None:
     )
 
 
-def test_a_restored_scorer_gives_the_same_bits() -> None:
+def test_restored_scorer_gives_the_same_bits() -> None:
     """Through JSON and arrays of plain numbers."""
     answers, gold = made_run(queries=4)
     scorer = IsotonicScorer().fit(answers, gold)
@@ -82,12 +82,12 @@ def test_a_restored_scorer_gives_the_same_bits() -> None:
     assert again.predict(answers).tobytes() == scorer.predict(answers).tobytes()
 
 
-def test_a_damaged_state_is_refused() -> None:
-    """A curve that falls, or has lost a point, is no curve of ours."""
+def test_damaged_state_is_refused() -> None:
+    """A decreasing curve, or one with a missing point, is refused."""
     answers, gold = made_run(queries=4)
     state = IsotonicScorer().fit(answers, gold).state()
     means, labels = state.arrays["means"], state.arrays["labels"]
-    with pytest.raises(ArtifactError, match="its curve does not rise"):
+    with pytest.raises(ArtifactError, match="not increasing"):
         IsotonicScorer.restore(
             CONFIG, State(state.header, {"means": means, "labels": labels[::-1]})
         )
@@ -98,6 +98,6 @@ def test_a_damaged_state_is_refused() -> None:
 
 
 def test_votes_are_refused() -> None:
-    """It learns from labels alone."""
+    """It learns only from labels."""
     with pytest.raises(ConfigError, match="'isotonic' learns from labels, not from votes"):
         create_scorer(ScorerConfig(kind="isotonic", learn_from="votes"))

@@ -1,4 +1,4 @@
-"""Labels beside answers and scores: averaged, laid out, refused off the scale."""
+"""Labels as columns and grids: averaged, laid out, and refused off the scale."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ LABELS = [
 ]
 
 
-def test_labels_are_averaged_and_strangers_counted() -> None:
-    """Two labels of a response become their mean; what the grid does not have is counted."""
+def test_labels_are_averaged_and_unknown_ones_counted() -> None:
+    """Two labels of a response are averaged; labels without a cell are counted."""
     grid = ScoreGrid(("q1", "q2"), ("a", "b"), np.zeros((2, 2)))
     cells, unknown = label_cells(grid, LABELS)
     assert unknown == 2
@@ -38,20 +38,20 @@ def test_labels_are_averaged_and_strangers_counted() -> None:
     assert np.isnan(cells[1, 1])
 
 
-def test_a_column_has_the_same_means_in_the_order_of_the_answers() -> None:
-    """One figure a response, NaN where nobody labelled it."""
+def test_label_column_follows_the_answers() -> None:
+    """One value per response, NaN without a label."""
     answers = answer_table([("q2", "b", [0.5]), ("q1", "a", [0.5]), ("q2", "a", [0.5])])
     column = label_column(answers, LABELS, (1.0, 10.0))
     assert np.isnan(column[0])
     assert column[1:].tolist() == [3.0, 6.0]
 
 
-def test_a_candidate_has_the_mean_of_its_labels() -> None:
-    """Every label counts once, whatever its query."""
+def test_candidate_mean_of_labels() -> None:
+    """Every label counts once, for any query."""
     assert mean_by_candidate(LABELS) == {"a": 13.0 / 4.0, "b": 5.0, "z": 1.0}
 
 
-def test_the_order_of_the_labels_cannot_move_a_mean() -> None:
+def test_label_order_does_not_change_the_mean() -> None:
     """0.1 + 0.2 + 0.3 depends on the order of the sum; the mean does not."""
     labels = [Label("q", "a", value) for value in (0.1, 0.2, 0.3, 0.7)]
     means = {mean_by_response(order)["q", "a"] for order in permutations(labels)}
@@ -59,7 +59,7 @@ def test_the_order_of_the_labels_cannot_move_a_mean() -> None:
 
 
 @pytest.mark.parametrize("value", [0.5, 11.0, float("nan")])
-def test_a_label_off_the_scale_is_refused(value: float) -> None:
+def test_label_off_the_scale_is_refused(value: float) -> None:
     """The error names the response and the scale."""
     answers = answer_table([("q1", "a", [0.5])])
     with pytest.raises(ConfigError, match=r"query 'q1', candidate 'a' is not on the scale 1 to 10"):

@@ -1,4 +1,4 @@
-"""A run whose scorer learns: split, kept, used again, and refused where it would flatter itself."""
+"""A run with a learning scorer: split, saved, reused, and refused on its training data."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TREES = {"trees": 5}
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """A benchmark of nine candidates, seven of them labelled, with votes on two."""
+    """Return a benchmark of nine candidates, seven of them labeled, with votes on two."""
     folder, chance = tmp_path / "benchmark", random.Random(0)
     write_jsonl(folder / "queries.jsonl", [{"id": q, "text": f"Why {q}?"} for q in QUERIES])
     for name in CANDIDATES:
@@ -46,25 +46,25 @@ def home(tmp_path: Path) -> Path:
 
 
 def config(home: Path, name: str = "run", **scorer: Any) -> RunConfig:
-    """A run with the given scorer."""
+    """Return a run with the given scorer."""
     return make_config(home, name, scorer={"kind": "extra_trees", "options": TREES, **scorer})
 
 
 async def finished(settings: RunConfig) -> Path:
-    """The folder of a run that went through."""
+    """Return the folder of a finished run."""
     return (await Run(settings).all()).path
 
 
 def basis_of(run: Path) -> dict[str, set[str]]:
-    """What the scores of each candidate rest on."""
+    """Return the basis of each candidate's scores."""
     found: dict[str, set[str]] = {}
     for row in pq.read_table(run / "scores.parquet").to_pylist():
         found.setdefault(row["candidate"], set()).add(row["basis"])
     return found
 
 
-async def test_a_run_holds_candidates_out_and_says_which(home: Path) -> None:
-    """Two of seven are kept for the test; the others are scored out of fold."""
+async def test_run_holds_out_candidates_and_names_them(home: Path) -> None:
+    """Two of seven are held out; the others are scored out-of-fold."""
     outcome = await Run(config(home)).all()
     learned = outcome.stages.score.learned
     assert len(learned.held_out) == 2
@@ -78,7 +78,7 @@ async def test_a_run_holds_candidates_out_and_says_which(home: Path) -> None:
 
 
 async def test_scoring_again_writes_the_same_bytes(home: Path) -> None:
-    """Scores, scorer and ranking: everything is decided by seeds."""
+    """Scores, scorer and ranking depend only on seeds."""
     settings = config(home)
     run = await finished(settings)
     names = ("scores.parquet", "scorer.npz", "item_weights.json", "ranking.json", "audit.json")
@@ -91,15 +91,15 @@ async def test_scoring_again_writes_the_same_bytes(home: Path) -> None:
 
 
 async def test_item_weights_are_kept(home: Path) -> None:
-    """One weight an item for every query with a forest."""
+    """One weight per item for every query with a forest."""
     run = await finished(config(home))
     weights = json.loads((run / "item_weights.json").read_text())
     assert weights
     assert all(len(found) == 3 and abs(sum(found) - 1) < 1e-9 for found in weights.values())
 
 
-async def test_a_saved_scorer_gives_strangers_the_same_scores(home: Path) -> None:
-    """Another run with the saved scorer: unseen candidates' scores agree to the last bit."""
+async def test_saved_scorer_gives_unseen_candidates_the_same_scores(home: Path) -> None:
+    """In another run, scores of unseen candidates are equal to the last bit."""
     run = await finished(config(home))
     again = await finished(config(home, "again", fitted=str(run / "scorer.npz")))
     first, second = (pq.read_table(path / "scores.parquet").to_pylist() for path in (run, again))
@@ -108,8 +108,8 @@ async def test_a_saved_scorer_gives_strangers_the_same_scores(home: Path) -> Non
     assert all(a["score"] == b["score"] and b["basis"] == "unseen" for a, b in pairs)
 
 
-async def test_a_saved_scorer_is_not_held_against_its_own_labels(home: Path) -> None:
-    """They are refused and counted; the held-out ones are still there to test on."""
+async def test_saved_scorer_is_not_audited_on_its_training_labels(home: Path) -> None:
+    """They are refused and counted; held-out labels remain."""
     run = await finished(config(home))
     outcome = await Run(config(home, "again", fitted=str(run / "scorer.npz"))).all()
     assert outcome.audit.refused.labels == 40
@@ -118,8 +118,8 @@ async def test_a_saved_scorer_is_not_held_against_its_own_labels(home: Path) -> 
     assert "labels refused because the scorer was fitted" in outcome.report.read_text()
 
 
-async def test_a_saved_scorer_of_another_judge_is_refused(home: Path) -> None:
-    """Two judges' answers do not compare."""
+async def test_saved_scorer_of_another_judge_is_refused(home: Path) -> None:
+    """Answers of two judges are not comparable."""
     run = await finished(config(home))
     other = config(home, "other", fitted=str(run / "scorer.npz"))
     judge = other.judge.model_copy(update={"model": "another"})
@@ -127,34 +127,34 @@ async def test_a_saved_scorer_of_another_judge_is_refused(home: Path) -> None:
         await Run(other.model_copy(update={"judge": judge})).all()
 
 
-async def test_a_saved_scorer_is_refused_for_another_checklist(home: Path) -> None:
-    """Same length, other items: its weights would go to the wrong questions."""
+async def test_saved_scorer_is_refused_for_a_changed_checklist(home: Path) -> None:
+    """Same length, other items: its weights would not apply."""
     run = await finished(config(home))
     other = ["Is it kind?", "Is it clear?", "Is it short?"]
     rows = [{"query_id": q, "items": other} for q in QUERIES]
     write_jsonl(home / "benchmark" / "checklists.jsonl", rows)
-    with pytest.raises(ArtifactError, match="8 queries have another checklist"):
+    with pytest.raises(ArtifactError, match="checklists of 8 queries have changed"):
         await Run(config(home, "other", fitted=str(run / "scorer.npz"))).all()
 
 
-async def test_a_saved_scorer_of_another_scale_is_refused(home: Path) -> None:
+async def test_saved_scorer_of_another_scale_is_refused(home: Path) -> None:
     """Its scores would be read on the wrong scale."""
     run = await finished(config(home))
-    with pytest.raises(ArtifactError, match=r"scale: \[1, 10\]`; the run says `scale: \[0, 1\]"):
+    with pytest.raises(ArtifactError, match=r"scale: \[1, 10\]`, but the run has `scale: \[0, 1\]"):
         await Run(config(home, "other", scale=[0, 1], fitted=str(run / "scorer.npz"))).all()
 
 
-async def test_a_run_without_labels_says_what_to_do(home: Path) -> None:
-    """The error names the scorer that needs none, and comes before the judge is asked."""
+async def test_run_without_labels_has_a_hint(home: Path) -> None:
+    """The error names the scorer that needs none, before any request is sent."""
     (home / "benchmark" / "labels.jsonl").unlink()
     run = Run(config(home))
-    with pytest.raises(ConfigError, match="take the scorer `mean`"):
+    with pytest.raises(ConfigError, match="use the scorer `mean`"):
         await run.all()
     assert not run.store.finished()
 
 
-async def test_a_damaged_saved_scorer_is_found_before_the_judge_is_asked(home: Path) -> None:
-    """Nothing is paid for a run that cannot be scored."""
+async def test_damaged_saved_scorer_is_found_before_any_request(home: Path) -> None:
+    """A run that cannot be scored costs nothing."""
     (home / "scorer.npz").write_bytes(b"not a scorer")
     run = Run(config(home, fitted=str(home / "scorer.npz")))
     with pytest.raises(ArtifactError, match=r"scorer\.npz"):
@@ -162,16 +162,18 @@ async def test_a_damaged_saved_scorer_is_found_before_the_judge_is_asked(home: P
     assert not run.store.finished()
 
 
-async def test_labels_off_the_scale_are_found_before_the_judge_is_asked(home: Path) -> None:
-    """A wrong scale would teach nonsense; nothing is paid for finding out."""
+async def test_labels_off_the_scale_are_found_before_any_request(home: Path) -> None:
+    """A wrong scale is found before it costs anything."""
     run = Run(config(home, scale=[0, 1]))
     with pytest.raises(ConfigError, match="is not on the scale 0 to 1"):
         await run.all()
     assert not run.store.finished()
 
 
-async def test_a_saved_scorer_brings_its_item_weights_and_its_rivals(home: Path) -> None:
-    """Explained by what it learned, and held against the mean, though the config names no kind."""
+async def test_saved_scorer_brings_its_item_weights_and_is_compared_with_the_mean(
+    home: Path,
+) -> None:
+    """Even if the config names no kind."""
     run = await finished(config(home))
     again = Run(make_config(home, "again", scorer={"fitted": str(run / "scorer.npz")}))
     outcome = await again.all()
@@ -183,7 +185,7 @@ async def test_a_saved_scorer_brings_its_item_weights_and_its_rivals(home: Path)
 
 
 async def test_another_scorer_leaves_no_old_files(home: Path) -> None:
-    """The mean learned nothing: no scorer and no weights of an earlier one stay behind."""
+    """With the mean, no scorer and no weights of an earlier one remain."""
     run = await finished(config(home))
     await finished(make_config(home))
     assert not (run / "scorer.npz").exists()

@@ -1,4 +1,4 @@
-"""Which scorer the left-out gold speaks for."""
+"""Losses of scorers on held-out reference data, and the one-standard-error rule."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TABLE = answer_table([("q", "a", [0.5]), ("q", "b", [0.5]), ("r", "a", [0.5]), (
 
 
 def test_squared_errors_are_summed_by_query() -> None:
-    """Several labels of a response count as their mean; one without a score costs nothing."""
+    """Several labels of a response are averaged; one without a score costs nothing."""
     gold = Gold(
         [Label("q", "a", 4.0), Label("q", "a", 6.0), Label("q", "b", 2.0), Label("r", "b", 9.0)]
     )
@@ -29,7 +29,7 @@ def test_squared_errors_are_summed_by_query() -> None:
     assert found.mean == 2.5
 
 
-def test_a_vote_is_lost_when_the_scores_say_otherwise() -> None:
+def test_vote_is_lost_if_the_scores_disagree() -> None:
     """A difference of the margin wins, a smaller one ties; a missing score costs nothing."""
     scores = np.array([7.3, 7.2, 5.0, NAN])
     votes = [Vote("q", "a", "b", winner) for winner in ("a", "b", "tie")]
@@ -42,12 +42,12 @@ def test_a_vote_is_lost_when_the_scores_say_otherwise() -> None:
 
 
 def losses(*totals: float) -> ScorerLosses:
-    """The losses of queries with one label each."""
+    """Return the losses of queries with one label each."""
     return ScorerLosses(np.array(totals), np.ones(len(totals)))
 
 
-def test_the_simpler_stays_within_a_standard_error() -> None:
-    """The difference is 0.1 a query; its standard error decides."""
+def test_simpler_scorer_is_kept_within_a_standard_error() -> None:
+    """The difference is 0.1 per query; its standard error decides."""
     steady = losses(1.0, 1.1, 0.9, 1.0), losses(0.9, 1.0, 0.8, 0.9)
     noisy = losses(1.0, 1.1, 0.9, 1.0), losses(0.2, 1.7, 0.1, 1.6)
     assert simplest_of_the_best(steady) == 1
@@ -55,7 +55,7 @@ def test_the_simpler_stays_within_a_standard_error() -> None:
 
 
 def test_the_standard_error_is_that_of_paired_queries() -> None:
-    """With one label a query it is the textbook one: just inside stays, just outside goes."""
+    """With one label per query it is the textbook one: just inside stays, just outside does not."""
     random = np.random.default_rng(0)
     first = random.uniform(1.0, 2.0, size=30)
     gaps = random.normal(size=30)
@@ -67,7 +67,7 @@ def test_the_standard_error_is_that_of_paired_queries() -> None:
 
 
 def test_labels_of_one_query_are_not_independent() -> None:
-    """Ten queries that each say the same a hundred times are ten, not a thousand."""
+    """Ten queries with a hundred equal labels each count as ten."""
     gaps = np.array([0.3, -0.25] * 5)
     once = [losses(*np.ones(10)), losses(*(1.0 - gaps))]
     often = [ScorerLosses(found.totals * 100, found.counts * 100) for found in once]
@@ -75,13 +75,13 @@ def test_labels_of_one_query_are_not_independent() -> None:
 
 
 @pytest.mark.parametrize("given", [[losses(2.0), losses(1.0)], [losses(), losses()]])
-def test_too_little_evidence_keeps_the_first(given: list[ScorerLosses]) -> None:
-    """From one query, or none, nothing can be told."""
+def test_too_little_data_keeps_the_first(given: list[ScorerLosses]) -> None:
+    """With one query or none, the first is chosen."""
     assert simplest_of_the_best(given) == 0
 
 
-def test_the_last_bits_do_not_choose() -> None:
-    """Two scorers that say the same but for rounding: the first stays."""
+def test_rounding_does_not_choose() -> None:
+    """Two scorers that differ only by rounding: the first is chosen."""
     exact = losses(0.3, 0.3, 0.3, 0.3)
     rounded = losses(*[0.1 + 0.2 - 1e-16] * 4)
     assert rounded.mean < exact.mean

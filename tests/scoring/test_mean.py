@@ -1,4 +1,4 @@
-"""The mean of the answers on the label scale: gaps are visible, never scored."""
+"""The mean of the answers on the label scale: missing answers are visible, never scored."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NAN = float("nan")
 
 
 def table(*rows: Sequence[float]) -> AnswerTable:
-    """Answers of one candidate per row to one query."""
+    """Return answers of one candidate per row to one query."""
     offsets = np.cumsum([0, *map(len, rows)])
     flat = np.array([answer for row in rows for answer in row], dtype=np.float64)
     names = [f"c{number}" for number in range(len(rows))]
@@ -27,7 +27,7 @@ def table(*rows: Sequence[float]) -> AnswerTable:
 
 
 def scores(answers: AnswerTable, **settings: object) -> list[float]:
-    """The scores that a config gives."""
+    """Return the scores of a config."""
     found = create_scorer(ScorerConfig.model_validate(settings)).predict(answers)
     return [float(score) for score in found]
 
@@ -48,13 +48,13 @@ def test_the_mean_is_put_on_the_label_scale() -> None:
     assert scores(answers, scale=[0, 1]) == [1.0, 0.0, 0.75, 0.25]
 
 
-def test_a_missing_answer_is_left_out_of_the_mean() -> None:
-    """skip: the mean of the others. Nothing is imputed, not even a half."""
+def test_missing_answer_is_left_out_of_the_mean() -> None:
+    """skip: the mean of the others; nothing is imputed."""
     assert scores(table([1.0, NAN, 0.0, 1.0]), scale=[0, 3]) == [2.0]
 
 
-def test_a_missing_answer_can_take_the_response_with_it() -> None:
-    """drop: a response with a gap has no score, others keep theirs."""
+def test_missing_answer_can_drop_the_response() -> None:
+    """drop: a response with a missing answer has no score, others keep theirs."""
     dropped = scores(table([1.0, NAN], [1.0, 1.0]), missing="drop")
     assert np.isnan(dropped[0])
     assert dropped[1] == 10.0
@@ -62,32 +62,32 @@ def test_a_missing_answer_can_take_the_response_with_it() -> None:
 
 @pytest.mark.parametrize("missing", ["skip", "drop"])
 @pytest.mark.parametrize("kind", ["mean", "hard"])
-def test_no_answer_at_all_gives_no_score(missing: str, kind: str) -> None:
-    """All answers missing, or no judgment: NaN, wherever in the table it stands."""
+def test_no_answers_give_no_score(missing: str, kind: str) -> None:
+    """All answers missing, or no judgment: NaN, anywhere in the table."""
     answers = table([], [NAN, NAN], [1.0], [], [NAN], [0.0, 0.0], [])
     found = scores(answers, missing=missing, kind=kind)
     assert np.isnan([found[row] for row in (0, 1, 3, 4, 6)]).all()
     assert (found[2], found[5]) == (10.0, 1.0)
 
 
-def test_a_table_without_rows_gives_no_scores() -> None:
-    """Nothing in, nothing out, no warning."""
+def test_empty_table_gives_no_scores() -> None:
+    """Without a warning."""
     assert scores(table()) == []
     assert np.isnan(scores(table([], []))).all()
 
 
 def test_the_hard_score_is_the_share_of_yes() -> None:
-    """How sure the judge was is ignored; a missing answer stays missing."""
+    """Probabilities are ignored; a missing answer stays missing."""
     assert scores(table([0.51, 0.99, 0.49, NAN]), kind="hard", scale=[0, 3]) == [2.0]
 
 
 def test_options_are_refused() -> None:
-    """The mean has no options; a typo does not go unnoticed."""
+    """The mean has no options; a typo is an error."""
     with pytest.raises(ConfigError, match=r"scorer\.options has a mistake"):
         create_scorer(ScorerConfig(options={"weights": [1]}))
 
 
-def test_a_rows_sum_depends_on_that_row_alone() -> None:
+def test_row_sum_depends_only_on_the_row() -> None:
     """The same answers give the same bits at the start, in the middle and at the end."""
     random = np.random.default_rng(1)
     row = random.uniform(size=37)
@@ -99,7 +99,7 @@ def test_a_rows_sum_depends_on_that_row_alone() -> None:
 
 
 class Good(MeanScorer):
-    """A sound scorer to break below."""
+    """A valid scorer, the base of the broken ones below."""
 
 
 class Forgets(Good):
@@ -182,7 +182,7 @@ class LooksAtOthers(Good):
 
 
 class CentresAnswers(Good):
-    """Its fit keeps the mean of all answers; `predict` itself looks at no other query."""
+    """A scorer whose fit keeps the mean of all answers."""
 
     def fit(self, answers: AnswerTable, gold: Gold) -> CentresAnswers:
         self.mean_ = float(np.nanmean(answers.p_yes))
@@ -193,7 +193,7 @@ class CentresAnswers(Good):
 
 
 class LearnsUnseen(Good):
-    """It learns from gold, and has not the methods of a scorer that learns."""
+    """A scorer that learns but lacks the methods of a `Learner`."""
 
     def fit(self, answers: AnswerTable, gold: Gold) -> LearnsUnseen:
         self.shift_ = len(gold.labels) / 1e6
@@ -205,11 +205,11 @@ class LearnsUnseen(Good):
 
 BROKEN: dict[type[Scorer], str] = {
     Forgets: r"does not store \['missing'\]",
-    LearnsEarly: r"the constructor learned \['weights_'\]",
-    FitsACopy: "`fit` does not return the scorer itself",
+    LearnsEarly: r"the constructor sets \['weights_'\]",
+    FitsACopy: "`fit` does not return self",
     ChangesItsSettings: "`fit` changed the constructor's settings",
     Remembers: "`predict` changed the scorer",
-    Scribbles: "`predict` changed the answers",
+    Scribbles: "`predict` changed its input",
     Imputes: "a response without any answer has a score",
     GivesUp: "a response with every answer has no score",
     OffScale: "a score is outside the scale",
@@ -218,19 +218,19 @@ BROKEN: dict[type[Scorer], str] = {
     Rolls: "two calls of `predict` differ",
     LooksAtPlaces: "a score depends on the order of the queries",
     LooksAtOthers: "a score depends on the answers to other queries",
-    CentresAnswers: "fitted to each part of a run anew",
-    LearnsUnseen: "anew, without gold",
+    CentresAnswers: "fitted on each part of a run",
+    LearnsUnseen: "separately, without reference data",
 }
 
 
-def test_the_public_check_passes_a_sound_scorer() -> None:
-    """What the broken ones are made from keeps every promise, with the default config."""
+def test_public_check_passes_a_valid_scorer() -> None:
+    """The base of the broken ones passes with the default config."""
     check_scorer(Good)
     check_scorer(HardMeanScorer)
 
 
 @pytest.mark.parametrize(("kind", "said"), BROKEN.items(), ids=[kind.__name__ for kind in BROKEN])
-def test_the_public_check_catches_each_broken_promise(kind: type[Scorer], said: str) -> None:
-    """Every rule of `check_scorer` can fail, in words that say which."""
+def test_public_check_catches_each_violation(kind: type[Scorer], said: str) -> None:
+    """Every rule of `check_scorer` can fail, with its own message."""
     with pytest.raises(AssertionError, match=said):
         check_scorer(kind)

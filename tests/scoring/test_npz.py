@@ -1,4 +1,4 @@
-"""Arrays in a file: plain data in, the same data out, and nothing else gets through."""
+"""Arrays in a file: only plain data, unchanged after a round trip."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rocketeval.scoring import npz
 
 
 def zipped(members: Mapping[str, bytes], how: int = zipfile.ZIP_STORED) -> bytes:
-    """A zip of members as they are."""
+    """Return a zip of the given members."""
     buffer = BytesIO()
     with zipfile.ZipFile(buffer, "w", how) as archive:
         for name, content in members.items():
@@ -24,14 +24,14 @@ def zipped(members: Mapping[str, bytes], how: int = zipfile.ZIP_STORED) -> bytes
 
 
 def member(array: NDArray[Any]) -> bytes:
-    """An array as a .npy file."""
+    """Return an array as a .npy file."""
     buffer = BytesIO()
     np.lib.format.write_array(buffer, array, (1, 0))
     return buffer.getvalue()
 
 
-def test_a_zip_bomb_is_refused_unopened() -> None:
-    """Compressed members are refused by their entry: ten megabytes are never unfolded."""
+def test_zip_bomb_is_refused_unopened() -> None:
+    """Compressed members are refused by their entry, without unpacking."""
     bomb = zipped({"header.npy": member(np.zeros(10**7, np.uint8))}, zipfile.ZIP_DEFLATED)
     assert len(bomb) < 20_000
     with pytest.raises(ValueError, match=r"'header\.npy' is compressed"):
@@ -41,7 +41,10 @@ def test_a_zip_bomb_is_refused_unopened() -> None:
 @pytest.mark.parametrize(
     ("claim", "words"),
     [
-        (b"'<f8', 'fortran_order': False, 'shape': (99999999999,)", "not as large as it claims"),
+        (
+            b"'<f8', 'fortran_order': False, 'shape': (99999999999,)",
+            "does not have its declared size",
+        ),
         (b"'<f8', 'fortran_order': False, 'shape': (-8,)", "not plain numbers"),
         (b"'<f8', 'fortran_order': True, 'shape': (8,)", "not plain numbers"),
         (b"'<f8', 'fortran_order': False, 'shape': (4 * 2,)", "not plain numbers"),
@@ -52,8 +55,8 @@ def test_a_zip_bomb_is_refused_unopened() -> None:
         (b"'<U999999999', 'fortran_order': False, 'shape': (8,)", "not plain numbers|claims"),
     ],
 )
-def test_an_array_cannot_claim_what_it_is_not(claim: bytes, words: str) -> None:
-    """Huge shapes, objects, columns: refused before memory is asked for."""
+def test_wrong_declared_shape_is_refused(claim: bytes, words: str) -> None:
+    """Huge shapes, objects and columns are refused before memory is allocated."""
     honest = member(np.zeros(8))
     told = b"'<f8', 'fortran_order': False, 'shape': (8,)"
     assert npz.unpack(zipped({"a.npy": honest}))["a"].tolist() == [0.0] * 8
@@ -62,14 +65,14 @@ def test_an_array_cannot_claim_what_it_is_not(claim: bytes, words: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["../a.npy", "/a.npy", "a/b.npy", "a", ".npy", "a b.npy", "ä.npy"])
-def test_names_are_plain(name: str) -> None:
-    """No folders, no empty names, nothing but arrays."""
+def test_names_must_be_plain(name: str) -> None:
+    """No folders, no empty names, only arrays."""
     with pytest.raises(ValueError, match="not the plain name of an array"):
         npz.unpack(zipped({name: member(np.zeros(1))}))
 
 
-def test_two_arrays_of_one_name_are_refused() -> None:
-    """Which of the two would count is not left to chance."""
+def test_duplicate_names_are_refused() -> None:
+    """Which one counts would be ambiguous."""
     content = zipped({"a.npy": member(np.zeros(1)), "b.npy": member(np.ones(1))})
     with pytest.raises(ValueError, match="the same name"):
         npz.unpack(content.replace(b"b.npy", b"a.npy"))
@@ -90,7 +93,7 @@ def test_two_arrays_of_one_name_are_refused() -> None:
     ],
     ids=lambda array: f"{array.dtype}{array.shape}",
 )
-def test_arrays_come_back_as_they_were(array: NDArray[Any]) -> None:
+def test_arrays_round_trip(array: NDArray[Any]) -> None:
     """Empty, single, text, other byte orders and layouts: same values, own memory."""
     found = npz.unpack(npz.pack({"a": array}))["a"]
     assert found.shape == array.shape

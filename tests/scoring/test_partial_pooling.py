@@ -17,7 +17,7 @@ from rocketeval.scoring.ridge import (
 
 
 def make_design(seed: int = 0, sizes: tuple[int, ...] = (4, 1, 6, 3)) -> Design:
-    """Queries of several sizes, with three items each."""
+    """Return queries of several sizes, with three items each."""
     random = np.random.default_rng(seed)
     rows = sum(sizes)
     features = np.column_stack([np.ones(rows), random.normal(size=(rows, 3))])
@@ -27,7 +27,7 @@ def make_design(seed: int = 0, sizes: tuple[int, ...] = (4, 1, 6, 3)) -> Design:
 
 
 def brute_force(design: Design, penalties: Penalties, labels: np.ndarray) -> np.ndarray:
-    """The predictions of one big ridge with a dummy column for everything."""
+    """Return the predictions of one ridge with dummy columns for everything."""
     rows, queries = len(labels), len(design.starts) - 1
     width = design.items.shape[1]
     own = np.zeros((rows, queries * width))
@@ -42,8 +42,8 @@ def brute_force(design: Design, penalties: Penalties, labels: np.ndarray) -> np.
 
 
 @pytest.mark.parametrize("penalties", [Penalties(0.1, 1.0, 0.3), Penalties(1.0, 30.0, 10.0)])
-def test_the_closed_form_is_one_big_ridge(penalties: Penalties) -> None:
-    """Pooled part and own parts together predict what the dummy-column ridge predicts."""
+def test_closed_form_equals_one_big_ridge(penalties: Penalties) -> None:
+    """Pooled part and own parts together predict the same as the dummy-column ridge."""
     design = make_design()
     fitted = fit_with(design, penalties)
     pooled = design.features @ fitted.weights
@@ -55,8 +55,8 @@ def test_the_closed_form_is_one_big_ridge(penalties: Penalties) -> None:
     )
 
 
-def test_the_left_out_error_is_that_of_leaving_each_label_out() -> None:
-    """A label that agrees with its own left-out prediction changes nothing: a fixed point."""
+def test_left_out_error_equals_explicit_leave_one_out() -> None:
+    """A label equal to its own left-out prediction changes nothing: a fixed point."""
     design, penalties = make_design(1), Penalties(0.1, 1.0, 3.0)
     errors = []
     for row in range(len(design.labels)):
@@ -84,8 +84,8 @@ def test_the_chosen_penalties_are_the_best_of_the_grid() -> None:
     assert fit_with(design, best.penalties).left_out_error == best.left_out_error
 
 
-def test_a_querys_level_takes_its_share_of_what_its_labels_say() -> None:
-    """With nothing else to learn, n labels of 1 against zeros move a level by n / (n + penalty)."""
+def test_query_level_is_shrunk_by_the_penalty() -> None:
+    """n labels of 1 against zeros move a level by n / (n + penalty)."""
     sizes = (200, 3)
     rows = sum(sizes)
     zeros = np.zeros(rows)

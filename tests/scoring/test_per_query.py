@@ -1,4 +1,4 @@
-"""A forest for every query: what it learns, where it cannot, and what it leaves to the mean."""
+"""One forest per query: fits, fallbacks to the mean, and saved states."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KINDS = ("extra_trees", "random_forest")
 
 
 def table(blocks: dict[str, NDArray[np.float64]]) -> AnswerTable:
-    """Candidates c0, c1, ... with the given answers to each query."""
+    """Return candidates c0, c1, ... with the given answers to each query."""
     query_ids = [query for query, rows in blocks.items() for _ in rows]
     names = [f"c{number}" for rows in blocks.values() for number in range(len(rows))]
     lengths = [rows.shape[1] for rows in blocks.values() for _ in rows]
@@ -30,12 +30,12 @@ def table(blocks: dict[str, NDArray[np.float64]]) -> AnswerTable:
 
 
 def labels(query: str, values: Sequence[float]) -> list[Label]:
-    """Labels of c0, c1, ..."""
+    """Return labels of c0, c1, ..."""
     return [Label(query, f"c{number}", value) for number, value in enumerate(values)]
 
 
 def example(candidates: int = 40) -> tuple[AnswerTable, Gold]:
-    """Two queries; in each, one item alone decides the label of every candidate."""
+    """Return two queries in which one item decides the label of every candidate."""
     random = np.random.default_rng(5)
     first, second = random.random((candidates, 6)), random.random((candidates, 4))
     gold = labels("q1", (1 + np.round(9 * first[:, 3])).tolist())
@@ -53,8 +53,8 @@ def test_contract(kind: str, missing: str, scale: tuple[float, float]) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_it_finds_the_item_that_decides(kind: str) -> None:
-    """Labels follow one item: it gets the weight, and strangers are scored better than by mean."""
+def test_decisive_item_gets_the_weight(kind: str) -> None:
+    """The item gets the weight, and unseen candidates are scored better than by the mean."""
     answers, gold = example()
     known = Gold([label for label in gold.labels if int(label.candidate[1:]) < 25])
     scorer = create_scorer(ScorerConfig(kind=kind)).fit(answers, known)
@@ -70,7 +70,7 @@ def test_it_finds_the_item_that_decides(kind: str) -> None:
 
 
 def test_the_score_is_the_blend_of_the_paper() -> None:
-    """(1 - alpha) * mean + alpha * forest, held against scikit-learn's own forest."""
+    """(1 - alpha) * mean + alpha * forest, compared with scikit-learn's forest."""
     answers, gold = example()
     first = answers.take(range(40))
     values = np.array([label.value for label in gold.labels[:40]])
@@ -89,8 +89,8 @@ def test_the_score_is_the_blend_of_the_paper() -> None:
     assert np.corrcoef(ours, theirs.predict(asked))[0, 1] > 0.99
 
 
-def test_few_or_equal_labels_leave_the_mean_and_say_so() -> None:
-    """Every reason is told by query, and the scores are the mean's to the last bit."""
+def test_few_or_equal_labels_fall_back_to_the_mean() -> None:
+    """Every query has a reason, and the scores equal the mean to the last bit."""
     random = np.random.default_rng(1)
     answers = table({"few": random.random((6, 3)), "same": random.random((6, 3))})
     gold = Gold(labels("few", [3.0, 9.0, 4.0]) + labels("same", [8.0] * 6))
@@ -100,15 +100,15 @@ def test_few_or_equal_labels_leave_the_mean_and_say_so() -> None:
     assert scorer.item_weights() == {}
 
 
-def test_without_any_label_everything_is_the_mean() -> None:
-    """No labels: no forests, no failure."""
+def test_without_labels_everything_is_the_mean() -> None:
+    """There are no forests and no error."""
     answers, _ = example()
     scorer = ExtraTreesScorer().fit(answers, Gold())
     assert set(scorer.fallbacks()) == {"q1", "q2"}
     assert scorer.predict(answers) == pytest.approx(MeanScorer().predict(answers), abs=1e-12)
 
 
-def test_gold_about_others_is_left_alone() -> None:
+def test_labels_of_unknown_responses_are_ignored() -> None:
     """Labels of unknown queries and candidates change nothing."""
     answers, gold = example()
     strange = Gold([*gold.labels, Label("elsewhere", "c0", 1.0), Label("q1", "stranger", 1.0)])
@@ -135,16 +135,16 @@ def test_any_label_scale_works(scale: tuple[float, float], values: list[float]) 
     assert ((scores >= scale[0]) & (scores <= scale[1])).all()
 
 
-def test_a_query_is_not_moved_by_another() -> None:
-    """The forest of a query is the same whichever other queries there are."""
+def test_forest_does_not_depend_on_other_queries() -> None:
+    """The forest of a query is the same with any other queries."""
     answers, gold = example()
     both = ExtraTreesScorer(seed=3).fit(answers, gold).predict(answers)
     alone = answers.take(range(40, 80))
     assert ExtraTreesScorer(seed=3).fit(alone, gold).predict(alone).tobytes() == both[40:].tobytes()
 
 
-def test_hard_answers_ignore_how_sure_the_judge_was() -> None:
-    """The ablation: all that counts is which side of a half an answer is on."""
+def test_hard_answers_ignore_probabilities() -> None:
+    """Only the side of 0.5 counts."""
     answers, gold = example()
     pushed = AnswerTable(
         answers.query_ids,
@@ -158,30 +158,30 @@ def test_hard_answers_ignore_how_sure_the_judge_was() -> None:
     assert soft == pytest.approx(hard)
 
 
-def test_a_label_off_the_scale_is_refused() -> None:
-    """It names the query, the candidate and the scale."""
+def test_label_off_the_scale_is_refused() -> None:
+    """The error names the query, the candidate and the scale."""
     answers, _ = example()
     with pytest.raises(ConfigError) as caught:
         ExtraTreesScorer().fit(answers, Gold([Label("q1", "c7", 11.0)]))
     assert "label 11 of query 'q1', candidate 'c7' is not on the scale 1 to 10" in str(caught.value)
 
 
-def test_votes_are_refused_with_the_kind_that_takes_them() -> None:
-    """A forest needs labels; the error says who learns from votes."""
+def test_votes_are_refused_with_a_hint() -> None:
+    """The hint names the kind that learns from votes."""
     with pytest.raises(ConfigError, match="pooled_logistic"):
         create_scorer(ScorerConfig(kind="extra_trees", learn_from="votes"))
 
 
-def test_another_checklist_is_refused() -> None:
-    """A forest asked about more items than it grew on would read the wrong ones."""
+def test_changed_checklist_is_refused() -> None:
+    """A forest with more items than it was fitted on would read the wrong ones."""
     answers, gold = example()
     scorer = ExtraTreesScorer().fit(answers, gold)
-    with pytest.raises(ArtifactError, match="'q1' has 7 items; the scorer was fitted to 6"):
+    with pytest.raises(ArtifactError, match="'q1' has 7 items; the scorer was fitted on 6"):
         scorer.predict(table({"q1": np.random.default_rng(0).random((2, 7))}))
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_state_restores_the_same_scores(kind: str) -> None:
+def test_restored_state_gives_the_same_scores(kind: str) -> None:
     """To the last bit, with weights and reasons."""
     answers, gold = example()
     config = ScorerConfig(kind=kind, seed=2)
@@ -193,8 +193,8 @@ def test_a_state_restores_the_same_scores(kind: str) -> None:
 
 
 @pytest.mark.parametrize("part", ["roots", "item", "right", "number", "importances"])
-def test_a_state_that_does_not_fit_together_is_refused(part: str) -> None:
-    """A missing, shortened or retyped array is told in plain words."""
+def test_inconsistent_state_is_refused(part: str) -> None:
+    """A missing, shortened or retyped array raises a clear error."""
     answers, gold = example()
     state = ExtraTreesScorer().fit(answers, gold).state()
     config = ScorerConfig(kind="extra_trees")
@@ -207,8 +207,8 @@ def test_a_state_that_does_not_fit_together_is_refused(part: str) -> None:
 
 
 @pytest.mark.parametrize("weight", [-0.1, 1.5, float("nan")])
-def test_a_weight_that_is_no_share_is_refused(weight: float) -> None:
-    """A blend outside the mean and the forest would leave the scale."""
+def test_weight_outside_zero_to_one_is_refused(weight: float) -> None:
+    """Such a blend would leave the scale."""
     answers, gold = example()
     state = ExtraTreesScorer().fit(answers, gold).state()
     header = {**state.header, "weights": [weight, weight]}
@@ -217,8 +217,8 @@ def test_a_weight_that_is_no_share_is_refused(weight: float) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_query_that_nobody_was_asked_about_has_no_score(kind: str) -> None:
-    """Without a checklist there are no answers: NaN, and no complaint about an empty mean."""
+def test_query_without_checklist_has_no_score(kind: str) -> None:
+    """Without answers the score is NaN, without a warning."""
     answers, gold = example(8)
     bare = table({"q1": answers.p_yes[:48].reshape(8, 6), "q2": np.empty((8, 0))})
     scorer = create_scorer(ScorerConfig(kind=kind, options={"trees": 3})).fit(bare, gold)
@@ -226,16 +226,16 @@ def test_a_query_that_nobody_was_asked_about_has_no_score(kind: str) -> None:
     assert np.isfinite(scorer.predict(bare)[:8]).all()
 
 
-def test_a_fallback_is_the_mean_to_the_last_bit() -> None:
-    """Else a choice among scorers would tell the two apart by rounding."""
+def test_fallback_equals_the_mean_to_the_last_bit() -> None:
+    """Otherwise a selection would separate the two by rounding."""
     answers, gold = example(3)
     scorer = ExtraTreesScorer().fit(answers, gold)
     assert set(scorer.fallbacks()) == {"q1", "q2"}
     assert scorer.predict(answers).tobytes() == MeanScorer().predict(answers).tobytes()
 
 
-def test_a_gap_among_hard_answers_is_filled_alike_in_fit_and_predict() -> None:
-    """The gap of a labelled response means the same when its forest is asked about it again."""
+def test_missing_hard_answers_are_filled_alike_in_fit_and_predict() -> None:
+    """The same response gives the same features in fit and predict."""
     random = np.random.default_rng(3)
     p_yes = random.random((12, 3))
     p_yes[0] = [0.9, 0.1, np.nan]
@@ -249,8 +249,8 @@ def test_a_gap_among_hard_answers_is_filled_alike_in_fit_and_predict() -> None:
     assert scorer.predict(answers).tolist() == twin.predict(hardened).tolist()
 
 
-def test_items_that_never_differ_share_the_weight() -> None:
-    """The trees ask nothing, so every item counts the same, and weights still sum to one."""
+def test_constant_items_share_the_weight() -> None:
+    """Trees without splits give equal weights that sum to one."""
     answers = table({"q": np.full((6, 4), 0.5)})
     scorer = ExtraTreesScorer().fit(answers, Gold(labels("q", [1.0, 3.0, 5.0, 7.0, 9.0, 10.0])))
     assert scorer.item_weights()["q"].tolist() == pytest.approx([0.25] * 4)

@@ -1,4 +1,4 @@
-"""Votes alone fit a scorer."""
+"""A scorer fitted on votes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CONFIG = ScorerConfig(kind="pooled_logistic", learn_from="votes")
 @pytest.mark.parametrize("missing", ["skip", "drop"])
 @pytest.mark.parametrize("scale", [(1.0, 10.0), (0.0, 1.0)])
 def test_contract(missing: str, scale: tuple[float, float]) -> None:
-    """It keeps every promise of the seam, and offers what learning scorers can offer."""
+    """It passes the public check and is a `Learner`."""
     config = CONFIG.model_copy(update={"missing": missing, "scale": scale})
     check_scorer(PooledLogisticScorer, config)
     scorer = create_scorer(config)
@@ -31,8 +31,8 @@ def test_contract(missing: str, scale: tuple[float, float]) -> None:
     assert isinstance(scorer, Saveable)
 
 
-def test_the_contract_holds_for_a_fitted_scorer_too() -> None:
-    """The check's own votes are too few to learn from: order and purity once more on many."""
+def test_fitted_scorer_passes_the_contract() -> None:
+    """The check's votes are too few to learn from, so order and purity are tested on many."""
     answers, gold = made_run(queries=10)
     scorer = PooledLogisticScorer().fit(answers, gold)
     assert scorer.fallbacks() == {}
@@ -45,7 +45,7 @@ def test_the_contract_holds_for_a_fitted_scorer_too() -> None:
 
 
 def test_left_out_votes_are_predicted_better_than_by_the_mean() -> None:
-    """Voters who tie easily are met by a margin that is theirs."""
+    """Voters who tie often get a matching margin."""
     answers, gold = made_run(queries=40, tie_gap=1.2)
 
     def wrong(kind: str) -> float:
@@ -56,7 +56,7 @@ def test_left_out_votes_are_predicted_better_than_by_the_mean() -> None:
     assert wrong("pooled_logistic") < wrong("mean") - 0.05
 
 
-def test_the_scores_do_not_depend_on_the_tie_margin_but_in_size() -> None:
+def test_tie_margin_only_changes_the_scale() -> None:
     """Another margin gives the same order and the same ties."""
     answers, gold = made_run(queries=20)
     narrow = PooledLogisticScorer(tie_margin=0.05).fit(answers, gold).predict(answers)
@@ -64,8 +64,8 @@ def test_the_scores_do_not_depend_on_the_tie_margin_but_in_size() -> None:
     np.testing.assert_allclose((wide - 5.5) / 2, narrow - 5.5, atol=1e-9)
 
 
-def test_who_is_called_a_does_not_matter() -> None:
-    """Preference data that always names the winner first teaches the same."""
+def test_vote_order_does_not_matter() -> None:
+    """Data that always names the winner first gives the same fit."""
     answers, gold = made_run(queries=20)
     turned = [
         Vote(vote.query_id, vote.candidate_b, vote.candidate_a, "a") if vote.winner == "b" else vote
@@ -83,12 +83,12 @@ def test_who_is_called_a_does_not_matter() -> None:
         ([], "0 votes that are not ties; 10 are needed"),
         ([Vote("q000", "c0", "c1", "tie")] * 50, "0 votes that are not ties"),
         ([Vote("q000", "c0", "c1", "a")] * 50, "all votes are on one query"),
-        ([Vote(q, "c0", "c0", "a") for q in ("q000", "q001")] * 9, "the same about both"),
+        ([Vote(q, "c0", "c0", "a") for q in ("q000", "q001")] * 9, "the same answers"),
         ([Vote("elsewhere", "c0", "c1", "a")] * 50, "0 votes that are not ties"),
     ],
 )
-def test_too_little_to_learn_from_gives_the_mean(votes: list[Vote], said: str) -> None:
-    """Every query says why, and the scores are those of the mean to the last bit."""
+def test_too_little_data_gives_the_mean(votes: list[Vote], said: str) -> None:
+    """Every query has a reason, and the scores equal the mean to the last bit."""
     answers, _ = made_run(queries=3)
     scorer = PooledLogisticScorer().fit(answers, Gold(votes=votes))
     assert list(scorer.fallbacks()) == ["q000", "q001", "q002"]
@@ -97,8 +97,8 @@ def test_too_little_to_learn_from_gives_the_mean(votes: list[Vote], said: str) -
 
 
 @pytest.mark.parametrize("queries", [1, 20])
-def test_a_restored_scorer_gives_the_same_bits(queries: int) -> None:
-    """Through JSON and arrays of plain numbers, whether it learned or fell back to the mean."""
+def test_restored_scorer_gives_the_same_bits(queries: int) -> None:
+    """Through JSON and plain arrays, whether it learned or fell back to the mean."""
     answers, gold = made_run(queries=queries)
     scorer = PooledLogisticScorer().fit(answers, gold)
     assert bool(scorer.fallbacks()) == (queries == 1)
@@ -110,8 +110,8 @@ def test_a_restored_scorer_gives_the_same_bits(queries: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["centre", "weights", "qualities", "heights"])
-def test_a_damaged_state_is_refused(name: str) -> None:
-    """An array that is cut, gone or not finite is not taken."""
+def test_damaged_state_is_refused(name: str) -> None:
+    """A truncated, missing or non-finite array is refused."""
     answers, gold = made_run(queries=10)
     state = PooledLogisticScorer().fit(answers, gold).state()
     good = state.arrays[name]
@@ -123,24 +123,24 @@ def test_a_damaged_state_is_refused(name: str) -> None:
             PooledLogisticScorer.restore(CONFIG, State(state.header, arrays))
 
 
-def test_a_scale_that_falls_is_refused() -> None:
-    """Heights in the wrong order would turn every preference around."""
+def test_decreasing_curve_is_refused() -> None:
+    """It would invert every preference."""
     answers, gold = made_run(queries=10)
     state = PooledLogisticScorer().fit(answers, gold).state()
     arrays = {**state.arrays, "heights": state.arrays["heights"][::-1]}
-    with pytest.raises(ArtifactError, match="its scale does not rise"):
+    with pytest.raises(ArtifactError, match="not increasing"):
         PooledLogisticScorer.restore(CONFIG, State(state.header, arrays))
 
 
 def test_labels_are_refused() -> None:
-    """It learns from votes, and says which kind learns from labels."""
+    """The hint names the kind that learns from labels."""
     with pytest.raises(ConfigError, match="learns from votes, not from labels") as caught:
         create_scorer(ScorerConfig(kind="pooled_logistic"))
     assert "pooled_ridge" in caught.value.hint
 
 
-def test_a_run_without_ties_has_a_scale_all_the_same() -> None:
-    """A margin of 0 has no size that a tie could be put on: the usual one is taken."""
+def test_margin_of_zero_uses_the_default_margin() -> None:
+    """A margin of 0 has no width for a tie."""
     answers, gold = made_run(queries=20)
     without, usual = (
         create_scorer(CONFIG.model_copy(update={"tie_margin": margin})).fit(answers, gold)
@@ -149,8 +149,8 @@ def test_a_run_without_ties_has_a_scale_all_the_same() -> None:
     assert without.predict(answers).tolist() == usual.predict(answers).tolist()
 
 
-def test_one_response_without_an_answer_has_no_score() -> None:
-    """Beside scored ones, a response without answers stays a visible gap."""
+def test_response_without_answers_has_no_score() -> None:
+    """It stays missing next to scored ones."""
     answers, gold = made_run(queries=10)
     scorer = PooledLogisticScorer().fit(answers, gold)
     found = scorer.predict(answer_table([("new", "x", [0.9, 0.8]), ("new", "y", [])]))
@@ -158,12 +158,12 @@ def test_one_response_without_an_answer_has_no_score() -> None:
     assert np.isnan(found[1])
 
 
-def test_votes_that_cancel_out_give_the_mean() -> None:
-    """Every pair is preferred both ways: there is no quality to put on a scale."""
+def test_contradicting_votes_give_the_mean() -> None:
+    """Every pair is preferred both ways, so there is nothing to learn."""
     answers, _ = made_run(queries=12, candidates=2)
     votes = [Vote(f"q{q:03d}", "c0", "c1", winner) for q in range(12) for winner in ("a", "b")]
     scorer = PooledLogisticScorer().fit(answers, Gold(votes=votes))
-    assert set(scorer.fallbacks().values()) == {"the votes favour no answers over others"}
+    assert set(scorer.fallbacks().values()) == {"the votes prefer no answers over others"}
     assert scorer.predict(answers).tobytes() == MeanScorer().predict(answers).tobytes()
     again = PooledLogisticScorer.restore(CONFIG, scorer.state())
     assert again.predict(answers).tobytes() == scorer.predict(answers).tobytes()

@@ -1,4 +1,4 @@
-"""Labels pooled over queries: better than the mean, honest about what it could not learn."""
+"""Labels pooled over queries: better than the mean, with reasons for fallbacks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CONFIG = ScorerConfig(kind="pooled_ridge")
 @pytest.mark.parametrize("missing", ["skip", "drop"])
 @pytest.mark.parametrize("scale", [(1.0, 10.0), (-5.0, 12.0)])
 def test_contract(missing: str, scale: tuple[float, float]) -> None:
-    """It keeps every promise of the seam, and offers what learning scorers can offer."""
+    """It passes the public check and is a `Learner`."""
     config = CONFIG.model_copy(update={"missing": missing, "scale": scale})
     check_scorer(PooledRidgeScorer, config)
     scorer = create_scorer(config)
@@ -43,8 +43,8 @@ def test_left_out_labels_are_predicted_better_than_by_the_mean() -> None:
     assert error("pooled_ridge") < 0.6 * error("mean")
 
 
-def test_an_item_that_alone_decides_gets_its_query_weight() -> None:
-    """In the query whose labels follow its first item, that item weighs most; elsewhere not."""
+def test_decisive_item_gets_the_weight_in_its_query() -> None:
+    """In the query whose labels follow its first item, that item has the largest weight."""
     answers, gold = one_item_decides()
     scorer = PooledRidgeScorer().fit(answers, gold)
     weights = scorer.item_weights()
@@ -54,14 +54,14 @@ def test_an_item_that_alone_decides_gets_its_query_weight() -> None:
         assert np.abs(found).sum() == pytest.approx(1.0)
 
 
-def test_an_item_whose_yes_lowers_labels_keeps_its_sign() -> None:
-    """Negative weights stay visible."""
+def test_negative_weight_keeps_its_sign() -> None:
+    """An item whose yes lowers labels has a negative weight."""
     answers, gold = one_item_decides(sign=-1.0)
     assert PooledRidgeScorer().fit(answers, gold).item_weights()["q0"][0] < 0.0
 
 
 def one_item_decides(sign: float = 1.0) -> tuple[AnswerTable, Gold]:
-    """Ten queries whose labels follow the mean, but for the first, which follows one item."""
+    """Return ten queries whose labels follow the mean, except the first, which follows one item."""
     random = np.random.default_rng(5)
     rows, labels = [], []
     for query in range(10):
@@ -73,8 +73,8 @@ def one_item_decides(sign: float = 1.0) -> tuple[AnswerTable, Gold]:
     return answer_table(rows), Gold(labels)
 
 
-def test_a_query_without_labels_is_scored_by_the_pooled_part() -> None:
-    """No fallback to the mean: it is scored the same whether or not the fit has met it."""
+def test_query_without_labels_is_scored_by_the_pooled_part() -> None:
+    """It gets the same score whether or not it was in the fit."""
     answers, gold = made_run(queries=6)
     known = Gold([label for label in gold.labels if label.query_id != "q000"])
     scorer = PooledRidgeScorer().fit(answers, known)
@@ -89,8 +89,8 @@ def test_a_query_without_labels_is_scored_by_the_pooled_part() -> None:
     ("labels", "said"),
     [([], "0 labels"), ([3.0, 4.0, 5.0, 6.0], "4 labels"), ([7.0] * 9, "all 9 labels are 7")],
 )
-def test_too_little_to_learn_from_gives_the_mean(labels: list[float], said: str) -> None:
-    """Every query says why, and the scores are those of the mean."""
+def test_too_little_data_gives_the_mean(labels: list[float], said: str) -> None:
+    """Every query has a reason, and the scores are those of the mean."""
     answers, _ = made_run(queries=3)
     gold = Gold([Label("q001", f"c{place}", value) for place, value in enumerate(labels)])
     scorer = PooledRidgeScorer().fit(answers, gold)
@@ -99,8 +99,8 @@ def test_too_little_to_learn_from_gives_the_mean(labels: list[float], said: str)
     np.testing.assert_allclose(scorer.predict(answers), MeanScorer().predict(answers))
 
 
-def test_alike_answers_are_survived() -> None:
-    """When the judge says the same of everything, the labels' mean is all there is to learn."""
+def test_identical_answers_give_the_mean_label() -> None:
+    """There is nothing else to learn, and no error."""
     answers = answer_table([(f"q{n // 5}", f"c{n % 5}", [0.7, 0.7]) for n in range(20)])
     gold = Gold([Label(f"q{n // 5}", f"c{n % 5}", 4.0 + n % 2) for n in range(20)])
     scores = PooledRidgeScorer().fit(answers, gold).predict(answers)
@@ -108,8 +108,8 @@ def test_alike_answers_are_survived() -> None:
     assert scores.mean() == pytest.approx(np.mean([4.0 + n % 2 for n in range(20)]), abs=0.05)
 
 
-def test_a_restored_scorer_gives_the_same_bits() -> None:
-    """Through JSON and arrays of plain numbers; facts and fallbacks come back too."""
+def test_restored_scorer_gives_the_same_bits() -> None:
+    """Through JSON and plain arrays; facts and fallbacks are restored, too."""
     answers, gold = made_run(queries=6)
     few = Gold([label for label in gold.labels if label.query_id < "q004"])
     scorer = PooledRidgeScorer().fit(answers, few)
@@ -124,8 +124,8 @@ def test_a_restored_scorer_gives_the_same_bits() -> None:
 
 
 @pytest.mark.parametrize("name", ["pooled", "levels", "centres", "weights"])
-def test_a_damaged_state_is_refused(name: str) -> None:
-    """An array that is cut, missing, not finite or of another type is not taken."""
+def test_damaged_state_is_refused(name: str) -> None:
+    """A truncated, missing, non-finite or retyped array is refused."""
     answers, gold = made_run(queries=3)
     state = PooledRidgeScorer().fit(answers, gold).state()
     broken = np.array([*state.arrays[name][:-1], np.nan])
@@ -137,16 +137,16 @@ def test_a_damaged_state_is_refused(name: str) -> None:
             PooledRidgeScorer.restore(CONFIG, State(state.header, arrays))
 
 
-def test_a_changed_checklist_is_refused() -> None:
-    """A query with more items than were learned from is not scored by the old weights."""
+def test_changed_checklist_is_refused() -> None:
+    """A query with more items than in the fit is not scored by the old weights."""
     answers, gold = made_run(queries=2)
     scorer = PooledRidgeScorer().fit(answers, gold)
-    with pytest.raises(ArtifactError, match="'q001' has 2 items; the scorer was fitted to 5"):
+    with pytest.raises(ArtifactError, match="'q001' has 2 items; the scorer was fitted on 5"):
         scorer.predict(answer_table([("q001", "c0", [0.5, 0.5])]))
 
 
 def test_votes_are_refused() -> None:
-    """It learns from labels, and says which kind learns from votes."""
+    """The hint names the kind that learns from votes."""
     with pytest.raises(ConfigError, match="learns from labels, not from votes") as caught:
         create_scorer(ScorerConfig(kind="pooled_ridge", learn_from="votes"))
     assert "pooled_logistic" in caught.value.hint

@@ -26,7 +26,7 @@ from rocketeval.store.ledger import Ledger, read_tables
 
 
 def scored(answers: AnswerTable) -> Scored:
-    """The mean scores of a table."""
+    """Return the mean scores of a table."""
     return score_answers(answers, Gold(), ScorerConfig())
 
 
@@ -34,12 +34,12 @@ CELLS = [(f"q{query}", f"c{candidate}") for query in range(20) for candidate in 
 
 
 def key_of(cell: tuple[str, str]) -> str:
-    """The key of a cell's judgment."""
+    """Return the key of a cell's judgment."""
     return f"{cell[0]}/{cell[1]}"
 
 
 def ledger_rows() -> list[tuple[str, list[float | None]]]:
-    """Answers of every cell: three to twelve items, some missing, some cells without judgment."""
+    """Return answers of all cells: three to twelve items, some missing, some cells unjudged."""
     chance = random.Random(0)
     rows: list[tuple[str, list[float | None]]] = []
     for number, cell in enumerate(CELLS):
@@ -52,7 +52,7 @@ def ledger_rows() -> list[tuple[str, list[float | None]]]:
 
 
 def tables(rows: list[tuple[str, list[float | None]]], size: int) -> list[pa.Table]:
-    """The rows as ledger tables of `size` rows each."""
+    """Return the rows as ledger tables of `size` rows each."""
     return [
         pa.table(
             {
@@ -68,13 +68,13 @@ def tables(rows: list[tuple[str, list[float | None]]], size: int) -> list[pa.Tab
 
 
 def align(judgments: list[pa.Table]) -> AnswerTable:
-    """The answers of all cells."""
+    """Return the answers of all cells."""
     queries, candidates = zip(*CELLS, strict=True)
     return align_answers(queries, candidates, [key_of(cell) for cell in CELLS], judgments)
 
 
 def written(answers: AnswerTable, path: Path) -> bytes:
-    """The score table as the bytes of the file it becomes."""
+    """Return the score table as bytes of its file."""
     keys = [key_of(cell) for cell in CELLS]
     table = score_table(answers, scored(answers), keys)
     pq.write_table(table, path, compression="zstd")
@@ -82,8 +82,8 @@ def written(answers: AnswerTable, path: Path) -> bytes:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_order_of_the_ledger_does_not_matter(tmp_path: Path, seed: int) -> None:
-    """Shuffled rows in parts of any size give the same file of scores, byte by byte."""
+def test_ledger_order_does_not_matter(tmp_path: Path, seed: int) -> None:
+    """Shuffled rows in parts of any size give the same score file, byte by byte."""
     rows = ledger_rows()
     expected = written(align(tables(rows, len(rows))), tmp_path / "one.parquet")
     random.Random(seed).shuffle(rows)
@@ -91,8 +91,8 @@ def test_the_order_of_the_ledger_does_not_matter(tmp_path: Path, seed: int) -> N
     assert written(shuffled, tmp_path / "two.parquet") == expected
 
 
-def test_answers_land_at_their_cells() -> None:
-    """Each cell has its own answers in item order; a missing answer is NaN, no judgment is none."""
+def test_answers_are_aligned_with_their_cells() -> None:
+    """Each cell has its answers in item order; a missing answer is NaN."""
     aligned = align(tables(ledger_rows(), 7)[::-1])
     answers = dict(ledger_rows())
     assert len(aligned) == len(CELLS)
@@ -105,7 +105,7 @@ def test_answers_land_at_their_cells() -> None:
 
 
 def test_two_cells_can_share_one_judgment() -> None:
-    """Candidates with the same text have the same key, and the same answers."""
+    """Candidates with the same text have the same key and the same answers."""
     shared = align_answers(
         ["q", "q", "q"], ["a", "b", "c"], ["k", "k", None], tables([("k", [0.5, 1.0])], 1)
     )
@@ -114,14 +114,14 @@ def test_two_cells_can_share_one_judgment() -> None:
 
 
 def test_judgments_of_other_runs_are_ignored() -> None:
-    """What the ledger holds beside the wanted keys changes nothing."""
+    """Other keys in the ledger change nothing."""
     aligned = align_answers(["q"], ["a"], ["k"], tables([("x", [0.1]), ("k", [0.9])], 1))
     assert aligned.p_yes.tolist() == [0.9]
 
 
 @pytest.mark.parametrize("judgments", [[], tables([("other", [0.5])], 1)])
-def test_an_empty_ledger_gives_a_table_of_gaps(judgments: list[pa.Table]) -> None:
-    """Before any judgment there are cells without answers, and scores that are null."""
+def test_empty_ledger_gives_missing_scores(judgments: list[pa.Table]) -> None:
+    """Cells have no answers, and scores are null."""
     aligned = align_answers(["q", "r"], ["a", "a"], ["k", None], judgments)
     table = score_table(aligned, scored(aligned), ["k", None])
     assert table["score"].to_pylist() == [None, None]
@@ -129,7 +129,7 @@ def test_an_empty_ledger_gives_a_table_of_gaps(judgments: list[pa.Table]) -> Non
 
 
 def test_no_cells_give_an_empty_table() -> None:
-    """A run without responses has an empty table, with its columns."""
+    """A run without responses has an empty table with all columns."""
     aligned = align_answers([], [], [], tables([("k", [0.5])], 1))
     table = score_table(aligned, scored(aligned), [])
     assert table.num_rows == 0
@@ -144,8 +144,8 @@ def test_no_cells_give_an_empty_table() -> None:
     ]
 
 
-def test_a_judgment_whose_answers_are_all_missing_has_items_but_no_score() -> None:
-    """It was asked and not answered: the gap is visible as such."""
+def test_unanswered_judgment_has_items_but_no_score() -> None:
+    """The missing answers are visible."""
     aligned = align_answers(["q"], ["a"], ["k"], tables([("k", [None, None])], 1))
     table = score_table(aligned, scored(aligned), ["k"])
     assert table.to_pylist() == [
@@ -162,7 +162,7 @@ def test_a_judgment_whose_answers_are_all_missing_has_items_but_no_score() -> No
 
 
 def test_a_real_ledger_is_read(tmp_path: Path) -> None:
-    """Parquet parts and a growing journal together give every answer and count every status."""
+    """Parquet parts and a growing journal give every answer and count every status."""
     answers = (exact_answer(0.25), Answer(Status.HIDDEN), exact_answer(1.0))
     ledger = Ledger(tmp_path, b"judge", roll_rows=2)
     for number in range(3):

@@ -1,4 +1,4 @@
-"""Scores made some queries at a time are those made of all answers at once, byte by byte."""
+"""Scores computed in parts equal those computed at once, byte by byte."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ TREES = {"trees": 3}
 
 
 class MadeRun:
-    """A run with every irregularity that a ledger can have, graded without a judge."""
+    """A run with all irregularities of a ledger, graded without a judge."""
 
     def __init__(self, folder: Path, seed: int) -> None:
         self.config = make_config(folder, ranking={"bootstrap": 50})
@@ -66,7 +66,7 @@ class MadeRun:
         self._grade()
 
     def _save_inputs(self) -> None:
-        """Queries of any size, some that say the same, some without a checklist or a response."""
+        """Save queries of any size, some duplicates, some without a checklist or a response."""
         count = self.chance.randint(8, 14)
         queries = [Query(f"q{n}", f"What of {n // 2 if n < 4 else n}?") for n in range(count)]
         names = [f"c{n}" for n in range(self.chance.randint(6, 9))]
@@ -93,7 +93,7 @@ class MadeRun:
         )
 
     def _grade(self) -> None:
-        """Judge in any order: some not at all, some of other runs, one of them twice."""
+        """Grade in any order: some not at all, some of other runs, one twice."""
         wanted = {cell.key: cell for cell in cells(self.store.inputs, JUDGE.digest) if cell.key}
         asked = self.store.inputs.checklists()
         keys = list(wanted)
@@ -118,12 +118,12 @@ class MadeRun:
         return exact_answer(self.chance.random())
 
     def with_scorer(self, **scorer: Any) -> RunConfig:
-        """The run's config with another scorer."""
+        """Return the run's config with another scorer."""
         return self.config.model_copy(update={"scorer": ScorerConfig(**scorer)})
 
 
 def score_at_once(made: MadeRun, config: ScorerConfig, path: Path) -> tuple[dict[str, Any], Scored]:
-    """Score all answers together, through lists of keys; write them, return facts and scores."""
+    """Score all answers together and write them; return facts and scores."""
     store = made.store
     found = list(cells(store.inputs, JUDGE.digest))
     keys = [None if cell.key is None else cell.key.hex() for cell in found]
@@ -149,7 +149,7 @@ def score_at_once(made: MadeRun, config: ScorerConfig, path: Path) -> tuple[dict
 
 
 def apply_at_once(made: MadeRun, scored: Scored, path: Path) -> Scored:
-    """Score all answers by the fit of `scored`, marking what it learned from; write them."""
+    """Score all answers with the fit of `scored`, mark its training data, and write them."""
     assert scored.split is not None
     answers, keys = read_answers(made.store)
     cells = gold_cells(scored.split.learned)
@@ -165,7 +165,7 @@ def apply_at_once(made: MadeRun, scored: Scored, path: Path) -> Scored:
 
 @pytest.fixture
 def made(tmp_path: Path, request: pytest.FixtureRequest) -> MadeRun:
-    """A run of the seed that the test asks for."""
+    """Return a run of the requested seed."""
     return MadeRun(tmp_path, getattr(request, "param", 0))
 
 
@@ -174,7 +174,7 @@ def made(tmp_path: Path, request: pytest.FixtureRequest) -> MadeRun:
 def test_parts_of_any_size_give_the_bytes_of_the_whole(
     made: MadeRun, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever lies in the ledger, in parts, a journal, twice or not at all."""
+    """With a ledger in parts, a journal, duplicates or missing judgments."""
     missing = made.chance.choice(["skip", "drop"])
     config = made.with_scorer(kind=kind, missing=missing)
     monkeypatch.setattr(answers_module, "PART_RESPONSES", made.chance.randint(1, 60))
@@ -205,10 +205,10 @@ def test_parts_of_any_size_give_the_bytes_of_the_whole(
     ],
     ids=lambda scorer: "-".join([scorer["kind"], *scorer.get("options", {}).get("among", ())]),
 )
-def test_scorers_that_learn_see_all_answers(
+def test_learning_scorers_get_all_answers(
     made: MadeRun, scorer: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Their answers are read in parts and put together again; so is what a saved one is given."""
+    """Answers are read in parts and concatenated, also for a saved scorer."""
     config = made.with_scorer(**scorer)
     monkeypatch.setattr(answers_module, "PART_RESPONSES", 11)
     expected = made.store.path / "expected.parquet"
@@ -229,10 +229,10 @@ def test_scorers_that_learn_see_all_answers(
     [{"kind": "mean"}, {"kind": "hard"}, {"kind": "mean", "fitted": "mean.npz"}],
     ids=["mean", "hard", "a saved one"],
 )
-def test_a_run_without_a_response_has_a_file_without_scores(
+def test_run_without_responses_has_an_empty_score_file(
     made: MadeRun, scorer: dict[str, Any]
 ) -> None:
-    """Loading refuses such a benchmark; a folder of inputs may still be one."""
+    """Loading refuses such a benchmark, but a folder of inputs may be one."""
     if "fitted" in scorer:
         scorer["fitted"] = made.store.path / scorer["fitted"]
         provenance = Provenance.from_keys(JUDGE, [], {}, "2026-01-01T00:00:00Z")
@@ -248,10 +248,10 @@ def test_a_run_without_a_response_has_a_file_without_scores(
 
 
 @pytest.mark.parametrize("made", range(4), indirect=True)
-def test_the_audit_reads_only_queries_with_gold(
+def test_audit_reads_only_queries_with_reference_data(
     made: MadeRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Simpler scores of the other queries would change no figure of it."""
+    """Simpler scores of other queries would not change its figures."""
     labels = [label for label in made.store.inputs.labels() if label.query_id in ("q1", "q5")]
     inputs = made.store.inputs
     inputs.save(list(inputs.queries.values()), list(inputs.responses()), labels, (), ())
@@ -271,7 +271,7 @@ def test_the_audit_reads_only_queries_with_gold(
 
 
 def test_the_journal_may_grow_and_roll_while_answers_are_read(made: MadeRun) -> None:
-    """A reader has what was there when it began, also if the file has become another since."""
+    """A reader sees the state at its start, even if the file is replaced."""
     expected, keys = read_answers(made.store)
     reader = AnswerReader(made.store)
     made.ledger.append(Judgment(bytes(16), "q", "c0", (exact_answer(0.5),)))
@@ -281,8 +281,8 @@ def test_the_journal_may_grow_and_roll_while_answers_are_read(made: MadeRun) -> 
     assert part.keys.to_pylist() == keys
 
 
-def test_a_grid_is_read_in_parts(made: MadeRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Batches of scores give the grid that whole columns give."""
+def test_grid_is_read_in_parts(made: MadeRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches of scores give the same grid as whole columns."""
     score_responses(made.store, made.config)
     whole = read_grid(made.store)
     monkeypatch.setattr("rocketeval.store.run.SCORE_ROWS", 7)

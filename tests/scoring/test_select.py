@@ -1,4 +1,4 @@
-"""The choice among scorers: the simplest of the best, fitted to everything."""
+"""Selection of a scorer: the simplest within one standard error, fitted on all data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from support.made_runs import answer_table, made_run
 
 
 def config(*among: str, learn_from: str = "labels", **options: object) -> ScorerConfig:
-    """A choice among some kinds."""
+    """Return a selection among some kinds."""
     given = {"among": among, **options} if among else options
     return ScorerConfig.model_validate(
         {"kind": "select", "learn_from": learn_from, "options": given}
@@ -30,13 +30,13 @@ def config(*among: str, learn_from: str = "labels", **options: object) -> Scorer
     [config(), config("mean", "pooled_ridge"), config(learn_from="votes"), config("pooled_ridge")],
 )
 def test_contract(settings: ScorerConfig) -> None:
-    """It keeps every promise of the seam, whatever it chooses."""
+    """It passes the public check with any choice."""
     check_scorer(SelectScorer, settings)
     assert isinstance(create_scorer(settings), Learner)
 
 
-def test_the_better_one_is_taken_and_fitted_to_everything() -> None:
-    """Labels on another scale than the mean: the ridge is chosen, and scores like itself."""
+def test_better_scorer_is_chosen_and_fitted_on_everything() -> None:
+    """For labels on another scale than the mean, the ridge is chosen and gives its scores."""
     answers, gold = made_run()
     scorer = SelectScorer.create(config("mean", "pooled_ridge")).fit(answers, gold)
     alone = PooledRidgeScorer().fit(answers, gold)
@@ -47,8 +47,8 @@ def test_the_better_one_is_taken_and_fitted_to_everything() -> None:
     assert scorer.fallbacks() == {}
 
 
-def test_the_mean_stays_when_nothing_is_clearly_better() -> None:
-    """Labels that are the mean score but for noise: every query says why nothing was learned."""
+def test_mean_is_kept_unless_another_is_better() -> None:
+    """For labels equal to the mean plus noise, every query has a reason."""
     random = np.random.default_rng(0)
     rows = [
         (f"q{q}", f"c{c}", random.uniform(0.2, 0.8, 4).tolist()) for q in range(8) for c in range(6)
@@ -63,8 +63,8 @@ def test_the_mean_stays_when_nothing_is_clearly_better() -> None:
     assert scorer.item_weights() == {}
 
 
-def test_without_gold_the_first_is_taken() -> None:
-    """Nothing can be compared; the reason is the count of what there is."""
+def test_without_reference_data_the_first_is_chosen() -> None:
+    """The reason has the count."""
     answers, _ = made_run(queries=2)
     scorer = SelectScorer.create(config()).fit(answers, Gold())
     assert scorer.chosen_ == "mean"
@@ -73,8 +73,8 @@ def test_without_gold_the_first_is_taken() -> None:
 
 
 @pytest.mark.parametrize("settings", [config("mean", "pooled_ridge"), config(learn_from="votes")])
-def test_a_restored_scorer_gives_the_same_bits(settings: ScorerConfig) -> None:
-    """Whether the chosen one learned something or is the mean."""
+def test_restored_scorer_gives_the_same_bits(settings: ScorerConfig) -> None:
+    """Whether the chosen one learned or is the mean."""
     answers, gold = made_run(tie_gap=1.2)
     scorer = SelectScorer.create(settings).fit(answers, gold)
     state = scorer.state()
@@ -85,8 +85,8 @@ def test_a_restored_scorer_gives_the_same_bits(settings: ScorerConfig) -> None:
     assert again.predict(answers).tobytes() == scorer.predict(answers).tobytes()
 
 
-def test_a_state_that_chose_something_else_is_refused() -> None:
-    """A kind that is not among those to choose from cannot have been chosen."""
+def test_state_with_an_unknown_choice_is_refused() -> None:
+    """The chosen kind must be one of the choices."""
     answers, gold = made_run(queries=4)
     state = SelectScorer.create(config("mean", "isotonic")).fit(answers, gold).state()
     header = {**state.header, "chosen": "pooled_ridge"}
@@ -106,14 +106,14 @@ def test_a_state_that_chose_something_else_is_refused() -> None:
         (config(amongst=["mean"]), "there is no such setting"),
     ],
 )
-def test_a_wrong_choice_is_refused_at_once(settings: ScorerConfig, said: str) -> None:
-    """Before anything is fitted, in words that say what is wrong."""
+def test_invalid_choices_are_refused_at_once(settings: ScorerConfig, said: str) -> None:
+    """Before any fit, with a clear message."""
     with pytest.raises(ConfigError, match=said):
         create_scorer(settings)
 
 
-def test_gold_about_responses_without_a_score_chooses_nothing() -> None:
-    """Every labelled response lacks an answer and is dropped: the mean, a reason, a sound state."""
+def test_labels_without_scores_choose_the_first() -> None:
+    """Every labeled response is dropped: the mean is kept, with a reason."""
     answers = answer_table(
         [(f"q{q}", f"c{c}", [0.5, float("nan")]) for q in range(3) for c in range(4)]
     )

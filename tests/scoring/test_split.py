@@ -1,4 +1,4 @@
-"""Who is learned from and who is kept for the test."""
+"""The split of candidates into training and test data."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ GOLD = Gold([Label(q, name, 1.0 + place) for q in "xy" for place, name in enumer
 
 
 def config(**settings: object) -> ScorerConfig:
-    """Settings of a scorer that learns."""
+    """Return settings of a learning scorer."""
     return ScorerConfig.model_validate({"kind": "extra_trees", **settings})
 
 
 def test_three_of_ten_are_held_out_by_default() -> None:
-    """Their labels are not learned from, and they spread over the range."""
+    """Their labels are not used for training, and they cover the label range."""
     split = split_gold(GOLD, NAMES, config())
     assert len(split.held_out) == 3
     assert sorted(split.fitted + split.held_out) == NAMES
@@ -29,8 +29,8 @@ def test_three_of_ten_are_held_out_by_default() -> None:
     assert max(places) >= 7
 
 
-def test_the_seed_decides_and_the_order_of_labels_does_not() -> None:
-    """The same seed gives the same split; another one gives another."""
+def test_only_the_seed_decides() -> None:
+    """The order of labels does not matter; another seed gives another split."""
     backwards = Gold(GOLD.labels[::-1])
     assert (
         split_gold(GOLD, NAMES, config()).held_out
@@ -39,34 +39,34 @@ def test_the_seed_decides_and_the_order_of_labels_does_not() -> None:
     assert len({split_gold(GOLD, NAMES, config(seed=seed)).held_out for seed in range(9)}) > 1
 
 
-def test_nothing_is_held_out_when_told_so() -> None:
-    """hold_out 0: everything is learned from, and tested out of fold."""
+def test_hold_out_zero_uses_all_candidates() -> None:
+    """Everything is training data, tested out-of-fold."""
     assert split_gold(GOLD, NAMES, config(hold_out=0.0)).held_out == ()
 
 
-def test_named_candidates_are_learned_from() -> None:
-    """fit_on decides, and the others with labels are held out."""
+def test_fit_on_selects_the_training_candidates() -> None:
+    """The other labeled candidates are held out."""
     split = split_gold(GOLD, NAMES, config(fit_on=["c1", "c2", "c3"]))
     assert split.fitted == ("c1", "c2", "c3")
     assert len(split.held_out) == 7
 
 
-def test_labels_of_strangers_are_left_alone() -> None:
-    """A label of a candidate outside the run is neither learned from nor held out."""
+def test_labels_of_unknown_candidates_are_ignored() -> None:
+    """They are neither training nor held-out data."""
     gold = Gold([*GOLD.labels, Label("x", "stranger", 3.0)])
     split = split_gold(gold, NAMES, config())
     assert "stranger" not in split.fitted + split.held_out
 
 
-def test_three_labelled_candidates_leave_two_to_learn_from() -> None:
-    """However few there are, two are learned from and one is kept."""
+def test_three_labeled_candidates_leave_two_for_training() -> None:
+    """One is held out, however few there are."""
     gold = Gold([Label("x", name, 5.0) for name in NAMES[:3]])
     split = split_gold(gold, NAMES, config(hold_out=0.9))
     assert (len(split.fitted), len(split.held_out)) == (2, 1)
 
 
-def test_votes_are_learned_from_without_holding_any_out() -> None:
-    """Only votes among candidates of the run, or among those named."""
+def test_votes_are_not_held_out() -> None:
+    """Only votes between candidates of the run, or of `fit_on`, are used."""
     votes = [
         Vote("x", "c1", "c2", "a"),
         Vote("y", "c2", "c3", "b"),
@@ -82,16 +82,16 @@ def test_votes_are_learned_from_without_holding_any_out() -> None:
 @pytest.mark.parametrize(
     ("settings", "gold", "words"),
     [
-        ({"fit_on": ["c1", "c22"]}, GOLD, "'c22', which is no candidate"),
+        ({"fit_on": ["c1", "c22"]}, GOLD, "'c22', which is not a candidate"),
         ({"fit_on": ["c1", "c9"]}, Gold([Label("x", "c1", 2.0)]), "without a label: c9"),
-        ({}, Gold(), "there are 0 labelled candidates to learn from"),
+        ({}, Gold(), "there are 0 labeled candidates to learn from"),
         ({}, Gold([Label("x", "c1", 2.0)]), "there are 1 labelled candidates"),
         ({"learn_from": "votes"}, GOLD, "there are 0 queries with votes"),
     ],
 )
-def test_what_cannot_be_learned_from_is_said(
+def test_missing_training_data_has_a_hint(
     settings: dict[str, object], gold: Gold, words: str
 ) -> None:
-    """A person's next step is in the error: which name, or which scorer needs no gold."""
+    """The hint suggests a name, or a scorer that needs no reference data."""
     with pytest.raises(ConfigError, match=words):
         split_gold(gold, NAMES, config(**settings))

@@ -1,4 +1,4 @@
-"""Scores are never held against the gold their fit has learned from."""
+"""Scores are never compared with the training data of their fit."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ NAMES = ("old", "new", "newest")
 
 
 def grid() -> ScoreGrid:
-    """A score for every cell."""
+    """Return a score for every cell."""
     cells = [(query, name) for query in QUERIES for name in NAMES]
     scores = [float(1 + (7 * place) % 10) for place in range(len(cells))]
     return ScoreGrid.from_columns([q for q, _ in cells], [c for _, c in cells], scores)
 
 
 def gold() -> Gold:
-    """A label for every response of two candidates, and a vote on each query."""
+    """Return a label for every response of two candidates, and a vote per query."""
     labels = [
         Label(query, name, float(1 + (place + len(name)) % 10))
         for place, query in enumerate(QUERIES)
@@ -30,17 +30,17 @@ def gold() -> Gold:
 
 
 def basis(old: Basis) -> dict[tuple[str, str], Basis]:
-    """What the scores rest on: `old` for the first candidate, unseen for the others."""
+    """Return `old` as basis for the first candidate, and unseen for the others."""
     return {(q, c): old if c == "old" else Basis.UNSEEN for q in QUERIES for c in NAMES}
 
 
 def held_against(old: Basis) -> Audit:
-    """The audit of the grid."""
+    """Return the audit of the grid."""
     return audit(grid(), {}, {}, {}, gold(), basis(old), RankingConfig(bootstrap=50))
 
 
-def test_labels_and_votes_learned_from_are_refused_and_counted() -> None:
-    """Neither enters a figure; both are told."""
+def test_training_labels_and_votes_are_refused_and_counted() -> None:
+    """Neither is in a figure; both are counted."""
     found = held_against(Basis.FITTED)
     assert (found.refused.labels, found.refused.votes) == (8, 8)
     assert found.agreement == {}
@@ -48,8 +48,8 @@ def test_labels_and_votes_learned_from_are_refused_and_counted() -> None:
     assert found.labels["held-out labels"]["judge"].responses == 8
 
 
-def test_out_of_fold_and_held_out_labels_are_told_apart() -> None:
-    """Two questions, two figures; nothing is refused."""
+def test_out_of_fold_and_held_out_labels_are_separate() -> None:
+    """Two figures, and nothing is refused."""
     found = held_against(Basis.OUT_OF_FOLD)
     assert set(found.labels) == {"held-out labels", "labels out of fold"}
     assert (found.refused.labels, found.refused.votes) == (0, 0)
@@ -57,14 +57,14 @@ def test_out_of_fold_and_held_out_labels_are_told_apart() -> None:
 
 
 def test_one_fitted_side_is_enough_to_refuse_a_vote() -> None:
-    """A vote compares two scores; one that saw gold spoils it."""
+    """A vote compares two scores; one fitted score invalidates it."""
     honest, refused = honest_gold(gold(), {("q0", "newest"): Basis.FITTED})
     assert refused.votes == 1
     assert "q0" not in {vote.query_id for vote in honest.votes}
 
 
-def test_labels_of_strangers_make_no_part_of_their_own() -> None:
-    """A label of a response that the run does not have is counted beside the first part."""
+def test_unknown_labels_are_counted_in_the_first_part() -> None:
+    """A label of a response that is not in the run has no part of its own."""
     known = [Label("q1", "old", 5.0), Label("q1", "new", 5.0)]
     found = labels_by_basis([Label("q1", "nobody", 5.0), *known], basis(Basis.OUT_OF_FOLD))
     assert {part: len(labels) for part, labels in found.items()} == {

@@ -1,4 +1,4 @@
-"""Votes with ties: the likelihood, its slope, and the threshold that follows from it."""
+"""Votes with ties: likelihood, gradient and tie threshold."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from rocketeval.scoring.votes import (
 )
 
 
-def make_ballots(votes: int = 60, features: int = 3, seed: int = 0) -> VoteColumns:
-    """Random differences with random outcomes."""
+def make_votes(votes: int = 60, features: int = 3, seed: int = 0) -> VoteColumns:
+    """Return random differences with random outcomes."""
     random = np.random.default_rng(seed)
     return VoteColumns(
         random.normal(size=(votes, features)),
@@ -29,7 +29,7 @@ def make_ballots(votes: int = 60, features: int = 3, seed: int = 0) -> VoteColum
 def drawn(
     weights: list[float], ties: TieCurve, votes: int, seed: int
 ) -> tuple[VoteColumns, np.ndarray, np.ndarray]:
-    """Votes drawn from the model itself, with the two latent qualities' difference and mean."""
+    """Return votes drawn from the model, with the difference and mean of the two qualities."""
     random = np.random.default_rng(seed)
     first, second = random.normal(size=(2, votes, len(weights)))
     difference, level = (first - second) @ weights, (first + second) @ weights / 2.0
@@ -42,7 +42,7 @@ def drawn(
 
 
 def test_the_likelihood_is_davidsons() -> None:
-    """Three votes, written out by hand."""
+    """Three votes, computed by hand."""
     ballots = VoteColumns(
         np.array([[1.0], [2.0], [-1.0]]), np.array([1, 0, 1], np.int8), ["a", "b", "c"]
     )
@@ -55,10 +55,10 @@ def test_the_likelihood_is_davidsons() -> None:
     assert loss == pytest.approx(-np.log(chances).mean() + 0.25 * weight**2)
 
 
-def test_slopes_are_those_of_finite_differences() -> None:
-    """The analytic gradients of both likelihoods, at random points."""
+def test_gradients_equal_finite_differences() -> None:
+    """The gradients of both likelihoods, at random points."""
     random = np.random.default_rng(1)
-    ballots, held = make_ballots(), np.array([0.1, 0.3, 0.0, 0.2])
+    ballots, held = make_votes(), np.array([0.1, 0.3, 0.0, 0.2])
     level = random.normal(size=60)
     for _ in range(5):
         point = random.normal(size=4)
@@ -69,8 +69,8 @@ def test_slopes_are_those_of_finite_differences() -> None:
         np.testing.assert_allclose(tie_loss(point[:3], *known)[1], numeric, atol=1e-5)
 
 
-def test_it_does_not_matter_which_response_a_vote_calls_a() -> None:
-    """Turning every other vote around leaves the weights where they were."""
+def test_vote_order_does_not_matter() -> None:
+    """Swapping every other vote does not change the weights."""
     ballots, *_ = drawn([1.5, -0.5], TieCurve(0.2, 0.0, 0.0), 400, seed=2)
     turn = np.where(np.arange(400) % 2, -1, 1)
     turned = VoteColumns(
@@ -83,24 +83,24 @@ def test_it_does_not_matter_which_response_a_vote_calls_a() -> None:
     )
 
 
-def test_the_weights_that_made_the_votes_are_found() -> None:
-    """Many votes from known weights give them back."""
+def test_true_weights_are_recovered() -> None:
+    """From many votes with known weights."""
     ballots, *_ = drawn([1.5, -0.8, 0.0], TieCurve(0.1, 0.0, 0.0), 20_000, seed=3)
     weights, penalty = fit_weights(ballots, 0)
     np.testing.assert_allclose(weights, [1.5, -0.8, 0.0], atol=0.08)
     assert penalty == 0.001
 
 
-def test_features_that_say_nothing_are_held_at_nothing() -> None:
-    """With few votes and one telling feature, the strongest penalties are chosen."""
+def test_uninformative_features_are_shrunk() -> None:
+    """With few votes and one informative feature, the strongest penalties are chosen."""
     ballots, *_ = drawn([1.5, *[0.0] * 8], TieCurve(0.1, 0.0, 0.0), 120, seed=4)
     weights, penalty = fit_weights(ballots, 0)
     assert penalty >= 0.1
     assert np.abs(weights[1:]).max() < 0.15 * weights[0]
 
 
-def test_the_tie_curve_that_made_the_votes_is_found() -> None:
-    """All three of its parameters, from many votes."""
+def test_true_tie_curve_is_recovered() -> None:
+    """All three parameters, from many votes."""
     made = TieCurve(0.6, 0.4, -0.5)
     ballots, difference, level = drawn([1.0, 1.0], made, 40_000, seed=5)
     found = fit_ties(difference, level, ballots.outcomes)
@@ -111,7 +111,7 @@ def test_the_tie_curve_that_made_the_votes_is_found() -> None:
 
 @pytest.mark.parametrize("curve", [TieCurve(0.7, 0.0, 0.0), TieCurve(0.5, 0.6, -0.4)])
 def test_at_the_threshold_a_tie_is_as_likely_as_a_win(curve: TieCurve) -> None:
-    """The closed form against the root of the two log-odds."""
+    """The closed form equals the root of the two log-odds."""
     for level in (-1.0, 0.0, 1.0):
         root = brentq(
             lambda gap, level=level: (
@@ -124,7 +124,7 @@ def test_at_the_threshold_a_tie_is_as_likely_as_a_win(curve: TieCurve) -> None:
 
 
 def test_the_threshold_agrees_with_most_votes() -> None:
-    """On votes from the model, no constant threshold beats the curve's own."""
+    """On votes from the model, no constant threshold is better than the curve's."""
     curve = TieCurve(0.8, 0.3, -0.6)
     ballots, difference, level = drawn([1.0], curve, 40_000, seed=6)
 
@@ -136,13 +136,13 @@ def test_the_threshold_agrees_with_most_votes() -> None:
     assert all(own > agreement(constant) + 0.005 for constant in np.linspace(0, 4, 41))
 
 
-def test_a_tie_that_is_never_likeliest_has_no_threshold() -> None:
-    """Two equal responses, and still either win is likelier: the threshold is zero."""
+def test_threshold_is_zero_if_a_tie_is_never_most_likely() -> None:
+    """Even for two equal responses, a win is more likely."""
     assert TieCurve(-0.4, 0.2, 0.0).threshold(np.array([-1.0, 0.0, 9.0])).tolist() == [0, 0, 0]
 
 
 def test_votes_that_never_tie_or_never_contradict_stay_finite() -> None:
-    """The weak penalty holds what the votes would send to infinity."""
+    """The weak penalty keeps parameters finite."""
     differences = np.linspace(-2, 2, 40)[:, None]
     outcomes = np.sign(differences[:, 0]).astype(np.int8)
     weights, _ = fit_weights(VoteColumns(differences, outcomes, [str(n % 8) for n in range(40)]), 0)

@@ -1,4 +1,4 @@
-"""From quality to score: a margin is a tie, the order is kept, the scale is not left."""
+"""From quality to score: the margin equals a tie, order is kept, and the scale is respected."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from rocketeval.scoring.votes import TieCurve, quality_scale
 SCALE = (1.0, 10.0)
 
 
-def test_a_margin_is_the_stretch_that_voters_call_a_tie() -> None:
-    """With one threshold for all levels, scores are a straight line: margin over threshold."""
+def test_margin_equals_the_tie_threshold() -> None:
+    """With one threshold for all levels, scores are linear: margin over threshold."""
     curve = TieCurve(0.5, 0.5, 0.0)
     scale, narrowest = quality_scale(curve, -3.0, 4.0, SCALE, 0.1)
     stretch = 2 * 0.5 / (1 + 2 * 0.5)
@@ -20,8 +20,8 @@ def test_a_margin_is_the_stretch_that_voters_call_a_tie() -> None:
     assert narrowest == pytest.approx(stretch)
 
 
-def test_the_margin_follows_the_level() -> None:
-    """Where poor responses tie more easily, the same difference is worth less."""
+def test_margin_depends_on_the_level() -> None:
+    """If poor responses tie more often, the same difference counts less."""
     curve = TieCurve(0.5, 0.0, -0.1)
     scale, _ = quality_scale(curve, -3.0, 3.0, SCALE, 0.1)
     for level in (-2.0, 0.0, 2.0):
@@ -31,15 +31,15 @@ def test_the_margin_follows_the_level() -> None:
 
 
 def test_the_average_response_is_in_the_middle() -> None:
-    """Quality 0 scores mid-scale on any scale."""
+    """Quality 0 is mid-scale on any scale."""
     for ends in (SCALE, (0.0, 1.0), (-5.0, 5.0)):
         scale, _ = quality_scale(TieCurve(0.2, 0.1, -0.3), -2.0, 5.0, ends, 0.1)
         assert scale.score(np.zeros(1), ends)[0] == pytest.approx(sum(ends) / 2)
 
 
 @pytest.mark.parametrize("at_zero", [-1.0, 1e-6, 0.001, 5.0])
-def test_order_is_kept_and_the_scale_is_not_left(at_zero: float) -> None:
-    """Also far beyond what was learned from, and where ties are never likely."""
+def test_order_is_kept_within_the_scale(at_zero: float) -> None:
+    """Also far beyond the training data, and if ties are never likely."""
     scale, _ = quality_scale(TieCurve(at_zero, 0.0, 0.0), -2.0, 3.0, SCALE, 0.1)
     scores = scale.score(np.linspace(-3.0, 4.0, 2001), SCALE)
     assert (np.diff(scores) > 0).all()
@@ -50,7 +50,7 @@ def test_order_is_kept_and_the_scale_is_not_left(at_zero: float) -> None:
 
 
 def test_without_ties_the_margin_is_as_small_as_the_scale_allows() -> None:
-    """The qualities learned from fill the straight part of the scale to its end."""
+    """The training qualities fill the linear part of the scale."""
     scale, narrowest = quality_scale(TieCurve(-1.0, 0.0, 0.0), -1.0, 1.0, SCALE, 0.1)
     assert scale.heights[-1] == pytest.approx(0.45 * 9.0)
     assert narrowest == pytest.approx(0.1 / (0.45 * 9.0))

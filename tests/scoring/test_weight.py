@@ -1,4 +1,4 @@
-"""The weight of labels: how evenly they lie on their scale."""
+"""The weight of labels: how evenly they are spread over the scale."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_it_is_the_formula_of_the_paper(seed: int) -> None:
 def test_the_ends_and_the_middle(
     labels: list[float], scale: tuple[float, float], weight: float
 ) -> None:
-    """Even labels weigh one, labels all alike nothing, on every kind of scale."""
+    """Even labels have weight one, identical labels zero, on every kind of scale."""
     values = np.array(labels, dtype=float)
     assert label_weight(values, LabelScale.of(values, scale)) == pytest.approx(weight, abs=1e-6)
 
@@ -58,12 +58,12 @@ def test_the_ends_and_the_middle(
 def test_the_levels_follow_from_the_labels(
     labels: list[float], scale: tuple[float, float], levels: int
 ) -> None:
-    """Whole numbers, two ends or fractions: the scale is cut as the labels are."""
+    """Whole numbers, two ends or fractions determine the levels."""
     assert LabelScale.of(np.array(labels, dtype=float), scale).levels == levels
 
 
-def test_fractions_are_weighed_smoothly() -> None:
-    """Many even fractions weigh almost one; a cluster weighs little."""
+def test_fractions_have_smooth_weights() -> None:
+    """Many even fractions have a weight near one; a cluster has a low weight."""
     even = np.linspace(0.0, 1.0, 1000)
     narrow = np.linspace(0.50, 0.56, 1000)
     assert label_weight(even, LabelScale.of(even, (0.0, 1.0))) > 0.98
@@ -71,6 +71,6 @@ def test_fractions_are_weighed_smoothly() -> None:
 
 
 def test_every_label_has_a_level_on_its_scale() -> None:
-    """The ends lie on the first and last level, and nothing beyond."""
+    """The ends are on the first and last level."""
     scale = LabelScale(1.0, 10.0, 10)
     assert scale.level(np.array([1.0, 1.4, 1.6, 9.5, 10.0])).tolist() == [0, 0, 1, 9, 9]

@@ -50,5 +50,5 @@ def test_share_on_few_queries_has_no_bounds() -> None:
 def test_queries_may_be_numbers_or_names() -> None:
     """Their number must match."""
     assert query_places(np.array([7, 3, 7]), 3).tolist() == [1, 0, 1]
-    with pytest.raises(ValueError, match="1 queries named for 2 things"):
+    with pytest.raises(ValueError, match="1 queries for 2 elements"):
         query_places(["q"], 2)

@@ -85,7 +85,7 @@ def test_constant_figures_give_a_reason() -> None:
     """A constant side has no order to compare."""
     found = correlate({"a": 1.0, "b": 1.0, "c": 1.0}, ratings(a=1, b=2, c=3))
     assert found.spearman is None
-    assert found.reason == "one of the figures is the same for all 3 candidates"
+    assert found.reason == "one of the figures is equal for all 3 candidates"
 
 
 def test_unmatched_candidates_are_named() -> None:

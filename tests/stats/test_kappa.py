@@ -97,7 +97,7 @@ def test_unused_levels_count_in_the_distance() -> None:
     ("ratings", "reason"),
     [
         ([[1.0, NAN], [NAN, 1.0]], "no unit has ratings by two raters"),
-        ([[3.0, 3.0, 1.0], [3.0, 3.0, NAN]], "every rating is 3: chance would agree as well"),
+        ([[3.0, 3.0, 1.0], [3.0, 3.0, NAN]], "every rating is 3, so chance agreement is perfect"),
         ([[], []], "no unit has ratings by two raters"),
     ],
     ids=["never together", "all the same", "empty"],

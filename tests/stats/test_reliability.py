@@ -50,7 +50,7 @@ def test_identical_ratings_have_no_alpha(level: Level) -> None:
     """There is a reason, not 1 and not NaN."""
     found = krippendorff_alpha(np.array([[2.0, 2.0, 1.0], [2.0, 2.0, np.nan]]), level)
     assert (found.value, found.used, found.dropped) == (None, 2, 1)
-    assert found.reason == "every rating is 2: chance would agree as well"
+    assert found.reason == "every rating is 2, so chance agreement is perfect"
 
 
 def test_alpha_is_scale_invariant() -> None:
@@ -139,7 +139,7 @@ def test_names_and_queries_must_match() -> None:
     """One name per rater, one query per unit."""
     with pytest.raises(ValueError, match="1 names for 2 raters"):
         reliability(np.zeros((2, 3)), ["q"] * 3, ["a"])
-    with pytest.raises(ValueError, match="2 queries named for 3 things"):
+    with pytest.raises(ValueError, match="2 queries for 3 elements"):
         reliability(np.zeros((2, 3)), ["q"] * 2, ["a", "b"])
     with pytest.raises(ValueError, match="the level is 'ratio'"):
         krippendorff_alpha(np.array([[1.0, 2.0], [1.0, 2.0]]), "ratio")  # type: ignore[arg-type]

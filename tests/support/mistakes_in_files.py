@@ -115,7 +115,7 @@ CONFIG = (
     Mistake(
         "A setting is missing",
         lambda place: place.config.pop("judge"),
-        ("judge", "needed"),
+        ("judge", "required"),
     ),
     Mistake(
         "A key in the config",

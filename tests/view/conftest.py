@@ -1,4 +1,4 @@
-"""A real server over real run folders."""
+"""A real server with real run directories."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from support.viewing import View, Viewing, served
 
 @pytest.fixture
 async def viewing() -> AsyncIterator[Viewing]:
-    """Serve a target; every server is gone after the test."""
+    """Serve a target; every server is stopped after the test."""
     async with AsyncExitStack() as stack:
 
         async def start(target: Path, **settings: Any) -> View:

@@ -1,4 +1,4 @@
-"""A run's own files can be taken home; nothing else on this machine can."""
+"""Downloads: files of a run are served, nothing else on the machine is."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def run(tmp_path: Path) -> Path:
         ("ledger/part-000001.parquet", "application/octet-stream", True),
     ],
 )
-async def test_files_come_as_they_are(
+async def test_files_are_served_unchanged(
     run: Path, viewing: Viewing, name: str, kind: str, saved: bool
 ) -> None:
-    """Every byte is there; what could run in a browser is saved and not shown."""
+    """Content is unchanged; files that a browser could run are attachments."""
     answer = await (await viewing(run)).get(f"/run/run/files/{name}")
     assert answer.status == 200
     assert answer.body == (run / name).read_bytes()
@@ -46,8 +46,8 @@ async def test_files_come_as_they_are(
     assert ("attachment" in answer.headers.get("Content-Disposition", "")) == saved
 
 
-async def test_what_the_page_links_to_is_there(run: Path, viewing: Viewing) -> None:
-    """Every file that the head names can be had."""
+async def test_linked_files_exist(run: Path, viewing: Viewing) -> None:
+    """Every file that the head names can be downloaded."""
     view = await viewing(run)
     head = await view.json("/run/run/head.json")
     assert head["files"]
@@ -83,16 +83,16 @@ async def test_what_the_page_links_to_is_there(run: Path, viewing: Viewing) -> N
         "/run/%2e%2e/files/secret.txt",
     ],
 )
-async def test_no_path_leads_out(run: Path, viewing: Viewing, path: str) -> None:
-    """Neither dots nor slashes, plain or encoded, nor other names lead anywhere."""
+async def test_no_path_leaves_the_run(run: Path, viewing: Viewing, path: str) -> None:
+    """Dots and slashes, plain or encoded, and other names are refused."""
     answer = await (await viewing(run)).get(path)
     assert answer.status in (400, 404)
     assert SECRET not in answer.body
     assert b"root:" not in answer.body
 
 
-async def test_no_link_leads_out(run: Path, viewing: Viewing, tmp_path: Path) -> None:
-    """A link in the place of a result is not followed, and its neighbour is not served either."""
+async def test_no_link_leaves_the_run(run: Path, viewing: Viewing, tmp_path: Path) -> None:
+    """A link instead of a result is not followed, nor is a compressed variant of a file."""
     (run / "explain.json").unlink()
     (run / "explain.json").symlink_to(tmp_path / "secret.txt")
     (run / "run.yaml.gz").symlink_to(tmp_path / "secret.txt")
@@ -102,10 +102,10 @@ async def test_no_link_leads_out(run: Path, viewing: Viewing, tmp_path: Path) ->
     assert answer.body == (run / "run.yaml").read_bytes()
 
 
-async def test_no_key_is_in_what_is_served(
+async def test_no_api_key_is_served(
     tmp_path: Path, viewing: Viewing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The config names the variable of a key; the key is in no file and on no page."""
+    """The config names the key's variable; the key is in no file and on no page."""
     monkeypatch.setenv("MY_KEY", "sk-very-secret")
     judge = {"engine": "scripted", "model": "scripted", "api_key_env": "MY_KEY"}
     path = finish(tmp_path, judge=judge)

@@ -1,4 +1,4 @@
-"""A finished run's page: the same head and blocks as report.html, and nothing written."""
+"""The page of a finished run: the head and blocks of report.html, read-only and hardened."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from support.viewing import Viewing, files_of, finish
 
 
 def embedded_head(page: bytes) -> Any:
-    """The head that a page carries."""
+    """Return the head embedded in a page."""
     found = re.search(rb'<script type="application/json" id="head">(.*?)</script>', page, re.DOTALL)
     assert found is not None
     return json.loads(found[1])
 
 
-async def test_the_only_run_is_where_one_lands(tmp_path: Path, viewing: Viewing) -> None:
-    """One run needs no list; its page has the final figures and no way to a list."""
+async def test_single_run_has_no_list(tmp_path: Path, viewing: Viewing) -> None:
+    """The root redirects to the page of the only run, which has no link to a list."""
     view = await viewing(finish(tmp_path))
     moved = await view.get("/")
     assert (moved.status, moved.headers["Location"]) == (302, "run/run/")
@@ -49,7 +49,7 @@ async def test_the_only_run_is_where_one_lands(tmp_path: Path, viewing: Viewing)
 
 
 async def test_blocks_are_those_of_the_report(tmp_path: Path, viewing: Viewing) -> None:
-    """Every block is served as it is, gzipped, for the page to unpack."""
+    """Every block is served gzipped, for the page to unpack."""
     path = finish(tmp_path)
     view = await viewing(path)
     store = RunStore(path)
@@ -69,8 +69,8 @@ async def test_blocks_are_those_of_the_report(tmp_path: Path, viewing: Viewing) 
         assert (await view.get(f"/run/run/block/{name}")).status == 404
 
 
-async def test_a_block_belongs_to_a_version(tmp_path: Path, viewing: Viewing) -> None:
-    """A page that is open gets the blocks of its own figures, or is told to load again."""
+async def test_block_belongs_to_a_version(tmp_path: Path, viewing: Viewing) -> None:
+    """An open page gets the blocks of its version, or status 409."""
     view = await viewing(finish(tmp_path))
     before = (await view.json("/run/run/head.json"))["live"]["version"]
     finish(tmp_path, scorer={"kind": "hard"})
@@ -82,8 +82,8 @@ async def test_a_block_belongs_to_a_version(tmp_path: Path, viewing: Viewing) ->
     assert (await view.get("/run/run/block/scores?version=f0-finished")).status == 409
 
 
-async def test_what_is_viewed_is_left_as_it_was(tmp_path: Path, viewing: Viewing) -> None:
-    """Looking at everything changes, adds and locks nothing in the run's folder."""
+async def test_viewing_does_not_change_the_run(tmp_path: Path, viewing: Viewing) -> None:
+    """Requests change, add and lock no file in the run directory."""
     path = finish(tmp_path)
     (path / ".lock").unlink(missing_ok=True)
     before = files_of(tmp_path)
@@ -101,8 +101,8 @@ async def test_what_is_viewed_is_left_as_it_was(tmp_path: Path, viewing: Viewing
     assert files_of(tmp_path) == before
 
 
-async def test_every_answer_is_hardened(tmp_path: Path, viewing: Viewing) -> None:
-    """Pages, data, files, redirects and errors carry the same headers."""
+async def test_every_response_has_security_headers(tmp_path: Path, viewing: Viewing) -> None:
+    """Pages, data, files, redirects and errors have the same headers."""
     view = await viewing(finish(tmp_path))
     for place in ("/", "/run/run/", "/run/run/head.json", "/run/run/files/run.yaml", "/nothing"):
         headers = (await view.get(place)).headers
@@ -122,8 +122,8 @@ async def test_every_answer_is_hardened(tmp_path: Path, viewing: Viewing) -> Non
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
-async def test_nothing_can_be_changed(tmp_path: Path, viewing: Viewing, method: str) -> None:
-    """Anything but reading is refused, at every address."""
+async def test_other_methods_are_refused(tmp_path: Path, viewing: Viewing, method: str) -> None:
+    """Methods other than GET and HEAD are refused at every URL."""
     view = await viewing(finish(tmp_path))
     for place in ("/", "/run/run/", "/run/run/files/run.yaml", "/nothing"):
         answer = await view.get(place, method)
@@ -131,8 +131,8 @@ async def test_nothing_can_be_changed(tmp_path: Path, viewing: Viewing, method: 
         assert answer.headers["Allow"] == "GET,HEAD"
 
 
-async def test_head_asks_for_no_body(tmp_path: Path, viewing: Viewing) -> None:
-    """HEAD has the same headers and nothing else."""
+async def test_head_request_has_no_body(tmp_path: Path, viewing: Viewing) -> None:
+    """HEAD has the same headers and no body."""
     view = await viewing(finish(tmp_path))
     for place in ("/run/run/", "/run/run/head.json", "/run/run/files/run.yaml"):
         full, bare = await view.get(place), await view.get(place, "HEAD")
@@ -154,17 +154,17 @@ async def test_head_asks_for_no_body(tmp_path: Path, viewing: Viewing) -> None:
         ("", 403),
     ],
 )
-async def test_only_this_machines_names_are_answered_to(
+async def test_only_local_host_names_are_accepted(
     tmp_path: Path, viewing: Viewing, host: str, status: int
 ) -> None:
-    """A site that makes its name mean 127.0.0.1 is refused, whatever it asks for."""
+    """A site that resolves its name to 127.0.0.1 (DNS rebinding) is refused."""
     view = await viewing(finish(tmp_path))
     for place in ("/run/run/", "/run/run/files/run.yaml"):
         assert (await view.get(place, Host=host)).status == status
 
 
-async def test_remote_readers_can_be_let_in(tmp_path: Path, viewing: Viewing) -> None:
-    """With --allow-remote the names it was given will do, and the address that was reached."""
+async def test_remote_readers_can_be_allowed(tmp_path: Path, viewing: Viewing) -> None:
+    """With --allow-remote, the given names and the local address are accepted."""
     view = await viewing(finish(tmp_path), allow_remote=True, names=("GPU-box.lan", "10.0.0.7"))
     for host in ("gpu-box.lan:8700", "gpu-box.lan.", "10.0.0.7", "127.0.0.1:1", "localhost"):
         assert (await view.get("/run/run/", Host=host)).status == 200, host
@@ -174,16 +174,16 @@ async def test_remote_readers_can_be_let_in(tmp_path: Path, viewing: Viewing) ->
         assert b"--host-name" in refused.body
 
 
-async def test_names_are_for_remote_readers_only(tmp_path: Path, viewing: Viewing) -> None:
-    """Without --allow-remote no name but this machine's own is answered to."""
+async def test_names_need_remote_access(tmp_path: Path, viewing: Viewing) -> None:
+    """Without --allow-remote, only local names are accepted."""
     view = await viewing(finish(tmp_path), names=("gpu-box.lan",))
     assert (await view.get("/run/run/", Host="gpu-box.lan")).status == 403
 
 
-async def test_a_large_block_is_made_once_and_nobody_waits_for_it(
+async def test_large_block_is_computed_once_without_blocking(
     tmp_path: Path, viewing: Viewing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While comparisons are made, a query opens; who asks for them again gets the same."""
+    """Other requests are served meanwhile, and repeated requests get the same result."""
     made: list[int] = []
     began, go_on = threading.Event(), threading.Event()
 
@@ -206,22 +206,22 @@ async def test_a_large_block_is_made_once_and_nobody_waits_for_it(
     assert len(made) == 1
 
 
-async def test_a_block_that_failed_is_tried_again(
+async def test_failed_block_is_computed_again(
     tmp_path: Path, viewing: Viewing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An error is told once, and not kept."""
+    """An error is returned once and not cached."""
     view = await viewing(finish(tmp_path))
     with monkeypatch.context() as broken:
         for problem in (IndexError, ZeroDivisionError):
             broken.setattr(RunContent, "pairs", Mock(side_effect=problem("broken")))
             answer = await view.get("/run/run/block/pairs")
             assert answer.status == 500
-            assert b"run cannot be read as a run" in answer.body
+            assert b"cannot be read" in answer.body
     assert (await view.get("/run/run/block/pairs")).status == 200
 
 
 async def test_hostile_names_stay_text(tmp_path: Path, viewing: Viewing) -> None:
-    """A candidate's name that is markup does not become markup."""
+    """A candidate's name is never rendered as markup."""
     name = "<img src=x onerror=alert(1)>"
     write_benchmark(tmp_path / "benchmark")
     responses = tmp_path / "benchmark" / "responses"

@@ -1,4 +1,4 @@
-"""The list of runs: grouped by what was asked, newest first, and no folder breaks it."""
+"""The list of runs: grouped by queries, newest first, robust to damaged folders."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from support.viewing import View, Viewing, files_of, finish
 
 
 async def lines(view: View) -> dict[str, dict[str, Any]]:
-    """The list of runs by name."""
+    """Return the list entries by name."""
     return {line["name"]: line for line in (await view.json("/runs.json"))["runs"]}
 
 
 def backdate(path: Path, created: str) -> None:
-    """Make a run older than it is."""
+    """Change the creation time of a run."""
     manifest = json.loads((path / "manifest.json").read_text())
     (path / "manifest.json").write_text(json.dumps({**manifest, "created": created}))
 
 
-async def test_a_line_says_what_a_run_found(tmp_path: Path, viewing: Viewing) -> None:
-    """Judge, method, scorer, sizes, cost and ranking stand in the list, without opening a run."""
+async def test_list_entry_of_a_run(tmp_path: Path, viewing: Viewing) -> None:
+    """An entry has judge, method, scorer, sizes, cost and ranking."""
     price = {"prompt": 1.0, "completion": 1.0, "currency": "USD"}
     judge = {"engine": "scripted", "model": "scripted", "price": price}
     finish(tmp_path, "one", judge=judge)
@@ -55,7 +55,7 @@ async def test_a_line_says_what_a_run_found(tmp_path: Path, viewing: Viewing) ->
 
 
 async def test_runs_are_grouped_by_their_queries(tmp_path: Path, viewing: Viewing) -> None:
-    """The same queries are one benchmark, wherever they lay; others of that name are told apart."""
+    """Equal queries are one benchmark, in any folder; others get a different name."""
     backdate(finish(tmp_path, "old"), "2024-01-01T00:00:00+00:00")
     copy = shutil.copytree(tmp_path / "benchmark", tmp_path / "copy")
     finish(tmp_path, "new", benchmark={"path": str(copy)})
@@ -74,7 +74,7 @@ async def test_runs_are_grouped_by_their_queries(tmp_path: Path, viewing: Viewin
 
 
 async def test_runs_without_known_queries_join_no_group(tmp_path: Path, viewing: Viewing) -> None:
-    """A run that is not loaded, and damaged ones, are not shown as of another's benchmark."""
+    """Runs that are not loaded, and damaged ones, are not grouped with others."""
     finish(tmp_path, "good")
     unloaded = finish(tmp_path, "unloaded")
     manifest = json.loads((unloaded / "manifest.json").read_text())
@@ -86,15 +86,13 @@ async def test_runs_without_known_queries_join_no_group(tmp_path: Path, viewing:
     name = f"{tmp_path.name}/benchmark"
     assert {run: line["benchmark"] for run, line in found.items()} == {
         "good": name,
-        "unloaded": f"{name} [queries not known]",
+        "unloaded": f"{name} [queries unknown]",
         "torn": "",
     }
 
 
-async def test_folders_that_are_no_runs_are_said_to_be_damaged(
-    tmp_path: Path, viewing: Viewing
-) -> None:
-    """A damaged or foreign folder is one line with words; the others are shown as ever."""
+async def test_damaged_runs_are_listed_with_a_reason(tmp_path: Path, viewing: Viewing) -> None:
+    """A damaged folder has one entry with a reason; the others are unaffected."""
     good = finish(tmp_path, "good")
     runs = tmp_path / "runs"
     damage = {
@@ -113,7 +111,7 @@ async def test_folders_that_are_no_runs_are_said_to_be_damaged(
         path.unlink() if content is None else path.write_text(content)
     (runs / "noinputs" / "scores.parquet").unlink()
     (runs / "notes").mkdir()
-    (runs / "notes" / "readme.txt").write_text("no run")
+    (runs / "notes" / "readme.txt").write_text("not a run")
     view = await viewing(runs)
     found = await lines(view)
     assert set(found) == {"good", *damage}
@@ -134,7 +132,7 @@ async def test_folders_that_are_no_runs_are_said_to_be_damaged(
 async def test_runs_one_level_down_are_found_and_runs_inside_runs_are_not(
     tmp_path: Path, viewing: Viewing
 ) -> None:
-    """Methods graded inside a run, hidden folders and caches are not runs of their own."""
+    """Methods inside a run, hidden folders and caches are not listed."""
     good = finish(tmp_path, "good")
     runs = tmp_path / "runs"
     shutil.copytree(good, runs / "good" / "methods" / "direct")
@@ -151,8 +149,8 @@ async def test_runs_one_level_down_are_found_and_runs_inside_runs_are_not(
         assert (await view.get(f"/{place}")).status == 200
 
 
-async def test_a_new_run_is_seen(tmp_path: Path, viewing: Viewing) -> None:
-    """The list changes its version exactly when there is something new in it."""
+async def test_new_run_changes_the_version(tmp_path: Path, viewing: Viewing) -> None:
+    """The version of the list changes if and only if the list does."""
     runs = tmp_path / "runs"
     runs.mkdir()
     view = await viewing(runs)
@@ -167,10 +165,8 @@ async def test_a_new_run_is_seen(tmp_path: Path, viewing: Viewing) -> None:
     assert await view.json("/pulse.json") != one
 
 
-async def test_only_the_runs_looked_at_last_stay_in_memory(
-    tmp_path: Path, viewing: Viewing
-) -> None:
-    """A folder full of runs can be clicked through."""
+async def test_only_recently_viewed_runs_stay_in_memory(tmp_path: Path, viewing: Viewing) -> None:
+    """The cache is limited when many runs are opened."""
     good = finish(tmp_path, "run-0")
     names = [f"run-{n}" for n in range(MOST_OPEN + 3)]
     for name in names[1:]:
@@ -181,8 +177,8 @@ async def test_only_the_runs_looked_at_last_stay_in_memory(
     assert len(view.shelf._open) == MOST_OPEN
 
 
-async def test_two_hundred_runs_are_listed_at_once(tmp_path: Path, viewing: Viewing) -> None:
-    """The first list of many runs takes seconds at most, the next one far less."""
+async def test_two_hundred_runs_are_listed_quickly(tmp_path: Path, viewing: Viewing) -> None:
+    """The first list takes seconds at most, the next one far less."""
     good = finish(tmp_path, "run-000")
     for number in range(1, 200):
         shutil.copytree(good, tmp_path / "runs" / f"run-{number:03d}")
@@ -198,8 +194,8 @@ async def test_two_hundred_runs_are_listed_at_once(tmp_path: Path, viewing: View
     assert files_of(tmp_path) == before
 
 
-def test_the_target_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A config, a run, a folder of runs; without any, rocketeval.yaml's run or ./runs."""
+def test_find_target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A target is a config, a run or a folder; the default is rocketeval.yaml or ./runs."""
     path = finish(tmp_path)
     monkeypatch.chdir(tmp_path)
     assert find_target(path).alone
@@ -211,5 +207,5 @@ def test_the_target_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert (target.folder, target.alone) == (tmp_path / "runs" / "other", True)
     assert target.runs() == {}
     assert target.command == "rocketeval run rocketeval.yaml"
-    with pytest.raises(StoreError, match="There is no"):
+    with pytest.raises(StoreError, match="does not exist"):
         find_target(tmp_path / "nothing")

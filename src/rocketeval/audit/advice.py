@@ -23,7 +23,6 @@ from rocketeval.audit.figures import (
 from rocketeval.audit.labels import CANDIDATES, PER_QUERY, RESPONSES, LabelCorrelation
 from rocketeval.audit.votes import FEWEST_VOTES, JUDGE
 from rocketeval.audit.wording import (
-    ANOTHER_VOTER,
     DISTRUST,
     LEVEL,
     FigureText,
@@ -40,12 +39,11 @@ from rocketeval.audit.wording import (
     simpler,
     span,
     strictest_labels,
-    trivial_rules,
     verdict,
 )
 from rocketeval.records import Interval
 from rocketeval.stats.correlation import Correlation
-from rocketeval.text import count_of, figure, join_words, share
+from rocketeval.text import count_of, join_words
 
 LEANS = 0.3
 """Without reference data, a correlation of score and length is reported from this value on."""
@@ -99,8 +97,8 @@ def _on_family(found: SelfPreference) -> Iterator[str]:
         )
     elif found.reason == NO_QUERY:
         yield (
-            f"Candidates of the judge's own family, guessed by name: {names}; label their "
-            "responses and some of other candidates to measure self-preference."
+            f"The judge's own family may be among the candidates ({names}, guessed by name); label "
+            "their responses and some of other candidates to measure self-preference."
         )
 
 
@@ -185,7 +183,7 @@ def on_votes(audit: Audit, needed: Needed) -> Iterator[str]:
         )
     else:
         yield from _against_baselines(audit, DECIDED, needed)
-        if _ties_change_verdict(audit):
+        if ties_change_verdict(audit):
             yield from _against_baselines(audit, ALL, needed)
     yield _against_voters(audit, judge)
     yield from _categories(audit, judge)
@@ -196,14 +194,14 @@ def on_votes(audit: Audit, needed: Needed) -> Iterator[str]:
 
 def _against_baselines(audit: Audit, text: FigureText, needed: Needed) -> Iterator[str]:
     """Yield the comparison of the judge with the best baseline."""
-    name, difference = _best_baseline(audit, text)
-    ours = _figure(audit.agreement[JUDGE], text)
+    name, difference = best_baseline(audit, text)
+    ours = side_of(audit.agreement[JUDGE], text)
     if ours is not None:
         rule = f"the best baseline, '{name}',"
         yield from verdict(ours.value, rule, difference, text, needed)
 
 
-def _best_baseline(audit: Audit, text: FigureText) -> tuple[str, MeasuredFigure]:
+def best_baseline(audit: Audit, text: FigureText) -> tuple[str, MeasuredFigure]:
     known = (
         (name, _side(audit.vote_differences[name], text))
         for name in ((LONGER, GUESS) if text is DECIDED else BASELINES)
@@ -213,9 +211,9 @@ def _best_baseline(audit: Audit, text: FigureText) -> tuple[str, MeasuredFigure]
     return min(rules, key=lambda rule: rule[1].value.value)
 
 
-def _ties_change_verdict(audit: Audit) -> bool:
+def ties_change_verdict(audit: Audit) -> bool:
     """Return whether counting ties changes the verdict."""
-    return direction(_best_baseline(audit, DECIDED)[1]) != direction(_best_baseline(audit, ALL)[1])
+    return direction(best_baseline(audit, DECIDED)[1]) != direction(best_baseline(audit, ALL)[1])
 
 
 def _against_voters(audit: Audit, judge: Agreement) -> str:
@@ -252,10 +250,10 @@ def _against_voters(audit: Audit, judge: Agreement) -> str:
 
 def _categories(audit: Audit, judge: Agreement) -> Iterator[str]:
     text = ALL if judge.without_ties is None else DECIDED
-    whole = _figure(judge, text)
+    whole = side_of(judge, text)
     if len(audit.categories) == 1:
         yield f"Every category has fewer than {FEWEST_VOTES} votes: too few to compare categories."
-    figures = [(part.category, _figure(part.agreement, text)) for part in audit.categories]
+    figures = [(part.category, side_of(part.agreement, text)) for part in audit.categories]
     known = [
         (name, figure)
         for name, figure in figures
@@ -310,7 +308,7 @@ def _simpler_on_votes(audit: Audit) -> Iterator[str]:
 def _labeler(audit: Audit) -> Iterator[str]:
     if LABELER in audit.agreement:
         text = ALL if audit.agreement[LABELER].without_ties is None else DECIDED
-        labels = _figure(audit.agreement[LABELER], text)
+        labels = side_of(audit.agreement[LABELER], text)
         difference = _side(audit.vote_differences[LABELER], text)
         if labels is None or difference is None:
             return
@@ -323,7 +321,7 @@ def _labeler(audit: Audit) -> Iterator[str]:
         yield "No vote compares two labeled responses: agreement of labels with votes is unknown."
 
 
-def _figure(found: Agreement | VoterAgreement | None, text: FigureText) -> Interval | None:
+def side_of(found: Agreement | VoterAgreement | None, text: FigureText) -> Interval | None:
     if found is None:
         return None
     return found.without_ties if text is DECIDED else found.with_ties
@@ -372,152 +370,4 @@ def _to_collect(audit: Audit, needed: Needed) -> Iterator[str]:
         f"{about(strong)} votes that are not ties distinguish an agreement of 70% from guessing, "
         f"{about(weak)} one of 60%. Collect two votes on some pairs. Or label responses: "
         "`rocketeval labels next` chooses which."
-    )
-
-
-def in_brief(audit: Audit) -> Iterator[str]:
-    """Yield one line per kind of reference data, then one line on biases."""
-    if audit.agreement:
-        yield _votes_in_brief(audit, audit.agreement[JUDGE])
-    for part, methods in audit.labels.items():
-        yield _labels_in_brief(part, methods[JUDGE])
-    if audit.ratings is not None:
-        found, some = audit.ratings.spearman, count_of(audit.ratings.n, "candidate", "candidates")
-        yield (
-            f"no coefficient with reference ratings: {audit.ratings.reason}"
-            if found is None
-            else f"Spearman {found.value:.2f} with the reference ratings of {some}"
-        )
-    for count, what in audit.refused.counts:
-        yield f"{count:,} {what} not used: the scorer was fitted on them"
-    if not audit.has_gold:
-        yield (
-            "unknown from this run: the scorer was fitted on all reference data"
-            if audit.refused.counts
-            else "unknown: there are no votes, labels or reference ratings"
-        )
-    biases = _biases(audit)
-    if biases:
-        yield f"caution: {biases}"
-
-
-def _biases(audit: Audit) -> str:
-    """Return the short name of each significant bias, joined; empty if there is none."""
-    names = [sentence.split(": ")[0].split("; ")[0] for sentence in on_bias(audit.bias)]
-    return "; ".join(name[0].lower() + name[1:].rstrip(".") for name in names)
-
-
-def _votes_in_brief(audit: Audit, judge: Agreement) -> str:
-    if judge.with_ties is None:
-        return f"no figure from {count_of(judge.votes, 'vote', 'votes')}: none could be used"
-    votes = count_of(judge.used, "vote", "votes")
-    line = f"agrees with {_percent(judge.with_ties)} of {votes}, ties included"
-    name, difference = _best_baseline(audit, ALL)
-    verb = {1: "better than", -1: "worse than"}.get(direction(difference) or 0, "tied with")
-    line += f"; {verb} {name} ({percent(trivial_rules(audit)[name])})"
-    if audit.voters is not None:
-        line += f"; {ANOTHER_VOTER} {percent(audit.voters.with_ties.value)}"
-    return line
-
-
-def _percent(found: Interval) -> str:
-    """Return a share in percent with its interval, such as `75% (60-90)`."""
-    value, _, bounds = share(found, ".0f").partition(" ")
-    return f"{value}% {bounds}".rstrip()
-
-
-def _labels_in_brief(part: str, judge: LabelCorrelation) -> str:
-    some = f"{part} of {count_of(judge.responses, 'response', 'responses')}"
-    if judge.spearman is None:
-        return f"no coefficient with {some}"
-    within = judge.levels[PER_QUERY].spearman
-    inside = "" if within is None else f", {within.value:.2f} within a query"
-    return f"Spearman {figure(judge.spearman, '.2f')} with {some}{inside}"
-
-
-def conclusion(audit: Audit) -> str:
-    """Return how far to trust the judge, in one to three sentences."""
-    sentences = (
-        list(_conclude_from_votes(audit))
-        or list(_conclude_from_labels(audit))
-        or [_conclude_without(audit)]
-    )
-    biases = _biases(audit)
-    return " ".join([*sentences[:2], *([f"Caution: {biases}."] if biases else [])])
-
-
-def _conclude_from_votes(audit: Audit) -> Iterator[str]:
-    judge = audit.agreement.get(JUDGE)
-    if judge is None or not judge.used:
-        return
-    verdict_changes = judge.without_ties is not None and _ties_change_verdict(audit)
-    text = DECIDED if verdict_changes else ALL
-    name, difference = _best_baseline(audit, text)
-    ours, theirs = _figure(judge, text), _figure(audit.agreement[name], text)
-    if ours is None or theirs is None:
-        return
-    kind, votes = ("decided ", judge.decisive) if verdict_changes else ("", judge.used)
-    agrees = f"it agrees with {_percent(ours)} of {votes:,} {kind}human votes"
-    yield _verdict_in_brief(direction(difference), agrees, f"{name}, {percent(theirs.value)}")
-    if verdict_changes:
-        name, difference = _best_baseline(audit, ALL)
-        compared = {1: "better than", -1: "worse than"}.get(direction(difference) or 0, "tied with")
-        value = percent(trivial_rules(audit)[name])
-        yield f"With ties counted, it is {compared} the best baseline ({name}, {value})."
-    elif audit.voters is not None:
-        yield f"Human-human agreement is {percent(audit.voters.with_ties.value)}."
-
-
-def _verdict_in_brief(sign: int | None, agrees: str, baseline: str) -> str:
-    if sign is None:
-        return f"Too few votes for a verdict: {agrees} (best baseline: {baseline})."
-    if sign > 0:
-        return f"Trust this judge: {agrees}, more than every baseline (best: {baseline})."
-    if sign < 0:
-        return f"Do not trust this judge: {agrees}, less than the best baseline ({baseline})."
-    return (
-        f"Do not rely on this judge yet: {agrees}, not significantly more than the best baseline "
-        f"({baseline})."
-    )
-
-
-def _conclude_from_labels(audit: Audit) -> Iterator[str]:
-    part = strictest_labels(audit)
-    judge = audit.labels[part][JUDGE] if part else None
-    if part is None or judge is None or judge.spearman is None:
-        return
-    some = count_of(judge.responses, "response", "responses")
-    follows = f"Spearman {figure(judge.spearman, '.2f')} between its scores and {part} of {some}"
-    difference = audit.label_differences.get(part, {}).get(LONGER)
-    sign = None if difference is None else direction(difference)
-    if difference is None or sign is None:
-        yield f"Too few labels for a verdict: {follows}."
-        return
-    length = rho(judge.spearman.value - difference.value.value)
-    if sign > 0 and judge.spearman.low > 0.0:
-        yield f"Trust this judge: {follows}, more than that of response length ({length})."
-    elif sign < 0:
-        yield f"Do not trust this judge: {follows}, less than that of response length ({length})."
-    else:
-        yield (
-            f"Do not rely on this judge yet: {follows}, not significantly above zero and above "
-            f"that of response length ({length})."
-        )
-
-
-def _conclude_without(audit: Audit) -> str:
-    """Return the conclusion of an audit without usable votes or labels."""
-    if audit.ratings is not None and audit.ratings.spearman is not None:
-        return (
-            f"The ranking of {audit.ratings.n} candidates has a Spearman correlation of "
-            f"{rho(audit.ratings.spearman.value)} with reference ratings. They test the ranking, "
-            "not single scores."
-        )
-    if audit.refused.counts:
-        return "No verdict on this judge: its scorer was fitted on all reference data."
-    if audit.has_gold:
-        return "No verdict on this judge: the reference data could not be used."
-    return (
-        "No verdict on this judge: there are no votes, labels or reference ratings to compare it "
-        "with."
     )

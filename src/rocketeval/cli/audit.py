@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 def show_audit(audit: Audit) -> None:
     """Print the conclusion, then the figures, then the details and advice."""
-    from rocketeval.audit.advice import conclusion
+    from rocketeval.audit.conclusion import conclusion
 
     console = make_console()
     console.print(printable(conclusion(audit)), highlight=False)

@@ -67,7 +67,8 @@ def _conclusion(found: Lint) -> str:
         where += f" that {len(found.query_ids):,} queries share"
     if not found.flagged:
         return f"No problems found in {where} of {found.source}."
-    text = f"{found.flagged:,} of {where} have a problem ({_part(found)}): {found.source}."
+    have = "has" if found.flagged == 1 else "have"
+    text = f"{found.flagged:,} of {where} {have} a problem ({_part(found)}): {found.source}."
     if found.kinds:
         most = max(found.kinds, key=lambda row: row.items)
         text += f" Most common: {most.kind} ({count_of(most.items, 'item', 'items')})."

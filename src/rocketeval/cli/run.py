@@ -213,7 +213,7 @@ def show_summary(summary: Summary, judge: JudgeConfig) -> None:
 
 
 def _pairs(summary: Summary) -> Iterator[tuple[str, str]]:
-    from rocketeval.audit.advice import in_brief
+    from rocketeval.audit.conclusion import in_brief
 
     stages = summary.stages
     for title, lines in (

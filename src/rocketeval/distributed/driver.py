@@ -1,6 +1,6 @@
 """The driver: tasks go from the staging folder through judges on a cluster and back.
 
-    read_parquet, in blocks of a few seconds' work -> JudgeBatches actors -> write_parquet
+    read_parquet, in blocks of a few seconds' work -> BatchGrader actors -> write_parquet
 
 Ray Data keeps a checkpoint of the ids that it wrote, and a job whose driver died continues from
 there. The dataset runs in an actor on the driver's node, even if the driver is a Ray client.

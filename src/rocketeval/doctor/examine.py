@@ -32,6 +32,7 @@ from rocketeval.observer import Observer
 from rocketeval.prices import priced
 from rocketeval.prompts.render import GradingPrompt
 from rocketeval.records import Answer, GradingTask, JudgeFingerprint, Usage
+from rocketeval.text import count_of
 from rocketeval.workers import run_workers
 
 SCHEMA = 2
@@ -181,7 +182,8 @@ def repeat_finding(name: str, repeat: Repeat, server: str) -> EngineFinding:
     """Return the finding about a repetition; `server` is the engine's version."""
     if repeat.moved is None:
         return EngineFinding(name, "no item was answered twice", "note")
-    lost = f"; {repeat.vanished} items answered only once" if repeat.vanished else ""
+    once = count_of(repeat.vanished, "item", "items")
+    lost = f"; {once} answered only once" if repeat.vanished else ""
     if repeat.moved == 0:
         return EngineFinding(name, f"identical to the last bit{lost}")
     message = f"p_yes changes by up to {repeat.moved:.2g}{lost}"

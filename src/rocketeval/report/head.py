@@ -164,7 +164,7 @@ def notes(ranking: Ranking, score: ScoreFacts, grading: str) -> tuple[str, ...]:
 def _answers(grading: str) -> list[str]:
     """Return what an answer is, and the grading method unless it is the checklist method."""
     kind = kind_of(grading)
-    asked = [] if grading == "checklist" else [f"Grading method {grading}: {kind.told}."]
+    asked = [] if grading == "checklist" else [f"Grading method {grading}: {kind.summary}."]
     usual = _YES_NO if kind.labels == YES_NO else _GRADES
     return [*asked, _WRITTEN.get(grading, usual).format(low=kind.labels[-1], high=kind.labels[0])]
 

@@ -215,16 +215,16 @@ def labels_by_basis(labels: Sequence[Label], basis: Mapping[Cell, Basis]) -> dic
     Labels of responses that are not in the run are counted in the first group.
     """
     parts: dict[str, list[Label]] = {}
-    strangers = []
+    unknown = []
     for label in labels:
         found = basis.get((label.query_id, label.candidate))
         if found is None:
-            strangers.append(label)
+            unknown.append(label)
         else:
             parts.setdefault(_PARTS[found], []).append(label)
-    if strangers:
+    if unknown:
         first = next(iter(parts), _PARTS[Basis.UNSUPERVISED])
-        parts.setdefault(first, []).extend(strangers)
+        parts.setdefault(first, []).extend(unknown)
     return parts
 
 

@@ -87,13 +87,13 @@ def test_rubric_is_the_question() -> None:
     ("kind", "options", "expected"),
     [
         ("checklst", {}, "There is no grading method 'checklst'"),
-        ("rubric", {}, "criterion: this setting is needed"),
+        ("rubric", {}, "criterion: this setting is required"),
         ("rubric", {"criterion": "fluancy"}, "There is no criterion 'fluancy'"),
         ("criterion", {"criterion": {"name": "x", "definition": "y", "grades": ["a"]}}, "grades"),
         ("cot", {"max_tokens": 0}, "max_tokens"),
         ("cot", {"max_token": 9}, "max_token: there is no such setting"),
         ("fixed", {"items": []}, "items"),
-        ("analysis", {}, "run: this setting is needed"),
+        ("analysis", {}, "run: this setting is required"),
         ("direct", {"x": 1}, "x: there is no such setting"),
     ],
 )

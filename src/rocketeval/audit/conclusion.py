@@ -1,0 +1,174 @@
+"""The conclusion of an audit in a few sentences or lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rocketeval.audit.advice import (
+    ALL,
+    DECIDED,
+    best_baseline,
+    on_bias,
+    side_of,
+    ties_change_verdict,
+)
+from rocketeval.audit.audit import Audit
+from rocketeval.audit.figures import LONGER, Agreement
+from rocketeval.audit.labels import PER_QUERY, LabelCorrelation
+from rocketeval.audit.votes import JUDGE
+from rocketeval.audit.wording import (
+    ANOTHER_VOTER,
+    direction,
+    percent,
+    rho,
+    strictest_labels,
+    trivial_rules,
+)
+from rocketeval.records import Interval
+from rocketeval.text import count_of, figure, share
+
+
+def in_brief(audit: Audit) -> Iterator[str]:
+    """Yield one line per kind of reference data, then one line on biases."""
+    if audit.agreement:
+        yield _votes_in_brief(audit, audit.agreement[JUDGE])
+    for part, methods in audit.labels.items():
+        yield _labels_in_brief(part, methods[JUDGE])
+    if audit.ratings is not None:
+        found, some = audit.ratings.spearman, count_of(audit.ratings.n, "candidate", "candidates")
+        yield (
+            f"no coefficient with reference ratings: {audit.ratings.reason}"
+            if found is None
+            else f"Spearman {found.value:.2f} with the reference ratings of {some}"
+        )
+    for count, what in audit.refused.counts:
+        yield f"{count:,} {what} not used: the scorer was fitted on them"
+    if not audit.has_gold:
+        yield (
+            "unknown from this run: the scorer was fitted on all reference data"
+            if audit.refused.counts
+            else "unknown: there are no votes, labels or reference ratings"
+        )
+    biases = _biases(audit)
+    if biases:
+        yield f"caution: {biases}"
+
+
+def _biases(audit: Audit) -> str:
+    """Return the short name of each significant bias, joined; empty if there is none."""
+    names = [sentence.split(": ")[0].split("; ")[0] for sentence in on_bias(audit.bias)]
+    return "; ".join(name[0].lower() + name[1:].rstrip(".") for name in names)
+
+
+def _votes_in_brief(audit: Audit, judge: Agreement) -> str:
+    if judge.with_ties is None:
+        return f"no figure from {count_of(judge.votes, 'vote', 'votes')}: none could be used"
+    votes = count_of(judge.used, "vote", "votes")
+    line = f"agrees with {_percent(judge.with_ties)} of {votes}, ties included"
+    name, difference = best_baseline(audit, ALL)
+    verb = {1: "better than", -1: "worse than"}.get(direction(difference) or 0, "tied with")
+    line += f"; {verb} {name} ({percent(trivial_rules(audit)[name])})"
+    if audit.voters is not None:
+        line += f"; {ANOTHER_VOTER} {percent(audit.voters.with_ties.value)}"
+    return line
+
+
+def _percent(found: Interval) -> str:
+    """Return a share in percent with its interval, such as `75% (60-90)`."""
+    value, _, bounds = share(found, ".0f").partition(" ")
+    return f"{value}% {bounds}".rstrip()
+
+
+def _labels_in_brief(part: str, judge: LabelCorrelation) -> str:
+    some = f"{part} of {count_of(judge.responses, 'response', 'responses')}"
+    if judge.spearman is None:
+        return f"no coefficient with {some}"
+    within = judge.levels[PER_QUERY].spearman
+    inside = "" if within is None else f", {within.value:.2f} within a query"
+    return f"Spearman {figure(judge.spearman, '.2f')} with {some}{inside}"
+
+
+def conclusion(audit: Audit) -> str:
+    """Return how far to trust the judge, in one to three sentences."""
+    sentences = (
+        list(_conclude_from_votes(audit))
+        or list(_conclude_from_labels(audit))
+        or [_conclude_without(audit)]
+    )
+    biases = _biases(audit)
+    return " ".join([*sentences[:2], *([f"Caution: {biases}."] if biases else [])])
+
+
+def _conclude_from_votes(audit: Audit) -> Iterator[str]:
+    judge = audit.agreement.get(JUDGE)
+    if judge is None or not judge.used:
+        return
+    verdict_changes = judge.without_ties is not None and ties_change_verdict(audit)
+    text = DECIDED if verdict_changes else ALL
+    name, difference = best_baseline(audit, text)
+    ours, theirs = side_of(judge, text), side_of(audit.agreement[name], text)
+    if ours is None or theirs is None:
+        return
+    kind, votes = ("decided ", judge.decisive) if verdict_changes else ("", judge.used)
+    agrees = f"it agrees with {_percent(ours)} of {votes:,} {kind}human votes"
+    yield _verdict_in_brief(direction(difference), agrees, f"{name}, {percent(theirs.value)}")
+    if verdict_changes:
+        name, difference = best_baseline(audit, ALL)
+        compared = {1: "better than", -1: "worse than"}.get(direction(difference) or 0, "tied with")
+        value = percent(trivial_rules(audit)[name])
+        yield f"With ties counted, it is {compared} the best baseline ({name}, {value})."
+    elif audit.voters is not None:
+        yield f"Human-human agreement is {percent(audit.voters.with_ties.value)}."
+
+
+def _verdict_in_brief(sign: int | None, agrees: str, baseline: str) -> str:
+    if sign is None:
+        return f"Too few votes for a verdict: {agrees} (best baseline: {baseline})."
+    if sign > 0:
+        return f"Trust this judge: {agrees}, more than every baseline (best: {baseline})."
+    if sign < 0:
+        return f"Do not trust this judge: {agrees}, less than the best baseline ({baseline})."
+    return (
+        f"Do not rely on this judge yet: {agrees}, not significantly more than the best baseline "
+        f"({baseline})."
+    )
+
+
+def _conclude_from_labels(audit: Audit) -> Iterator[str]:
+    part = strictest_labels(audit)
+    judge = audit.labels[part][JUDGE] if part else None
+    if part is None or judge is None or judge.spearman is None:
+        return
+    some = count_of(judge.responses, "response", "responses")
+    follows = f"Spearman {figure(judge.spearman, '.2f')} between its scores and {part} of {some}"
+    difference = audit.label_differences.get(part, {}).get(LONGER)
+    sign = None if difference is None else direction(difference)
+    if difference is None or sign is None:
+        yield f"Too few labels for a verdict: {follows}."
+        return
+    length = rho(judge.spearman.value - difference.value.value)
+    if sign > 0 and judge.spearman.low > 0.0:
+        yield f"Trust this judge: {follows}, more than that of response length ({length})."
+    elif sign < 0:
+        yield f"Do not trust this judge: {follows}, less than that of response length ({length})."
+    else:
+        bar = f"that of response length ({length})" if judge.spearman.low > 0.0 else "zero"
+        yield f"Do not rely on this judge yet: {follows}, not significantly above {bar}."
+
+
+def _conclude_without(audit: Audit) -> str:
+    """Return the conclusion of an audit without usable votes or labels."""
+    if audit.ratings is not None and audit.ratings.spearman is not None:
+        return (
+            f"The ranking of {audit.ratings.n} candidates has a Spearman correlation of "
+            f"{rho(audit.ratings.spearman.value)} with reference ratings. They test the ranking, "
+            "not single scores."
+        )
+    if audit.refused.counts:
+        return "No verdict on this judge: its scorer was fitted on all reference data."
+    if audit.has_gold:
+        return "No verdict on this judge: the reference data could not be used."
+    return (
+        "No verdict on this judge: there are no votes, labels or reference ratings to compare it "
+        "with."
+    )
