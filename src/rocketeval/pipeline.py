@@ -360,9 +360,12 @@ class Run:
         self, first: str, second: str, *, min_effect: float | None = None, level: float = 0.95
     ) -> Comparison:
         """Test whether one candidate is better than another; write nothing."""
+        from rocketeval.audit.audit import Audit
+        from rocketeval.audit.conclusion import doubt
         from rocketeval.compare.stage import compare_candidates
 
-        return compare_candidates(self.store, self.config, first, second, min_effect, level)
+        found = compare_candidates(self.store, self.config, first, second, min_effect, level)
+        return replace(found, doubt=doubt(self.store.read_if_made(Audit)))
 
     def estimate(self, choice: LabelScope, *, level: float = 0.95) -> Estimates:
         """Estimate mean labels from the available labels and all scores; write nothing."""

@@ -18,7 +18,6 @@ import rocketeval
 from rocketeval.cli import explain as terminal
 from rocketeval.cli.explain import show_groups
 from rocketeval.config import RunConfig
-from rocketeval.csv_text import disarm
 from rocketeval.engines.scripted import ScriptedEngine
 from rocketeval.errors import ExportError
 from rocketeval.explain.groups import GroupMean, GroupScore
@@ -30,6 +29,7 @@ from rocketeval.pipeline import Outcome, Run
 from rocketeval.records import Interval
 from rocketeval.report.head import group_means
 from rocketeval.report.model import GroupMeans
+from rocketeval.text import disarm
 from rocketeval.view.provisional import final_figures, provisional_figures
 from support.grouped_run import NAMES, QUERIES, grouped_config, grouped_run, p_yes
 from support.make import make_config

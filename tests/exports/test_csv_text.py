@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocketeval.csv_text import csv_cell, csv_text, disarm
+from rocketeval.text import csv_cell, csv_text, disarm
 
 FORMULAS = [
     "=1+1", "+1", "-1", "@SUM(1)", "\t=1", "\r=1", "\n=1", "  =1", "'=1", '"=1', " '\"+1",

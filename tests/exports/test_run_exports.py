@@ -17,7 +17,6 @@ import pytest
 import rocketeval
 from rocketeval.benchmarks.rocketeval import JUDGED, RocketEvalBenchmark
 from rocketeval.config import BenchmarkConfig
-from rocketeval.csv_text import disarm
 from rocketeval.engines.scripted import ScriptedEngine
 from rocketeval.errors import ExportError, StageMissing
 from rocketeval.exports import folder as export_folder
@@ -26,6 +25,7 @@ from rocketeval.exports.stage import export_stream
 from rocketeval.pipeline import Run
 from rocketeval.scoring.stage import read_grid
 from rocketeval.stats.bradley_terry import ELO_PER_STRENGTH, fit, pair_counts, win_totals
+from rocketeval.text import disarm
 from support.hostile_run import ITEMS, NAMES, QUERIES
 from support.make import make_config, write_benchmark, write_jsonl
 

@@ -155,6 +155,8 @@ def _sure_order(judge: LabelCorrelation, means: Interval) -> bool:
     return found is not None and found.value > 0.0 and found.p_value < 1.0 - LEVEL
 
 
+TOO_MANY_TIES = 0.2
+"""Warn if the share of ties by score exceeds that of the votes by this much."""
 MARGIN_MATTERS = 0.05
 """The tie margin matters if it moves agreement by at least this much."""
 DECIDED = FigureText("decided votes", "votes", DISTRUST, percent, points)
@@ -281,6 +283,13 @@ def _margins(audit: Audit) -> Iterator[str]:
     judge = audit.agreement[JUDGE]
     if judge.without_ties is None or math.isnan(judge.without_ties.low):
         return
+    tied = {row.margin: row.ties for row in audit.margins}.get(audit.tie_margin)
+    voted = 1.0 - judge.decisive / judge.used
+    if tied is not None and tied > voted + TOO_MANY_TIES:
+        yield (
+            f"Too many ties: {percent(tied)} of the voted pairs tie by score, but {percent(voted)} "
+            f"of the votes are ties. Lower `ranking.tie_margin` ({audit.tie_margin:g})."
+        )
     lowest, highest = min(shares.values()), max(shares.values())
     if highest - lowest < MARGIN_MATTERS:
         yield (

@@ -64,6 +64,8 @@ def length_bias(
     resampling = Resampling(bootstrap, seed, level)
     plain = spearman_by_row(grid.scores, lengths.scores)
     of_gold, of_scores = np.zeros(0), np.zeros(0)
+    clusters = grid.places()
+    both = np.zeros(len(clusters), bool)
     if gold is not None:
         refuse_other_shape(grid, gold)
         of_gold = spearman_by_row(np.where(np.isnan(grid.scores), np.nan, gold), lengths.scores)
@@ -71,12 +73,13 @@ def length_bias(
         both = ~np.isnan(of_gold - of_scores)
         of_gold, of_scores = of_gold[both], of_scores[both]
     known = plain[~np.isnan(plain)]
+    every, labeled = (renumbered(clusters[rows]) for rows in (~np.isnan(plain), both))
     longer, lost_on = _lost_votes(grid, lengths, votes)
     return LengthBias(
-        scores=resampling.mean(known, np.arange(len(known))),
-        gold=resampling.mean(of_gold, np.arange(len(of_gold))),
-        scores_with_gold=resampling.mean(of_scores, np.arange(len(of_scores))),
-        excess=resampling.mean(of_scores - of_gold, np.arange(len(of_scores))),
+        scores=resampling.mean(known, every),
+        gold=resampling.mean(of_gold, labeled),
+        scores_with_gold=resampling.mean(of_scores, labeled),
+        excess=resampling.mean(of_scores - of_gold, labeled),
         lost_to_longer=resampling.share(longer, lost_on),
         queries=len(known),
         gold_queries=len(of_scores),
@@ -94,7 +97,7 @@ def _lost_votes(
     scored = compare(grid.scores[row, a], grid.scores[row, b], 0.0)
     longer = compare(lengths.scores[row, a], lengths.scores[row, b], 0.0)
     lost = (voted * scored == -1) & (longer != 0)
-    return (voted[lost] == longer[lost]).astype(np.float64), renumbered(row[lost])
+    return (voted[lost] == longer[lost]).astype(np.float64), renumbered(grid.places()[row[lost]])
 
 
 def refuse_other_shape(grid: ScoreGrid, table: Floats) -> None:
@@ -153,14 +156,15 @@ def self_preference(
     gaps = _mean_by_row(surplus[:, own]) - _mean_by_row(surplus[:, ~own])
     usable = ~np.isnan(gaps)
     known, resampling = gaps[usable], Resampling(bootstrap, seed, level)
+    places = renumbered(grid.places()[usable])
     reason = None
     if not named or own.all():
         reason = NO_OTHERS
     elif not len(known):
         reason = NO_QUERY
     return SelfPreference(
-        preference=resampling.mean(known, np.arange(len(known))),
-        at_equal_gold=_at_equal_gold(scored[usable], labelled[usable], own, resampling),
+        preference=resampling.mean(known, places),
+        at_equal_gold=_at_equal_gold(scored[usable], labelled[usable], own, places, resampling),
         family=named,
         queries=len(known),
         left_out=len(gaps) - len(known),
@@ -169,7 +173,7 @@ def self_preference(
 
 
 def _at_equal_gold(
-    scored: Floats, labelled: Floats, own: Bools, resampling: Resampling
+    scored: Floats, labelled: Floats, own: Bools, places: Places, resampling: Resampling
 ) -> Interval | None:
     """Return the score difference between the family and others at equal labels."""
     if not len(scored):
@@ -182,8 +186,9 @@ def _at_equal_gold(
     value = _slope(sums.sum(axis=0, keepdims=True))[0]
     if np.isnan(value):
         return None
-    draws = _slope(sum_draws(sums, resampling.times, resampling.seed))
-    return resampling.sure(float(value), draws, len(sums))
+    clusters = np.stack([np.bincount(places, column) for column in sums.T], axis=1)
+    draws = _slope(sum_draws(clusters, resampling.times, resampling.seed))
+    return resampling.sure(float(value), draws, len(clusters))
 
 
 def _slope(sums: Floats) -> Floats:

@@ -88,6 +88,54 @@ def _labels_in_brief(part: str, judge: LabelCorrelation) -> str:
     return f"Spearman {figure(judge.spearman, '.2f')} with {some}{inside}"
 
 
+UNCHECKED = (
+    "Ranked by an unchecked judge: no human votes, labels or reference ratings show whether its "
+    "scores are right."
+)
+
+
+NOT_AUDITED = (
+    "Ranked by a judge that is not audited yet: `rocketeval audit` shows how far to trust it."
+)
+
+
+def doubt(audit: Audit | None) -> str:
+    """Return why the ranking must not name a leader; empty if the judge passed its audit.
+
+    A judge passes if it is significantly better than every baseline on votes, else on labels, else
+    if its order of candidates correlates significantly with reference ratings.
+    """
+    if audit is None:
+        return NOT_AUDITED
+    if not audit.has_gold:
+        return UNCHECKED
+    judge = audit.agreement.get(JUDGE)
+    if judge is not None and judge.used:
+        name, difference = best_baseline(audit, ALL)
+        if (direction(difference) or 0) > 0:
+            return ""
+        return _no_better(f"the baseline '{name}' on {judge.used:,} human votes")
+    part = strictest_labels(audit)
+    if part is not None:
+        found = audit.labels[part][JUDGE].spearman
+        over = audit.label_differences.get(part, {}).get(LONGER)
+        better = over is not None and (direction(over) or 0) > 0
+        if found is not None and found.low > 0.0 and better:
+            return ""
+        return _no_better(f"the baseline '{LONGER}' on labels")
+    found = audit.ratings.spearman.interval if audit.ratings and audit.ratings.spearman else None
+    if found is not None and found.low > 0.0:
+        return ""
+    return _no_better("a random order, compared with the reference ratings")
+
+
+def _no_better(baseline: str) -> str:
+    return (
+        f"Ranked by a judge that is not significantly better than {baseline}: its order may say "
+        "nothing about quality."
+    )
+
+
 def conclusion(audit: Audit) -> str:
     """Return how far to trust the judge, in one to three sentences."""
     sentences = (

@@ -20,7 +20,7 @@ from rocketeval.audit.figures import MeasuredFigure
 from rocketeval.grid import ScoreGrid
 from rocketeval.records import Interval, Label, Rating
 from rocketeval.scoring.learning import label_cells
-from rocketeval.stats.bootstrap import interval, ratio_draws, sum_draws
+from rocketeval.stats.bootstrap import interval, ratio_draws, renumbered, sum_draws
 from rocketeval.stats.correlation import (
     Coefficient,
     Correlation,
@@ -111,22 +111,29 @@ def _bounded(found: Coefficient | None) -> Interval | None:
 
 
 def query_level(
-    cells: LabelledCells, places: Places, times: int, seed: int, level: float
+    cells: LabelledCells, places: Places, units: Places, times: int, seed: int, level: float
 ) -> LevelCorrelation:
-    """Return the mean over queries of the within-query coefficients."""
+    """Return the mean over queries of the within-query coefficients.
+
+    `places` numbers the query of each cell, `units` its cluster.
+    """
     labelled = len(np.unique(places))
     found = within_queries(cells.scores, cells.labels, places)
-    varying = found[~np.isnan(found[:, 0])]
-    n = len(varying)
+    known = ~np.isnan(found[:, 0])
+    varying, n = found[known], int(known.sum())
     if not n:
         reason = (
             "no query has both differing scores and differing labels" if labelled else "no labels"
         )
         return LevelCorrelation(None, None, None, 0, labelled, reason)
-    draws = ratio_draws(varying, np.ones_like(varying), times=times, seed=seed)
-    means = varying.mean(axis=0).tolist()
+    cluster_of = np.zeros(len(found), np.intp)
+    cluster_of[places] = units
+    own = renumbered(cluster_of[known])
+    draws = ratio_draws(varying, np.ones_like(varying), times=times, seed=seed, queries=own)
+    clusters, means = int(own.max()) + 1, varying.mean(axis=0).tolist()
     r, rho, tau = (
-        interval(mean, draws[:, place], queries=n, level=level) for place, mean in enumerate(means)
+        interval(mean, draws[:, place], queries=clusters, level=level)
+        for place, mean in enumerate(means)
     )
     return LevelCorrelation(r, rho, tau, n, labelled - n, None)
 
@@ -190,9 +197,9 @@ def correlate_with_cells(
     responses = len(cells.scores)
     by_candidate, candidates = candidate_level(grid.candidates, cells, seed, level)
     reason = why_no_coefficient(cells.scores, cells.labels, "labeled responses")
-    _, places = np.unique(cells.rows, return_inverse=True)
-
-    per_query = query_level(cells, places, bootstrap, seed, level)
+    queries = renumbered(cells.rows)
+    places = renumbered(grid.places()[cells.rows])
+    per_query = query_level(cells, queries, places, bootstrap, seed, level)
     r = rho = tau = rmse = None
     if responses:
         squared = (cells.scores - cells.labels) ** 2
@@ -251,7 +258,7 @@ def spearman_difference(
     for cells in (ours, theirs):
         if why_no_coefficient(cells.scores, cells.labels, "labeled responses") is not None:
             return None
-    _, places = np.unique(ours.rows, return_inverse=True)
+    places = renumbered(grid.places()[ours.rows])
     queries = int(places.max()) + 1
     one, two = ranked(ours), ranked(theirs)
     value = pearson(one.scores, one.labels) - pearson(two.scores, two.labels)

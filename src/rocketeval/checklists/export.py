@@ -12,12 +12,11 @@ import yaml
 from rocketeval.checklists.base import is_shared
 from rocketeval.checklists.checklist_file import COLUMNS
 from rocketeval.config import RunConfig
-from rocketeval.csv_text import csv_cell, csv_line, disarm
 from rocketeval.errors import ConfigError, ExportError
 from rocketeval.records import Checklist, Query
 from rocketeval.store.files import refuse_inside_run, write_bytes
 from rocketeval.store.run import RunStore
-from rocketeval.text import count_of
+from rocketeval.text import count_of, csv_cell, csv_line, disarm
 
 
 def check_export_path(

@@ -106,6 +106,8 @@ def _conclusion(found: Comparison) -> str:
     if found.verdict in (ComparisonVerdict.BETTER, ComparisonVerdict.WORSE):
         more = "higher" if value > 0 else "lower"
         mean = f"its mean score is {abs(value):.2g} {more} {on}"
+        if found.doubt:
+            return f"{first} scores significantly {more} than {second}: {mean}."
         return f"{first} is significantly {found.verdict} than {second}: {mean}."
     if found.verdict is ComparisonVerdict.EQUAL:
         margin = f"the mean scores differ by less than {found.min_effect:g} {on}"
@@ -135,6 +137,15 @@ def _lines(found: Comparison) -> Iterator[tuple[str, str]]:
         yield "power", f"{found.queries:,} queries detect {difference} with {POWER:.0%} power"
     if not math.isnan(found.effect.low):
         yield "", f"{found.level:.0%} interval from {found.bootstrap} query resamples."
+    sure = found.verdict in (ComparisonVerdict.BETTER, ComparisonVerdict.WORSE)
+    if sure and found.tied_in_ranking:
+        yield (
+            "",
+            "The ranking shows these two as tied: it corrects for testing all pairs, while this is "
+            "one planned comparison.",
+        )
+    if found.doubt:
+        yield "caution", found.doubt
 
 
 def _needed(found: Comparison) -> str:

@@ -58,11 +58,13 @@ def command(runs: tuple[Path, ...], out: Path, missing: Missing, output: Output)
 
 
 def _show(found: Ensemble, opened: Sequence[JudgedRun], out: Path) -> None:
+    from rocketeval.audit.conclusion import UNCHECKED
     from rocketeval.cli.ranking import show_ranking
 
     settings = opened[0].config.ranking
-    show_ranking(found.mean, f"Mean of {len(opened)} judges")
-    show_ranking(found.pooled, f"Pooled matches of {len(opened)} judges")
+    caution = "" if found.agreement or found.ratings else UNCHECKED
+    show_ranking(found.mean, f"Mean of {len(opened)} judges", doubt=caution)
+    show_ranking(found.pooled, f"Pooled matches of {len(opened)} judges", doubt=caution)
     _show_gold(found)
     _show_left_out(found)
     others = [run for run in opened if run.config.ranking != settings]

@@ -26,10 +26,13 @@ GAP = "  "
 MOST_PAIRS = 3
 
 
-def show_ranking(ranking: Ranking, title: str = "Ranking", *, brief: bool = False) -> None:
+def show_ranking(
+    ranking: Ranking, title: str = "Ranking", *, brief: bool = False, doubt: str = ""
+) -> None:
     """Print the ranking, then which candidates are tied.
 
-    `brief` explains the brackets instead of listing every tie.
+    `brief` explains the brackets instead of listing every tie. `doubt` says why the judge's scores
+    prove nothing, if so.
     """
     from rich.text import Text
 
@@ -43,8 +46,8 @@ def show_ranking(ranking: Ranking, title: str = "Ranking", *, brief: bool = Fals
     for number, line in enumerate(lines):
         style = "" if number else "dim"
         console.print(Text(line, style=style, no_wrap=True, overflow="ignore"), crop=False)
-    notes = [*_brief_words(ranking)] if brief else separation_in_words(ranking.rows)
-    for sentence in (*notes, *_oddities(ranking)):
+    notes = [*_brief_words(ranking, doubt)] if brief else separation_in_words(ranking.rows, doubt)
+    for sentence in (*notes, *_oddities(ranking), *([doubt] if doubt else [])):
         console.print(printable(sentence), markup=False, highlight=False)
     if how := _made_how(ranking):
         console.print(how, style="dim", markup=False, highlight=False)
@@ -146,13 +149,15 @@ def _drawn(rating: Interval, low: float, high: float, cells: int, marks: Marks) 
     return "".join(drawing).rstrip()
 
 
-def _brief_words(ranking: Ranking) -> Iterator[str]:
+def _brief_words(ranking: Ranking, doubt: str) -> Iterator[str]:
+    from rocketeval.ranking.summary import every_step
+
     rows = ranking.rows
     groups = [row.group for row in rows]
     if len(set(groups)) < len(rows):
         yield "Candidates in a bracket are statistically tied with the first one in it."
     elif len(rows) > 1 and all(row.beats_next for row in rows[:-1]):
-        yield "Every candidate is significantly better than the next."
+        yield every_step(doubt)
     unclear = [
         f"{one.candidate} and {two.candidate}"
         for one, two in pairwise(rows)

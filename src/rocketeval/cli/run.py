@@ -174,6 +174,8 @@ class Summary:
 
     run: Path
     report: Path
+    verdict: str
+    """The conclusion in a sentence: who leads, or why nobody does."""
     ranking: Ranking
     audit: Audit
     missing: Missing
@@ -183,10 +185,14 @@ class Summary:
 
 def summarize(outcome: Outcome, typed: Typed) -> Summary:
     """Return the summary of a finished run."""
+    from rocketeval.audit.conclusion import doubt
+    from rocketeval.ranking.summary import conclusion_in_words
+
     missing = find_missing(outcome.stages)
     return Summary(
         run=outcome.path,
         report=outcome.report,
+        verdict=conclusion_in_words(outcome.ranking, doubt(outcome.audit)),
         ranking=outcome.ranking,
         audit=outcome.audit,
         missing=missing,
@@ -197,10 +203,11 @@ def summarize(outcome: Outcome, typed: Typed) -> Summary:
 
 def show_summary(summary: Summary, judge: JudgeConfig) -> None:
     """Print the ranking, then trust, cost, time, missing data and the next step."""
+    from rocketeval.audit.conclusion import doubt
     from rocketeval.cli.ranking import show_ranking
 
     show_learned(summary.stages.score.learned)
-    show_ranking(summary.ranking, brief=True)
+    show_ranking(summary.ranking, brief=True, doubt=doubt(summary.audit))
     click.echo()
     if judge.engine == "recorded":
         show_pairs([("Judge", f"{judge.model}: recorded answers, no model ran")], TITLES)

@@ -167,12 +167,15 @@ def _show_scored(facts: ScoreFacts) -> None:
 
 
 def _run_rank(run: Run, output: Output) -> int:
+    from rocketeval.audit.audit import Audit
+    from rocketeval.audit.conclusion import doubt
     from rocketeval.cli.ranking import show_ranking
 
     before = run.store.made_after("rank")
     ranking = run.rank()
     stale = [name for name in before if name not in run.store.made_after("rank")]
-    output.give(ranking, lambda: show_ranking(ranking))
+    caution = doubt(run.store.read_if_made(Audit))
+    output.give(ranking, lambda: show_ranking(ranking, doubt=caution))
     if stale:
         click.echo(
             f"The ranking changed. Removed, because they are out of date: {', '.join(stale)}. "

@@ -78,6 +78,11 @@ class Comparison:
     level: float
     bootstrap: int
     seed: int
+    tied_in_ranking: bool | None = None
+    """Whether the ranking, which corrects for all its pairs, shows the two as tied; None if it does
+    not say."""
+    doubt: str = ""
+    """Why the judge's scores prove nothing about quality, if so."""
 
 
 def compare(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -66,7 +66,7 @@ def compare_candidates(
     level: float,
 ) -> Comparison:
     """Test whether the first candidate is better than the second."""
-    return compare(
+    found = compare(
         read_grid(store),
         first,
         second,
@@ -76,6 +76,11 @@ def compare_candidates(
         seed=config.ranking.seed,
         level=level,
     )
+    ranking = store.read_if_made(Ranking)
+    tests = ranking.tests if ranking else None
+    if ranking is None or tests is None or not {first, second} <= set(tests.candidates):
+        return found
+    return replace(found, tied_in_ranking=tests.tied(first, second, ranking.level))
 
 
 def estimate_labels(

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rocketeval.audit.audit import Audit
+from rocketeval.audit.conclusion import doubt
 from rocketeval.config import RunConfig
-from rocketeval.csv_text import BOM, csv_text
 from rocketeval.errors import ExportError
 from rocketeval.explain.groups import GroupScore, find_groups, group_columns
 from rocketeval.explain.stage import Explanation
@@ -50,7 +50,7 @@ from rocketeval.scoring.read_answers import scored_answers
 from rocketeval.scoring.stage import read_grid
 from rocketeval.store.files import replacing
 from rocketeval.store.run import RunStore
-from rocketeval.text import count_of
+from rocketeval.text import BOM, count_of, csv_text
 
 ROWS_AT_ONCE = 100_000
 """Rows to convert at once, to text or to a row group."""
@@ -114,7 +114,9 @@ def _display(store: RunStore, what: str) -> TextTable:
     if what == "groups":
         return show_groups(*_groups(store), judge)
     ranking = read_ranking(store)
-    return show_wins(ranking, judge) if what == "wins" else show_ranking(ranking, judge)
+    table = show_wins(ranking, judge) if what == "wins" else show_ranking(ranking, judge)
+    caution = doubt(store.read_if_made(Audit))
+    return replace(table, notes=(*table.notes, caution)) if caution else table
 
 
 def _write_table(store: RunStore, request: ExportRequest, stream: BinaryIO) -> Exported:

@@ -9,11 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from rocketeval.csv_text import csv_text
 from rocketeval.ranking.rank import RankedCandidate, Ranking
 from rocketeval.records import Interval
 from rocketeval.store.schema import table_schema
-from rocketeval.text import join_words
+from rocketeval.text import csv_text, join_words
 
 MOST_SENTENCES = 12
 MOST_NAMES = 8
@@ -21,11 +20,16 @@ MOST_IN_CONCLUSION = 3
 """Maximum number of candidates named in the conclusion, besides the leader."""
 
 
-def conclusion_in_words(ranking: Ranking) -> str:
-    """Return who leads and whether significantly, in one sentence; "" without ranked candidates."""
+def conclusion_in_words(ranking: Ranking, doubt: str) -> str:
+    """Return who leads and whether significantly, in one sentence; "" without ranked candidates.
+
+    `doubt` says why the judge's scores prove nothing, if so. Then nobody leads.
+    """
     rows = ranking.rows
     if not rows:
         return ""
+    if doubt:
+        return doubt
     first = rows[0]
     if len(rows) == 1:
         return f"{first.candidate} is the only candidate with a score."
@@ -52,19 +56,26 @@ def _joined(names: Sequence[str]) -> str:
     return join_words(names, most=MOST_IN_CONCLUSION)
 
 
-def separation_in_words(rows: Sequence[RankedCandidate]) -> list[str]:
-    """Return sentences that name tied candidates, best first.
+def separation_in_words(rows: Sequence[RankedCandidate], doubt: str) -> list[str]:
+    """Return sentences that name tied candidates, best first; `doubt` as above.
 
     A long ranking is cut; the last sentence then says how many sentences are left out.
     """
     sentences = list(_sentences(rows))
     if not sentences:
-        return ["Every candidate is significantly better than the next."] if len(rows) > 1 else []
+        return [every_step(doubt)] if len(rows) > 1 else []
     left = len(sentences) - MOST_SENTENCES
     if left <= 0:
         return sentences
     more = "sentence" if left == 1 else "sentences"
     return [*sentences[:MOST_SENTENCES], f"{left:,} more {more} like these left out."]
+
+
+def every_step(doubt: str) -> str:
+    """Return the sentence on a ranking without ties."""
+    if doubt:
+        return "Every candidate scores significantly higher than the next."
+    return "Every candidate is significantly better than the next."
 
 
 def _sentences(rows: Sequence[RankedCandidate]) -> Iterator[str]:

@@ -11,6 +11,7 @@ from math import isfinite
 from pathlib import Path
 
 from rocketeval._version import __version__
+from rocketeval.audit.conclusion import doubt
 from rocketeval.config import RunConfig
 from rocketeval.evolve.result import EvaluatorInRun
 from rocketeval.explain.groups import GroupScore
@@ -361,11 +362,11 @@ def make_head(
         bare_head(config, findings, store.inputs.checklists()),
         finished=max((made[name].finished for name in STAGES if name in made), default=""),
         provisional=provisional,
-        conclusion="" if provisional else conclusion_in_words(ranking),
+        conclusion="" if provisional else conclusion_in_words(ranking, doubt(audit)),
         judge=judge.model,
         judge_details=tuple(details.items()),
         candidates=tuple(candidates(ranking, store, mean_by_candidate(given), cells)),
-        separation=tuple(separation_in_words(ranking.rows)),
+        separation=tuple(separation_in_words(ranking.rows, doubt(audit))),
         trust=trust(findings),
         advice=() if audit is None else audit.advice,
         figures=() if audit is None else figures(audit),

@@ -13,6 +13,7 @@ from itertools import islice
 import numpy as np
 
 from rocketeval.audit.audit import Audit
+from rocketeval.audit.conclusion import doubt
 from rocketeval.audit.figures import LONGER
 from rocketeval.audit.votes import JUDGE
 from rocketeval.audit.wording import rating_figures, strictest_labels, trivial_rules
@@ -219,12 +220,13 @@ FAIR_LENGTH = 0.2
 """Limit for the correlation with length in excess of the labels'."""
 
 
-def separation(ranking: Ranking) -> TrustNumber:
-    """Return the share of candidate pairs whose rank intervals do not overlap."""
-    low = np.array([row.rank_low for row in ranking.rows])
-    high = np.array([row.rank_high for row in ranking.rows])
-    pairs = len(low) * (len(low) - 1) // 2
-    apart = int((high[:, None] < low[None, :]).sum())
+def separation(ranking: Ranking, audit: Audit | None) -> TrustNumber:
+    """Return the share of candidate pairs whose scores differ significantly.
+
+    A certain order of an unchecked judge is no reason to trust it, so it is never graded good.
+    """
+    pairs = len(ranking.rows) * (len(ranking.rows) - 1) // 2
+    apart = _significant_pairs(ranking)
     value = exact(apart / pairs) if pairs else None
     mood: Mood = "unknown"
     verdict = "fewer than two ranked candidates"
@@ -233,14 +235,26 @@ def separation(ranking: Ranking) -> TrustNumber:
         verdict = f"{apart:,} of {pairs:,} pairs" + (
             "" if mood == "good" else "; the others are tied; more queries would separate more"
         )
+        if doubt(audit):
+            mood, verdict = "unknown", f"{verdict}, by the scores of this judge"
     return TrustNumber(
-        title="Pairs that differ significantly",
+        title="Is the order certain? Pairs that differ significantly",
         value=value,
         mood=mood,
         verdict=verdict,
-        how=f"The share of candidate pairs whose {ranking.level:.0%} rank intervals do not "
-        "overlap. It measures how certain the order is, not whether the judge is right.",
+        how="The share of candidate pairs whose mean scores differ significantly, with correction "
+        "for all pairs of the ranking. It measures how certain the order is, not whether the "
+        "judge is right.",
     )
+
+
+def _significant_pairs(ranking: Ranking) -> int:
+    if ranking.significant_pairs is not None:
+        return ranking.significant_pairs
+    # Rankings of earlier versions have rank intervals only.
+    low = np.array([row.rank_low for row in ranking.rows])
+    high = np.array([row.rank_high for row in ranking.rows])
+    return int((high[:, None] < low[None, :]).sum())
 
 
 def usable(score: ScoreFacts) -> TrustNumber:
@@ -305,7 +319,7 @@ def _numbers(findings: Findings) -> Iterator[TrustNumber]:
         [] if audit is None else [*from_votes(audit), *from_labels(audit), *from_ratings(audit)]
     )
     yield from reference or [_no_reference_data(findings)]
-    yield separation(findings.ranking)
+    yield separation(findings.ranking, audit)
     yield usable(findings.stages.score)
     yield length(audit)
 
