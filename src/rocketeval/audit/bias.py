@@ -186,7 +186,8 @@ def _at_equal_gold(
     value = _slope(sums.sum(axis=0, keepdims=True))[0]
     if np.isnan(value):
         return None
-    clusters = np.stack([np.bincount(places, column) for column in sums.T], axis=1)
+    parts = [np.bincount(places, column) for column in sums.T]
+    clusters: Floats = np.stack(parts, axis=1).astype(np.float64)
     draws = _slope(sum_draws(clusters, resampling.times, resampling.seed))
     return resampling.sure(float(value), draws, len(clusters))
 

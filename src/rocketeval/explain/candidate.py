@@ -22,6 +22,7 @@ from rocketeval.explain.groups import column_means
 from rocketeval.records import Checklist, Interval, Query
 from rocketeval.scoring.answers import AnswerTable, QueryRows, sum_rows
 from rocketeval.stats.bootstrap import resample_queries
+from rocketeval.store.inputs import clusters_of
 from rocketeval.workers import one_blas_thread
 
 
@@ -202,12 +203,13 @@ def gaps_by_category(
     level: float,
 ) -> dict[str, Summary]:
     """Sum up each candidate's gaps; categories without a comparison are left out."""
-    losses, categories = _by_query(graded, gaps, candidates)
+    losses, categories, clusters = _by_query(graded, gaps, candidates)
 
     def summed(category: str | None, rows: NDArray[np.bool_]) -> list[CategoryGap | None]:
-        own = losses[rows]
+        own: Ints = np.unique(clusters[rows], return_inverse=True)[1]
+        drawn = resample_queries(int(own.max()) + 1, bootstrap, seed)
         with one_blas_thread():
-            means = column_means(own, resample_queries(len(own), bootstrap, seed), level)
+            means = column_means(losses[rows], drawn, level, own)
         return [
             None if points is None else CategoryGap(category, points, queries)
             for points, queries in means
@@ -234,8 +236,8 @@ def gaps_by_category(
 
 def _by_query(
     graded: GradedRun, gaps: Gaps, candidates: Sequence[str]
-) -> tuple[Floats, list[str | None]]:
-    """Return points lost (queries by candidates), and the category of each query."""
+) -> tuple[Floats, list[str | None], Ints]:
+    """Return points lost (queries by candidates), and the category and cluster of each query."""
     answers = graded.answers
     queries = {query: row for row, query in enumerate(dict.fromkeys(answers.query_ids))}
     columns = {name: column for column, name in enumerate(candidates)}
@@ -244,7 +246,10 @@ def _by_query(
     # Answers of other candidates go to a last column, which is dropped.
     places = [columns.get(name, len(columns)) for name in answers.candidates]
     losses[rows, places] = gaps.per_response(answers.offsets)
-    return losses[:, :-1], [graded.queries[query].category for query in queries]
+    named = clusters_of(graded.queries[query] for query in queries)
+    numbers = {name: place for place, name in enumerate(dict.fromkeys(named.values()))}
+    clusters = np.array([numbers[named[query]] for query in queries], dtype=np.int64)
+    return losses[:, :-1], [graded.queries[query].category for query in queries], clusters
 
 
 def _largest(categories: Sequence[str | None]) -> list[str]:

@@ -146,6 +146,7 @@ def score_groups(
     checklists: Mapping[str, Checklist],
     ranked: Sequence[str],
     *,
+    clusters: Mapping[str, str] | None = None,
     bootstrap: int = 1000,
     seed: int = 0,
     level: float = 0.95,
@@ -163,7 +164,8 @@ def score_groups(
     places = np.array([columns.get(name, len(columns)) for name in answers.candidates], np.int64)
     width = len(columns) + 1
     at_once = max(1, _CELLS_AT_ONCE // (len(queries) * width))
-    resamples = Resamples(len(queries), bootstrap, seed)
+    own_cluster = _numbered([(clusters or {}).get(query, query) for query in queries])[1]
+    resamples = Resamples(int(own_cluster.max()) + 1, bootstrap, seed)
     made = group_columns(answers, checklists, groups[:MOST_GROUPS])
     found: list[GroupScore] = []
     while batch := list(islice(made, at_once)):
@@ -171,7 +173,7 @@ def score_groups(
         for number, column in enumerate(batch):
             scores[rows, number, places] = column.scores
         with one_blas_thread():
-            means = column_means(scores.reshape(len(queries), -1), resamples, level)
+            means = column_means(scores.reshape(len(queries), -1), resamples, level, own_cluster)
         for number, column in enumerate(batch):
             lacking = np.bincount(places, column.items - column.answered, width)
             own = zip(ranked, means[number * width :], lacking.tolist(), strict=False)
@@ -188,18 +190,27 @@ def score_groups(
 
 
 def column_means(
-    scores: Floats, resamples: Iterable[Floats], level: float
+    scores: Floats, resamples: Iterable[Floats], level: float, clusters: Ints
 ) -> list[tuple[Interval | None, int]]:
-    """Return each column's mean over the queries (rows), and the number of queries."""
+    """Return each column's mean over the queries (rows), and the number of queries.
+
+    `clusters` numbers the cluster of each row; `resamples` draw clusters.
+    """
     present = ~np.isnan(scores)
     totals, counts = np.where(present, scores, 0.0), present.astype(np.float64)
+    if int(clusters.max(initial=-1)) + 1 < len(scores):
+        summed = np.zeros((2, int(clusters.max()) + 1, scores.shape[1]))
+        np.add.at(summed[0], clusters, totals)
+        np.add.at(summed[1], clusters, counts)
+        totals, counts = summed
     draws = ratios(resamples, totals, counts)
+    independent = (counts > 0).sum(axis=0).tolist()
     found: list[tuple[Interval | None, int]] = []
     for column, given in enumerate(present.sum(axis=0).tolist()):
         mean = None
         if given:
             value = float(totals[:, column].sum()) / given
-            mean = interval(value, draws[:, column], queries=given, level=level)
+            mean = interval(value, draws[:, column], queries=independent[column], level=level)
         found.append((mean, given))
     return found
 

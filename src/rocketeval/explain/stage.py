@@ -91,6 +91,7 @@ def explain_run(store: RunStore, config: RunConfig) -> Explanation:
         graded.answers,
         graded.checklists,
         graded.ranked,
+        clusters=store.inputs.clusters(),
         bootstrap=config.ranking.bootstrap,
         seed=config.ranking.seed,
     )

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
 from rocketeval.arrays import Bools, Floats, Ints
-from rocketeval.compare.pair import DIGITS, ComparisonVerdict, find_verdict
+from rocketeval.compare.pair import DIGITS, ComparisonVerdict, compare, find_verdict
 from rocketeval.grid import ScoreGrid
 from rocketeval.grid import compare as compare_scores
 from rocketeval.records import Interval
@@ -152,6 +154,8 @@ def _by_candidate(
 
 MOST_CANDIDATES = 100
 """Largest number of candidates to compare; longer rankings are cut."""
+MOST_CLUSTERED = 20
+"""Maximum number of candidates compared if queries are clustered."""
 MOST_WORK = 1.5e11
 """Most multiplications for all pairs: a few seconds."""
 
@@ -190,6 +194,8 @@ def compare_all(
     level: float = 0.95,
 ) -> AllPairs:
     """Compare as many of the top candidates as a few seconds allow."""
+    if grid.clusters is not None:
+        return _compare_each(grid, tie_margin, bootstrap, seed, level)
     pairs, first = _affordable(CandidatePairs.of(grid.scores[:, :MOST_CANDIDATES]))
     effect, low, high = _effects(pairs, bootstrap, seed, level)
     p_value = np.where(pairs.shared > 0, flip_p_values(pairs, seed), np.nan)
@@ -206,6 +212,42 @@ def compare_all(
         losses=losses,
         verdict=_verdicts(effect, low, high, p_value, level),
     )
+
+
+def _compare_each(
+    grid: ScoreGrid, tie_margin: float, bootstrap: int, seed: int, level: float
+) -> AllPairs:
+    """Compare the first candidates one pair at a time, for queries that depend on each other."""
+    first = min(len(grid.candidates), MOST_CLUSTERED)
+    names = grid.candidates[:first]
+    found = [
+        _one_pair(grid, *pair, tie_margin, bootstrap, seed, level)
+        for pair in combinations(names, 2)
+    ]
+    columns = list(zip(*found, strict=True)) or [()] * 8
+    effect, low, high, p_value = (np.array(column, float) for column in columns[:4])
+    wins, ties, losses = (np.array(column, np.int64) for column in columns[4:7])
+    return AllPairs(first, effect, low, high, p_value, wins, ties, losses, tuple(columns[7]))
+
+
+def _one_pair(
+    grid: ScoreGrid,
+    one: str,
+    other: str,
+    tie_margin: float,
+    bootstrap: int,
+    seed: int,
+    level: float,
+) -> tuple[float, float, float, float, int, int, int, ComparisonVerdict | str]:
+    columns = [grid.candidates.index(name) for name in (one, other)]
+    if np.isnan(grid.scores[:, columns]).any(axis=1).all():
+        return math.nan, math.nan, math.nan, math.nan, 0, 0, 0, NOTHING_SHARED
+    found = compare(
+        grid, one, other, tie_margin=tie_margin, bootstrap=bootstrap, seed=seed, level=level
+    )
+    effect = found.effect
+    counts = found.wins, found.ties, found.losses
+    return effect.value, effect.low, effect.high, found.p_value, *counts, found.verdict
 
 
 def _verdicts(

@@ -218,6 +218,7 @@ class RunContent:
             return None
         # The head lists ranked candidates first, in ranking order.
         grid = ScoreGrid(cells.query_ids, cells.candidates[:ranked], cells.scores[:, :ranked])
+        grid = grid.clustered(self.store.inputs.clusters())
         found = compare_all(
             grid,
             tie_margin=ranking.tie_margin,

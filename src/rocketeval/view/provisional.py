@@ -294,6 +294,7 @@ def _groups(
         answers,
         store.inputs.checklists(),
         [row.candidate for row in ranking.rows],
+        clusters=store.inputs.clusters(),
         bootstrap=min(RESAMPLES, config.ranking.bootstrap),
         seed=ranking.seed,
     )
