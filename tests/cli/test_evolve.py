@@ -128,7 +128,7 @@ def test_late_additions_to_the_pool_are_reported(folder: Path, planted_engines: 
 
     planted_engines.hears = add
     told = " ".join(cli(folder, "evolve", "--rounds", "0").stdout.split())
-    assert "1 of them have the number of a round" in told
+    assert "1 of them has the number of a round" in told
     assert "1 more was added too late" in told
 
 

@@ -282,8 +282,12 @@ def _show_split(console: Console, found: Evolution) -> None:
 
 def _show_late_people(console: Console, pool: PoolFacts) -> None:
     if pool.elsewhere:
-        some = f"{pool.elsewhere:,} of them"
-        say(console, f"{some} have the number of a round that this run has not reached.")
+        have = "has" if pool.elsewhere == 1 else "have"
+        say(
+            console,
+            f"{pool.elsewhere:,} of them {have} the number of a round that this run has not "
+            "reached.",
+        )
     late = pool.people - pool.people_before_figures
     if late > 0:
         some = "was" if late == 1 else "were"
