@@ -11,7 +11,7 @@ from rocketeval.audit.calibration import calibration
 from rocketeval.audit.item_gold import on_items
 
 
-def said(p_yes: np.ndarray, gold: np.ndarray, per_query: int = 10) -> str:
+def advice_on(p_yes: np.ndarray, gold: np.ndarray, per_query: int = 10) -> str:
     groups = np.arange(len(p_yes)) // per_query
     return "\n".join(on_items(calibration(p_yes, gold, groups, bootstrap=200)))
 
@@ -25,7 +25,7 @@ def chances(seed: int = 0, items: int = 3000) -> tuple[np.ndarray, np.ndarray]:
 
 def test_calibrated_judge_gets_no_warning() -> None:
     """A calibrated judge has no bias, distinguishes yes from no, and all bins agree."""
-    words = said(*chances(seed=3))
+    words = advice_on(*chances(seed=3))
     assert "No significant bias" in words
     assert "49% of items, reference 50%" in words
     assert "distinguishes yes from no" in words
@@ -39,7 +39,7 @@ def test_yes_bias_is_reported_with_its_direction() -> None:
         (0.5, "yes too often", "75% of items, reference 49%"),
         (2.5, "no too often", "24% of items, reference 49%"),
     ):
-        words = said(p_yes**power, gold)
+        words = advice_on(p_yes**power, gold)
         assert bias in words
         assert shares in words
 
@@ -47,7 +47,7 @@ def test_yes_bias_is_reported_with_its_direction() -> None:
 def test_miscalibrated_bins_are_counted_with_their_chance() -> None:
     """The worst bin is named, and how often chance gives as many."""
     p_yes, gold = chances()
-    words = said(p_yes**0.5, gold)
+    words = advice_on(p_yes**0.5, gold)
     assert "miscalibrated in 9 of 10 bins" in words
     assert "9 or more would be off in fewer than 1% of audits" in words
 
@@ -55,14 +55,14 @@ def test_miscalibrated_bins_are_counted_with_their_chance() -> None:
 def test_unrelated_answers_do_not_distinguish_yes_from_no() -> None:
     """The AUC is that of guessing."""
     rng = np.random.default_rng(1)
-    words = said(rng.random(400), (rng.random(400) < 0.5).astype(float))
+    words = advice_on(rng.random(400), (rng.random(400) < 0.5).astype(float))
     assert "does not significantly distinguish yes from no" in words
 
 
 def test_inverted_answers_are_reported() -> None:
     """An AUC below guessing is reported as confusion of yes and no."""
     p_yes, gold = chances()
-    words = said(1.0 - p_yes, gold)
+    words = advice_on(1.0 - p_yes, gold)
     assert "confuses yes and no" in words
     assert "distinguish" not in words
 
@@ -70,7 +70,7 @@ def test_inverted_answers_are_reported() -> None:
 def test_few_queries_give_figures_and_no_verdict() -> None:
     """With fewer than six queries there are figures but no verdict."""
     p_yes, gold = chances(items=30)
-    words = said(p_yes, gold)
+    words = advice_on(p_yes, gold)
     assert "Too few queries" in words
     assert "so far" in words
     for verdict in ("too often", "distinguishes", "calibrat"):
@@ -84,7 +84,7 @@ def test_few_queries_give_figures_and_no_verdict() -> None:
 )
 def test_reference_without_yes_and_no_gives_a_reason(gold: list[float], reason: str) -> None:
     """The only sentence is the reason."""
-    words = said(np.full(len(gold), 0.5), np.array(gold))
+    words = advice_on(np.full(len(gold), 0.5), np.array(gold))
     assert words.startswith("No conclusion")
     assert reason in words
     assert "\n" not in words

@@ -95,11 +95,11 @@ def test_good_judge_beats_every_baseline() -> None:
         assert lead.value.low > 0.0
     assert list(found.labels["all labels"]) == ["judge", LONGER]
     assert found.labels["all labels"][LONGER].rmse is None
-    said = words(found)
-    assert "significantly better than the best baseline, 'random guess', on decided votes" in said
-    assert "Labels used as scores agree with 100% of decided votes" in said
-    assert "Human-human agreement is significantly higher" in said
-    assert "significantly better than 'longer response' on all labels" in said
+    text = words(found)
+    assert "significantly better than the best baseline, 'random guess', on decided votes" in text
+    assert "Labels used as scores agree with 100% of decided votes" in text
+    assert "Human-human agreement is significantly higher" in text
+    assert "significantly better than 'longer response' on all labels" in text
     brief = conclusion(found)
     assert brief.startswith("Trust this judge: ")
     assert f"of {found.agreement['judge'].used:,} human votes" in brief
@@ -124,10 +124,10 @@ def test_random_judge_is_tied_and_gets_a_number_of_votes_to_collect() -> None:
     """A random judge is tied with the baseline, and the advice says how many votes to collect."""
     grid, gold = made(queries=20, noise=30.0, seed=4)
     found = audited(grid, Gold(votes=gold.votes))
-    said = words(found)
-    assert "is tied with" in said
-    assert "significantly better" not in said
-    assert "more votes on" in said or "over 100 times the votes" in said
+    text = words(found)
+    assert "is tied with" in text
+    assert "significantly better" not in text
+    assert "more votes on" in text or "over 100 times the votes" in text
     assert "not significantly more than the best baseline" in conclusion(found)
 
 
@@ -136,9 +136,9 @@ def test_inverted_judge_is_not_trusted() -> None:
     grid, gold = made()
     upside_down = ScoreGrid(grid.query_ids, grid.candidates, 11.0 - grid.scores)
     found = audited(upside_down, gold)
-    said = words(found)
-    assert "The judge is significantly worse than" in said
-    assert "Do not trust its scores here." in said
+    text = words(found)
+    assert "The judge is significantly worse than" in text
+    assert "Do not trust its scores here." in text
     assert conclusion(found).startswith("Do not trust this judge: ")
 
 
@@ -150,14 +150,14 @@ def test_weak_category_is_named_with_its_chance() -> None:
     scores[::4] = rng.normal(size=scores[::4].shape)
     kinds = {query: f"kind{row % 4}" for row, query in enumerate(grid.query_ids)}
     broken = ScoreGrid(grid.query_ids, grid.candidates, scores)
-    said = words(audited(broken, Gold(votes=gold.votes), categories=kinds))
-    assert "Weaker on kind0 (" in said
-    assert "4 categories compared, at least one would" in said
-    assert "about 10% of audits" in said
+    text = words(audited(broken, Gold(votes=gold.votes), categories=kinds))
+    assert "Weaker on kind0 (" in text
+    assert "4 categories compared, at least one would" in text
+    assert "about 10% of audits" in text
     few = {query: f"kind{row}" for row, query in enumerate(grid.query_ids)}
     one_voter = [vote for vote in gold.votes if vote.voter == "v1"]
-    said = words(audited(grid, Gold(votes=one_voter), categories=few))
-    assert "Every category has fewer than 20 votes" in said
+    text = words(audited(grid, Gold(votes=one_voter), categories=few))
+    assert "Every category has fewer than 20 votes" in text
 
 
 def test_tied_simpler_score_is_named() -> None:
@@ -165,10 +165,10 @@ def test_tied_simpler_score_is_named() -> None:
     grid, gold = made()
     worse, _ = made(noise=5.0)
     worse = ScoreGrid(grid.query_ids, grid.candidates, worse.scores)
-    said = words(audited(grid, gold, rivals={"twin": grid, "worse": worse}))
-    assert "No significant difference from the simpler score 'twin' on decided votes" in said
-    assert "No significant difference from the simpler score 'twin' on all labels" in said
-    assert "'worse'" not in said
+    text = words(audited(grid, gold, rivals={"same": grid, "worse": worse}))
+    assert "No significant difference from the simpler score 'same' on decided votes" in text
+    assert "No significant difference from the simpler score 'same' on all labels" in text
+    assert "'worse'" not in text
     back = words(audited(worse, gold, rivals={"better": grid}))
     assert "The simpler score 'better' is significantly better on decided votes" in back
 
@@ -212,16 +212,16 @@ def test_ratings_test_only_the_order() -> None:
     """Ratings are reported, and votes or labels are still asked for."""
     grid, _ = made(queries=5)
     ratings = [Rating(name, float(place)) for place, name in enumerate(grid.candidates)]
-    said = words(audited(grid, Gold(ratings=ratings)))
-    assert "Reference ratings of 12 candidates: Spearman" in said
-    assert "To find out, collect votes" in said
-    assert "It is unknown" not in said
+    text = words(audited(grid, Gold(ratings=ratings)))
+    assert "Reference ratings of 12 candidates: Spearman" in text
+    assert "To find out, collect votes" in text
+    assert "It is unknown" not in text
     few = words(audited(grid, Gold(ratings=ratings[:2])))
     assert "No conclusion from the reference ratings: only 2 candidates" in few
 
 
 @pytest.mark.parametrize(
-    ("means", "said"),
+    ("means", "text"),
     [
         ((1.0, 2.0, 4.0, 3.0, 5.0), "may overstate agreement, and are uncertain"),
         ((1.0, 2.0, 3.0, 4.0, 5.0), "overstate agreement: Spearman 1.00"),
@@ -229,7 +229,7 @@ def test_ratings_test_only_the_order() -> None:
     ids=["one exchanged", "all in order"],
 )
 def test_few_candidates_are_significant_only_in_perfect_order(
-    means: tuple[float, ...], said: str
+    means: tuple[float, ...], text: str
 ) -> None:
     """Five in order have p = 1/60; with two swapped, p = 1/12."""
     rng = np.random.default_rng(5)
@@ -244,7 +244,7 @@ def test_few_candidates_are_significant_only_in_perfect_order(
         for column in range(5)
     ]
     words_of = words(audited(ScoreGrid(ids, names, scores), Gold(labels=gold)))
-    assert f"Candidate means {said}" in words_of
+    assert f"Candidate means {text}" in words_of
 
 
 def test_random_guess_uses_the_same_votes_as_the_judge() -> None:
@@ -275,11 +275,11 @@ def test_one_query_gives_no_verdict() -> None:
     """Figures have no intervals, and there is no verdict."""
     grid, gold = made(queries=1)
     found = audited(grid, gold)
-    said = words(found)
-    assert "Too few votes" in said
-    assert "1 query; at least 6 are needed" in said
+    text = words(found)
+    assert "Too few votes" in text
+    assert "1 query; at least 6 are needed" in text
     for verdict in ("significantly", "matters", "overstate"):
-        assert verdict not in said
+        assert verdict not in text
     assert conclusion(found).startswith("Too few votes for a verdict")
 
 
@@ -289,10 +289,10 @@ def test_all_ties_give_no_verdict() -> None:
     ties = [Vote(vote.query_id, vote.candidate_a, vote.candidate_b, "tie") for vote in gold.votes]
     found = audited(grid, Gold(votes=ties))
     assert found.agreement["judge"].without_ties is None
-    said = words(found)
-    assert "All 220 votes are ties" in said
+    text = words(found)
+    assert "All 220 votes are ties" in text
     for verdict in ("is significantly", "'always a tie'", "matters"):
-        assert verdict not in said
+        assert verdict not in text
 
 
 def test_only_unusable_votes_give_no_figure() -> None:
@@ -329,10 +329,10 @@ def test_advice_never_fails_and_never_shows_nan(data: st.DataObject) -> None:
         data.draw(st.sampled_from([(), (Rating("c0", 1.0),)])),
     )
     kinds = {query: f"kind{row % 2}" for row, query in enumerate(grid.query_ids)}
-    found = audited(grid, kept, rivals={"twin": grid}, categories=kinds)
-    said = advice(found, queries_needed)
-    assert said
-    for sentence in (*said, conclusion(found)):
+    found = audited(grid, kept, rivals={"same": grid}, categories=kinds)
+    text = advice(found, queries_needed)
+    assert text
+    for sentence in (*text, conclusion(found)):
         assert sentence.endswith((".", "`."))
         assert "nan" not in sentence.split()
         assert "None" not in sentence

@@ -39,7 +39,7 @@ def voted(labels: np.ndarray) -> list[Vote]:
     ]
 
 
-def said(found: Bias) -> str:
+def advice_on(found: Bias) -> str:
     return "\n".join(on_bias(found))
 
 
@@ -60,13 +60,13 @@ def test_length_bias_beyond_labels_is_reported() -> None:
     """A fair judge is not reported, nor one that follows length because labels do."""
     scores, lengths, labels = made(1.0)
     bias = found(scores, lengths, labels)
-    words = said(bias)
+    words = advice_on(bias)
     assert words.startswith("Length bias: ")
     assert bias.length.scores_with_gold is not None
     assert f"(Spearman {bias.length.scores_with_gold.value:.2f})" in words
     fair, lengths, labels = made(0.0)
-    assert said(found(fair, lengths, labels)) == ""
-    assert said(found(fair, labels, labels)) == ""
+    assert advice_on(found(fair, lengths, labels)) == ""
+    assert advice_on(found(fair, labels, labels)) == ""
 
 
 def test_noisy_judge_is_not_reported_if_labels_avoid_length() -> None:
@@ -76,17 +76,17 @@ def test_noisy_judge_is_not_reported_if_labels_avoid_length() -> None:
     bias = found(labels + 2.0 * rng.normal(size=labels.shape), -labels, labels)
     assert bias.length.excess is not None
     assert bias.length.excess.low > 0.0
-    assert said(bias) == ""
+    assert advice_on(bias) == ""
 
 
 def test_lost_votes_show_length_bias_without_labels() -> None:
     """The judge loses votes to shorter responses."""
     scores, lengths, labels = made(1.0)
-    words = said(found(scores, lengths, votes=voted(labels)))
+    words = advice_on(found(scores, lengths, votes=voted(labels)))
     assert words.startswith("Length bias: ")
     assert "went to the longer response" in words
     fair, lengths, labels = made(0.0)
-    assert said(found(fair, lengths, votes=voted(labels))) == ""
+    assert advice_on(found(fair, lengths, votes=voted(labels))) == ""
 
 
 def test_without_reference_data_only_a_strong_correlation_is_reported() -> None:
@@ -94,9 +94,9 @@ def test_without_reference_data_only_a_strong_correlation_is_reported() -> None:
     scores, lengths, _ = made(1.0)
     bias = found(scores, lengths)
     assert bias.length.gold is None
-    assert "Longer responses get higher scores: within a query, Spearman" in said(bias)
-    assert "Only labels or votes can show" in said(bias)
-    assert said(found(*made(0.2)[:2])) == ""
+    assert "Longer responses get higher scores: within a query, Spearman" in advice_on(bias)
+    assert "Only labels or votes can show" in advice_on(bias)
+    assert advice_on(found(*made(0.2)[:2])) == ""
 
 
 def test_length_bias_uses_only_the_sampled_queries() -> None:
@@ -116,11 +116,11 @@ def test_self_preference_is_reported_and_a_fair_judge_is_not() -> None:
     """By name only; without labels the advice says what to label."""
     scores, lengths, labels = made(0.0)
     family = frozenset({"qwen-a", "qwen-b", "qwen-elsewhere"})
-    assert said(found(scores, lengths, labels, family=family)) == ""
+    assert advice_on(found(scores, lengths, labels, family=family)) == ""
     vain = scores + np.array([2.0, 2.0, 0.0, 0.0])
-    words = said(found(vain, lengths, labels, family=family))
+    words = advice_on(found(vain, lengths, labels, family=family))
     assert words.startswith("It prefers its own family (qwen-a, qwen-b): ")
-    unlabelled = said(found(scores, lengths, family=family))
+    unlabelled = advice_on(found(scores, lengths, family=family))
     assert "(qwen-a, qwen-b, guessed by name)" in unlabelled
     nobody = found(scores, lengths, labels, family=frozenset({"llama"}))
     assert nobody.own_family is None
@@ -142,8 +142,8 @@ def test_too_few_queries_give_no_advice(queries: int) -> None:
     """Without an interval there is no sentence, and an empty bias raises no error."""
     scores, lengths, labels = (each[:queries] for each in made(1.0))
     bias = found(scores, lengths, labels, voted(labels), frozenset({"qwen-a"}), queries)
-    assert "Length bias" not in said(bias)
-    assert "prefers its" not in said(bias)
+    assert "Length bias" not in advice_on(bias)
+    assert "prefers its" not in advice_on(bias)
     if queries:
         assert bias.length.scores is not None
         assert math.isnan(bias.length.scores.low)

@@ -46,24 +46,24 @@ def test_figures_match_the_answers(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "gold.jsonl"
     write_jsonl(path, gold(left=[True, False], right=[None, False]))
     found = run.hold_against_item_gold(path)
-    told = found.calibration
+    figures = found.calibration
     assert (found.responses, found.unjudged, found.unknown) == (6, 0, 0)
-    assert (told.items, told.missing, told.gold_yes, told.gold_no) == (9, 0, 3, 6)
-    assert told.yes_bias is not None
-    assert told.yes_bias.value == pytest.approx(1 / 3)
-    assert told.false_yes is not None
-    assert told.false_yes.value == pytest.approx(0.5)
-    assert told.false_no is not None
-    assert told.false_no.value == 0.0
-    assert told.auc is not None
-    assert told.auc.value == pytest.approx(0.75)
-    assert told.brier is not None
-    assert told.brier.value == pytest.approx((0.01 + 0.81 + 0.04) / 3)
-    low, high = told.by_width.bins
+    assert (figures.items, figures.missing, figures.gold_yes, figures.gold_no) == (9, 0, 3, 6)
+    assert figures.yes_bias is not None
+    assert figures.yes_bias.value == pytest.approx(1 / 3)
+    assert figures.false_yes is not None
+    assert figures.false_yes.value == pytest.approx(0.5)
+    assert figures.false_no is not None
+    assert figures.false_no.value == 0.0
+    assert figures.auc is not None
+    assert figures.auc.value == pytest.approx(0.75)
+    assert figures.brier is not None
+    assert figures.brier.value == pytest.approx((0.01 + 0.81 + 0.04) / 3)
+    low, high = figures.by_width.bins
     assert (low.items, high.items) == (3, 6)
     assert (low.mean_p, high.mean_p) == (pytest.approx(0.2), pytest.approx(0.9))
     assert (low.gold.value, high.gold.value) == (0.0, 0.5)
-    assert told.by_width.error == pytest.approx((3 * 0.2 + 6 * 0.4) / 9)
+    assert figures.by_width.error == pytest.approx((3 * 0.2 + 6 * 0.4) / 9)
     kept = json.loads((run.store.path / "item_gold.json").read_text())
     assert kept["calibration"]["yes_bias"]["value"] == pytest.approx(1 / 3)
     assert kept["advice"] == list(found.advice)
@@ -106,7 +106,7 @@ def test_all_null_reference_gives_a_reason(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "said"),
+    ("row", "expected"),
     [
         ({"candidate": "left", "answers": [True, True]}, "the field 'query_id' is missing"),
         ({"query_id": "sky", "answers": [True, True]}, "the field 'candidate' is missing"),
@@ -131,13 +131,13 @@ def test_all_null_reference_gives_a_reason(run: Run, tmp_path: Path) -> None:
         (["sky", "left"], "gold.jsonl:2"),
     ],
 )
-def test_bad_row_is_named_by_its_line(run: Run, tmp_path: Path, row: Any, said: str) -> None:
+def test_bad_row_is_named_by_its_line(run: Run, tmp_path: Path, row: Any, expected: str) -> None:
     """The bad row follows a good one, so the line is the second."""
     good = {"query_id": "sun", "candidate": "left", "answers": [True, True]}
     write_jsonl(tmp_path / "gold.jsonl", [good, row])
     with pytest.raises(BenchmarkError) as caught:
         run.hold_against_item_gold(tmp_path / "gold.jsonl")
-    assert said in str(caught.value)
+    assert expected in str(caught.value)
     assert "gold.jsonl:2" in str(caught.value)
     assert not (run.store.path / "item_gold.json").exists()
 

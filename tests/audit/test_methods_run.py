@@ -56,7 +56,7 @@ def test_variant_is_a_method_and_a_scorer() -> None:
 
 
 @pytest.mark.parametrize(
-    ("texts", "said"),
+    ("texts", "expected"),
     [
         ([], "No method is named"),
         (["direct", "direct"], "'direct' is named twice"),
@@ -67,11 +67,11 @@ def test_variant_is_a_method_and_a_scorer() -> None:
         (["cot:max_tokens=1:max_tokens=2"], "is set twice"),
     ],
 )
-def test_invalid_variant_is_refused(texts: list[str], said: str) -> None:
+def test_invalid_variant_is_refused(texts: list[str], expected: str) -> None:
     """The error has the invalid words."""
     with pytest.raises(ConfigError) as refused:
         parse_variants(texts)
-    assert said in str(refused.value)
+    assert expected in str(refused.value)
 
 
 @pytest.mark.parametrize("text", ["checklist+", "checklist+meen", "checklist+hard:x=1"])

@@ -197,13 +197,13 @@ def test_piped_output_has_no_trailing_spaces_and_respects_columns(
     table.add_column("text")
     table.add_row("a", "word " * 30)
     table.add_row("b", "short")
-    for columns, lines in (("", 4), ("40", 7)):
+    for columns in ("", "40"):
         monkeypatch.setenv("COLUMNS", columns)
         make_console().print(table)
         shown = capsys.readouterr().out.splitlines()
-        assert len(shown) == lines
         assert all(line == line.rstrip() for line in shown)
-        assert max(map(len, shown)) <= (40 if columns else 160)
+        assert (len(shown) > 4) == bool(columns)
+        assert (max(map(len, shown)) <= 40) == bool(columns)
 
 
 def test_every_console_comes_from_make_console() -> None:

@@ -57,9 +57,9 @@ def test_label_metrics_match_scipy() -> None:
 def test_differences_are_paired() -> None:
     """The difference from itself is exactly zero."""
     found = verdict_figures(SAID, GOLD, QUERIES, seed=0)
-    none = found.less(found, "accuracy")
+    none = found.difference_from(found, "accuracy")
     assert (none.value, none.low, none.high) == (0.0, 0.0, 0.0)
-    gain = verdict_figures(GOLD, GOLD, QUERIES, seed=0).less(found, "accuracy")
+    gain = verdict_figures(GOLD, GOLD, QUERIES, seed=0).difference_from(found, "accuracy")
     assert gain.value == pytest.approx(np.mean(SAID != GOLD))
     assert 0.0 < gain.low < gain.value < gain.high
 

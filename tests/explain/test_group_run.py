@@ -74,9 +74,9 @@ def test_page_has_groups_of_all_items(
     page = made[1].report.read_text()
     head = re.search(r'<script type="application/json" id="head">(.*?)</script>', page, re.DOTALL)
     assert head is not None
-    told = json.loads(head[1])
-    names = [candidate["name"] for candidate in told["candidates"]]
-    for group in told["groups"]:
+    shown = json.loads(head[1])
+    names = [candidate["name"] for candidate in shown["candidates"]]
+    for group in shown["groups"]:
         for name, mean, missing in zip(names, group["means"], group["missing"], strict=True):
             own = groups[group["name"]][name]
             assert mean["value"] == pytest.approx(own["mean"]["value"], abs=1e-4)
@@ -146,14 +146,14 @@ def test_terminal_shows_groups(
     monkeypatch.setattr(terminal, "screen_width", lambda: width)
     found = explain_run(Run(made[0]).store, made[0])
     show_groups(found.groups, 3)
-    told = capsys.readouterr().out
-    assert "\x1b" not in told
-    rows = [line.split() for line in told.splitlines()]
+    shown = capsys.readouterr().out
+    assert "\x1b" not in shown
+    rows = [line.split() for line in shown.splitlines()]
     assert head in rows[1]
     assert any(row[:2] == ["warm", "0.86"] for row in rows)
     assert any(row[:2] == ["tone", "(all)"] for row in rows)
-    assert "5 missing answers are left out" in told
-    assert "3 more groups" in told
+    assert "5 missing answers are left out" in shown
+    assert "3 more groups are not shown" in shown
 
 
 def test_viewer_has_groups_during_the_run(tmp_path: Path) -> None:
@@ -232,8 +232,8 @@ def test_group_named_like_its_dimension_has_its_own_row(
     page = show_page(found, 0, "judge")
     assert [row[0] for row in page.rows] == ["tone (all)", "tone", "tone: warm"]
     show_groups(found)
-    told = [line.split("0.50")[0] for line in capsys.readouterr().out.splitlines()]
-    assert [line.rstrip() for line in told if "tone" in line or "warm" in line] == [
+    shown = [line.split("0.50")[0] for line in capsys.readouterr().out.splitlines()]
+    assert [line.rstrip() for line in shown if "tone" in line or "warm" in line] == [
         "tone (all)",
         "  tone",
         "  warm",

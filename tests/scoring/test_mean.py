@@ -229,8 +229,10 @@ def test_public_check_passes_a_valid_scorer() -> None:
     check_scorer(HardMeanScorer)
 
 
-@pytest.mark.parametrize(("kind", "said"), BROKEN.items(), ids=[kind.__name__ for kind in BROKEN])
-def test_public_check_catches_each_violation(kind: type[Scorer], said: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "expected"), BROKEN.items(), ids=[kind.__name__ for kind in BROKEN]
+)
+def test_public_check_catches_each_violation(kind: type[Scorer], expected: str) -> None:
     """Every rule of `check_scorer` can fail, with its own message."""
-    with pytest.raises(AssertionError, match=said):
+    with pytest.raises(AssertionError, match=expected):
         check_scorer(kind)

@@ -58,10 +58,10 @@ def test_zip_bomb_is_refused_unopened() -> None:
 def test_wrong_declared_shape_is_refused(claim: bytes, words: str) -> None:
     """Huge shapes, objects and columns are refused before memory is allocated."""
     honest = member(np.zeros(8))
-    told = b"'<f8', 'fortran_order': False, 'shape': (8,)"
+    declared = b"'<f8', 'fortran_order': False, 'shape': (8,)"
     assert npz.unpack(zipped({"a.npy": honest}))["a"].tolist() == [0.0] * 8
     with pytest.raises(ValueError, match=words):
-        npz.unpack(zipped({"a.npy": honest.replace(told, claim)}))
+        npz.unpack(zipped({"a.npy": honest.replace(declared, claim)}))
 
 
 @pytest.mark.parametrize("name", ["../a.npy", "/a.npy", "a/b.npy", "a", ".npy", "a b.npy", "ä.npy"])

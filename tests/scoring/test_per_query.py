@@ -63,9 +63,9 @@ def test_decisive_item_gets_the_weight(kind: str) -> None:
     assert weights["q2"].argmax() == 0
     assert weights["q1"].sum() == pytest.approx(1.0)
     truth = np.array([label.value for label in gold.labels])
-    strangers = np.array([int(name[1:]) >= 25 for name in answers.candidates])
-    learned = np.abs(scorer.predict(answers) - truth)[strangers].mean()
-    mean = np.abs(MeanScorer().predict(answers) - truth)[strangers].mean()
+    unseen = np.array([int(name[1:]) >= 25 for name in answers.candidates])
+    learned = np.abs(scorer.predict(answers) - truth)[unseen].mean()
+    mean = np.abs(MeanScorer().predict(answers) - truth)[unseen].mean()
     assert learned < 0.7 * mean
 
 

@@ -78,7 +78,7 @@ def test_vote_order_does_not_matter() -> None:
 
 
 @pytest.mark.parametrize(
-    ("votes", "said"),
+    ("votes", "expected"),
     [
         ([], "0 votes that are not ties; 10 are needed"),
         ([Vote("q000", "c0", "c1", "tie")] * 50, "0 votes that are not ties"),
@@ -87,12 +87,12 @@ def test_vote_order_does_not_matter() -> None:
         ([Vote("elsewhere", "c0", "c1", "a")] * 50, "0 votes that are not ties"),
     ],
 )
-def test_too_little_data_gives_the_mean(votes: list[Vote], said: str) -> None:
+def test_too_little_data_gives_the_mean(votes: list[Vote], expected: str) -> None:
     """Every query has a reason, and the scores equal the mean to the last bit."""
     answers, _ = made_run(queries=3)
     scorer = PooledLogisticScorer().fit(answers, Gold(votes=votes))
     assert list(scorer.fallbacks()) == ["q000", "q001", "q002"]
-    assert all(said in reason for reason in scorer.fallbacks().values())
+    assert all(expected in reason for reason in scorer.fallbacks().values())
     assert scorer.predict(answers).tobytes() == MeanScorer().predict(answers).tobytes()
 
 

@@ -86,16 +86,16 @@ def test_query_without_labels_is_scored_by_the_pooled_part() -> None:
 
 
 @pytest.mark.parametrize(
-    ("labels", "said"),
+    ("labels", "expected"),
     [([], "0 labels"), ([3.0, 4.0, 5.0, 6.0], "4 labels"), ([7.0] * 9, "all 9 labels are 7")],
 )
-def test_too_little_data_gives_the_mean(labels: list[float], said: str) -> None:
+def test_too_little_data_gives_the_mean(labels: list[float], expected: str) -> None:
     """Every query has a reason, and the scores are those of the mean."""
     answers, _ = made_run(queries=3)
     gold = Gold([Label("q001", f"c{place}", value) for place, value in enumerate(labels)])
     scorer = PooledRidgeScorer().fit(answers, gold)
     assert set(scorer.fallbacks()) == {"q000", "q001", "q002"}
-    assert all(said in reason for reason in scorer.fallbacks().values())
+    assert all(expected in reason for reason in scorer.fallbacks().values())
     np.testing.assert_allclose(scorer.predict(answers), MeanScorer().predict(answers))
 
 

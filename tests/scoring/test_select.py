@@ -95,7 +95,7 @@ def test_state_with_an_unknown_choice_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "expected"),
     [
         (config("mean", "select"), "cannot choose itself"),
         (config("mean", "mean"), "named twice"),
@@ -106,9 +106,9 @@ def test_state_with_an_unknown_choice_is_refused() -> None:
         (config(amongst=["mean"]), "there is no such setting"),
     ],
 )
-def test_invalid_choices_are_refused_at_once(settings: ScorerConfig, said: str) -> None:
+def test_invalid_choices_are_refused_at_once(settings: ScorerConfig, expected: str) -> None:
     """Before any fit, with a clear message."""
-    with pytest.raises(ConfigError, match=said):
+    with pytest.raises(ConfigError, match=expected):
         create_scorer(settings)
 
 

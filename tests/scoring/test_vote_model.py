@@ -43,7 +43,7 @@ def drawn(
 
 def test_the_likelihood_is_davidsons() -> None:
     """Three votes, computed by hand."""
-    ballots = VoteColumns(
+    votes = VoteColumns(
         np.array([[1.0], [2.0], [-1.0]]), np.array([1, 0, 1], np.int8), ["a", "b", "c"]
     )
     weight, tie = 0.8, -0.3
@@ -51,50 +51,50 @@ def test_the_likelihood_is_davidsons() -> None:
     for difference, outcome in ((0.8, "a"), (1.6, "tie"), (-0.8, "a")):
         odds = {"a": np.exp(difference / 2), "b": np.exp(-difference / 2), "tie": np.exp(tie)}
         chances.append(odds[outcome] / sum(odds.values()))
-    loss, _ = davidson_loss(np.array([weight, tie]), ballots, np.array([0.5, 0.0]))
+    loss, _ = davidson_loss(np.array([weight, tie]), votes, np.array([0.5, 0.0]))
     assert loss == pytest.approx(-np.log(chances).mean() + 0.25 * weight**2)
 
 
 def test_gradients_equal_finite_differences() -> None:
     """The gradients of both likelihoods, at random points."""
     random = np.random.default_rng(1)
-    ballots, held = make_votes(), np.array([0.1, 0.3, 0.0, 0.2])
+    votes, held = make_votes(), np.array([0.1, 0.3, 0.0, 0.2])
     level = random.normal(size=60)
     for _ in range(5):
         point = random.normal(size=4)
-        numeric = approx_fprime(point, lambda x: davidson_loss(x, ballots, held)[0], 1e-7)
-        np.testing.assert_allclose(davidson_loss(point, ballots, held)[1], numeric, atol=1e-5)
-        known = (ballots.differences[:, 0], level, ballots.outcomes)
+        numeric = approx_fprime(point, lambda x: davidson_loss(x, votes, held)[0], 1e-7)
+        np.testing.assert_allclose(davidson_loss(point, votes, held)[1], numeric, atol=1e-5)
+        known = (votes.differences[:, 0], level, votes.outcomes)
         numeric = approx_fprime(point[:3], lambda x, known=known: tie_loss(x, *known)[0], 1e-7)
         np.testing.assert_allclose(tie_loss(point[:3], *known)[1], numeric, atol=1e-5)
 
 
 def test_vote_order_does_not_matter() -> None:
     """Swapping every other vote does not change the weights."""
-    ballots, *_ = drawn([1.5, -0.5], TieCurve(0.2, 0.0, 0.0), 400, seed=2)
+    votes, *_ = drawn([1.5, -0.5], TieCurve(0.2, 0.0, 0.0), 400, seed=2)
     turn = np.where(np.arange(400) % 2, -1, 1)
     turned = VoteColumns(
-        ballots.differences * turn[:, None],
-        (ballots.outcomes * turn).astype(np.int8),
-        ballots.query_ids,
+        votes.differences * turn[:, None],
+        (votes.outcomes * turn).astype(np.int8),
+        votes.query_ids,
     )
     np.testing.assert_allclose(
-        fit_weights(turned, 0)[0], fit_weights(ballots, 0)[0], rtol=1e-3, atol=1e-3
+        fit_weights(turned, 0)[0], fit_weights(votes, 0)[0], rtol=1e-3, atol=1e-3
     )
 
 
 def test_true_weights_are_recovered() -> None:
     """From many votes with known weights."""
-    ballots, *_ = drawn([1.5, -0.8, 0.0], TieCurve(0.1, 0.0, 0.0), 20_000, seed=3)
-    weights, penalty = fit_weights(ballots, 0)
+    votes, *_ = drawn([1.5, -0.8, 0.0], TieCurve(0.1, 0.0, 0.0), 20_000, seed=3)
+    weights, penalty = fit_weights(votes, 0)
     np.testing.assert_allclose(weights, [1.5, -0.8, 0.0], atol=0.08)
     assert penalty == 0.001
 
 
 def test_uninformative_features_are_shrunk() -> None:
     """With few votes and one informative feature, the strongest penalties are chosen."""
-    ballots, *_ = drawn([1.5, *[0.0] * 8], TieCurve(0.1, 0.0, 0.0), 120, seed=4)
-    weights, penalty = fit_weights(ballots, 0)
+    votes, *_ = drawn([1.5, *[0.0] * 8], TieCurve(0.1, 0.0, 0.0), 120, seed=4)
+    weights, penalty = fit_weights(votes, 0)
     assert penalty >= 0.1
     assert np.abs(weights[1:]).max() < 0.15 * weights[0]
 
@@ -102,8 +102,8 @@ def test_uninformative_features_are_shrunk() -> None:
 def test_true_tie_curve_is_recovered() -> None:
     """All three parameters, from many votes."""
     made = TieCurve(0.6, 0.4, -0.5)
-    ballots, difference, level = drawn([1.0, 1.0], made, 40_000, seed=5)
-    found = fit_ties(difference, level, ballots.outcomes)
+    votes, difference, level = drawn([1.0, 1.0], made, 40_000, seed=5)
+    found = fit_ties(difference, level, votes.outcomes)
     assert found.at_zero == pytest.approx(made.at_zero, abs=0.08)
     assert found.fade == pytest.approx(made.fade, abs=0.08)
     assert found.by_level == pytest.approx(made.by_level, abs=0.08)
@@ -126,11 +126,11 @@ def test_at_the_threshold_a_tie_is_as_likely_as_a_win(curve: TieCurve) -> None:
 def test_the_threshold_agrees_with_most_votes() -> None:
     """On votes from the model, no constant threshold is better than the curve's."""
     curve = TieCurve(0.8, 0.3, -0.6)
-    ballots, difference, level = drawn([1.0], curve, 40_000, seed=6)
+    votes, difference, level = drawn([1.0], curve, 40_000, seed=6)
 
     def agreement(threshold: np.ndarray | float) -> float:
-        said = np.where(np.abs(difference) < threshold, 0, np.sign(difference))
-        return float((said == ballots.outcomes).mean())
+        predicted = np.where(np.abs(difference) < threshold, 0, np.sign(difference))
+        return float((predicted == votes.outcomes).mean())
 
     own = agreement(curve.threshold(level))
     assert all(own > agreement(constant) + 0.005 for constant in np.linspace(0, 4, 41))

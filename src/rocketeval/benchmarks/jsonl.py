@@ -115,13 +115,13 @@ class JsonlBenchmark:
                 hint="Keep one of them.",
             )
         found = files_in(folder, ".jsonl")
-        _refuse_strays(folder)
+        _refuse_unsupported_files(folder)
         if not found:
             raise BenchmarkError(f"There is no .jsonl file in {folder}.")
         return {path: (name,) for path, name in found.items()}
 
 
-def _refuse_strays(folder: Path) -> None:
+def _refuse_unsupported_files(folder: Path) -> None:
     for path in sorted(folder.iterdir()):
         if path.suffix in (".json", ".csv", ".tsv", ".txt", ".parquet"):
             raise BenchmarkError(

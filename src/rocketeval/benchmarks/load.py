@@ -24,7 +24,7 @@ _log = logging.getLogger("rocketeval.load")
 
 
 @dataclass
-class Oddity:
+class SuspiciousRecords:
     """A count of suspicious but accepted records, with the first few names."""
 
     of: int = 0
@@ -57,10 +57,10 @@ class LoadedBenchmark:
     """Number of records outside the config's selection, by kind."""
     scale: tuple[float, float] = (1.0, 10.0)
     """Expected scale of the labels."""
-    empty: Oddity = field(default_factory=Oddity)
-    off_scale: Oddity = field(default_factory=Oddity)
-    foreign_labels: Oddity = field(default_factory=Oddity)
-    foreign_votes: Oddity = field(default_factory=Oddity)
+    empty: SuspiciousRecords = field(default_factory=SuspiciousRecords)
+    off_scale: SuspiciousRecords = field(default_factory=SuspiciousRecords)
+    foreign_labels: SuspiciousRecords = field(default_factory=SuspiciousRecords)
+    foreign_votes: SuspiciousRecords = field(default_factory=SuspiciousRecords)
 
     def responses(self) -> Iterator[Response]:
         """Yield the selected responses; raise BenchmarkError for a duplicate or unknown query."""
@@ -91,7 +91,7 @@ class LoadedBenchmark:
         """Yield the labels of selected queries and candidates."""
         for label in self.benchmark.labels():
             if self._is_chosen("labels", label, label.candidate):
-                self._look_at_label(label)
+                self._check_label(label)
                 yield label
         if isinstance(self.benchmark, LeavesOut):
             self.skipped.update(self.benchmark.left_out())
@@ -129,7 +129,7 @@ class LoadedBenchmark:
     def notes(self) -> Iterator[str]:
         """Yield warnings about suspicious records; complete after everything was read."""
         low, high = self.scale
-        blank = Oddity()
+        blank = SuspiciousRecords()
         for query in self.queries:
             if not query.text.strip():
                 blank.add(repr(query.id))
@@ -150,7 +150,7 @@ class LoadedBenchmark:
     def absent(self) -> Iterator[str]:
         """Yield a warning about candidates without a response to every query."""
         answered = Counter(cell // len(self.queries) for cell in self._cells)
-        lacking = Oddity()
+        lacking = SuspiciousRecords()
         for candidate, column in self._columns.items():
             missing = len(self.queries) - answered[column]
             if missing:
@@ -158,7 +158,7 @@ class LoadedBenchmark:
         words = "candidates without a response to every query: {count} ({named})"
         yield from lacking.sentence(words)
 
-    def _look_at_label(self, label: Label) -> None:
+    def _check_label(self, label: Label) -> None:
         low, high = self.scale
         self.off_scale.of += 1
         self.foreign_labels.of += 1

@@ -44,7 +44,7 @@ class ChecklistEntry(Section):
     """Subject of the items, for a judge that sees all of them at once."""
 
     @model_validator(mode="after")
-    def _one_of_both(self) -> Self:
+    def _items_or_groups(self) -> Self:
         if bool(self.items) == bool(self.groups):
             raise ValueError("this needs either `items` or `groups`.")
         return self
@@ -153,7 +153,7 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
                         f"{path}, line {reader.line_num}: its columns do not match the first line."
                     )
                 if any(value.strip() for value in row.values()):
-                    yield reader.line_num, {name: _armed(row.get(name, "")) for name in COLUMNS}
+                    yield reader.line_num, {name: _unescaped(row.get(name, "")) for name in COLUMNS}
     except OSError as error:
         raise ConfigError(f"Cannot read {path}: {error.strerror}.", hint=HINT) from None
     except UnicodeDecodeError:
@@ -162,7 +162,7 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
         raise ConfigError(f"{path} is not valid CSV: {error}.", hint=HINT) from None
 
 
-def _armed(text: str) -> str:
+def _unescaped(text: str) -> str:
     """Return a cell without the apostrophe that protects it from evaluation in spreadsheets."""
     return text.removeprefix("'")
 

@@ -61,7 +61,7 @@ def _plain(longest: int) -> Callable[[str], str]:
     return check
 
 
-def _no_joint(name: str) -> str:
+def _no_group_separator(name: str) -> str:
     # Groups are named "dimension: sub-dimension" and split at the first colon.
     if ": " in name:
         raise ValueError(f"the dimension {name!r} contains a colon and a space: rename it.")
@@ -76,7 +76,7 @@ def _question(text: str) -> str:
 
 _Line = Annotated[str, BeforeValidator(_one_line)]
 Name = Annotated[_Line, BeforeValidator(_text_of), AfterValidator(_plain(LONGEST_NAME))]
-DimensionName = Annotated[Name, AfterValidator(_no_joint)]
+DimensionName = Annotated[Name, AfterValidator(_no_group_separator)]
 Text = Annotated[_Line, AfterValidator(_plain(LONGEST_TEXT))]
 SeedQuestion = Annotated[_Line, AfterValidator(_plain(LONGEST_QUESTION)), AfterValidator(_question)]
 
@@ -99,7 +99,7 @@ class Dimension(Section):
     """Sub-dimensions by name."""
 
     @model_validator(mode="after")
-    def _asks_nothing_twice(self) -> Self:
+    def _seeds_are_distinct(self) -> Self:
         seen: dict[str, str] = {}
         for name, part in self.sub_dimensions.items():
             for seed in part.seeds:

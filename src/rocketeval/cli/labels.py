@@ -258,13 +258,13 @@ def _show_estimates(found: Estimates, level: float) -> None:
     from rich.text import Text
 
     table = make_table("Mean label")
-    table.add_column("candidate", overflow="fold")
-    for title in ("labeled", "with scores", "labels alone", "correlation", "width", "equals"):
+    table.add_column("candidate", overflow="fold", min_width=9)
+    for title in ("labels", "with scores", "labels alone", "corr.", "width", "equals"):
         table.add_column(title, justify="right", no_wrap=True)
     for row in found.rows:
         table.add_row(
             Text(describe_target(row.candidate, row.against)),
-            f"{row.labelled} of {row.queries}",
+            f"{row.labelled}/{row.queries}",
             figure(row.with_scores, ".2f"),
             figure(row.labels_only, ".2f"),
             _known(row.correlation, ".2f"),
@@ -278,8 +278,9 @@ def _show_estimates(found: Estimates, level: float) -> None:
     for note in _notes(found):
         console.print(note, highlight=False, markup=False)
     console.print(
-        "Width: width of the interval with scores, relative to labels alone. Equals: number of "
-        "labels that alone would be as precise. "
+        "labels: labeled queries of all queries. corr.: correlation of labels and scores. width: "
+        "width of the interval with scores, relative to labels alone. equals: number of labels "
+        "that alone would be as precise. "
         f"{level:.0%} intervals for the mean over queries like these. They are valid if the "
         "labeled queries are a random sample.",
         style="dim",

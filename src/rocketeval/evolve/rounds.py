@@ -254,7 +254,7 @@ class Rounds:
         """Run the remaining rounds; return the pool after the last."""
         done = self.history.read(self.split.digest)
         name = f"round {done[-1].round}" if done else "beginning"
-        view = await self._look(pool, name)
+        view = await self._fit(pool, name)
         added = self.shared.write(view.pool, len(done))
         joined = 0
         while True:
@@ -290,7 +290,7 @@ class Rounds:
         if over is not None:
             return over
         before_it = self._judge_so_far()
-        after = await self._look(grown, f"round {number}")
+        after = await self._fit(grown, f"round {number}")
         dropped = Counter(each.why.value for each in proposals.dropped)
         dropped["repeat"] += len(repeated)
         return after, Round(
@@ -311,7 +311,7 @@ class Rounds:
             seconds=round(time.monotonic() - started, 3),
         )
 
-    async def _look(self, pool: Pool, name: str) -> PoolFit:
+    async def _fit(self, pool: Pool, name: str) -> PoolFit:
         asked = await self.context.ask(pool, self.split.seen, SEEN, name)
         self.context.observer.part_began(name, 1, 1)
         self.context.observer.stage_entered("fit")

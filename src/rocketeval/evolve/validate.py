@@ -46,14 +46,17 @@ class ResampledFigures:
 
     def intervals(self) -> dict[str, Interval]:
         """Return each metric with its 95% interval."""
-        return {name: self._sure(value, self.draws[name]) for name, value in self.figures.items()}
+        return {
+            name: self._with_interval(value, self.draws[name])
+            for name, value in self.figures.items()
+        }
 
-    def less(self, other: ResampledFigures, name: str) -> Interval:
+    def difference_from(self, other: ResampledFigures, name: str) -> Interval:
         """Return the paired-bootstrap difference of one metric from that of `other`."""
         value = self.figures[name] - other.figures[name]
-        return self._sure(value, self.draws[name] - other.draws[name])
+        return self._with_interval(value, self.draws[name] - other.draws[name])
 
-    def _sure(self, value: float, draws: Floats) -> Interval:
+    def _with_interval(self, value: float, draws: Floats) -> Interval:
         if np.isnan(draws).any():
             # Resamples with a single verdict are NaN; the others alone would be too optimistic.
             return Interval(value, np.nan, np.nan)
@@ -70,9 +73,12 @@ def verdict_figures(
     numbers = query_numbers(query_ids)
     cell = numbers * 9 + (gold + 1.0).astype(np.int64) * 3 + (predicted + 1.0).astype(np.int64)
     queries = int(numbers.max()) + 1
-    met = np.bincount(cell, minlength=queries * 9).reshape(queries, 9).astype(np.float64)
-    whole = {name: float(value[0]) for name, value in _of_meetings(met.sum(axis=0)[None]).items()}
-    return ResampledFigures(whole, _of_meetings(sum_draws(met, times, seed)), queries)
+    confusion = np.bincount(cell, minlength=queries * 9).reshape(queries, 9).astype(np.float64)
+    whole = {
+        name: float(value[0])
+        for name, value in _confusion_metrics(confusion.sum(axis=0)[None]).items()
+    }
+    return ResampledFigures(whole, _confusion_metrics(sum_draws(confusion, times, seed)), queries)
 
 
 def label_figures(
@@ -101,9 +107,9 @@ def label_figures(
     )
 
 
-def _of_meetings(met: Floats) -> dict[str, Floats]:
+def _confusion_metrics(confusion: Floats) -> dict[str, Floats]:
     """Return metrics from flattened confusion matrices: gold (b, tie, a) by verdict (b, tie, a)."""
-    table = met.reshape(-1, 3, 3)
+    table = confusion.reshape(-1, 3, 3)
     total = table.sum(axis=(1, 2))
     right = np.diagonal(table, axis1=1, axis2=2)
     given, predicted = table.sum(axis=2), table.sum(axis=1)
@@ -405,8 +411,8 @@ def _arms(
         name: EvaluatorArm(
             name,
             found.intervals(),
-            found.less(drawn[WITHOUT], measure_of(task)),
-            drawn[WITH].less(found, measure_of(task)),
+            found.difference_from(drawn[WITHOUT], measure_of(task)),
+            drawn[WITH].difference_from(found, measure_of(task)),
             outcomes[name],
             predicted.get(name),
         )
