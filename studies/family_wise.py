@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from rocketeval._version import __version__
 from rocketeval.compare.pair import ComparisonVerdict, compare
 from rocketeval.grid import ScoreGrid
-from rocketeval.stats.pairwise_tests import pairwise_tests
+from rocketeval.stats.permutation import pairwise_tests
 from rocketeval.stats.prediction_powered import LabeledSample, estimate
 
 RECORDED = Path(__file__).with_name("recorded") / "family_wise.txt"

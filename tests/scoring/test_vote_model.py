@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime, brentq
 
-from rocketeval.scoring.votes import (
+from rocketeval.scoring.vote_model import (
     TieCurve,
     VoteColumns,
     davidson_loss,

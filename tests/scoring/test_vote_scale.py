@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rocketeval.scoring.votes import TieCurve, quality_scale
+from rocketeval.scoring.vote_model import TieCurve, quality_scale
 
 SCALE = (1.0, 10.0)
 

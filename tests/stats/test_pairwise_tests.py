@@ -7,8 +7,7 @@ import pytest
 
 from rocketeval.grid import ScoreGrid
 from rocketeval.ranking.rank import rank
-from rocketeval.stats.pairwise_tests import pairwise_tests
-from rocketeval.stats.permutation import sign_flip_p
+from rocketeval.stats.permutation import pairwise_tests, sign_flip_p
 
 
 def noisy(queries: int, effects: list[float], seed: int) -> np.ndarray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -346,7 +346,7 @@ def drop_items(table: AnswerTable, dropped: Collection[Item]) -> tuple[AnswerTab
         starts, lengths = table.offsets[block.rows], table.items[block.rows]
         there = own < lengths[:, None]
         p_yes[(starts[:, None] + own)[there]] = np.nan
-    return AnswerTable(table.query_ids, table.candidates, p_yes, table.offsets), kept
+    return replace(table, p_yes=p_yes), kept
 
 
 def ranking_without(table: AnswerTable, dropped: Collection[Item]) -> RankingWithout:

@@ -5,7 +5,7 @@
 **Intervals**: percentiles over resampled queries (`bootstrap`). A figure from fewer than six
 queries (at 95%) has no interval: its bounds are NaN.
 **Tied**: two candidates are tied unless the difference of their mean scores is significant, with
-family-wise correction over all pairs of the ranking (`stats/pairwise_tests.py`). This is the only
+family-wise correction over all pairs of the ranking (`stats/permutation.py`). This is the only
 definition of a tie in a ranking: groups, rank intervals, words and exports follow from it.
 **Group**: in ranking order, the first candidate opens group 1. The next one joins if it is tied
 with the group's *first* candidate; otherwise it opens the next group. Neighbors in different groups
@@ -47,7 +47,7 @@ from rocketeval.stats.bradley_terry import (
     win_totals,
     wins_and_losses,
 )
-from rocketeval.stats.pairwise_tests import FLIPS, PairwiseTests, pairwise_tests
+from rocketeval.stats.permutation import PAIR_FLIPS, PairwiseTests, pairwise_tests
 from rocketeval.text import did_you_mean, join_words
 from rocketeval.workers import one_blas_thread
 
@@ -406,7 +406,7 @@ def is_significant(p_value: float, level: float) -> bool:
 def _affordable_flips(candidates: int) -> int:
     """Return fewer sign flips for very many pairs: a p-value of 0.05 needs 199."""
     pairs = max(1, candidates * (candidates - 1) // 2)
-    return max(FEWEST_FLIPS, min(FLIPS, MOST_STATISTICS // pairs))
+    return max(FEWEST_FLIPS, min(PAIR_FLIPS, MOST_STATISTICS // pairs))
 
 
 def _tests(names: Sequence[str], p_values: Floats) -> PairTests | None:

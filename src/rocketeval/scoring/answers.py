@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,8 @@ class AnswerTable:
     candidates: Sequence[str]
     p_yes: Floats
     offsets: NDArray[np.int64]
+    categories: Mapping[str, str] = field(default_factory=dict)
+    """The category of each query that has one, by query id."""
 
     def __len__(self) -> int:
         return len(self.query_ids)
@@ -50,6 +52,7 @@ class AnswerTable:
             [self.candidates[row] for row in places],
             self.p_yes[np.repeat(self.offsets[places], lengths) + within],
             offsets,
+            self.categories,
         )
 
     def blocks(self) -> Iterator[QueryRows]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -35,6 +35,8 @@ class AnswerReader:
     def __init__(self, store: RunStore) -> None:
         self._store = store
         self._index = LedgerIndex(store.ledger_folder)
+        queries = store.inputs.queries.values()
+        self._categories = {query.id: query.category for query in queries if query.category}
 
     def parts(self, query_ids: Collection[str] | None = None) -> Iterator[AnsweredPart]:
         """Yield all responses in run order, in parts of whole queries; at least one part.
@@ -57,6 +59,7 @@ class AnswerReader:
         rows[cells.known] = self._index.find(to_keys(cells.keys))
         lists = self._index.lists(rows, "p_yes")
         answers = table_of_lists(cells.query_ids, cells.candidates, lists)
+        answers = replace(answers, categories=self._categories)
         return AnsweredPart(answers, hex_column(cells.keys, cells.known))
 
 
@@ -83,6 +86,7 @@ def _joined(parts: Sequence[AnsweredPart]) -> AnsweredPart:
         [name for table in tables for name in table.candidates],
         np.concatenate([table.p_yes for table in tables]),
         np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]),
+        tables[0].categories,
     )
     return AnsweredPart(answers, pa.concat_arrays([part.keys for part in parts]))
 
