@@ -94,9 +94,11 @@ def test_voter_agreement_ignores_presentation_order() -> None:
     ]
     agreement = human_agreement(votes)
     assert agreement is not None
+    # Each vote counts once: the first two agree with one of two others, the tie with none.
     assert agreement.with_ties.value == pytest.approx(1 / 3)
-    assert value(agreement.without_ties) == 1.0
-    assert (agreement.pairs, agreement.decisive_pairs) == (3, 1)
+    # Decided votes: one other agrees, and the other's tie counts half.
+    assert value(agreement.without_ties) == 0.75
+    assert (agreement.pairs, agreement.decisive_pairs) == (3, 2)
 
 
 def test_voter_pairs_need_two_voters_and_the_same_responses() -> None:
@@ -144,11 +146,20 @@ def test_hard_answers_lose_most_of_the_agreement(
     assert value(agreement.without_ties) == pytest.approx(0.6005, abs=5e-4)
 
 
-def test_recorded_voters_reach_their_published_agreement(mt_bench_votes: list[Vote]) -> None:
-    """Two people agree on 64.1% of first-turn votes, and on 82.0% without ties."""
+def test_people_are_measured_by_the_rule_of_the_judge(mt_bench_votes: list[Vote]) -> None:
+    """By the judge's rule people reach 65.9% and 78.3% on the first turn, not 64.1% and 82.0%."""
     agreement = human_agreement(mt_bench_votes)
     assert agreement is not None
-    assert agreement.with_ties.value == pytest.approx(0.641, abs=5e-4)
-    assert value(agreement.without_ties) == pytest.approx(0.820, abs=5e-4)
-    assert agreement.pairs == 1198
-    assert agreement.with_ties.low < 0.641 < agreement.with_ties.high
+    assert agreement.with_ties.value == pytest.approx(0.659, abs=1e-3)
+    assert value(agreement.without_ties) == pytest.approx(0.783, abs=1e-3)
+    assert (agreement.pairs, agreement.decisive_pairs) == (1262, 966)
+
+
+def test_best_possible_prediction_exceeds_human_agreement(mt_bench_votes: list[Vote]) -> None:
+    """The upper bound lies above human-human agreement, and below the share of single pluralities."""
+    agreement = human_agreement(mt_bench_votes)
+    assert agreement is not None
+    best = agreement.best_with_ties
+    assert best is not None
+    assert agreement.with_ties.value + 0.04 < best.value < 0.80
+    assert value(agreement.best_without_ties) > value(agreement.without_ties)
