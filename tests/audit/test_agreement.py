@@ -156,7 +156,7 @@ def test_people_are_measured_by_the_rule_of_the_judge(mt_bench_votes: list[Vote]
 
 
 def test_best_possible_prediction_exceeds_human_agreement(mt_bench_votes: list[Vote]) -> None:
-    """The upper bound lies above human-human agreement, and below the share of single pluralities."""
+    """The upper bound lies above human-human agreement."""
     agreement = human_agreement(mt_bench_votes)
     assert agreement is not None
     best = agreement.best_with_ties

@@ -20,7 +20,7 @@ MOST_IN_CONCLUSION = 3
 """Maximum number of candidates named in the conclusion, besides the leader."""
 
 
-def conclusion_in_words(ranking: Ranking, doubt: str) -> str:
+def conclusion_in_words(ranking: Ranking, doubt: str = "") -> str:
     """Return who leads and whether significantly, in one sentence; "" without ranked candidates.
 
     `doubt` says why the judge's scores prove nothing, if so. Then nobody leads.
@@ -56,7 +56,7 @@ def _joined(names: Sequence[str]) -> str:
     return join_words(names, most=MOST_IN_CONCLUSION)
 
 
-def separation_in_words(rows: Sequence[RankedCandidate], doubt: str) -> list[str]:
+def separation_in_words(rows: Sequence[RankedCandidate], doubt: str = "") -> list[str]:
     """Return sentences that name tied candidates, best first; `doubt` as above.
 
     A long ranking is cut; the last sentence then says how many sentences are left out.
