@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
@@ -207,22 +207,42 @@ METHODS = {
     "checklist": "each item of the author's checklist, asked independently",
     "fixed": "six general questions, the same for every query",
     "sequential": "the checklist in order; the judge sees its earlier answers",
-    "all_yes": "each item after the earlier ones, all answered Yes",
-    "all_no": "each item after the earlier ones, all answered No",
-    "direct": "one digit from 0 to 9, averaged over its probabilities",
-    "reference": "the same digit, with the query's reference response to compare with",
+    "all_yes": "like sequential, but the prompt shows every earlier answer as Yes",
+    "all_no": "like sequential, but the prompt shows every earlier answer as No",
+    "direct": "a digit from 0 to 9: the expected value over the judge's probabilities",
+    "reference": "like direct, but the prompt shows the query's reference response",
     "cot": "a written analysis, then a score from 1 to 10",
-    "analysis": "the digit, after the analysis that another judge's cot run wrote",
+    "analysis": "like direct, but the prompt shows the analysis of a finished cot run, often by "
+    "another judge: analysis:run=FOLDER",
     "multi_item": "the whole checklist in one prompt, the answers written out",
     "generic": "a grade from 1 to 5 for the quality in general",
     "criterion": "a grade from 1 to 5 for one criterion, given by name only",
     "rubric": "a grade from 1 to 5 for one criterion, with the meaning of each grade",
-    "perplexity": "no question: how likely the response is to the judge",
+    "perplexity": "no question is asked: the judge's probability per token of the response, as a "
+    "geometric mean",
 }
 """Description of each grading method; kept here so that `--help` imports none of them."""
-_KNOWN = "\n".join(
-    fill(f"  {name:<11} {asks}", 76, subsequent_indent=" " * 14) for name, asks in METHODS.items()
-)
+SCORERS = {
+    "mean": "the mean of the answers (default)",
+    "hard": "the share of items answered yes, without probabilities",
+    "isotonic": "the mean, mapped to the level of the labels",
+    "pooled_ridge": "one regression for all queries, fitted on labels",
+    "extra_trees": "one forest per query, fitted on labels and blended with the mean; weight=none: "
+    "not blended",
+    "random_forest": "the same with another kind of tree",
+    "pooled_logistic": "which of two responses people prefer, fitted on votes",
+    "select": "the first of several within one standard error of the best (not for --scorers)",
+}
+"""Description of each scorer; kept here for the same reason."""
+
+
+def _listed(described: Mapping[str, str]) -> str:
+    """Return names and descriptions in two columns, for the help page."""
+    width = max(map(len, described))
+    return "\n".join(
+        fill(f"  {name:<{width}}  {does}", 76, subsequent_indent=" " * (width + 4))
+        for name, does in described.items()
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +275,7 @@ def with_criteria(verb: Verb) -> Verb:
         "--criteria",
         is_flag=True,
         section=LISTS,
-        help="List the criteria of the methods criterion and rubric.",
+        help="List the criteria that the methods `criterion` and `rubric` accept.",
     )
     meaning = option(
         "--grades",
@@ -268,10 +288,15 @@ def with_criteria(verb: Verb) -> Verb:
 
 @verb(
     epilog="\b\nMethods:\n"
-    + _KNOWN
-    + "\n\n\b\nEach is scored by the mean of its answers, or by a scorer after +:\n"
-    "checklist+hard, checklist+extra_trees, checklist+extra_trees:weight=none.\n"
-    "Options after a colon: rubric:criterion=fluency (see --criteria).",
+    + _listed(METHODS)
+    + "\n\n\b\nScorers:\n"
+    + _listed(SCORERS)
+    + "\n\n\b\n--methods takes METHOD or METHOD+SCORER, such as checklist+hard.\n"
+    "Options follow a colon: rubric:criterion=fluency (see --criteria),\n"
+    "checklist+extra_trees:weight=none.\n\n\b\n"
+    "--scorers all compares mean, isotonic, pooled_ridge and extra_trees if\n"
+    "`scorer.learn_from` is labels, mean and pooled_logistic if it is votes, and\n"
+    "the run's own scorer if it learns. If that is select, its choices.",
     examples=[
         ("rocketeval audit", "how far to trust this judge"),
         ("rocketeval audit --methods checklist,direct,cot", "compare grading methods"),
@@ -286,17 +311,21 @@ def with_criteria(verb: Verb) -> Verb:
     },
 )
 @with_criteria
-@with_settings
+@partial(
+    with_settings,
+    limit="Audit the run NAME-first-N, which `rocketeval run --limit N` made. With --methods, the "
+    "first N queries are graded if they are not yet.",
+)
 @option(
     "--methods",
     metavar="A,B,...",
-    help="Also grade with these methods, and compare them on the same votes and labels.",
+    help="Also grade with these methods (see below), and compare them on the same reference data.",
 )
 @option(
     "--scorers",
     metavar="A,B,...",
-    help="Compare scorers by cross-validation, simplest first, such as "
-    "mean,isotonic,pooled_ridge; `all` compares every kind.",
+    help="Compare these scorers, or `all` (see below), by cross-validation. Name simpler ones "
+    "first: the first within one standard error of the best is recommended.",
 )
 @option(
     "--against",
@@ -309,8 +338,8 @@ def with_criteria(verb: Verb) -> Verb:
     "--reference-answers",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     metavar="FILE",
-    help="Compare the judge's answers with reference answers: rows of query_id, candidate, "
-    "answers.",
+    help="Compare the judge's answers with those in FILE: JSON lines of query_id, candidate and "
+    "answers, a list of true, false or null, one per item.",
 )
 @with_output
 def command(
@@ -323,9 +352,11 @@ def command(
 ) -> int:
     """Measure how far to trust the judge, against votes, labels and reference ratings.
 
-    Compares the scores of CONFIG's run with reference data, next to trivial baselines (longer
-    response, random guess) and human-human agreement. Sends no requests, except with --methods,
-    which grades with each method in a run directory inside this one.
+    Compares the scores of CONFIG's run with reference data: votes (which of two responses is
+    better), labels (a score per response) and reference ratings (one per candidate, such as arena
+    Elo). Also shows trivial baselines (longer response, random guess) and human-human agreement.
+    Sends no requests, except with --methods, which grades with each method in a subfolder of the
+    run.
     """
     from rocketeval.cli.progress import make_observer
     from rocketeval.evolve.apply_setup import as_graded

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 GATE_FAILED = 7
-"""Exit code 7: the verdict matches --fail-if."""
+"""Exit code 7: the condition of --fail-if holds."""
 COLORS = {"better": "green", "worse": "red"}
 
 
@@ -34,7 +34,7 @@ COLORS = {"better": "green", "worse": "red"}
             "fail if it may be 0.2 worse",
         ),
     ],
-    exit_codes={**codes(2, 5), 7: "the verdict matches --fail-if"},
+    exit_codes={**codes(2, 5), 7: "the condition of --fail-if holds"},
 )
 @click.argument("first")
 @click.argument("second")
@@ -43,16 +43,17 @@ COLORS = {"better": "green", "worse": "red"}
     "--min-effect",
     type=click.FloatRange(min=0, min_open=True),
     metavar="X",
-    help="Smallest mean difference that matters; a smaller one is `equal enough`.",
+    help="Smallest mean difference that matters. The verdict is `equal enough` if the whole "
+    "interval lies between -X and +X.",
 )
 @option(
     "--fail-if",
     type=click.Choice(["worse", "maybe-worse", "not-better", "never"]),
     default="worse",
     show_default=True,
-    metavar="VERDICT",
-    help="Exit with code 7 if FIRST is worse, maybe-worse (needs --min-effect) or not-better; "
-    "or never.",
+    metavar="CONDITION",
+    help="Exit with code 7 if FIRST is worse, not-better (any verdict but better) or maybe-worse "
+    "(the interval reaches below -X; needs --min-effect). With never, exit with 0 for any verdict.",
 )
 @LEVEL
 @with_output
@@ -68,9 +69,9 @@ def command(
     """Test whether candidate FIRST is better than SECOND.
 
     Compares both query by query in CONFIG's scored run. The verdict is better, worse, equal enough
-    (with --min-effect) or can't tell; better and worse need both an interval without zero and a
-    small p-value. If the candidates are tied, it estimates how many queries would be needed. Use
-    the exit code as a gate in CI.
+    (with --min-effect) or can't tell. Better and worse need an interval without zero, and p <=
+    1 - LEVEL in a sign-flip permutation test. If the verdict is can't tell, the output estimates
+    how many queries would be needed. Use the exit code as a gate in CI.
     """
     if fail_if == "maybe-worse" and min_effect is None:
         raise click.UsageError("--fail-if maybe-worse needs --min-effect.")

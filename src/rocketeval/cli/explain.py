@@ -302,7 +302,7 @@ Record = TypeVar("Record", "CandidateExplanation", "QueryExplanation", "Explanat
 )
 @with_run
 @option("--candidate", metavar="NAME", help="Explain where this candidate loses and gains.")
-@option("--query", metavar="ID", help="Explain what each checklist item of this query adds.")
+@option("--query", metavar="ID", help="Show the weight and the answers of each item of this query.")
 @option(
     "--top",
     type=click.IntRange(min=1),
@@ -315,11 +315,13 @@ Record = TypeVar("Record", "CandidateExplanation", "QueryExplanation", "Explanat
 def command(run: Run, candidate: str | None, query: str | None, top: int, output: Output) -> None:
     """Explain a ranking: which checklist items cost each candidate points.
 
-    Compares each candidate, item by item, with its nearest neighbors in the ranking of CONFIG's
-    run. With --query, shows what each item adds, and which items do not discriminate.
+    Compares each candidate, item by item, with its neighbors in the ranking of CONFIG's run: the
+    four nearest candidates, above or below. With --query, shows each item's weight in the score,
+    how its answers differ between responses, and which items do not discriminate.
 
     Without --candidate and --query, explains all candidates and writes explain.json for the report.
-    If checklists have groups, such as dimensions, it has each candidate's mean per group.
+    If checklists have groups, such as dimensions, explain.json also has each candidate's mean per
+    group.
     """
     if candidate is not None and query is not None:
         raise click.UsageError("Give --candidate or --query, not both.")

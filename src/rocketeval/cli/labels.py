@@ -99,10 +99,11 @@ class InOrder(click.Group):
 
 @click.group(cls=InOrder, subcommand_metavar="VERB ...", options_metavar="")
 def command() -> None:
-    """Choose responses for people to label, and estimate mean labels from a few of them.
+    """Choose responses for people to label, and estimate each candidate's mean label.
 
-    Labels are correct but few; the judge's scores are many but biased. Together they give an
-    unbiased mean label per candidate with a narrower interval than the labels alone.
+    A label is the score that a person gives a response; a candidate's mean label is the mean over
+    all queries. Labels are correct but few; the judge's scores are many but biased. Together they
+    give an unbiased mean label per candidate with a narrower interval than the labels alone.
     """
 
 
@@ -241,7 +242,7 @@ def _forecast_conclusion(advice: Advice, who: str) -> str:
 @LEVEL
 @with_output
 def estimate(run: Run, choice: LabelScope, level: float, output: Output) -> None:
-    """Estimate mean labels from a few labels and all scores.
+    """Estimate each candidate's mean label from labels and scores.
 
     The estimate, for queries like those of CONFIG's run, is free of the judge's bias
     (prediction-powered inference). The table also has the estimate from labels alone, and how many

@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 import click
@@ -16,7 +17,7 @@ from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.run_with_signals import INCOMPLETE, run_with_signals
 from rocketeval.cli.text import make_console, make_table, printable, printable_lines, shown_path
 from rocketeval.errors import ConfigError
-from rocketeval.lint.findings import KINDS
+from rocketeval.lint.findings import KINDS, Severity
 from rocketeval.text import count_of
 
 if TYPE_CHECKING:
@@ -307,10 +308,23 @@ def from_config(path: Path, config: Path) -> str:
 FOUND_ERRORS = 3
 
 
+def _list_of_kinds() -> str:
+    """Return the kinds of findings by severity, for the help page."""
+    lines = ["Kinds of findings (*: found in the judge's answers):"]
+    for severity in Severity:
+        own = (
+            kind + "*" * about.behavioural
+            for kind, about in KINDS.items()
+            if about.severity is severity
+        )
+        lines.append(fill(f"  {severity}s: {', '.join(own)}", 76, subsequent_indent=" " * 4))
+    return "\b\n" + "\n".join(lines)
+
+
 @verb(
     examples=[
         ("rocketeval lint", "check the items of rocketeval.yaml's run"),
-        ("rocketeval lint mine.yaml --strict", "fail if a file has errors"),
+        ("rocketeval lint checklists.yaml --strict", "fail if a checklist file has errors"),
         ("rocketeval lint --fix better.yaml", "let the author LLM rewrite items"),
     ],
     exit_codes={
@@ -319,6 +333,7 @@ FOUND_ERRORS = 3
         **codes(6, 130),
     },
     renamed={"--most": "--top"},
+    epilog=_list_of_kinds(),
 )
 @WHAT
 @NAME
@@ -329,7 +344,7 @@ FOUND_ERRORS = 3
     multiple=True,
     type=click.Choice(list(KINDS)),
     metavar="KIND",
-    help="Show only findings of this kind; repeatable.",
+    help="Show, or with --fix rewrite, only findings of this kind (see below); repeatable.",
 )
 @option(
     "--top",
@@ -339,7 +354,11 @@ FOUND_ERRORS = 3
     metavar="N",
     help="Number of items to show; --json has all.",
 )
-@option("--strict", is_flag=True, help="Exit with code 3 if there are errors.")
+@option(
+    "--strict",
+    is_flag=True,
+    help="Exit with code 3 if a finding is an error (see below), not a warning.",
+)
 @option(
     "--fix",
     "proposal",
@@ -366,12 +385,12 @@ def command(
 
     WHAT is a config (default rocketeval.yaml), a run directory, a benchmark folder or a checklist
     file. Static checks find items that are not yes/no questions, ask two things, duplicate another
-    item, refer to what the judge cannot see, or for which yes is the worse answer. In a graded run,
-    the judge's answers show items that do not discriminate, are redundant, leave the judge unsure,
-    or contradict the others. Nothing is changed.
+    item, refer to what the judge cannot see, or have yes as the worse answer. In a graded run, the
+    judge's answers show items that do not discriminate, are redundant, leave the judge unsure, or
+    correlate negatively with the query's other items or with labels. Nothing is changed.
 
-    With --fix, the author LLM (`author.engine`) proposes a rewrite of each flagged item. To grade
-    with the file, set this in the config:
+    With --fix FILE, the author LLM (`author.engine`) rewrites flagged items, and all checklists are
+    written to FILE. To grade with FILE, set this in the config:
 
     \b
       author: {kind: file, options: {file: FILE}}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,7 +35,7 @@ TITLES = 11
     ],
     exit_codes=codes(2, 4, 5),
 )
-@with_config
+@partial(with_config, limit_help="Plan a run of only the first N queries, named NAME-first-N.")
 @with_evaluator
 @option("--offline", is_flag=True, help="Contact no server, write nothing; estimate tokens.")
 @option("--exact", is_flag=True, help="Tokenize every prompt, however many there are.")
