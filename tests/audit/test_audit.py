@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rocketeval.audit.advice import advice
-from rocketeval.audit.conclusion import conclusion
 from rocketeval.audit.audit import Audit, audit
+from rocketeval.audit.conclusion import conclusion
 from rocketeval.audit.figures import GUESS, LABELER, LONGER, TIE
 from rocketeval.config import RankingConfig
 from rocketeval.grid import ScoreGrid
