@@ -36,6 +36,7 @@ from rocketeval.audit.wording import (
     points,
     rho,
     rho_gap,
+    rho_interval,
     simpler,
     span,
     strictest_labels,
@@ -80,9 +81,8 @@ def _on_length(found: LengthBias) -> Iterator[str]:
     elif gold is None and found.lost_to_longer is None and found.scores.value >= LEANS:
         scores = found.scores
         yield (
-            f"Longer responses get higher scores: within a query, Spearman {rho(scores.value)} "
-            f"({rho(scores.low)} to {rho(scores.high)}). Only labels or votes can show how much "
-            "of that is bias."
+            f"Longer responses get higher scores: within a query, Spearman {rho_interval(scores)}. "
+            "Only labels or votes can show how much of that is bias."
         )
 
 
@@ -92,7 +92,7 @@ def _on_family(found: SelfPreference) -> Iterator[str]:
         more = found.at_equal_gold
         yield (
             f"It prefers its own family ({names}): compared with other candidates with the same "
-            f"labels, it scores them {rho(more.value)} ({rho(more.low)} to {rho(more.high)}) "
+            f"labels, it scores them {rho_interval(more)} "
             "standard deviations of a query's scores higher. Compare them with another judge."
         )
     elif found.reason == NO_QUERY:
