@@ -182,7 +182,6 @@ def _say(console: Console, sentence: str) -> None:
 def show_reliability(found: JudgeReliability) -> None:
     """Print the conclusion, then the rankings, the agreement and the differences of judges."""
     console = make_console()
-    show_advice(console, "Can one judge replace another?", found.advice)
     some = count_of(len(found.orders.candidates), "candidate", "candidates")
     _show_first(console, found.advice)
     console.print(f"Judges, and Spearman between their rankings of {some}", style="italic")
