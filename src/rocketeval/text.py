@@ -57,17 +57,17 @@ def count_of(number: int, one: str, many: str) -> str:
     return f"{number:,} {one if number == 1 else many}"
 
 
-def between(low: str, high: str) -> str:
-    """Join the bounds of an interval: with a hyphen, or with "to" if a bound has a sign.
+def between(low: str, high: str, dash: str = "-") -> str:
+    """Join the bounds of an interval with a dash, or with "to" if a bound has a sign.
 
     >>> between("0.25", "0.75"), between("-0.25", "0.75")
     ('0.25-0.75', '-0.25 to 0.75')
     """
     signed = low.startswith(("-", "+")) or high.startswith(("-", "+"))
-    return f"{low} to {high}" if signed else f"{low}-{high}"
+    return f"{low} to {high}" if signed else f"{low}{dash}{high}"
 
 
-def figure(interval: Interval | None, digits: str) -> str:
+def figure(interval: Interval | None, digits: str, dash: str = "-") -> str:
     """Return `value (low-high)`, or a hyphen without a value; rounded zeros have no sign.
 
     >>> from rocketeval.records import Interval
@@ -82,7 +82,7 @@ def figure(interval: Interval | None, digits: str) -> str:
         return f"{value} ({NO_INTERVAL})"
     if low == high:
         return value
-    return f"{value} ({between(low, high)})"
+    return f"{value} ({between(low, high, dash)})"
 
 
 def share(interval: Interval | None, digits: str = ".1f") -> str:

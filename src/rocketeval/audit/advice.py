@@ -115,7 +115,8 @@ def on_labels(audit: Audit, needed: Needed) -> Iterator[str]:
     if judge.spearman is None:
         yield f"No conclusion from the labels: {judge.reason}."
         return
-    text = FigureText(f"{part}, response by response (Spearman)", "labels", DISTRUST, rho, rho_gap)
+    on = f"{'labels' if part == 'all labels' else part}, response by response (Spearman)"
+    text = FigureText(on, "labels", DISTRUST, rho, rho_gap)
     if LONGER in differences:
         yield from verdict(judge.spearman.value, f"'{LONGER}'", differences[LONGER], text, needed)
     yield from _levels(judge)
@@ -281,7 +282,7 @@ def _margins(audit: Audit) -> Iterator[str]:
     lowest, highest = min(shares.values()), max(shares.values())
     if highest - lowest < MARGIN_MATTERS:
         yield (
-            f"The tie margin hardly matters: agreement with ties is {percent(lowest)} to "
+            f"The tie margin hardly matters: agreement with all votes is {percent(lowest)} to "
             f"{percent(highest)} for margins from {min(shares):g} to {max(shares):g}."
         )
         return
@@ -289,7 +290,8 @@ def _margins(audit: Audit) -> Iterator[str]:
     used = shares[audit.tie_margin]
     better = f"; {best:g} gives {percent(highest)}, but is chosen on these votes"
     yield (
-        f"The tie margin matters: agreement with ties is {percent(lowest)} to {percent(highest)}. "
+        f"The tie margin matters: agreement with all votes is {percent(lowest)} to "
+        f"{percent(highest)}. "
         f"{audit.tie_margin:g} gives {percent(used)}{better if highest - used > 0.01 else ''}."
     )
 

@@ -15,8 +15,8 @@ from rocketeval.cli.help import LISTS, codes, option, verb
 from rocketeval.cli.options import Verb, with_settings
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.run_with_signals import INCOMPLETE, run_with_signals
-from rocketeval.cli.text import chance, make_console, make_table, printable
-from rocketeval.text import count_of, figure, share
+from rocketeval.cli.text import chance, make_console, make_table, printable, show_advice
+from rocketeval.text import NO_INTERVAL, count_of, figure, share
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -37,7 +37,10 @@ if TYPE_CHECKING:
 
 
 def show_audit(audit: Audit, scale: tuple[float, float] | None = None) -> None:
-    """Print the conclusion, then the figures; `scale` is that of scores and labels, if known."""
+    """Print the conclusion, then the figures, then the details and advice.
+
+    `scale` is that of scores and labels, if known.
+    """
     from rocketeval.audit.conclusion import conclusion
 
     console = make_console()
@@ -52,6 +55,7 @@ def show_audit(audit: Audit, scale: tuple[float, float] | None = None) -> None:
     _show_refused(audit.refused)
     if audit.ratings:
         console.print(f"Reference ratings: {_correlation(audit.ratings)}", highlight=False)
+    show_advice(console, "How far to trust this judge", audit.advice)
 
 
 def _show_votes(console: Console, audit: Audit) -> None:
@@ -94,15 +98,16 @@ def _vote_table(audit: Audit, votes: Agreement) -> Table:
 def _category_table(categories: Sequence[CategoryAgreement]) -> Table:
     from rich.text import Text
 
-    table = make_table("By category, with human-human agreement, on all and on decided votes")
+    table = make_table("By category, with human-human agreement")
     table.add_column("category", overflow="fold")
     for column in ("votes", "all, %", "humans, %", "decided, %", "humans, %"):
         table.add_column(column, justify="right", no_wrap=True)
     for part in categories:
         judge, voters = part.agreement, part.voters
         one, other = (voters.with_ties, voters.without_ties) if voters else (None, None)
-        # A category has too few votes for more than whole percent.
-        shown = (share(f, ".0f") for f in (judge.with_ties, one, judge.without_ties, other))
+        # A category has few votes: whole percent, and often no interval.
+        figures = (share(f, ".0f") for f in (judge.with_ties, one, judge.without_ties, other))
+        shown = (each.removesuffix(f" ({NO_INTERVAL})") for each in figures)
         table.add_row(Text(printable(part.category)), f"{judge.used:,}", *shown)
     return table
 

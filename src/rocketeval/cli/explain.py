@@ -185,9 +185,10 @@ def show_candidate(found: CandidateExplanation) -> None:
         )
     console.print(
         "lost, gained: points of the query's score, from the difference of yes and neighbors times "
-        "the weight and the width of the scale. yes: the judge's probability of yes. neighbors: the mean yes of the "
-        "neighbors. weight: the item's weight in the score. score: the candidate's score on the "
-        "query. A single item has no interval. --json has each neighbor's answer and the judgment.",
+        "the weight and the width of the scale. yes: the judge's probability of yes. neighbors: "
+        "the mean yes of the neighbors. weight: the item's weight in the score. score: the "
+        "candidate's score on the query. A single item has no interval. --json has each "
+        "neighbor's answer and the judgment.",
         style="dim",
         highlight=False,
     )
