@@ -72,7 +72,7 @@ def test_too_few_queries_fail_a_strict_gate_only(tmp_path: Path) -> None:
     path.write_text(dump_config(scored_run(tmp_path, scores)), encoding="utf-8")
     shown = cli("compare", "old", "new", str(path)).stdout
     assert "can't tell" in shown
-    assert "(unknown)" in shown
+    assert "no interval" in shown
     assert "Too few queries" in shown
     strict = ["--fail-if", "maybe-worse", "--min-effect", "5"]
     cli("compare", "new", "old", str(path), *strict, code=7)

@@ -364,7 +364,7 @@ def show_scorers(found: ScorerComparison) -> None:
     one = found.learn_from.removesuffix("s")
     about = count_of(found.queries, "query", "queries")
     table = make_table(f"Scorers on {count_of(found.gold, one, found.learn_from)}, {about}")
-    table.add_column("kind")
+    table.add_column("kind", overflow="fold")
     headings = ("Pearson", "Spearman", "RMSE")
     for heading in headings if one == "label" else ("all votes, %", "decided votes, %"):
         table.add_column(heading, justify="right", no_wrap=True)
