@@ -96,7 +96,7 @@ def test_unknown_candidate_names_the_nearest(config: str) -> None:
 def test_estimate_with_scores_and_labels_alone(config: str) -> None:
     """The table has both estimates, and the assumption is stated."""
     shown = cli("labels", "estimate", config).stdout
-    for text in ("40 of 120", "with scores", "labels alone", "equals", "random sample"):
+    for text in ("40/120", "with scores", "labels alone", "equals", "random sample"):
         assert text in shown
     shown = cli("labels", "estimate", config, "--candidate", "new", "--against", "old").stdout
     assert "new - old" in shown

@@ -51,8 +51,11 @@ def everything() -> Audit:
     return audit(grid, rivals, lengths, ranked, gold, {}, CONFIG, categories=kinds, family=family)
 
 
-def test_every_table_fits_80_columns(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_table_fits_80_columns(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Tables with negative figures, the widest, and with every kind of row fit."""
+    monkeypatch.setenv("COLUMNS", str(WIDEST))
     show_audit(everything())
     shown = capsys.readouterr().out
     for text in (
