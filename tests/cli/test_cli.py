@@ -85,7 +85,7 @@ def test_stage_out_of_order_names_the_missing_one(folder: Path) -> None:
 def test_figure_without_interval_is_marked(folder: Path) -> None:
     """With one query, the interval of a rating is unknown."""
     shown = cli(folder, "run", "--limit", "1").stdout
-    assert "(unknown)" in shown
+    assert "no interval" in shown
     assert "resamples" not in shown
 
 

@@ -15,8 +15,8 @@ from rocketeval.cli.help import LISTS, codes, option, verb
 from rocketeval.cli.options import Verb, with_settings
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.run_with_signals import INCOMPLETE, run_with_signals
-from rocketeval.cli.text import chance, make_console, make_table, printable
-from rocketeval.text import count_of, figure, share
+from rocketeval.cli.text import chance, make_console, make_table, printable, show_advice
+from rocketeval.text import NO_INTERVAL, count_of, figure, share
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -36,8 +36,11 @@ if TYPE_CHECKING:
     from rocketeval.stats.correlation import Coefficient, Correlation
 
 
-def show_audit(audit: Audit) -> None:
-    """Print the conclusion, then the figures, then the details and advice."""
+def show_audit(audit: Audit, scale: tuple[float, float] | None = None) -> None:
+    """Print the conclusion, then the figures, then the details and advice.
+
+    `scale` is that of scores and labels, if known.
+    """
     from rocketeval.audit.conclusion import conclusion
 
     console = make_console()
@@ -46,20 +49,23 @@ def show_audit(audit: Audit) -> None:
     if audit.agreement:
         _show_votes(console, audit)
     for part, methods in audit.labels.items():
-        _show_labels(console, part, methods)
+        _show_labels(console, part, methods, scale)
     if audit.bias:
         _show_bias(console, audit.bias)
     _show_refused(audit.refused)
     if audit.ratings:
         console.print(f"Reference ratings: {_correlation(audit.ratings)}", highlight=False)
+    show_advice(console, "How far to trust this judge", audit.advice)
 
 
 def _show_votes(console: Console, audit: Audit) -> None:
     from rocketeval.audit.votes import JUDGE
-    from rocketeval.audit.wording import pooled_note
+    from rocketeval.audit.wording import HARD_NOTE, pooled_note
 
     votes = audit.agreement[JUDGE]
     console.print(_vote_table(audit, votes))
+    if any(HARD_NOTE.startswith(f"{method}:") for method in audit.agreement):
+        _note(console, HARD_NOTE)
     if votes.unusable:
         unusable = count_of(votes.unusable, "vote", "votes")
         console.print(f"{unusable} could not be used: a score is missing, or a name is unknown.")
@@ -71,17 +77,18 @@ def _show_votes(console: Console, audit: Audit) -> None:
 
 
 def _vote_table(audit: Audit, votes: Agreement) -> Table:
-    from rocketeval.audit.wording import ANOTHER_VOTER
+    from rocketeval.audit.wording import ANOTHER_VOTER, method_name
 
     whole = f" of {votes.votes}" if votes.unusable else ""
     word = "vote" if votes.votes == 1 else "votes"
     table = make_table(f"Agreement with {votes.used}{whole} {word}")
     table.add_column("method")
-    table.add_column("with ties", justify="right")
-    table.add_column("without ties", justify="right")
+    table.add_column("all votes, %", justify="right")
+    table.add_column("decided votes, %", justify="right")
     for method, found in audit.agreement.items():
         fewer = f" ({count_of(found.used, 'vote', 'votes')})" if found.used < votes.used else ""
-        table.add_row(f"{method}{fewer}", share(found.with_ties), share(found.without_ties))
+        shown = share(found.with_ties), share(found.without_ties)
+        table.add_row(f"{method_name(method)}{fewer}", *shown)
     if audit.voters:
         shown = share(audit.voters.with_ties), share(audit.voters.without_ties)
         table.add_row(ANOTHER_VOTER, *shown)
@@ -93,20 +100,21 @@ def _category_table(categories: Sequence[CategoryAgreement]) -> Table:
 
     table = make_table("By category, with human-human agreement")
     table.add_column("category", overflow="fold")
-    for column in ("votes", "with ties", "humans", "without ties", "humans"):
+    for column in ("votes", "all, %", "humans, %", "decided, %", "humans, %"):
         table.add_column(column, justify="right", no_wrap=True)
     for part in categories:
         judge, voters = part.agreement, part.voters
         one, other = (voters.with_ties, voters.without_ties) if voters else (None, None)
-        # A category has too few votes for more than whole percent.
-        shown = (share(f, ".0f") for f in (judge.with_ties, one, judge.without_ties, other))
+        # A category has few votes: whole percent, and often no interval.
+        figures = (share(f, ".0f") for f in (judge.with_ties, one, judge.without_ties, other))
+        shown = (each.removesuffix(f" ({NO_INTERVAL})") for each in figures)
         table.add_row(Text(printable(part.category)), f"{judge.used:,}", *shown)
     return table
 
 
 def _margin_table(margins: Sequence[MarginAgreement], used: float) -> Table:
     table = make_table("By tie margin (ranking.tie_margin)")
-    for column in ("margin", "with ties", "scored as tie", ""):
+    for column in ("margin", "agreement, %", "tied by score, %", ""):
         table.add_column(column, justify="left" if not column else "right", no_wrap=True)
     for row in margins:
         called = "-" if row.ties is None else f"{100 * row.ties:.1f}"
@@ -115,9 +123,9 @@ def _margin_table(margins: Sequence[MarginAgreement], used: float) -> Table:
 
 
 def _show_bias(console: Console, bias: Bias) -> None:
-    from rocketeval.audit.wording import BIAS, bias_figures, bias_notes
+    from rocketeval.audit.wording import bias_figures, bias_notes, bias_title
 
-    table = make_table(BIAS)
+    table = make_table(bias_title(bias))
     for column in ("", "figure", "on"):
         table.add_column(column, justify="right" if column == "figure" else "left", no_wrap=True)
     for found in bias_figures(bias):
@@ -131,43 +139,51 @@ def _show_bias(console: Console, bias: Bias) -> None:
             _note(console, note)
 
 
-def _show_labels(console: Console, part: str, methods: Mapping[str, LabelCorrelation]) -> None:
+def _show_labels(
+    console: Console,
+    part: str,
+    methods: Mapping[str, LabelCorrelation],
+    scale: tuple[float, float] | None,
+) -> None:
     from rocketeval.audit.labels import LEVELS
     from rocketeval.audit.votes import JUDGE
-    from rocketeval.audit.wording import level_note
+    from rocketeval.audit.wording import LEVEL_NAMES, labels_of, level_note
 
     judge = methods[JUDGE]
-    console.print(_label_table(part, methods))
+    title = f"Correlation with {labels_of(part, judge.responses)}"
+    console.print(_label_table(title, judge, {JUDGE: judge}))
+    others = {method: found for method, found in methods.items() if method != JUDGE}
+    if others:
+        console.print(_label_table("Spearman of simpler scores", judge, others))
     distances = [
         f"{method} {figure(found.rmse, '.2f')}" for method, found in methods.items() if found.rmse
     ]
     if distances:
-        _note(console, f"RMSE: {', '.join(distances)}.")
+        labels = "label scale" if scale is None else f"label scale {scale[0]:g} to {scale[1]:g}"
+        _note(console, f"RMSE on the {labels}: {', '.join(distances)}.")
     _note(console, level_note(judge))
     reasons = {judge.levels[level].reason: level for level in LEVELS}
     for reason, level in reasons.items():
         if reason is not None:
-            _note(console, f"No coefficient ({level}): {reason}.")
+            _note(console, f"No coefficient ({LEVEL_NAMES[level]}): {reason}.")
 
 
-def _label_table(part: str, methods: Mapping[str, LabelCorrelation]) -> Table:
+def _label_table(
+    title: str, judge: LabelCorrelation, methods: Mapping[str, LabelCorrelation]
+) -> Table:
+    """Return one row per coefficient of the judge, or per simpler score."""
     from rocketeval.audit.labels import LEVELS, RESPONSES
     from rocketeval.audit.votes import JUDGE
-    from rocketeval.audit.wording import level_rows
+    from rocketeval.audit.wording import LEVEL_NAMES, level_rows
 
-    judge = methods[JUDGE]
-    table = make_table(f"Against {part} ({count_of(judge.responses, 'response', 'responses')})")
+    table = make_table(title)
     table.add_column("")
     for level in LEVELS:
         size = "" if level == RESPONSES else f" ({judge.levels[level].n})"
-        table.add_column(level + size)
+        table.add_column(LEVEL_NAMES[level] + size, no_wrap=True)
     for method, name, cells in level_rows(methods):
-        # The shorter joint keeps three figures with negative bounds within 80 columns.
-        shown = (figure(cell, ".2f").replace(" to ", "..") for cell in cells)
+        shown = (figure(cell, ".2f") for cell in cells)
         table.add_row(f"{method}, {name}" if method == JUDGE else method, *shown)
-    if len(methods) > 1:
-        table.caption = "Other rows: Spearman of simpler scores."
-        table.caption_justify = "left"
     return table
 
 
@@ -376,7 +392,7 @@ def command(
         scorers=None if scorers is None else run.compare_scorers(_kinds(scorers)),
         audit=run.audit() if plain else None,
     )
-    output.give(found, lambda: _show(found))
+    output.give(found, lambda: _show(found, settings.scorer.scale))
     missing = found.methods is not None and _show_missing(found.methods, output)
     return INCOMPLETE if missing else 0
 
@@ -387,7 +403,7 @@ def _kinds(scorers: str) -> list[str] | None:
     return None if kinds in ([], ["all"]) else kinds
 
 
-def _show(found: AuditResults) -> None:
+def _show(found: AuditResults, scale: tuple[float, float]) -> None:
     from rocketeval.cli.audit_tables import (
         show_methods,
         show_reference_answers,
@@ -404,7 +420,7 @@ def _show(found: AuditResults) -> None:
     if found.scorers is not None:
         show_scorers(found.scorers)
     if found.audit is not None:
-        show_audit(found.audit)
+        show_audit(found.audit, scale)
 
 
 def _show_missing(comparison: MethodComparison, output: Output) -> int:

@@ -12,7 +12,7 @@ from rocketeval.cli.help import codes, option, verb
 from rocketeval.cli.options import LEVEL, with_run
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.text import chance, make_console, printable, show_pairs
-from rocketeval.text import count_of
+from rocketeval.text import NO_INTERVAL, between, count_of
 
 if TYPE_CHECKING:
     from rocketeval.compare.pair import Comparison
@@ -97,6 +97,20 @@ def _show(found: Comparison) -> None:
     console = make_console()
     console.print(printable(_conclusion(found)), style=COLORS.get(found.verdict), highlight=False)
     show_pairs(_lines(found), 12)
+    for note in _notes(found):
+        console.print(note, style="dim", highlight=False)
+
+
+def _notes(found: Comparison) -> Iterator[str]:
+    from rocketeval.compare.pair import ComparisonVerdict
+
+    if not math.isnan(found.effect.low):
+        yield f"{found.level:.0%} interval from {found.bootstrap} resamples of the queries."
+    if found.verdict in (ComparisonVerdict.BETTER, ComparisonVerdict.WORSE):
+        yield (
+            "The ranking may show the two as tied: it compares ratings (wins per query), not mean "
+            "scores."
+        )
 
 
 def _conclusion(found: Comparison) -> str:
@@ -121,7 +135,8 @@ def _lines(found: Comparison) -> Iterator[tuple[str, str]]:
     from rocketeval.stats.permutation import POWER
 
     yield "verdict", str(found.verdict)
-    yield "difference", f"{_effect(found.effect)} in mean score, {chance(found.p_value)}"
+    p = f"{chance(found.p_value)} (sign-flip test)"
+    yield "difference", f"{_effect(found.effect)} in mean score, {p}"
     both = count_of(found.queries, "query", "queries")
     left_out = f", {found.missing:,} left out because a score is missing" if found.missing else ""
     yield "queries", f"{both} with both scores{left_out}"
@@ -134,8 +149,6 @@ def _lines(found: Comparison) -> Iterator[tuple[str, str]]:
     if not math.isnan(found.detectable):
         difference = f"a difference of {_rounded(found.detectable)}"
         yield "power", f"{found.queries:,} queries detect {difference} with {POWER:.0%} power"
-    if not math.isnan(found.effect.low):
-        yield "", f"{found.level:.0%} interval from {found.bootstrap} query resamples."
 
 
 def _needed(found: Comparison) -> str:
@@ -152,12 +165,12 @@ def _needed(found: Comparison) -> str:
 
 def _effect(effect: Interval) -> str:
     if math.isnan(effect.low):
-        return f"{effect.value:+.2g} (unknown)"
+        return f"{effect.value:+.2g} ({NO_INTERVAL})"
     width = effect.high - effect.low
     # Show two significant digits of the interval's width.
     places = max(0, 1 - math.floor(math.log10(width))) if width > 0.0 else 2
     value, low, high = (f"{x:+.{places}f}" for x in (effect.value, effect.low, effect.high))
-    return f"{value} ({low} to {high})"
+    return f"{value} ({between(low, high)})"
 
 
 def _rounded(value: float) -> str:

@@ -279,9 +279,9 @@ def _show_estimates(found: Estimates, level: float) -> None:
     for note in _notes(found):
         console.print(note, highlight=False, markup=False)
     console.print(
-        "labels: labeled queries of all queries. corr.: correlation of labels and scores. width: "
-        "width of the interval with scores, relative to labels alone. equals: number of labels "
-        "that alone would be as precise. "
+        "labels: labeled queries of all queries. with scores: labels and judge scores together. "
+        "corr.: correlation of labels and scores. width: width of the interval with scores, "
+        "relative to labels alone. equals: number of labels that alone would be as precise. "
         f"{level:.0%} intervals for the mean over queries like these. They are valid if the "
         "labeled queries are a random sample.",
         style="dim",
@@ -314,6 +314,9 @@ def _notes(found: Estimates) -> list[str]:
     unscored = count_of(found.without_score, "labeled response has", "labeled responses have")
     foreign = count_of(found.not_in_run, "labeled response is", "labeled responses are")
     notes = {
+        "All queries are labeled, so scores add nothing.": all(
+            row.labelled == row.queries for row in found.rows
+        ),
         f"{unlabelled} a label for only one candidate: not used.": found.half_labelled,
         f"{unscored} no score: not used.": found.without_score,
         f"{foreign} not in the run: not used.": found.not_in_run,

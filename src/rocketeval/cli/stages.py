@@ -170,7 +170,7 @@ def _run_rank(run: Run, output: Output) -> int:
     from rocketeval.cli.ranking import show_ranking
 
     ranking = run.rank()
-    output.give(ranking, lambda: show_ranking(ranking))
+    output.give(ranking, lambda: show_ranking(ranking, scale=run.config.scorer.scale))
     return 0
 
 
