@@ -122,13 +122,8 @@ class Examination:
             "reasons": [finding.name.strip() for finding in self.reasons],
             "judge": None if judge is None else judge.parts,
             "findings": [
-                {
-                    "name": finding.name.strip(),
-                    "message": finding.told,
-                    "level": finding.level,
-                    "advice": finding.advice,
-                }
-                for finding in self.findings
+                {"name": f.name.strip(), "message": f.told, "level": f.level, "advice": f.advice}
+                for f in self.findings
             ],
             "figures": asdict(self.figures),
             **({} if self.run is None else {"run": asdict(self.run)}),
