@@ -288,7 +288,7 @@ def _margins(audit: Audit) -> Iterator[str]:
         return
     best = max(shares, key=lambda margin: shares[margin])
     used = shares[audit.tie_margin]
-    better = f"; {best:g} gives {percent(highest)}, but is chosen on these votes"
+    better = f"; {best:g} gives {percent(highest)}, but choosing it on the same votes is optimistic"
     yield (
         f"The tie margin matters: agreement with all votes is {percent(lowest)} to "
         f"{percent(highest)}. "
@@ -313,8 +313,8 @@ def _labeler(audit: Audit) -> Iterator[str]:
             return
         ours = labels.value + difference.value.value
         yield (
-            f"Labels used as scores agree with {percent(labels.value)} of {text.on} on labeled "
-            f"pairs ({difference.gold:,}); the judge agrees with {percent(ours)} of the same votes."
+            f"Labels used as scores agree with {percent(labels.value)} of the {difference.gold:,} "
+            f"{text.on} on two labeled responses; the judge agrees with {percent(ours)} of them."
         )
     elif audit.labels:
         yield "No vote compares two labeled responses: agreement of labels with votes is unknown."

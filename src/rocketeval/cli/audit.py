@@ -239,7 +239,7 @@ METHODS = {
 }
 """Description of each grading method; kept here so that `--help` imports none of them."""
 SCORERS = {
-    "mean": "the mean of the answers (default)",
+    "mean": "the mean of the judge's probabilities of yes (default)",
     "hard": "the share of items answered yes, without probabilities",
     "isotonic": "the mean, mapped to the level of the labels",
     "pooled_ridge": "one regression for all queries, fitted on labels",
@@ -312,7 +312,8 @@ def with_criteria(verb: Verb) -> Verb:
     "checklist+extra_trees:weight=none.\n\n\b\n"
     "--scorers all compares mean, isotonic, pooled_ridge and extra_trees if\n"
     "`scorer.learn_from` is labels, mean and pooled_logistic if it is votes, and\n"
-    "the run's own scorer if it learns. If that is select, its choices.",
+    "the run's own scorer if it is fitted on data. If that scorer is select, the\n"
+    "scorers it chooses from are compared.",
     examples=[
         ("rocketeval audit", "how far to trust this judge"),
         ("rocketeval audit --methods checklist,direct,cot", "compare grading methods"),
@@ -355,7 +356,7 @@ def with_criteria(verb: Verb) -> Verb:
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     metavar="FILE",
     help="Compare the judge's answers with those in FILE: JSON lines of query_id, candidate and "
-    "answers, a list of true, false or null, one per item.",
+    "answers, a list of true, false or null (no reference), one per item.",
 )
 @with_output
 def command(

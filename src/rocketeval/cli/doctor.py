@@ -160,14 +160,15 @@ PATIENCE = 20.0
     "--engine",
     metavar="NAME",
     section=JUDGE,
-    help="openai (any OpenAI-compatible server), openai_batch, vllm, llamacpp, recorded, scripted "
-    "or a plugin; overrides the config's.",
+    help="openai (any OpenAI-compatible server), openai_batch, vllm, llamacpp, recorded (replays "
+    "saved answers), scripted (made-up answers, for tests) or a plugin; overrides the config's.",
 )
 @option(
     "--transport",
     metavar="NAME",
     section=JUDGE,
-    help="Request format of an HTTP server: auto (the fastest exact one), chat (works on all), "
+    help="Request format of an HTTP server: auto (the fastest that returns exact "
+    "probabilities of yes and no), chat (works on all), "
     "chat_exact, chat_batch, completions, generative_scoring, sglang_generate or sglang_score; "
     "overrides the config's.",
 )

@@ -188,7 +188,7 @@ def show_candidate(found: CandidateExplanation) -> None:
         "the weight and the width of the scale. yes: the judge's probability of yes. neighbors: "
         "the mean yes of the neighbors. weight: the item's weight in the score. score: the "
         "candidate's score on the query. A single item has no interval. --json has each "
-        "neighbor's answer and the judgment.",
+        "neighbor's answer.",
         style="dim",
         highlight=False,
     )
@@ -341,8 +341,8 @@ def command(run: Run, candidate: str | None, query: str | None, top: int, output
     how its answers differ between responses, and which items do not discriminate.
 
     Without --candidate and --query, explains all candidates and writes explain.json for the report.
-    If checklists have groups, such as dimensions, explain.json also has each candidate's mean per
-    group.
+    If checklist items are grouped, for example by quality dimension, explain.json also has each
+    candidate's mean per group.
     """
     if candidate is not None and query is not None:
         raise click.UsageError("Give --candidate or --query, not both.")

@@ -6,7 +6,6 @@ import os
 from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
-from textwrap import fill
 from typing import TYPE_CHECKING
 
 import click
@@ -337,12 +336,12 @@ def _list_of_kinds() -> str:
     """Return the kinds of findings by severity, for the help page."""
     lines = ["Kinds of findings (*: found in the judge's answers):"]
     for severity in Severity:
-        own = (
-            kind + "*" * about.behavioural
+        lines.append(f"  {severity}s:")
+        lines += [
+            f"    {kind + '*' * about.behavioural:17} {about.title}"
             for kind, about in KINDS.items()
             if about.severity is severity
-        )
-        lines.append(fill(f"  {severity}s: {', '.join(own)}", 76, subsequent_indent=" " * 4))
+        ]
     return "\b\n" + "\n".join(lines)
 
 

@@ -76,7 +76,7 @@ MAX_COST = option(
     metavar="MONEY",
     section=COST,
     help="Stop before the LLM calls of this command cost more than MONEY, in the currency of the "
-    "config's prices (required).",
+    "config's prices. Needs prices in the config.",
 )
 
 
