@@ -138,4 +138,4 @@ def test_help_lists_the_methods(folder: Path) -> None:
     """Each method has a description."""
     shown = cli(folder, "audit", "--help").stdout
     for name in KINDS:
-        assert re.search(rf"^  {name} +\w", shown, re.MULTILINE), name
+        assert re.search(rf"^ +{name} +\w", shown, re.MULTILINE), name
