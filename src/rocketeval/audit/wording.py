@@ -38,6 +38,7 @@ LEVEL_NAMES = {
     CANDIDATES: "candidate means",
 }
 """Column heads of the levels."""
+DECIDED_NOTE = "decided votes: votes that are not ties; equal scores count half."
 HARD_NOTE = "hard yes/no: answers rounded to yes or no."
 
 Unit = Literal["number", "share"]

@@ -60,10 +60,11 @@ def show_audit(audit: Audit, scale: tuple[float, float] | None = None) -> None:
 
 def _show_votes(console: Console, audit: Audit) -> None:
     from rocketeval.audit.votes import JUDGE
-    from rocketeval.audit.wording import HARD_NOTE, pooled_note
+    from rocketeval.audit.wording import DECIDED_NOTE, HARD_NOTE, pooled_note
 
     votes = audit.agreement[JUDGE]
     console.print(_vote_table(audit, votes))
+    _note(console, DECIDED_NOTE)
     if any(HARD_NOTE.startswith(f"{method}:") for method in audit.agreement):
         _note(console, HARD_NOTE)
     if votes.unusable:
