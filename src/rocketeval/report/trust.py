@@ -230,9 +230,9 @@ def separation(ranking: Ranking) -> TrustNumber:
     verdict = "fewer than two ranked candidates"
     if value is not None:
         mood = by_limits(value.value, GOOD_SEPARATION, FAIR_SEPARATION)
-        verdict = f"{apart:,} of {pairs:,} pairs" + (
-            "" if mood == "good" else "; the others are tied; more queries would separate more"
-        )
+        tied = f"; {pairs - apart:,} tied" if apart < pairs else ""
+        more = "" if mood == "good" else "; more queries would separate more"
+        verdict = f"{apart:,} of {pairs:,} pairs{tied}{more}"
     return TrustNumber(
         title="Pairs that differ significantly",
         value=value,

@@ -32,14 +32,14 @@ export function Leaderboard({ head }: { head: Head }) {
             onInput={(event) => setNeedle(event.currentTarget.value)}
           />
         )}
-        {two.length === 2 && <a href={to.compare(two[0]!.name, two[1]!.name)}>Compare two candidates</a>}
+        {two.length === 2 && <a href={to.compare(two[0]!.name, two[1]!.name)}>Compare two</a>}
         <button type="button" onClick={() => saveCsv(fileName(head.run, "ranking"), table(head))}>CSV</button>
       </div>
       <p class="hint">Higher is better. Candidates in a bracket are statistically tied with the first one in it.</p>
       <table class="leaderboard">
         <thead>
           <tr>
-            <th scope="col">Rank</th>
+            <th scope="col" class="rank">Rank</th>
             <th class="bracket"><span class="spoken">Group</span></th>
             <th scope="col">Candidate</th>
             <th scope="col" class="drawn">

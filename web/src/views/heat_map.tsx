@@ -65,8 +65,8 @@ function HeatTable(props: HeatHeadProps & { tint: Tint }) {
 function Tints({ tint, onTint }: { tint: Tint; onTint: (tint: Tint) => void }) {
   const { yes_no } = useReport().head;
   const tints: Options<Tint> = [
-    ["answer", `the answer: blue is ${yes_no ? "yes, orange no" : "high, orange low"}`],
-    ["apart", "difference from the item's mean: blue above, orange below"],
+    ["answer", `answer (blue ${yes_no ? "yes, orange no" : "high, orange low"})`],
+    ["apart", "above (blue) or below the mean"],
   ];
   return (
     <div class="tints">
