@@ -137,9 +137,5 @@ def test_invalid_methods_are_refused(folder: Path, methods: str, message: str) -
 def test_help_lists_methods_and_scorers(folder: Path) -> None:
     """Each method and each scorer has a description."""
     shown = cli(folder, "audit", "--help").stdout
-<<<<<<< HEAD
     for name in (*KINDS, *SCORERS.names()):
-=======
-    for name in KINDS:
->>>>>>> la
         assert re.search(rf"^ +{name} +\w", shown, re.MULTILINE), name
