@@ -44,7 +44,7 @@ def test_run_prints_ranking_and_summary(folder: Path) -> None:
     for text in (
         "left",
         "right",
-        "of 3 votes, ties included",
+        "of 3 votes (win, loss or tie)",
         "12 requests",
         "  runs/demo/report.html\n",
     ):

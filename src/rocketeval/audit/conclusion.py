@@ -66,7 +66,7 @@ def _votes_in_brief(audit: Audit, judge: Agreement) -> str:
     if judge.with_ties is None:
         return f"no figure from {count_of(judge.votes, 'vote', 'votes')}: none could be used"
     votes = count_of(judge.used, "vote", "votes")
-    line = f"agrees with {_percent(judge.with_ties)} of {votes}, ties included"
+    line = f"agrees with {_percent(judge.with_ties)} of {votes} (win, loss or tie)"
     name, difference = best_baseline(audit, ALL)
     baseline = f"the best baseline on all votes ('{name}', {percent(trivial_rules(audit)[name])})"
     line += f"; {_compared(direction(difference))} {baseline}"
