@@ -160,7 +160,7 @@ def _look(rows: Sequence[RankedCandidate], unclear: bool) -> str:
         return view
     if rows[0].mean_score.value == rows[1].mean_score.value:
         return f"The top two have the same mean score. {view}"
-    return f"The top two are tied: too few queries to separate them, so add some. {view}"
+    return f"Too few queries to separate the top two: add some. {view}"
 
 
 TITLES = 9
