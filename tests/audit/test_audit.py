@@ -301,7 +301,7 @@ def test_only_unusable_votes_give_no_figure() -> None:
     grid, _ = made(queries=3)
     found = audited(grid, Gold(votes=[Vote("nowhere", "x", "y", "a")]))
     assert found.agreement["judge"].unusable == 1
-    assert words(found).startswith("None of 1 vote can be used")
+    assert words(found).startswith("No usable vote among 1 vote")
 
 
 def test_labeler_needs_labels_of_both_responses() -> None:

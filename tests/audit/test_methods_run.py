@@ -62,8 +62,8 @@ def test_variant_is_a_method_and_a_scorer() -> None:
         (["direct", "direct"], "'direct' is named twice"),
         (["dirct"], "There is no grading method 'dirct'"),
         ([""], "There is no grading method ''"),
-        (["rubric:fluency"], "'fluency' in the method 'rubric:fluency' is no option"),
-        (["rubric:=fluency"], "is no option"),
+        (["rubric:fluency"], "'fluency' in the method 'rubric:fluency' is not an option"),
+        (["rubric:=fluency"], "is not an option"),
         (["cot:max_tokens=1:max_tokens=2"], "is set twice"),
     ],
 )
@@ -389,7 +389,7 @@ async def test_scorer_with_too_little_data_has_a_note(tmp_path: Path) -> None:
     found = await Run(config).compare_methods(["checklist", "checklist+extra_trees"])
     notes = {row.name: row.note for row in found.rows}
     assert notes["checklist"] == ""
-    assert "too little to learn from" in notes["checklist+extra_trees"]
+    assert "too little data" in notes["checklist+extra_trees"]
 
 
 async def test_changed_method_under_the_same_name_is_refused(tmp_path: Path) -> None:

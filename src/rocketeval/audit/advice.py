@@ -175,7 +175,7 @@ def on_votes(audit: Audit, needed: Needed) -> Iterator[str]:
     judge = audit.agreement[JUDGE]
     if not judge.used:
         votes = count_of(judge.votes, "vote", "votes")
-        yield f"None of {votes} can be used: a score is missing, or a name is unknown."
+        yield f"No usable vote among {votes}: a score is missing, or a name is unknown."
         return
     if judge.without_ties is None and judge.with_ties is not None:
         yield (
