@@ -78,7 +78,7 @@ def test_files_are_written_and_told(folder: Path) -> None:
     assert shown == "Written: out/ranking.md (2 rows)\n"
     assert (folder / "out" / "ranking.md").read_text().startswith("**Ranking over 3 queries")
     again = cli(folder, "export", "first.yaml", "-o", "out/ranking.md", code=2)
-    assert "exists already" in again.stderr
+    assert "ranking.md already exists" in again.stderr
     assert "--force" in again.stderr
     cli(folder, "export", "first.yaml", "-o", "out/ranking.md", "--force")
     shown = cli(folder, "export", "first.yaml", "--to", "rocketeval", "-o", "out/official").stdout
@@ -102,12 +102,12 @@ def test_mistakes_are_explained(folder: Path) -> None:
     """Each says what to do instead."""
     for args, told in {
         ("--to", "cvs"): "Did you mean 'csv'?",
-        (): "Give --to with one of",
+        (): "--to with one of",
         ("--to", "parquet"): "--out PATH",
         ("--to", "wildbench"): "--out PATH",
         ("--to", "latex", "--what", "judgments"): "csv, jsonl, parquet",
         ("--to", "latex", "--bom"): "csv only",
-        ("--to", "markdown", "--what", "audit"): "neither votes, labels nor ratings",
+        ("--to", "markdown", "--what", "audit"): "no votes, labels or ratings",
     }.items():
         assert told in cli(folder, "export", "first.yaml", *args, code=2).stderr
     assert "run directory already" in (

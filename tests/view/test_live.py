@@ -247,16 +247,16 @@ async def test_a_run_without_a_usable_answer_says_why(tmp_path: Path, viewing: V
     head = await view.json("/run/run/head.json")
     assert "6 of 6 responses are judged so far" in head["provisional"]
     assert "No response has a score: none of 6 answers can be used." in head["provisional"]
-    assert "the judge wrote a text without an answer in it" in head["provisional"]
+    assert "the judge wrote text without an answer" in head["provisional"]
     lost = {loss["what"]: (loss["count"], loss["of"]) for loss in head["losses"]}
     assert lost["responses without a score"] == (6, 6)
-    assert lost["answers: the judge wrote a text without an answer in it"] == (6, 6)
+    assert lost["answers: the judge wrote text without an answer"] == (6, 6)
     assert "responses not judged" in head["nothing_lost"]
     assert dict(head["sizes"])["judgments"] == 6
     assert [one["rank"] for one in head["candidates"]] == [None, None]
     block = await view.get("/run/run/block/query-0")
     odd = json.loads(gzip.decompress(block.body))["odd"]
-    assert {why for *_, why in odd} == {"the judge wrote a text without an answer in it"}
+    assert {why for *_, why in odd} == {"the judge wrote text without an answer"}
     assert (await view.get("/run/run/")).status == 200
 
 
