@@ -71,14 +71,14 @@ def from_votes(audit: Audit) -> Iterator[TrustNumber]:
         ceiling = [FigureBaseline("human-human agreement", people, "ceiling")]
         mood, verdict = _against_voters(value, floors, people)
     yield TrustNumber(
-        title="Agreement with human votes, ties included",
+        title="Agreement with human votes",
         value=value,
         mood=mood,
         verdict=verdict,
         beside=(*floors, *ceiling),
         how="Each vote in the benchmark says which of two responses to a query is better, or that "
-        f"they tie. This is the share of {judge.used:,} votes that the judge's scores agree with. "
-        "The interval comes from resampled queries.",
+        f"they tie. This is the share of {judge.used:,} votes, ties included, that the judge's "
+        "scores agree with. The interval comes from resampled queries.",
     )
 
 
