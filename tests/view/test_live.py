@@ -248,29 +248,17 @@ async def test_run_without_usable_answers_shows_the_reason(
     view = await viewing(tmp_path / "runs" / "run", quiet=0.0)
     head = await view.json("/run/run/head.json")
     assert "6 of 6 responses are judged so far" in head["provisional"]
-<<<<<<< HEAD
     assert "none of 6 answers" in head["provisional"]
     lost = {loss["what"]: (loss["count"], loss["of"]) for loss in head["losses"]}
     assert lost["responses without a score"] == (6, 6)
     assert [pair for what, pair in lost.items() if what.startswith("answers: ")] == [(6, 6)]
-=======
-    assert "No response has a score: none of 6 answers can be used." in head["provisional"]
-    assert "the judge wrote text without an answer" in head["provisional"]
-    lost = {loss["what"]: (loss["count"], loss["of"]) for loss in head["losses"]}
-    assert lost["responses without a score"] == (6, 6)
-    assert lost["answers: the judge wrote text without an answer"] == (6, 6)
->>>>>>> lc
     assert "responses not judged" in head["nothing_lost"]
     assert dict(head["sizes"])["judgments"] == 6
     assert [one["rank"] for one in head["candidates"]] == [None, None]
     block = await view.get("/run/run/block/query-0")
     odd = json.loads(gzip.decompress(block.body))["odd"]
-<<<<<<< HEAD
     (why,) = {why for *_, why in odd}
     assert why in head["provisional"]
-=======
-    assert {why for *_, why in odd} == {"the judge wrote text without an answer"}
->>>>>>> lc
     assert (await view.get("/run/run/")).status == 200
 
 
