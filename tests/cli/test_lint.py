@@ -166,7 +166,7 @@ def test_what_cannot_be_linted_says_so(tmp_path: Path) -> None:
     assert "There is no nowhere" in cli(tmp_path, "lint", "nowhere", code=2).stderr
     assert "no checklists in" in cli(tmp_path, "lint", ".", code=2).stderr
     write_jsonl(tmp_path / "other.jsonl", [{"id": "q"}])
-    assert "is no checklist" in cli(tmp_path, "lint", "other.jsonl", code=2).stderr
+    assert "is not a checklist" in cli(tmp_path, "lint", "other.jsonl", code=2).stderr
 
 
 def _files(folder: Path) -> list[Path]:

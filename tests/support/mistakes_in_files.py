@@ -286,7 +286,7 @@ QUERIES = (
             {"query_id": "sea", "text": " \n"},
             {"query_id": "sun", "text": "Bright."},
         ),
-        ("2 responses are empty", "left on sky, left on sea", "judged as they are"),
+        ("2 responses are empty", "left on sky, left on sea", "judged anyway"),
         code=0,
     ),
     Mistake(
