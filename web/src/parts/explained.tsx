@@ -39,7 +39,7 @@ function One({ found, head }: { found: Found; head: Head }) {
 
 /** Names the comparison; the number is NEIGHBOURS in `src/rocketeval/explain/candidate.py`. */
 export const NEIGHBORS =
-  "Each candidate is compared with its neighbors: the four candidates nearest in the ranking, or all others if there are fewer.";
+  "On each query, a candidate is compared with its neighbors: the four nearest in the ranking that have a score, or all others if there are fewer.";
 
 /** Points gained per query, negative if lost, as a phrase. */
 export const points = ({ points: found }: Pick<Found, "points">): string =>

@@ -42,13 +42,13 @@ export function ItemLine({ queries, row }: { queries: Queries; row: ItemRow }) {
           {category[row.query] !== null && <Tag><Name>{category[row.query]!}</Name></Tag>}
         </span>
       </span>
-      <Measure name="influence" label="share of score differences">
+      <Measure name="influence" label="share" more="of score differences">
         <b>{figure.influence === null ? "\u2013" : share(figure.influence)}</b>
         <ScoreBar score={figure.influence} scale={[0, 1]} />
       </Measure>
-      <Measure name="spread" label="SD"><b>{known(figure.spread)}</b></Measure>
-      <Measure name="mean" label="mean"><b>{known(figure.mean)}</b><AnswerBar p={figure.mean} /></Measure>
-      <Measure name="correlation" label="correlation with score"><b>{known(figure.correlation)}</b></Measure>
+      <Measure name="spread" label="SD" more="of the answers"><b>{known(figure.spread)}</b></Measure>
+      <Measure name="mean" label="mean" more="of the answers"><b>{known(figure.mean)}</b><AnswerBar p={figure.mean} /></Measure>
+      <Measure name="correlation" label="correlation" more="with score"><b>{known(figure.correlation)}</b></Measure>
       <span class="item-verdict">
         <VerdictTag verdict={figure.verdict} /> <small title={figure.why}>{figure.why}</small>
       </span>
@@ -58,10 +58,11 @@ export function ItemLine({ queries, row }: { queries: Queries; row: ItemRow }) {
 
 const known = (value: number | null) => (value === null ? "\u2013" : two(value));
 
-function Measure(props: { name: string; label: string; children: ComponentChildren }) {
+/** On narrow screens only `label` is visible; screen readers always read both. */
+function Measure(props: { name: string; label: string; more: string; children: ComponentChildren }) {
   return (
     <span class={`measure ${props.name}`}>
-      <span class="phone-label">{props.label}</span> {props.children}
+      <span class="phone-label">{props.label}<span class="spoken"> {props.more}</span></span> {props.children}
     </span>
   );
 }
