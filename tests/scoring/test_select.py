@@ -120,7 +120,5 @@ def test_labels_without_scores_choose_the_first() -> None:
     gold = Gold([Label(f"q{q}", f"c{c}", 1.0 + q + c) for q in range(3) for c in range(4)])
     scorer = SelectScorer.create(config().model_copy(update={"missing": "drop"})).fit(answers, gold)
     assert scorer.chosen_ == "mean"
-    assert set(scorer.fallbacks().values()) == {
-        "none of the labels is on a scored response"
-    }
+    assert set(scorer.fallbacks().values()) == {"none of the labels is on a scored response"}
     json.dumps(dict(scorer.state().header), allow_nan=False)

@@ -76,7 +76,7 @@ Build = Callable[[RunConfig, Any], Method]
 class MethodKind:
     """A grading method as the config names it."""
 
-    told: str
+    summary: str
     """One line for users on what the method does."""
     build: Build
     options: type[Section] = NoOptions
