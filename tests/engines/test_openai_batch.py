@@ -549,7 +549,7 @@ async def test_rejected_text_raises(server: FakeBatches, home: Path) -> None:
 
 
 async def test_author_and_judge_in_one_run(server: FakeBatches, tmp_path: Path) -> None:
-    """A whole run through batches: checklists and judgments, each paid for once."""
+    """A whole run through batches: checklists and judgments, none paid for twice."""
     settings = configured(server).model_dump(exclude_unset=True)
     config = make_config(
         tmp_path, judge=settings, author={"kind": "instance", "engine": settings}, cache=None
