@@ -581,12 +581,12 @@ async def test_missing_prices_and_bad_paths_are_refused(tmp_path: Path) -> None:
     limited = planted_config(tmp_path, judge={"price": PRICE}, max_cost=1.0)
     with pytest.raises(ConfigError, match="needs a price for the optimizer 'optimizer'"):
         await evolve(limited, engines)
-    with pytest.raises(ConfigError, match="the judge 'judge' has no price"):
+    with pytest.raises(ConfigError, match="needs a price for the judge 'judge'"):
         await evolve(planted_config(tmp_path, price=PRICE, max_cost=1.0), engines)
     own = Run(planted_config(tmp_path), judge=ScriptedEngine())
     with pytest.raises(ConfigError, match="one engine per question set"):
         await own.evolve()
-    with pytest.raises(ConfigError, match="ends in"):
+    with pytest.raises(ConfigError, match="must end in"):
         await evolve(planted_config(tmp_path), engines, path=tmp_path / "evaluator.zip")
     given = planted_config(tmp_path).model_copy(update={"evaluator": tmp_path / "e.npz"})
     with pytest.raises(ConfigError):
