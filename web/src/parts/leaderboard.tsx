@@ -42,7 +42,7 @@ export function Leaderboard({ head }: { head: Head }) {
       <table class="leaderboard">
         <thead>
           <tr>
-            <th scope="col">Rank</th>
+            <th scope="col" class="rank">Rank</th>
             <th class="bracket"><span class="spoken">Group</span></th>
             <th scope="col">Candidate</th>
             <th scope="col" class="drawn">
