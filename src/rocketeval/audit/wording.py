@@ -136,7 +136,7 @@ def bias_figures(bias: Bias) -> Iterator[AuditFigure]:
         AuditFigure("label vs. length, Spearman", JUDGE, length.gold, labelled),
         AuditFigure(difference, JUDGE, length.excess, labelled),
         AuditFigure(
-            "votes against the judge for the longer response",
+            "disagreeing votes for the longer response",
             JUDGE,
             length.lost_to_longer,
             lost,

@@ -160,7 +160,7 @@ def show_whole(title: str, text: str, indent: int) -> None:
 
 
 def show_advice(console: Console, title: str, sentences: Sequence[str]) -> None:
-    """Print sentences as a bulleted list under a title, and an empty line."""
+    """Print sentences as a bulleted list under a title."""
     from rich.table import Table
     from rich.text import Text
 
@@ -171,7 +171,6 @@ def show_advice(console: Console, title: str, sentences: Sequence[str]) -> None:
         lines.add_row("-", Text(printable(sentence)))
     console.print(title, style="italic")
     console.print(lines)
-    console.print()
 
 
 def brief(count: int) -> str:
