@@ -1,6 +1,7 @@
 """Restart a real vLLM server in two precisions, and check when it counts as the same judge.
 
     python studies/robustness/same_judge.py JUDGE [--restarts 10] [--record FILE]
+    python studies/robustness/same_judge.py --read studies/robustness/recorded/same_judge.jsonl
 
 JUDGE is a name or folder for studies/judges/serve_vllm.sh. The server is started `--restarts` times
 with float32 and as often with bfloat16, in turn. Each start is identified quietly and with other
@@ -63,7 +64,8 @@ def served(judge: str, dtype: str, log: Path) -> Iterator[tuple[str, str]]:
                     return
                 time.sleep(0.5)
         finally:
-            os.killpg(process.pid, signal.SIGTERM)
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGTERM)
             process.wait(120)
 
 
@@ -109,10 +111,15 @@ async def judged(folder: Path, name: str, url: str, model: str) -> tuple[int, in
 def main() -> None:
     """Start, look, and compare."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("judge")
+    parser.add_argument("judge", nargs="?")
+    parser.add_argument("--read", type=Path, help="print the summary of recorded contacts")
     parser.add_argument("--restarts", type=int, default=10)
     parser.add_argument("--record", type=Path, help="write every contact as a line of JSON")
     args = parser.parse_args()
+    if args.read:
+        sys.exit(told([json.loads(line) for line in args.read.read_text().splitlines()]))
+    if not args.judge:
+        parser.error("name a judge, or --read a record")
     contacts: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
