@@ -147,7 +147,7 @@ def test_max_cost_needs_no_price_of_an_unused_author(
 
 def test_max_cost_needs_one_currency(tmp_path: Path) -> None:
     """Different currencies are refused."""
-    with pytest.raises(ConfigError, match="currencies differ"):
+    with pytest.raises(ConfigError, match="one currency"):
         check_limit(with_prices(config(tmp_path, max_cost=1)))
 
 

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
     from rocketeval.records import Interval
 
+NO_INTERVAL = "no interval"
+"""Shown in place of unknown bounds."""
+
 
 def did_you_mean(name: str, known: Sequence[str]) -> str:
     """Return a hint with the known names closest to `name`, or with a few names if none is close.
@@ -64,22 +67,32 @@ def count_of(number: int, one: str, many: str) -> str:
     return f"{number:,} {one if number == 1 else many}"
 
 
+def between(low: str, high: str, dash: str = "-") -> str:
+    """Join the bounds of an interval with a dash, or with "to" if a bound has a sign.
+
+    >>> between("0.25", "0.75"), between("-0.25", "0.75")
+    ('0.25-0.75', '-0.25 to 0.75')
+    """
+    signed = low.startswith(("-", "+")) or high.startswith(("-", "+"))
+    return f"{low} to {high}" if signed else f"{low}{dash}{high}"
+
+
 def figure(interval: Interval | None, digits: str, dash: str = "-") -> str:
-    """Return `value (low to high)`, or a hyphen without a value; rounded zeros have no sign.
+    """Return `value (low-high)`, or a hyphen without a value; rounded zeros have no sign.
 
     >>> from rocketeval.records import Interval
     >>> figure(Interval(0.5, 0.25, 0.75), ".2f"), figure(Interval(0.5, -0.25, math.nan), ".1f")
-    ('0.50 (0.25-0.75)', '0.5 (unknown)')
+    ('0.50 (0.25-0.75)', '0.5 (no interval)')
     """
     if interval is None:
         return "-"
     ends = (interval.value, interval.low, interval.high)
     value, low, high = (_unsigned_zero(format(end, digits)) for end in ends)
     if not (math.isfinite(interval.low) and math.isfinite(interval.high)):
-        return f"{value} (unknown)"
+        return f"{value} ({NO_INTERVAL})"
     if low == high:
         return value
-    return f"{value} ({low}{' to ' if interval.low < 0 else dash}{high})"
+    return f"{value} ({between(low, high, dash)})"
 
 
 def share(interval: Interval | None, digits: str = ".1f") -> str:

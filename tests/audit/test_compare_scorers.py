@@ -79,5 +79,5 @@ def test_one_labeled_candidate_is_too_few() -> None:
     """Nothing can be left out, and the error has the count."""
     answers, gold = made_run(queries=3)
     one = Gold([label for label in gold.labels if label.candidate == "c0"])
-    with pytest.raises(BenchmarkError, match="labelled candidates; there are 1"):
+    with pytest.raises(BenchmarkError, match="labeled candidates; there are 1"):
         compare_scorers(config("mean", "isotonic"), answers, one, RANKING)

@@ -142,7 +142,7 @@ def test_too_few_labels_give_a_reason() -> None:
     grid = ScoreGrid.from_columns(["q", "q"], ["a", "b"], [1.0, 2.0])
     found = label_correlation(grid, [Label("q", "a", 1.0), Label("q", "b", 2.0)])
     assert found.pearson is None
-    assert found.reason == "only 2 labelled responses have both figures; 3 are needed"
+    assert found.reason == "only 2 labeled responses have both figures; 3 are needed"
 
 
 def test_kendalls_interval_is_left_out_for_many_responses(

@@ -252,7 +252,7 @@ def test_duplicate_question_is_refused(folder: Path) -> None:
     """Otherwise the second would silently replace the first."""
     question = {"question_id": 81, "turns": ["a"]}
     write_jsonl(folder / "question.jsonl", [question, question])
-    with pytest.raises(BenchmarkError, match=r"question\.jsonl:2: there is a question 81 already"):
+    with pytest.raises(BenchmarkError, match=r"question\.jsonl:2: question 81"):
         list(opened(folder).queries())
 
 

@@ -77,7 +77,7 @@ def test_filter_keeps_matches_and_counts_them(opened: Opener) -> None:
 
 def test_leaderboard_links_to_the_comparison(opened: Opener) -> None:
     page = opened()
-    page.get_by_text("Compare two candidates").click()
+    page.get_by_text("Compare two").click()
     selects = page.locator("select")
     first, second = (selects.nth(place).input_value() for place in (0, 1))
     assert first != second

@@ -93,7 +93,7 @@ def test_path_is_relative_to_the_config(tmp_path: Path) -> None:
         (
             "Is the name said?",
             f"Is it {'so ' * 200}long?",
-            "this has 611 characters; 500 are allowed",
+            "this has 611 characters; at most 500",
         ),
         ("          - Does it sound glad?\n", "          []\n", "at least 1 item"),
         (

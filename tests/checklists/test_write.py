@@ -180,7 +180,7 @@ async def test_proven_author_is_given_up_later(
     asked.bad_on = "Question"
     with pytest.raises(EngineRefused, match="in a row") as caught:
         await write(asked, journal, MANY, concurrency=4)
-    assert "20 lists" in caught.value.hint
+    assert "20 finished lists" in caught.value.hint
     failed = (len(asked.prompts) - 20) / 3
     assert USELESS_IN_A_ROW <= failed <= USELESS_IN_A_ROW + 4
     # A few impossible queries do not count against an author.

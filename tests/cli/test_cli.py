@@ -44,7 +44,7 @@ def test_run_prints_ranking_and_summary(folder: Path) -> None:
     for text in (
         "left",
         "right",
-        "of 3 votes, ties included",
+        "of 3 votes (win, loss or tie)",
         "12 requests",
         "  runs/demo/report.html\n",
     ):
@@ -85,7 +85,7 @@ def test_stage_out_of_order_names_the_missing_one(folder: Path) -> None:
 def test_figure_without_interval_is_marked(folder: Path) -> None:
     """With one query, the interval of a rating is unknown."""
     shown = cli(folder, "run", "--limit", "1").stdout
-    assert "(unknown)" in shown
+    assert "no interval" in shown
     assert "resamples" not in shown
 
 

@@ -11,7 +11,7 @@ from support.in_process import cli
 def test_every_criterion_is_listed_in_its_group(tmp_path: Path) -> None:
     """The four groups are listed in order, with the definition of each criterion."""
     shown = cli(tmp_path, "audit", "--criteria").stdout
-    places = [shown.index(f"{group} ") for group in groups()]
+    places = [f"\n{shown}".index(f"\n{group}\n") for group in groups()]
     assert places == sorted(places)
     for criterion in criteria().values():
         assert criterion.definition in shown

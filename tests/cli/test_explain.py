@@ -27,7 +27,8 @@ def test_candidate_is_explained_in_tables_and_json(folder: Path) -> None:
     """Losses and strengths are shown, limited by --top."""
     shown = cli(folder, "explain", "first.yaml", "--candidate", "right").stdout
     assert shown.startswith("right is in place ")
-    assert "points per query against its neighbors, over 3 queries" in shown
+    assert "points per query" in shown
+    assert "3 queries" in shown
     assert "Largest losses" in shown
     assert "Largest strengths" in shown
     assert "no interval" in shown
@@ -48,7 +49,7 @@ def test_query_is_explained(folder: Path) -> None:
 def test_overview_explains_all_candidates(folder: Path) -> None:
     """The overview lists every candidate with its largest loss, and the report is kept."""
     shown = cli(folder, "explain", "first.yaml").stdout
-    assert "points lost per query" in shown
+    assert "points lost" in shown
     assert "right" in shown
     assert (folder / "runs" / "first" / "report.html").exists()
 

@@ -85,7 +85,7 @@ def test_strict_gives_exit_code_3_on_errors(folder: Path, tmp_path: Path) -> Non
 def test_checklists_without_a_run(folder: Path, tmp_path: Path) -> None:
     """A benchmark folder, a plain file and a gzipped one can be linted."""
     shown = cli(folder, "lint", "benchmark").stdout
-    assert shown.startswith("3 of 6 items in 3 checklists have a problem")
+    assert "3 of 6 items in 3 checklists have a problem" in shown
     assert "Static checks only: there is no run." in shown
     row = {"session_id": "q", "checklist": ["What is the capital?"]}
     with gzip.open(tmp_path / "own.jsonl.gz", "wt") as file:
@@ -164,7 +164,7 @@ def test_targets_that_cannot_be_linted(tmp_path: Path) -> None:
     assert "nowhere does not exist" in cli(tmp_path, "lint", "nowhere", code=2).stderr
     assert "no checklists in" in cli(tmp_path, "lint", ".", code=2).stderr
     write_jsonl(tmp_path / "other.jsonl", [{"id": "q"}])
-    assert "is no checklist" in cli(tmp_path, "lint", "other.jsonl", code=2).stderr
+    assert "is not a checklist" in cli(tmp_path, "lint", "other.jsonl", code=2).stderr
 
 
 def _files(folder: Path) -> list[Path]:

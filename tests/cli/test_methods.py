@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from rocketeval.grading.methods import KINDS
+from rocketeval.scoring.base import SCORERS
 from support.in_process import cli
 from support.make import CANDIDATES, QUERIES, write_benchmark, write_jsonl
 
@@ -133,8 +134,8 @@ def test_invalid_methods_are_refused(folder: Path, methods: str, message: str) -
     assert not (folder / "runs" / "demo" / "ledger").exists()
 
 
-def test_help_lists_the_methods(folder: Path) -> None:
-    """Each method has a description."""
+def test_help_lists_methods_and_scorers(folder: Path) -> None:
+    """Each method and each scorer has a description."""
     shown = cli(folder, "audit", "--help").stdout
-    for name in KINDS:
-        assert re.search(rf"^  {name} +\w", shown, re.MULTILINE), name
+    for name in (*KINDS, *SCORERS.names()):
+        assert re.search(rf"^ +{name} +\w", shown, re.MULTILINE), name

@@ -281,7 +281,7 @@ def test_lines_are_written_at_intervals(tmp_path: Path, capsys: pytest.CaptureFi
     assert len(lines) == 5
     assert all(re.match(r"\d\d:\d\d:\d\d grade: ", line) for line in lines)
     assert "nothing finished for" in lines[-2]
-    assert "4 of 10 in 0:40" in lines[-1]
+    assert "4 of 10 responses in 0:40" in lines[-1]
 
 
 def test_only_the_first_failures_are_listed(

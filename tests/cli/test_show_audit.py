@@ -51,25 +51,28 @@ def everything() -> Audit:
     return audit(grid, rivals, lengths, ranked, gold, {}, CONFIG, categories=kinds, family=family)
 
 
-def test_every_table_fits_80_columns(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_table_fits_80_columns(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Tables with negative figures, the widest, and with every kind of row fit."""
+    monkeypatch.setenv("COLUMNS", str(WIDEST))
     show_audit(everything())
     shown = capsys.readouterr().out
     for text in (
         "Agreement with 360 of 361 votes",
-        "labeler (192 votes)",
+        "labels as scores (192 votes)",
         "always a tie",
         "human-human agreement",
         "By category",
         "fewer than 20 votes each: rare.",
         "By tie margin (ranking.tie_margin)",
-        "Against all labels (134 responses)",
-        "per query (30)",
-        "judge, Kendall",
-        "RMSE: judge ",
+        "labels of 134 responses",
+        "within a query (30)",
+        "Kendall",
+        "RMSE",
         "score vs. length, Spearman",
-        "score minus label correlation",
-        "lost votes won by the longer response, %",
+        "score vs. length, labeled",
+        "for the longer response, %",
         "own family at equal labels",
         "guessed by name: candidate0, candidate3.",
         "Reference ratings: Spearman",
@@ -102,7 +105,7 @@ def test_used_margin_is_marked(capsys: pytest.CaptureFixture[str]) -> None:
     assert used.split()[0] == "0.1"
 
 
-def test_advice_comes_first_and_is_wrapped(
+def test_advice_comes_last_and_is_wrapped(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In 80 columns, sentences are wrapped with an indent."""
@@ -111,8 +114,7 @@ def test_advice_comes_first_and_is_wrapped(
     sentence = "It agrees with voters as often as they agree with each other, on the votes so far."
     found = Audit({"judge": none}, None, None, {}, RefusedGold(), advice=("One.", sentence))
     show_audit(found)
-    title, one, two, three, *_ = capsys.readouterr().out.splitlines()
-    assert title == "How far to trust this judge"
+    *_, one, two, three = capsys.readouterr().out.splitlines()
     assert one.rstrip() == "- One."
     assert two.startswith("- It agrees")
     assert three.startswith("  ")
@@ -127,7 +129,7 @@ def test_advice_is_the_same_everywhere(tmp_path: Path) -> None:
         text = (tmp_path / "runs" / "voted" / name).read_text(encoding="utf-8")
         assert "at least 6 are needed" in text
     shown = cli(tmp_path, "audit", "voted.yaml").stdout
-    assert shown.startswith("Too few votes for a verdict")
+    assert shown.startswith("Undecided, too few votes")
     assert "at least 6 are needed" in shown
     write_jsonl(tmp_path / "benchmark" / "votes.jsonl", [])
     run_scripted(tmp_path, "bare")

@@ -52,7 +52,6 @@ def test_figures_and_bins_fit_80_columns(
         assert text in shown
     assert shown.startswith("The judge says yes too often")
     assert "too low" not in shown
-    assert shown.startswith("How far to trust a yes")
 
 
 def test_no_items_give_no_bins(capsys: pytest.CaptureFixture[str]) -> None:

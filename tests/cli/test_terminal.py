@@ -193,4 +193,4 @@ def test_pipe_gets_no_escape_sequences(folder: Path) -> None:
     done = cli(folder, "run")
     assert "\x1b" not in done.stdout + done.stderr
     assert all(re.match(r"\d\d:\d\d:\d\d \w+", line) for line in done.stderr.splitlines())
-    assert re.search(r"grade: 6 of 6 in \d", done.stderr)
+    assert re.search(r"grade: 6 of 6 responses in \d", done.stderr)

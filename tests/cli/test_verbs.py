@@ -14,7 +14,11 @@ import pytest
 from rocketeval.cli.help import VerbCommand
 from rocketeval.cli.main import GROUPS, RENAMED, VERBS, group
 from rocketeval.cli.stages import STAGES
+from rocketeval.engines.base import ENGINES
+from rocketeval.engines.transports.registry import TRANSPORTS
 from rocketeval.errors import RocketEvalError
+from rocketeval.explain.candidate import NEIGHBOURS
+from rocketeval.lint.findings import KINDS
 from support.in_process import cli
 
 ROOT = Path(__file__).parents[2]
@@ -65,6 +69,17 @@ def test_cluster_options_are_listed_with_the_flag() -> None:
     assert "--cluster" in brief
     assert "--restart-minutes" not in brief
     assert "--restart-minutes" in cli(Path.cwd(), "plan", "--cluster", "--help").stdout
+
+
+def test_help_lists_the_values_of_options() -> None:
+    """Help names every engine, transport and kind of finding, and the number of neighbors."""
+    doctor, lint = (cli(Path.cwd(), verb, "--help").stdout for verb in ("doctor", "lint"))
+    for name in (*ENGINES.names(), *TRANSPORTS):
+        assert re.search(rf"\b{name}\b", doctor), name
+    for name in KINDS:
+        assert re.search(rf"\b{name}\b", lint), name
+    assert NEIGHBOURS == 4
+    assert "four nearest" in " ".join(cli(Path.cwd(), "explain", "--help").stdout.split())
 
 
 @pytest.mark.parametrize("old", RENAMED)

@@ -169,5 +169,5 @@ def test_stratum_spread_shrinks_to_the_mean() -> None:
 
 def test_zero_queries_are_refused() -> None:
     """Choosing zero queries is an error."""
-    with pytest.raises(ConfigError, match="0 more queries"):
+    with pytest.raises(ConfigError, match="0 queries"):
         advise([world(6, 0)[0]], LabelTarget(("a",)), more=0)

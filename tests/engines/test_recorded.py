@@ -189,7 +189,7 @@ def test_changed_response_is_refused_and_others_are_kept(tmp_path: Path) -> None
     [
         (("--recorded", "--model", "m"), 2, "--recorded"),
         (("--model", "absent.gguf"), 2, "absent.gguf"),
-        (("--model", "judge.gguf", "--base-url", "http://x/v1"), 2, "drop --base-url"),
+        (("--model", "judge.gguf", "--base-url", "http://x/v1"), 2, "--base-url"),
     ],
 )
 def test_init_refuses_conflicting_options(

@@ -260,7 +260,7 @@ def test_second_evaluator_replaces_the_first(tmp_path: Path) -> None:
     config = given(tmp_path)
     scored(config)
     other = given(tmp_path, "scores")
-    with pytest.raises(StageMissing, match="has not been graded with the evaluator"):
+    with pytest.raises(StageMissing, match="has not been graded with the current evaluator"):
         Run(other).score()
     path = scored(other)
     assert stages(path).grade.usage.requests < 18
@@ -325,7 +325,7 @@ def test_too_many_pairs_are_refused(tmp_path: Path) -> None:
     for number in range(20):
         path = tmp_path / "benchmark" / "responses" / f"more{number}.jsonl"
         write_jsonl(path, [{"query_id": q, "text": f"more {number}"} for q in QUERIES])
-    with pytest.raises(BenchmarkError, match=r"23 responses.* 253 pairs"):
+    with pytest.raises(BenchmarkError, match=r"23 responses.* 253 in total"):
         finish(config)
     assert not list(config.run_path.glob("evaluator/*/ledger/*"))
 

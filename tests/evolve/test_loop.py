@@ -267,7 +267,7 @@ async def test_limit_below_seeds_is_refused_before_any_request(tmp_path: Path, l
     engines = Engines()
     with pytest.raises(ConfigError, match=f"allows {limit} .* need up to 340 ") as error:
         await evolve(planted_config(tmp_path, max_calls=limit), engines)
-    assert "`evolve.max_calls` to 340 at least" in error.value.hint
+    assert "`evolve.max_calls` to at least 340" in error.value.hint
     (tmp_path / "guide.txt").write_text("Responses should be well written.")
     guided = planted_config(tmp_path, max_calls=342, guidelines=str(tmp_path / "guide.txt"))
     with pytest.raises(ConfigError, match="need up to 343 "):
@@ -492,7 +492,7 @@ async def test_more_rounds_continue_after_the_last(run_folder: Path) -> None:
 async def test_another_split_is_refused(run_folder: Path) -> None:
     """Perspectives that saw a query must not be measured on it."""
     engines = Engines()
-    with pytest.raises(RunMismatch, match="could be held out now"):
+    with pytest.raises(RunMismatch, match="may be held out now"):
         await evolve(planted_config(run_folder, seed=7), engines)
     assert not engines.asked
 
@@ -579,14 +579,14 @@ async def test_missing_prices_and_bad_paths_are_refused(tmp_path: Path) -> None:
     """Errors come before the first request."""
     engines = Engines()
     limited = planted_config(tmp_path, judge={"price": PRICE}, max_cost=1.0)
-    with pytest.raises(ConfigError, match="the optimizer 'optimizer' has no price"):
+    with pytest.raises(ConfigError, match="needs a price for the optimizer 'optimizer'"):
         await evolve(limited, engines)
-    with pytest.raises(ConfigError, match="the judge 'judge' has no price"):
+    with pytest.raises(ConfigError, match="needs a price for the judge 'judge'"):
         await evolve(planted_config(tmp_path, price=PRICE, max_cost=1.0), engines)
     own = Run(planted_config(tmp_path), judge=ScriptedEngine())
     with pytest.raises(ConfigError, match="one engine per question set"):
         await own.evolve()
-    with pytest.raises(ConfigError, match="ends in"):
+    with pytest.raises(ConfigError, match="must end in"):
         await evolve(planted_config(tmp_path), engines, path=tmp_path / "evaluator.zip")
     given = planted_config(tmp_path).model_copy(update={"evaluator": tmp_path / "e.npz"})
     with pytest.raises(ConfigError):

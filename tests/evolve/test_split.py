@@ -68,7 +68,9 @@ def test_each_side_has_a_query_per_fold(tmp_path: Path, share: float) -> None:
 
 def test_too_few_cases_are_refused(tmp_path: Path) -> None:
     """The error names the counts, the minimum, and what to do."""
-    with pytest.raises(BenchmarkError, match=r"on 12 cases of 6 queries; .* takes 20 cases and 8"):
+    with pytest.raises(
+        BenchmarkError, match=r"on 12 cases of 6 queries; .* at least 20 cases and 8"
+    ):
         split_cases(inputs(tmp_path / "few", queries=6), SETTINGS)
     with pytest.raises(BenchmarkError, match="20 cases and 30 queries") as error:
         split_cases(inputs(tmp_path / "folds"), SETTINGS.model_copy(update={"folds": 15}))

@@ -189,7 +189,7 @@ def test_viewer_keeps_groups_until_explain_json_exists(tmp_path: Path) -> None:
     final = final_figures(store).source.head.groups
     (outcome.path / "explain.json").unlink()
     head = provisional_figures(store).source.head
-    assert "not held against votes" in head.provisional
+    assert "audit" in head.provisional
     assert [group.missing for group in head.groups] == [group.missing for group in final]
     assert _values(head.groups) == _values(final)
     assert head.groups

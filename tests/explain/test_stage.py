@@ -86,7 +86,7 @@ def test_unjudged_response_is_no_neighbor(tmp_path: Path) -> None:
 
 def test_unknown_names_suggest_the_nearest(run: Run) -> None:
     """A typo in a candidate or a query gives a suggestion."""
-    with pytest.raises(ConfigError, match="No candidate 'lefft'") as caught:
+    with pytest.raises(ConfigError, match="candidate 'lefft'") as caught:
         explain_candidate(run.store, run.config, "lefft", 1)
     assert caught.value.hint == "Did you mean 'left'?"
     with pytest.raises(ConfigError, match="no query 'seaa'") as caught:

@@ -253,7 +253,7 @@ async def test_max_cost_stops_before_the_limit(tmp_path: Path) -> None:
         assert (await Run(rich).propose_fixes()).rewritten == 6
         assert len(server.chats) == 3
         unpriced = config.author.model_copy(update={"price": None})
-        with pytest.raises(ConfigError, match="has no price"):
+        with pytest.raises(ConfigError, match="needs a price"):
             await Run(poor.model_copy(update={"author": unpriced})).propose_fixes()
 
 

@@ -178,7 +178,7 @@ def test_another_template_has_another_hash() -> None:
         (GOOD.replace("{{query}}", "{{ query }}"), "lacks: {{query}}."),
         ("{{reference}} " + GOOD, "asks for {{reference}}, which does not exist"),
         ("{{respons}} " + GOOD, "Did you mean 'response'?"),
-        ("{{history}} {{query}} {{item}} {{response}}", "holds {{response}} after {{item}}"),
+        ("{{history}} {{query}} {{item}} {{response}}", "has {{response}} after {{item}}"),
     ],
 )
 def test_invalid_template_is_refused_before_any_call(text: str, problem: str) -> None:

@@ -63,7 +63,7 @@ def test_an_audit_without_levels_has_no_tables() -> None:
 def test_levels_are_columns_and_coefficients_are_rows() -> None:
     """Bounds may be unknown; a note counts the queries left out."""
     (table,) = tables(LABELED)
-    assert table.columns == ("responses", "per query", "candidates")
+    assert table.columns == ("all responses", "within a query", "candidate means")
     assert [row.note for row in table.rows] == ["Pearson", "Spearman", "Kendall"]
     assert table.rows[0].cells[0] is UNKNOWN
     assert table.rows[2].cells == (None, None, None)
@@ -82,7 +82,7 @@ def test_measured_biases_are_a_table() -> None:
     _, table = tables(replace(LABELED, bias=found))
     assert [(row.name, row.note) for row in table.rows] == [
         ("score vs. length, Spearman", "1,200 queries"),
-        ("lost votes won by the longer response, share", "3 votes"),
+        ("disagreeing votes for the longer response, share", "3 votes"),
         ("own family, score above label", "9 queries"),
     ]
     assert "5 of 4,005 queries" in table.note

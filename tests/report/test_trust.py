@@ -76,8 +76,8 @@ def test_without_reference_data_agreement_is_unknown() -> None:
 @pytest.mark.parametrize(
     ("value", "low", "mood", "words"),
     [
-        (0.61, 0.58, "good", "beats every baseline; "),
-        (0.57, 0.55, "fair", "beats every baseline, but is closer to "),
+        (0.61, 0.58, "good", "above the best baseline, "),
+        (0.57, 0.55, "fair", "above every baseline, but closer to "),
         (0.55, 0.50, "fair", "not significantly better"),
         (0.50, 0.45, "poor", "no better"),
         (0.61, nan, "unknown", "too few queries"),
@@ -108,7 +108,7 @@ def test_votes_are_compared_with_the_best_baseline(
 @pytest.mark.parametrize(
     ("value", "low", "mood", "words"),
     [
-        (0.61, 0.58, "good", "beats every baseline; the best is “longer response”"),
+        (0.61, 0.58, "good", "above the best baseline, “longer response”"),
         (
             0.55,
             0.50,
@@ -162,7 +162,7 @@ def labeled(spearman: Interval, length: float = 0.1) -> TrustNumber:
 @pytest.mark.parametrize(
     ("spearman", "length", "mood", "words"),
     [
-        (Interval(0.8, 0.7, 0.9), 0.1, "good", "the best is “longer response” (0.10)"),
+        (Interval(0.8, 0.7, 0.9), 0.1, "good", "the best baseline, “longer response” (0.10)"),
         (Interval(0.5, 0.4, 0.6), 0.1, "fair", "but single scores often differ"),
         (Interval(0.2, 0.05, 0.3), 0.1, "fair", "not significantly better"),
         (Interval(0.2, 0.05, 0.3), -0.25, "poor", "no better than the baseline “shorter response”"),

@@ -144,7 +144,7 @@ def test_invalid_header_is_refused(kind: str, tmp_path: Path) -> None:
 
 def test_mean_refuses_a_learned_state() -> None:
     """A state with content is not the mean's."""
-    with pytest.raises(ArtifactError, match="not that of a mean scorer"):
+    with pytest.raises(ArtifactError, match="not from a mean scorer"):
         MeanScorer.restore(ScorerConfig(), State({"weights": [1]}, {}))
 
 
@@ -272,13 +272,13 @@ def test_missing_part_is_named(name: str, tmp_path: Path) -> None:
     [
         ({"schema": "somebody.else"}, r"does not name the schema 'rocketeval\.scorer'"),
         ({"version": 2}, r"format version 2, written by RocketEval .*reads version 1"),
-        ({"version": None}, "is in version None"),
-        ({"config": {"kind": "sorcery"}}, r"of kind 'sorcery', which is not installed"),
-        ({"config": {"kind": "os:system"}}, r"of kind 'os:system', which is not installed"),
+        ({"version": None}, "format version None"),
+        ({"config": {"kind": "sorcery"}}, r"kind 'sorcery', which is not installed"),
+        ({"config": {"kind": "os:system"}}, r"kind 'os:system', which is not installed"),
         ({"config": {"kind": "mean", "folds": 1}}, "its config has a mistake"),
         ({"config": {"kind": "mean", "spell": 1}}, "its config has a mistake"),
-        ({"config": {"kind": "mean"}}, "not that of a mean scorer"),
-        ({"config": {"kind": "mean", "options": {"x": 1}}}, "not that of a mean scorer"),
+        ({"config": {"kind": "mean"}}, "not from a mean scorer"),
+        ({"config": {"kind": "mean", "options": {"x": 1}}}, "not from a mean scorer"),
         ({"arrays": ["nothing"]}, "its arrays do not match"),
         ({"judge": {"model": "m"}}, "is not a saved scorer"),
     ],

@@ -55,10 +55,10 @@ def test_only_the_seed_decides() -> None:
 def test_one_candidate_or_query_is_too_few(given: list[Label]) -> None:
     """The error has the count and a hint."""
     count = len({label.candidate for label in given})
-    with pytest.raises(BenchmarkError, match=f"labelled candidates; there are {count}") as caught:
+    with pytest.raises(BenchmarkError, match=f"labeled candidates; there are {count}") as caught:
         candidate_folds(given, 5, 0)
     assert "Add labels or votes" in caught.value.hint
-    with pytest.raises(BenchmarkError, match=r"queries with gold; there are 1\."):
+    with pytest.raises(BenchmarkError, match=r"queries with reference data; there are 1\."):
         query_folds(["q", "q"], 5, 0)
 
 

@@ -199,7 +199,7 @@ def test_inconsistent_state_is_refused(part: str) -> None:
     state = ExtraTreesScorer().fit(answers, gold).state()
     config = ScorerConfig(kind="extra_trees")
     for wrong in (state.arrays[part][:-1], state.arrays[part].astype(np.complex128)):
-        with pytest.raises(ArtifactError, match="does not fit together"):
+        with pytest.raises(ArtifactError, match="is inconsistent"):
             ExtraTreesScorer.restore(config, State(state.header, {**state.arrays, part: wrong}))
     without = {name: array for name, array in state.arrays.items() if name != part}
     with pytest.raises(ArtifactError, match=part):

@@ -119,7 +119,7 @@ def test_damaged_state_is_refused(name: str) -> None:
         arrays = {key: array for key, array in state.arrays.items() if key != name}
         if wrong is not None:
             arrays[name] = wrong
-        with pytest.raises(ArtifactError, match="does not fit together"):
+        with pytest.raises(ArtifactError, match="is inconsistent"):
             PooledLogisticScorer.restore(CONFIG, State(state.header, arrays))
 
 

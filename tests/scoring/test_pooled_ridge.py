@@ -133,7 +133,7 @@ def test_damaged_state_is_refused(name: str) -> None:
         arrays = {key: array for key, array in state.arrays.items() if key != name}
         if wrong is not None:
             arrays[name] = wrong
-        with pytest.raises(ArtifactError, match="saved pooled_ridge scorer does not fit together"):
+        with pytest.raises(ArtifactError, match="saved pooled_ridge scorer is inconsistent"):
             PooledRidgeScorer.restore(CONFIG, State(state.header, arrays))
 
 

@@ -90,7 +90,7 @@ def test_state_with_an_unknown_choice_is_refused() -> None:
     answers, gold = made_run(queries=4)
     state = SelectScorer.create(config("mean", "isotonic")).fit(answers, gold).state()
     header = {**state.header, "chosen": "pooled_ridge"}
-    with pytest.raises(ArtifactError, match="saved select scorer does not fit together"):
+    with pytest.raises(ArtifactError, match="saved select scorer is inconsistent"):
         SelectScorer.restore(config("mean", "isotonic"), State(header, state.arrays))
 
 
@@ -120,7 +120,5 @@ def test_labels_without_scores_choose_the_first() -> None:
     gold = Gold([Label(f"q{q}", f"c{c}", 1.0 + q + c) for q in range(3) for c in range(4)])
     scorer = SelectScorer.create(config().model_copy(update={"missing": "drop"})).fit(answers, gold)
     assert scorer.chosen_ == "mean"
-    assert set(scorer.fallbacks().values()) == {
-        "none of the labels is about a response with a score"
-    }
+    assert set(scorer.fallbacks().values()) == {"none of the labels is on a scored response"}
     json.dumps(dict(scorer.state().header), allow_nan=False)

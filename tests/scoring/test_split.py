@@ -85,7 +85,7 @@ def test_votes_are_not_held_out() -> None:
         ({"fit_on": ["c1", "c22"]}, GOLD, "'c22', which is not a candidate"),
         ({"fit_on": ["c1", "c9"]}, Gold([Label("x", "c1", 2.0)]), "without a label: c9"),
         ({}, Gold(), "there are 0 labeled candidates to learn from"),
-        ({}, Gold([Label("x", "c1", 2.0)]), "there are 1 labelled candidates"),
+        ({}, Gold([Label("x", "c1", 2.0)]), "there are 1 labeled candidates"),
         ({"learn_from": "votes"}, GOLD, "there are 0 queries with votes"),
     ],
 )

@@ -184,7 +184,7 @@ def test_tails_shrink_for_few_queries_and_settle_for_many() -> None:
 
 def test_invalid_settings_are_refused() -> None:
     """No resamples, or a level outside (0, 1), is an error with a hint."""
-    with pytest.raises(ConfigError, match="0 bootstrap"):
+    with pytest.raises(ConfigError, match="bootstrap: 0"):
         list(bootstrap.resample_queries(5, 0, 0))
-    with pytest.raises(ConfigError, match="level is 95"):
+    with pytest.raises(ConfigError, match="level: 95"):
         bootstrap.tail_probability(10, 95)

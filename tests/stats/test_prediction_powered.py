@@ -192,6 +192,6 @@ def test_interval_stays_on_the_scale() -> None:
 def test_too_few_labels_are_an_error_with_a_hint() -> None:
     """One label is not enough."""
     labels, scores = golden()
-    with pytest.raises(BenchmarkError, match="'a' against 'b' has 1 labelled") as found:
+    with pytest.raises(BenchmarkError, match="'a' against 'b' has 1 labeled") as found:
         estimate(sample_of(labels, scores, 1), against="b")
     assert "rocketeval labels next" in found.value.hint

@@ -46,6 +46,15 @@ export const turned = ({ value, low, high }: Interval): Interval => ({
   value: -value, low: minus(high), high: minus(low),
 });
 
+const withSign = (value: number) => (value > 0 && two(value) !== "0.00" ? `+${two(value)}` : two(value));
+
+/** A signed difference with its interval; says so if the interval includes 0. */
+export function change({ value, low, high }: Interval, unit: string): string {
+  if (low === null || high === null) return `${withSign(value)} ${unit} (interval unknown)`;
+  const tied = low <= 0 && high >= 0 ? ", not significant" : "";
+  return `${withSign(value)} (${two(low)} to ${two(high)}) ${unit}${tied}`;
+}
+
 export const plural = (number: number, one: string, more: string) =>
   `${count(number)} ${number === 1 ? one : more}`;
 

@@ -36,6 +36,7 @@ from rocketeval.audit.wording import (
     points,
     rho,
     rho_gap,
+    rho_interval,
     simpler,
     span,
     strictest_labels,
@@ -80,9 +81,8 @@ def _on_length(found: LengthBias) -> Iterator[str]:
     elif gold is None and found.lost_to_longer is None and found.scores.value >= LEANS:
         scores = found.scores
         yield (
-            f"Longer responses get higher scores: within a query, Spearman {rho(scores.value)} "
-            f"({rho(scores.low)} to {rho(scores.high)}). Only labels or votes can show how much "
-            "of that is bias."
+            f"Longer responses get higher scores: within a query, Spearman {rho_interval(scores)}. "
+            "Only labels or votes can show how much of that is bias."
         )
 
 
@@ -92,7 +92,7 @@ def _on_family(found: SelfPreference) -> Iterator[str]:
         more = found.at_equal_gold
         yield (
             f"It prefers its own family ({names}): compared with other candidates with the same "
-            f"labels, it scores them {rho(more.value)} ({rho(more.low)} to {rho(more.high)}) "
+            f"labels, it scores them {rho_interval(more)} "
             "standard deviations of a query's scores higher. Compare them with another judge."
         )
     elif found.reason == NO_QUERY:
@@ -115,7 +115,8 @@ def on_labels(audit: Audit, needed: Needed) -> Iterator[str]:
     if judge.spearman is None:
         yield f"No conclusion from the labels: {judge.reason}."
         return
-    text = FigureText(f"{part}, response by response (Spearman)", "labels", DISTRUST, rho, rho_gap)
+    on = f"{'labels' if part == 'all labels' else part}, response by response (Spearman)"
+    text = FigureText(on, "labels", DISTRUST, rho, rho_gap)
     if LONGER in differences:
         yield from verdict(judge.spearman.value, f"'{LONGER}'", differences[LONGER], text, needed)
     yield from _levels(judge)
@@ -176,7 +177,7 @@ def on_votes(audit: Audit, needed: Needed) -> Iterator[str]:
     judge = audit.agreement[JUDGE]
     if not judge.used:
         votes = count_of(judge.votes, "vote", "votes")
-        yield f"None of {votes} can be used: a score is missing, or a name is unknown."
+        yield f"No usable vote among {votes}: a score is missing, or a name is unknown."
         return
     if judge.without_ties is None and judge.with_ties is not None:
         yield (
@@ -293,15 +294,16 @@ def _margins(audit: Audit) -> Iterator[str]:
     lowest, highest = min(shares.values()), max(shares.values())
     if highest - lowest < MARGIN_MATTERS:
         yield (
-            f"The tie margin hardly matters: agreement with ties is {percent(lowest)} to "
+            f"The tie margin hardly matters: agreement with all votes is {percent(lowest)} to "
             f"{percent(highest)} for margins from {min(shares):g} to {max(shares):g}."
         )
         return
     best = max(shares, key=lambda margin: shares[margin])
     used = shares[audit.tie_margin]
-    better = f"; {best:g} gives {percent(highest)}, but is chosen on these votes"
+    better = f"; {best:g} gives {percent(highest)}, but choosing it on the same votes is optimistic"
     yield (
-        f"The tie margin matters: agreement with ties is {percent(lowest)} to {percent(highest)}. "
+        f"The tie margin matters: agreement with all votes is {percent(lowest)} to "
+        f"{percent(highest)}. "
         f"{audit.tie_margin:g} gives {percent(used)}{better if highest - used > 0.01 else ''}."
     )
 
@@ -323,8 +325,8 @@ def _labeler(audit: Audit) -> Iterator[str]:
             return
         ours = labels.value + difference.value.value
         yield (
-            f"Labels used as scores agree with {percent(labels.value)} of {text.on} on labeled "
-            f"pairs ({difference.gold:,}); the judge agrees with {percent(ours)} of the same votes."
+            f"Labels used as scores agree with {percent(labels.value)} of the {difference.gold:,} "
+            f"{text.on} on two labeled responses; the judge agrees with {percent(ours)} of them."
         )
     elif audit.labels:
         yield "No vote compares two labeled responses: agreement of labels with votes is unknown."

@@ -19,6 +19,7 @@ from rocketeval.audit.votes import JUDGE
 from rocketeval.audit.wording import (
     ANOTHER_VOTER,
     direction,
+    labels_of,
     percent,
     rho,
     strictest_labels,
@@ -57,6 +58,7 @@ def in_brief(audit: Audit) -> Iterator[str]:
 def _biases(audit: Audit) -> str:
     """Return the short name of each significant bias, joined; empty if there is none."""
     names = [sentence.split(": ")[0].split("; ")[0] for sentence in on_bias(audit.bias)]
+    names = ["it favors longer responses" if name == "Length bias" else name for name in names]
     return "; ".join(name[0].lower() + name[1:].rstrip(".") for name in names)
 
 
@@ -64,13 +66,19 @@ def _votes_in_brief(audit: Audit, judge: Agreement) -> str:
     if judge.with_ties is None:
         return f"no figure from {count_of(judge.votes, 'vote', 'votes')}: none could be used"
     votes = count_of(judge.used, "vote", "votes")
-    line = f"agrees with {_percent(judge.with_ties)} of {votes}, ties included"
+    line = f"agrees with {_percent(judge.with_ties)} of {votes} (win, loss or tie)"
     name, difference = best_baseline(audit, ALL)
-    verb = {1: "better than", -1: "worse than"}.get(direction(difference) or 0, "tied with")
-    line += f"; {verb} {name} ({percent(trivial_rules(audit)[name])})"
+    baseline = f"the best baseline on all votes ('{name}', {percent(trivial_rules(audit)[name])})"
+    line += f"; {_compared(direction(difference))} {baseline}"
     if audit.voters is not None:
-        line += f"; {ANOTHER_VOTER} {percent(audit.voters.with_ties.value)}"
+        line += f"; {ANOTHER_VOTER} {_percent(audit.voters.with_ties)}"
     return line
+
+
+def _compared(sign: int | None) -> str:
+    if sign is None:
+        return "too few to compare with"
+    return {1: "significantly better than", -1: "significantly worse than"}.get(sign, "tied with")
 
 
 def _percent(found: Interval) -> str:
@@ -80,7 +88,7 @@ def _percent(found: Interval) -> str:
 
 
 def _labels_in_brief(part: str, judge: LabelCorrelation) -> str:
-    some = f"{part} of {count_of(judge.responses, 'response', 'responses')}"
+    some = labels_of(part, judge.responses)
     if judge.spearman is None:
         return f"no coefficient with {some}"
     within = judge.levels[PER_QUERY].spearman
@@ -159,27 +167,27 @@ def _conclude_from_votes(audit: Audit) -> Iterator[str]:
         return
     kind, votes = ("decided ", judge.decisive) if verdict_changes else ("", judge.used)
     agrees = f"it agrees with {_percent(ours)} of {votes:,} {kind}human votes"
-    yield _verdict_in_brief(direction(difference), agrees, f"{name}, {percent(theirs.value)}")
+    baseline = f"'{name}', {percent(theirs.value)}"
+    yield _verdict_in_brief(direction(difference), agrees, baseline)
     if verdict_changes:
         name, difference = best_baseline(audit, ALL)
-        compared = {1: "better than", -1: "worse than"}.get(direction(difference) or 0, "tied with")
-        value = percent(trivial_rules(audit)[name])
-        yield f"With ties counted, it is {compared} the best baseline ({name}, {value})."
+        sign, value = direction(difference), percent(trivial_rules(audit)[name])
+        compared = _compared(0 if sign is None else sign)
+        yield f"With ties counted, it is {compared} the best baseline ('{name}', {value})."
     elif audit.voters is not None:
-        yield f"Human-human agreement is {percent(audit.voters.with_ties.value)}."
+        yield f"Human-human agreement is {_percent(audit.voters.with_ties)}."
 
 
 def _verdict_in_brief(sign: int | None, agrees: str, baseline: str) -> str:
     if sign is None:
-        return f"Too few votes for a verdict: {agrees} (best baseline: {baseline})."
+        return f"Undecided, too few votes: {agrees} (best baseline: {baseline})."
     if sign > 0:
-        return f"Trust this judge: {agrees}, more than every baseline (best: {baseline})."
+        more = f"significantly more than every baseline (best: {baseline})"
+        return f"This judge passes: {agrees}, {more}."
     if sign < 0:
-        return f"Do not trust this judge: {agrees}, less than the best baseline ({baseline})."
-    return (
-        f"Do not rely on this judge yet: {agrees}, not significantly more than the best baseline "
-        f"({baseline})."
-    )
+        less = f"significantly less than the best baseline ({baseline})"
+        return f"This judge does not pass: {agrees}, {less}."
+    return f"Undecided: {agrees}, not significantly more than the best baseline ({baseline})."
 
 
 def _conclude_from_labels(audit: Audit) -> Iterator[str]:
@@ -187,21 +195,21 @@ def _conclude_from_labels(audit: Audit) -> Iterator[str]:
     judge = audit.labels[part][JUDGE] if part else None
     if part is None or judge is None or judge.spearman is None:
         return
-    some = count_of(judge.responses, "response", "responses")
-    follows = f"Spearman {figure(judge.spearman, '.2f')} between its scores and {part} of {some}"
+    some = labels_of(part, judge.responses)
+    follows = f"Spearman {figure(judge.spearman, '.2f')} between its scores and {some}"
     difference = audit.label_differences.get(part, {}).get(LONGER)
     sign = None if difference is None else direction(difference)
     if difference is None or sign is None:
-        yield f"Too few labels for a verdict: {follows}."
+        yield f"Undecided, too few labels: {follows}."
         return
-    length = rho(judge.spearman.value - difference.value.value)
+    length = f"that of response length ({rho(judge.spearman.value - difference.value.value)})"
     if sign > 0 and judge.spearman.low > 0.0:
-        yield f"Trust this judge: {follows}, more than that of response length ({length})."
+        yield f"This judge passes: {follows}, significantly more than {length}."
     elif sign < 0:
-        yield f"Do not trust this judge: {follows}, less than that of response length ({length})."
+        yield f"This judge does not pass: {follows}, significantly less than {length}."
     else:
-        bar = f"that of response length ({length})" if judge.spearman.low > 0.0 else "zero"
-        yield f"Do not rely on this judge yet: {follows}, not significantly above {bar}."
+        bar = length if judge.spearman.low > 0.0 else "zero"
+        yield f"Undecided: {follows}, not significantly above {bar}."
 
 
 def _conclude_without(audit: Audit) -> str:

@@ -49,7 +49,7 @@ from rocketeval.grid import ScoreGrid
 from rocketeval.records import Gold, Interval, Usage
 from rocketeval.scoring.learning import label_cells
 from rocketeval.stats.correlation import Correlation, correlate
-from rocketeval.text import join_words
+from rocketeval.text import NO_INTERVAL, between, join_words
 
 DECIDED, VOTES, LABELS, RATINGS = "decided votes", "votes", "labels", "ratings"
 """Kinds of reference data that can decide; votes with ties only if all are ties."""
@@ -296,7 +296,7 @@ def _gap(advice: MethodAdvice, gap: Interval | None) -> str:
     scale, digits, unit = (100.0, ".1f", " points") if votes else (1.0, ".2f", "")
     value, low, high = (format(scale * x, digits) for x in (gap.value, gap.low, gap.high))
     known = not (math.isnan(gap.low) or math.isnan(gap.high))
-    return f"{value}{unit} ({f'{low} to {high}' if known else 'unknown'})"
+    return f"{value}{unit} ({between(low, high) if known else NO_INTERVAL})"
 
 
 def _instead(advice: MethodAdvice) -> str:

@@ -12,18 +12,17 @@ from dataclasses import dataclass
 from typing import Literal, TypeGuard
 
 from rocketeval.audit.audit import Audit
-from rocketeval.audit.bias import FEWEST_RESPONSES, Bias
+from rocketeval.audit.bias import FEWEST_RESPONSES, Bias, LengthBias
 from rocketeval.audit.figures import BASELINES, LABELER, MeasuredFigure
 from rocketeval.audit.labels import CANDIDATES, LEVELS, PER_QUERY, RESPONSES, LabelCorrelation
 from rocketeval.audit.votes import FEWEST_VOTES, JUDGE
 from rocketeval.records import Interval
 from rocketeval.stats.bootstrap import least_queries
-from rocketeval.text import count_of, join_words
+from rocketeval.text import between, count_of, join_words
 
 ANOTHER_VOTER = "human-human agreement"
 UPPER_BOUND = "best possible prediction"
 UPPER_NOTE = "expected share of the outcome that most people would choose"
-BIAS = "Length bias and self-preference, within a query"
 VOTER_NOTE = "how often two voters agree"
 SPEARMAN = "Spearman"
 _TESTS_MOST = ("held-out labels", "all labels", "labels out of fold")
@@ -34,6 +33,15 @@ _COUNTED = {
     CANDIDATES: ("candidate", "candidates"),
 }
 _SUFFIX = {RESPONSES: "", PER_QUERY: f", {PER_QUERY}", CANDIDATES: f", {CANDIDATES}"}
+
+LEVEL_NAMES = {
+    RESPONSES: "all responses",
+    PER_QUERY: "within a query",
+    CANDIDATES: "candidate means",
+}
+"""Column heads of the levels."""
+DECIDED_NOTE = "decided votes: votes that are not ties; equal scores count half."
+HARD_NOTE = "hard yes/no: answers rounded to yes or no."
 
 Unit = Literal["number", "share"]
 
@@ -67,7 +75,7 @@ def vote_figures(audit: Audit) -> Iterator[AuditFigure]:
                 (found.with_ties, found.used) if whole else (found.without_ties, found.decisive)
             )
             some, rule = count_of(votes, "vote", "votes"), method not in (JUDGE, LABELER)
-            yield AuditFigure(measure, method, value, some, "", "share", rule)
+            yield AuditFigure(measure, method_name(method), value, some, "", "share", rule)
         if audit.voters is not None:
             value, pairs = (
                 (audit.voters.with_ties, audit.voters.pairs)
@@ -120,15 +128,20 @@ def bias_figures(bias: Bias) -> Iterator[AuditFigure]:
         count_of(count, "query", "queries") for count in (length.queries, length.gold_queries)
     )
     lost = count_of(length.lost, "vote", "votes")
-    found = [
-        AuditFigure("score vs. length, Spearman", JUDGE, length.scores, queries),
+    found = [AuditFigure("score vs. length, Spearman", JUDGE, length.scores, queries)]
+    difference = "difference of the two"
+    if not _same_responses(length):
+        difference = "difference of the last two"
+        found.append(
+            AuditFigure(
+                "score vs. length, labeled responses", JUDGE, length.scores_with_gold, labelled
+            )
+        )
+    found += [
         AuditFigure("label vs. length, Spearman", JUDGE, length.gold, labelled),
+        AuditFigure(difference, JUDGE, length.excess, labelled),
         AuditFigure(
-            "score vs. length, labeled responses", JUDGE, length.scores_with_gold, labelled
-        ),
-        AuditFigure("score minus label correlation", JUDGE, length.excess, labelled),
-        AuditFigure(
-            "lost votes won by the longer response",
+            "disagreeing votes for the longer response",
             JUDGE,
             length.lost_to_longer,
             lost,
@@ -142,6 +155,21 @@ def bias_figures(bias: Bias) -> Iterator[AuditFigure]:
             AuditFigure("own family at equal labels", JUDGE, family.at_equal_gold, some),
         ]
     return (figure for figure in found if figure.value is not None)
+
+
+def _same_responses(length: LengthBias) -> bool:
+    """Return whether the score's correlation with length is the same on labeled responses."""
+    every, labeled = length.scores, length.scores_with_gold
+    if every is None or labeled is None:
+        return False
+    return length.queries == length.gold_queries and every.value == labeled.value
+
+
+def bias_title(bias: Bias) -> str:
+    """Return the title of the table of bias figures."""
+    family = bias.own_family
+    measured = family is not None and (family.preference or family.at_equal_gold)
+    return f"Length bias{' and self-preference' if measured else ''}, within a query"
 
 
 def bias_notes(bias: Bias) -> tuple[str, str, str]:
@@ -179,7 +207,7 @@ def level_note(judge: LabelCorrelation) -> str:
     if per_query is None or not per_query.left_out:
         return ""
     some = count_of(per_query.left_out, "query is", "queries are")
-    return f"Per query: {some} left out because all scores or all labels are equal."
+    return f"Within a query: {some} left out because all scores or all labels are equal."
 
 
 def pooled_note(audit: Audit) -> str:
@@ -189,6 +217,24 @@ def pooled_note(audit: Audit) -> str:
     return (
         f"other: categories with fewer than {FEWEST_VOTES} votes each: {names}." if pooled else ""
     )
+
+
+def method_name(method: str) -> str:
+    """Return the name of a method as shown to people."""
+    return "labels as scores" if method == LABELER else method
+
+
+def labels_of(part: str, responses: int) -> str:
+    """Return a kind of labels with the number of labeled responses.
+
+    >>> labels_of("all labels", 60), labels_of("held-out labels", 1)
+    ('the labels of 60 responses', 'the held-out labels of 1 response')
+    """
+    some = count_of(responses, "response", "responses")
+    if part == "held-out labels":
+        return f"the held-out labels of {some}"
+    scores = "" if part == "all labels" else " (out-of-fold scores)"
+    return f"the labels of {some}{scores}"
 
 
 def strictest_labels(audit: Audit) -> str | None:
@@ -306,14 +352,14 @@ def percent(share: float) -> str:
 
 def span(interval: Interval) -> str:
     """Return the bounds of a share, in percent."""
-    return f"{100.0 * interval.low:z.0f} to {100.0 * interval.high:z.0f}"
+    return between(f"{100.0 * interval.low:z.0f}", f"{100.0 * interval.high:z.0f}")
 
 
 def points(gap: Interval) -> str:
     """Return a difference of two shares, in percentage points."""
     digits = 0 if abs(gap.value) >= 0.01 else 1
     value, low, high = (f"{100.0 * each:z.{digits}f}" for each in (gap.value, gap.low, gap.high))
-    return f"{value} points ({low} to {high})"
+    return f"{value} points ({between(low, high)})"
 
 
 def rho(value: float) -> str:
@@ -321,9 +367,14 @@ def rho(value: float) -> str:
     return f"{value:z.2f}"
 
 
+def rho_interval(found: Interval) -> str:
+    """Return a coefficient with its interval."""
+    return f"{rho(found.value)} ({between(rho(found.low), rho(found.high))})"
+
+
 def rho_gap(gap: Interval) -> str:
     """Return a difference of two coefficients."""
-    return f"a difference of {rho(gap.value)} ({rho(gap.low)} to {rho(gap.high)})"
+    return f"a difference of {rho_interval(gap)}"
 
 
 def about(count: float) -> str:

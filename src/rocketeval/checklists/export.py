@@ -45,7 +45,7 @@ def check_export_path(
         raise ExportError(f"{path} is a folder.", hint="Give the path of a file.")
     # A dangling link counts as existing.
     if os.path.lexists(path) and not force:
-        raise ExportError(f"{path} already exists.", hint="Give another path, or use --force.")
+        raise ExportError(f"{path} exists already.", hint="Give another path, or use --force.")
 
 
 def _named_files(config: RunConfig) -> Iterator[tuple[str, Path]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
@@ -15,8 +15,8 @@ from rocketeval.cli.help import LISTS, codes, option, verb
 from rocketeval.cli.options import Verb, with_settings
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.run_with_signals import INCOMPLETE, run_with_signals
-from rocketeval.cli.text import chance, make_console, make_table, printable
-from rocketeval.text import count_of, figure, share
+from rocketeval.cli.text import chance, make_console, make_table, printable, show_advice
+from rocketeval.text import NO_INTERVAL, count_of, figure, share
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -36,8 +36,11 @@ if TYPE_CHECKING:
     from rocketeval.stats.correlation import Coefficient, Correlation
 
 
-def show_audit(audit: Audit) -> None:
-    """Print the conclusion, then the figures, then the details and advice."""
+def show_audit(audit: Audit, scale: tuple[float, float] | None = None) -> None:
+    """Print the conclusion, then the figures, then the details and advice.
+
+    `scale` is that of scores and labels, if known.
+    """
     from rocketeval.audit.conclusion import conclusion
 
     console = make_console()
@@ -46,20 +49,24 @@ def show_audit(audit: Audit) -> None:
     if audit.agreement:
         _show_votes(console, audit)
     for part, methods in audit.labels.items():
-        _show_labels(console, part, methods)
+        _show_labels(console, part, methods, scale)
     if audit.bias:
         _show_bias(console, audit.bias)
     _show_refused(audit.refused)
     if audit.ratings:
         console.print(f"Reference ratings: {_correlation(audit.ratings)}", highlight=False)
+    show_advice(console, "How far to trust this judge", audit.advice)
 
 
 def _show_votes(console: Console, audit: Audit) -> None:
     from rocketeval.audit.votes import JUDGE
-    from rocketeval.audit.wording import pooled_note
+    from rocketeval.audit.wording import DECIDED_NOTE, HARD_NOTE, pooled_note
 
     votes = audit.agreement[JUDGE]
     console.print(_vote_table(audit, votes))
+    _note(console, DECIDED_NOTE)
+    if any(HARD_NOTE.startswith(f"{method}:") for method in audit.agreement):
+        _note(console, HARD_NOTE)
     if votes.unusable:
         unusable = count_of(votes.unusable, "vote", "votes")
         console.print(f"{unusable} could not be used: a score is missing, or a name is unknown.")
@@ -71,17 +78,18 @@ def _show_votes(console: Console, audit: Audit) -> None:
 
 
 def _vote_table(audit: Audit, votes: Agreement) -> Table:
-    from rocketeval.audit.wording import ANOTHER_VOTER, UPPER_BOUND
+    from rocketeval.audit.wording import ANOTHER_VOTER, UPPER_BOUND, method_name
 
     whole = f" of {votes.votes}" if votes.unusable else ""
     word = "vote" if votes.votes == 1 else "votes"
     table = make_table(f"Agreement with {votes.used}{whole} {word}")
     table.add_column("method")
-    table.add_column("with ties", justify="right")
-    table.add_column("without ties", justify="right")
+    table.add_column("all votes, %", justify="right")
+    table.add_column("decided votes, %", justify="right")
     for method, found in audit.agreement.items():
         fewer = f" ({count_of(found.used, 'vote', 'votes')})" if found.used < votes.used else ""
-        table.add_row(f"{method}{fewer}", share(found.with_ties), share(found.without_ties))
+        shown = share(found.with_ties), share(found.without_ties)
+        table.add_row(f"{method_name(method)}{fewer}", *shown)
     if audit.voters:
         shown = share(audit.voters.with_ties), share(audit.voters.without_ties)
         table.add_row(ANOTHER_VOTER, *shown)
@@ -95,20 +103,21 @@ def _category_table(categories: Sequence[CategoryAgreement]) -> Table:
 
     table = make_table("By category, with human-human agreement")
     table.add_column("category", overflow="fold")
-    for column in ("votes", "with ties", "humans", "without ties", "humans"):
+    for column in ("votes", "all, %", "humans, %", "decided, %", "humans, %"):
         table.add_column(column, justify="right", no_wrap=True)
     for part in categories:
         judge, voters = part.agreement, part.voters
         one, other = (voters.with_ties, voters.without_ties) if voters else (None, None)
-        # A category has too few votes for more than whole percent.
-        shown = (share(f, ".0f") for f in (judge.with_ties, one, judge.without_ties, other))
+        # A category has few votes: whole percent, and often no interval.
+        figures = (share(f, ".0f") for f in (judge.with_ties, one, judge.without_ties, other))
+        shown = (each.removesuffix(f" ({NO_INTERVAL})") for each in figures)
         table.add_row(Text(printable(part.category)), f"{judge.used:,}", *shown)
     return table
 
 
 def _margin_table(margins: Sequence[MarginAgreement], used: float) -> Table:
     table = make_table("By tie margin (ranking.tie_margin)")
-    for column in ("margin", "with ties", "scored as tie", ""):
+    for column in ("margin", "agreement, %", "tied by score, %", ""):
         table.add_column(column, justify="left" if not column else "right", no_wrap=True)
     for row in margins:
         called = "-" if row.ties is None else f"{100 * row.ties:.1f}"
@@ -117,9 +126,9 @@ def _margin_table(margins: Sequence[MarginAgreement], used: float) -> Table:
 
 
 def _show_bias(console: Console, bias: Bias) -> None:
-    from rocketeval.audit.wording import BIAS, bias_figures, bias_notes
+    from rocketeval.audit.wording import bias_figures, bias_notes, bias_title
 
-    table = make_table(BIAS)
+    table = make_table(bias_title(bias))
     for column in ("", "figure", "on"):
         table.add_column(column, justify="right" if column == "figure" else "left", no_wrap=True)
     for found in bias_figures(bias):
@@ -133,43 +142,51 @@ def _show_bias(console: Console, bias: Bias) -> None:
             _note(console, note)
 
 
-def _show_labels(console: Console, part: str, methods: Mapping[str, LabelCorrelation]) -> None:
+def _show_labels(
+    console: Console,
+    part: str,
+    methods: Mapping[str, LabelCorrelation],
+    scale: tuple[float, float] | None,
+) -> None:
     from rocketeval.audit.labels import LEVELS
     from rocketeval.audit.votes import JUDGE
-    from rocketeval.audit.wording import level_note
+    from rocketeval.audit.wording import LEVEL_NAMES, labels_of, level_note
 
     judge = methods[JUDGE]
-    console.print(_label_table(part, methods))
+    title = f"Correlation with {labels_of(part, judge.responses)}"
+    console.print(_label_table(title, judge, {JUDGE: judge}))
+    others = {method: found for method, found in methods.items() if method != JUDGE}
+    if others:
+        console.print(_label_table("Spearman of simpler scores", judge, others))
     distances = [
         f"{method} {figure(found.rmse, '.2f')}" for method, found in methods.items() if found.rmse
     ]
     if distances:
-        _note(console, f"RMSE: {', '.join(distances)}.")
+        labels = "label scale" if scale is None else f"label scale {scale[0]:g} to {scale[1]:g}"
+        _note(console, f"RMSE on the {labels}: {', '.join(distances)}.")
     _note(console, level_note(judge))
     reasons = {judge.levels[level].reason: level for level in LEVELS}
     for reason, level in reasons.items():
         if reason is not None:
-            _note(console, f"No coefficient ({level}): {reason}.")
+            _note(console, f"No coefficient ({LEVEL_NAMES[level]}): {reason}.")
 
 
-def _label_table(part: str, methods: Mapping[str, LabelCorrelation]) -> Table:
+def _label_table(
+    title: str, judge: LabelCorrelation, methods: Mapping[str, LabelCorrelation]
+) -> Table:
+    """Return one row per coefficient of the judge, or per simpler score."""
     from rocketeval.audit.labels import LEVELS, RESPONSES
     from rocketeval.audit.votes import JUDGE
-    from rocketeval.audit.wording import level_rows
+    from rocketeval.audit.wording import LEVEL_NAMES, level_rows
 
-    judge = methods[JUDGE]
-    table = make_table(f"Against {part} ({count_of(judge.responses, 'response', 'responses')})")
+    table = make_table(title)
     table.add_column("")
     for level in LEVELS:
         size = "" if level == RESPONSES else f" ({judge.levels[level].n})"
-        table.add_column(level + size)
+        table.add_column(LEVEL_NAMES[level] + size, no_wrap=True)
     for method, name, cells in level_rows(methods):
-        # The shorter joint keeps three figures with negative bounds within 80 columns.
-        shown = (figure(cell, ".2f").replace(" to ", "..") for cell in cells)
+        shown = (figure(cell, ".2f") for cell in cells)
         table.add_row(f"{method}, {name}" if method == JUDGE else method, *shown)
-    if len(methods) > 1:
-        table.caption = "Other rows: Spearman of simpler scores."
-        table.caption_justify = "left"
     return table
 
 
@@ -209,22 +226,42 @@ METHODS = {
     "checklist": "each item of the author's checklist, asked independently",
     "fixed": "six general questions, the same for every query",
     "sequential": "the checklist in order; the judge sees its earlier answers",
-    "all_yes": "each item after the earlier ones, all answered Yes",
-    "all_no": "each item after the earlier ones, all answered No",
-    "direct": "one digit from 0 to 9, averaged over its probabilities",
-    "reference": "the same digit, with the query's reference response to compare with",
+    "all_yes": "like sequential, but the prompt shows every earlier answer as Yes",
+    "all_no": "like sequential, but the prompt shows every earlier answer as No",
+    "direct": "a digit from 0 to 9: the expected value over the judge's probabilities",
+    "reference": "like direct, but the prompt shows the query's reference response",
     "cot": "a written analysis, then a score from 1 to 10",
-    "analysis": "the digit, after the analysis that another judge's cot run wrote",
+    "analysis": "like direct, but the prompt shows the analysis of a finished cot run, often by "
+    "another judge: analysis:run=FOLDER",
     "multi_item": "the whole checklist in one prompt, the answers written out",
     "generic": "a grade from 1 to 5 for the quality in general",
     "criterion": "a grade from 1 to 5 for one criterion, given by name only",
     "rubric": "a grade from 1 to 5 for one criterion, with the meaning of each grade",
-    "perplexity": "no question: how likely the response is to the judge",
+    "perplexity": "no question is asked: the judge's probability per token of the response, as a "
+    "geometric mean",
 }
 """Description of each grading method; kept here so that `--help` imports none of them."""
-_KNOWN = "\n".join(
-    fill(f"  {name:<11} {asks}", 76, subsequent_indent=" " * 14) for name, asks in METHODS.items()
-)
+SCORERS = {
+    "mean": "the mean of the judge's probabilities of yes (default)",
+    "hard": "the share of items answered yes, without probabilities",
+    "isotonic": "the mean, mapped to the level of the labels",
+    "pooled_ridge": "one regression for all queries, fitted on labels",
+    "extra_trees": "one forest per query, fitted on labels and blended with the mean; weight=none: "
+    "not blended",
+    "random_forest": "the same with another kind of tree",
+    "pooled_logistic": "which of two responses people prefer, fitted on votes",
+    "select": "the first of several within one standard error of the best (not for --scorers)",
+}
+"""Description of each scorer; kept here for the same reason."""
+
+
+def _listed(described: Mapping[str, str]) -> str:
+    """Return names and descriptions in two columns, for the help page."""
+    width = max(map(len, described))
+    return "\n".join(
+        fill(f"  {name:<{width}}  {does}", 76, subsequent_indent=" " * (width + 4))
+        for name, does in described.items()
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +294,7 @@ def with_criteria(verb: Verb) -> Verb:
         "--criteria",
         is_flag=True,
         section=LISTS,
-        help="List the criteria of the methods criterion and rubric.",
+        help="List the criteria that the methods `criterion` and `rubric` accept.",
     )
     meaning = option(
         "--grades",
@@ -270,10 +307,16 @@ def with_criteria(verb: Verb) -> Verb:
 
 @verb(
     epilog="\b\nMethods:\n"
-    + _KNOWN
-    + "\n\n\b\nEach is scored by the mean of its answers, or by a scorer after +:\n"
-    "checklist+hard, checklist+extra_trees, checklist+extra_trees:weight=none.\n"
-    "Options after a colon: rubric:criterion=fluency (see --criteria).",
+    + _listed(METHODS)
+    + "\n\n\b\nScorers:\n"
+    + _listed(SCORERS)
+    + "\n\n\b\n--methods takes METHOD or METHOD+SCORER, such as checklist+hard.\n"
+    "Options follow a colon: rubric:criterion=fluency (see --criteria),\n"
+    "checklist+extra_trees:weight=none.\n\n\b\n"
+    "--scorers all compares mean, isotonic, pooled_ridge and extra_trees if\n"
+    "`scorer.learn_from` is labels, mean and pooled_logistic if it is votes, and\n"
+    "the run's own scorer if it is fitted on data. If that scorer is select, the\n"
+    "scorers it chooses from are compared.",
     examples=[
         ("rocketeval audit", "how far to trust this judge"),
         ("rocketeval audit --methods checklist,direct,cot", "compare grading methods"),
@@ -288,17 +331,21 @@ def with_criteria(verb: Verb) -> Verb:
     },
 )
 @with_criteria
-@with_settings
+@partial(
+    with_settings,
+    limit="Audit the run NAME-first-N, which `rocketeval run --limit N` made. With --methods, the "
+    "first N queries are graded if they are not yet.",
+)
 @option(
     "--methods",
     metavar="A,B,...",
-    help="Also grade with these methods, and compare them on the same votes and labels.",
+    help="Also grade with these methods (see below), and compare them on the same reference data.",
 )
 @option(
     "--scorers",
     metavar="A,B,...",
-    help="Compare scorers by cross-validation, simplest first, such as "
-    "mean,isotonic,pooled_ridge; `all` compares every kind.",
+    help="Compare these scorers, or `all` (see below), by cross-validation. Name simpler ones "
+    "first: the first within one standard error of the best is recommended.",
 )
 @option(
     "--against",
@@ -311,8 +358,8 @@ def with_criteria(verb: Verb) -> Verb:
     "--reference-answers",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     metavar="FILE",
-    help="Compare the judge's answers with reference answers: rows of query_id, candidate, "
-    "answers.",
+    help="Compare the judge's answers with those in FILE: JSON lines of query_id, candidate and "
+    "answers, a list of true, false or null (no reference), one per item.",
 )
 @with_output
 def command(
@@ -325,9 +372,11 @@ def command(
 ) -> int:
     """Measure how far to trust the judge, against votes, labels and reference ratings.
 
-    Compares the scores of CONFIG's run with reference data, next to trivial baselines (longer
-    response, random guess) and human-human agreement. Sends no requests, except with --methods,
-    which grades with each method in a run directory inside this one.
+    Compares the scores of CONFIG's run with reference data: votes (which of two responses is
+    better), labels (a score per response) and reference ratings (one per candidate, such as arena
+    Elo). Also shows trivial baselines (longer response, random guess) and human-human agreement.
+    Sends no requests, except with --methods, which grades with each method in a subfolder of the
+    run.
     """
     from rocketeval.cli.progress import make_observer
     from rocketeval.evolve.apply_setup import as_graded
@@ -347,7 +396,7 @@ def command(
         scorers=None if scorers is None else run.compare_scorers(_kinds(scorers)),
         audit=run.audit() if plain else None,
     )
-    output.give(found, lambda: _show(found))
+    output.give(found, lambda: _show(found, settings.scorer.scale))
     missing = found.methods is not None and _show_missing(found.methods, output)
     return INCOMPLETE if missing else 0
 
@@ -358,7 +407,7 @@ def _kinds(scorers: str) -> list[str] | None:
     return None if kinds in ([], ["all"]) else kinds
 
 
-def _show(found: AuditResults) -> None:
+def _show(found: AuditResults, scale: tuple[float, float]) -> None:
     from rocketeval.cli.audit_tables import (
         show_methods,
         show_reference_answers,
@@ -375,7 +424,7 @@ def _show(found: AuditResults) -> None:
     if found.scorers is not None:
         show_scorers(found.scorers)
     if found.audit is not None:
-        show_audit(found.audit)
+        show_audit(found.audit, scale)
 
 
 def _show_missing(comparison: MethodComparison, output: Output) -> int:

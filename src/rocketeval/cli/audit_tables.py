@@ -79,7 +79,7 @@ def _show_votes(console: Console, comparison: MethodComparison) -> None:
         f"Agreement with {count_of(agreement.used, 'vote', 'votes')} "
         f"(tie margin {comparison.tie_margin:g})"
     )
-    _columns(table, "with ties", "without ties", "minus the first")
+    _columns(table, "all votes, %", "decided votes, %", "minus the first")
     for row in rows:
         assert row.agreement is not None
         shown = (row.agreement.with_ties, row.agreement.without_ties, row.gain)
@@ -95,6 +95,7 @@ def _show_votes(console: Console, comparison: MethodComparison) -> None:
 
 def _show_labels(console: Console, rows: Sequence[MethodFigures]) -> None:
     from rocketeval.audit.labels import LEVELS
+    from rocketeval.audit.wording import LEVEL_NAMES
 
     labelled = [(row.name, row.labels) for row in rows if row.labels]
     first = labelled[0][1]
@@ -120,18 +121,19 @@ def _show_labels(console: Console, rows: Sequence[MethodFigures]) -> None:
     }
     for (level, reason), name in reasons.items():
         if reason is not None:
-            _say(console, f"No coefficient ({name}, {level}): {reason}.")
+            _say(console, f"No coefficient ({name}, {LEVEL_NAMES[level]}): {reason}.")
 
 
 def _level_name(found: LabelCorrelation, level: str) -> str:
     from rocketeval.audit.labels import RESPONSES
+    from rocketeval.audit.wording import LEVEL_NAMES
 
-    return level if level == RESPONSES else f"{level} ({found.levels[level].n})"
+    name = LEVEL_NAMES[level]
+    return name if level == RESPONSES else f"{name} ({found.levels[level].n})"
 
 
 def _short(found: Interval | None) -> str:
-    # The shorter joint keeps three figures with negative bounds within 80 columns.
-    return figure(found, ".2f").replace(" to ", "..")
+    return figure(found, ".2f")
 
 
 def _show_ratings(console: Console, rows: Sequence[MethodFigures]) -> None:
@@ -180,7 +182,6 @@ def _say(console: Console, sentence: str) -> None:
 def show_reliability(found: JudgeReliability) -> None:
     """Print the conclusion, then the rankings, the agreement and the differences of judges."""
     console = make_console()
-    show_advice(console, "Can one judge replace another?", found.advice)
     some = count_of(len(found.orders.candidates), "candidate", "candidates")
     _show_first(console, found.advice)
     console.print(f"Judges, and Spearman between their rankings of {some}", style="italic")
@@ -363,9 +364,9 @@ def show_scorers(found: ScorerComparison) -> None:
     one = found.learn_from.removesuffix("s")
     about = count_of(found.queries, "query", "queries")
     table = make_table(f"Scorers on {count_of(found.gold, one, found.learn_from)}, {about}")
-    table.add_column("kind")
+    table.add_column("kind", overflow="fold")
     headings = ("Pearson", "Spearman", "RMSE")
-    for heading in headings if one == "label" else ("with ties", "without ties"):
+    for heading in headings if one == "label" else ("all votes, %", "decided votes, %"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("chosen", justify="right")
     for row in found.rows:

@@ -12,7 +12,7 @@ from rocketeval.cli.help import codes, option, verb
 from rocketeval.cli.options import LEVEL, with_run
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.text import chance, make_console, printable, show_pairs
-from rocketeval.text import count_of
+from rocketeval.text import NO_INTERVAL, between, count_of
 
 if TYPE_CHECKING:
     from rocketeval.compare.pair import Comparison
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 GATE_FAILED = 7
-"""Exit code 7: the verdict matches --fail-if."""
+"""Exit code 7: the condition of --fail-if holds."""
 COLORS = {"better": "green", "worse": "red"}
 
 
@@ -34,7 +34,7 @@ COLORS = {"better": "green", "worse": "red"}
             "fail if it may be 0.2 worse",
         ),
     ],
-    exit_codes={**codes(2, 5), 7: "the verdict matches --fail-if"},
+    exit_codes={**codes(2, 5), 7: "the condition of --fail-if holds"},
 )
 @click.argument("first")
 @click.argument("second")
@@ -43,16 +43,17 @@ COLORS = {"better": "green", "worse": "red"}
     "--min-effect",
     type=click.FloatRange(min=0, min_open=True),
     metavar="X",
-    help="Smallest mean difference that matters; a smaller one is `equal enough`.",
+    help="Smallest mean difference that matters. The verdict is `equal enough` if the whole "
+    "interval lies between -X and +X.",
 )
 @option(
     "--fail-if",
     type=click.Choice(["worse", "maybe-worse", "not-better", "never"]),
     default="worse",
     show_default=True,
-    metavar="VERDICT",
-    help="Exit with code 7 if FIRST is worse, maybe-worse (needs --min-effect) or not-better; "
-    "or never.",
+    metavar="CONDITION",
+    help="Exit with code 7 if FIRST is worse, not-better (any verdict but better) or maybe-worse "
+    "(the interval reaches below -X; needs --min-effect). With never, exit with 0 for any verdict.",
 )
 @LEVEL
 @with_output
@@ -68,9 +69,9 @@ def command(
     """Test whether candidate FIRST is better than SECOND.
 
     Compares both query by query in CONFIG's scored run. The verdict is better, worse, equal enough
-    (with --min-effect) or can't tell; better and worse need both an interval without zero and a
-    small p-value. If the candidates are tied, it estimates how many queries would be needed. Use
-    the exit code as a gate in CI.
+    (with --min-effect) or can't tell. Better and worse need an interval without zero, and p <=
+    1 - LEVEL in a sign-flip permutation test. If the verdict is can't tell, the output estimates
+    how many queries would be needed. Use the exit code as a gate in CI.
     """
     if fail_if == "maybe-worse" and min_effect is None:
         raise click.UsageError("--fail-if maybe-worse needs --min-effect.")
@@ -96,6 +97,20 @@ def _show(found: Comparison) -> None:
     console = make_console()
     console.print(printable(_conclusion(found)), style=COLORS.get(found.verdict), highlight=False)
     show_pairs(_lines(found), 12)
+    for note in _notes(found):
+        console.print(note, style="dim", highlight=False)
+
+
+def _notes(found: Comparison) -> Iterator[str]:
+    from rocketeval.compare.pair import ComparisonVerdict
+
+    if not math.isnan(found.effect.low):
+        yield f"{found.level:.0%} interval from {found.bootstrap} resamples of the queries."
+    if found.verdict in (ComparisonVerdict.BETTER, ComparisonVerdict.WORSE):
+        yield (
+            "The ranking may show the two as tied: it compares ratings (wins per query), not mean "
+            "scores."
+        )
 
 
 def _conclusion(found: Comparison) -> str:
@@ -122,7 +137,8 @@ def _lines(found: Comparison) -> Iterator[tuple[str, str]]:
     from rocketeval.stats.permutation import POWER
 
     yield "verdict", str(found.verdict)
-    yield "difference", f"{_effect(found.effect)} in mean score, {chance(found.p_value)}"
+    p = f"{chance(found.p_value)} (sign-flip test)"
+    yield "difference", f"{_effect(found.effect)} in mean score, {p}"
     both = count_of(found.queries, "query", "queries")
     left_out = f", {found.missing:,} left out because a score is missing" if found.missing else ""
     yield "queries", f"{both} with both scores{left_out}"
@@ -135,8 +151,6 @@ def _lines(found: Comparison) -> Iterator[tuple[str, str]]:
     if not math.isnan(found.detectable):
         difference = f"a difference of {_rounded(found.detectable)}"
         yield "power", f"{found.queries:,} queries detect {difference} with {POWER:.0%} power"
-    if not math.isnan(found.effect.low):
-        yield "", f"{found.level:.0%} interval from {found.bootstrap} query resamples."
     sure = found.verdict in (ComparisonVerdict.BETTER, ComparisonVerdict.WORSE)
     if sure and found.tied_in_ranking:
         yield (
@@ -162,12 +176,12 @@ def _needed(found: Comparison) -> str:
 
 def _effect(effect: Interval) -> str:
     if math.isnan(effect.low):
-        return f"{effect.value:+.2g} (unknown)"
+        return f"{effect.value:+.2g} ({NO_INTERVAL})"
     width = effect.high - effect.low
     # Show two significant digits of the interval's width.
     places = max(0, 1 - math.floor(math.log10(width))) if width > 0.0 else 2
     value, low, high = (f"{x:+.{places}f}" for x in (effect.value, effect.low, effect.high))
-    return f"{value} ({low} to {high})"
+    return f"{value} ({between(low, high)})"
 
 
 def _rounded(value: float) -> str:

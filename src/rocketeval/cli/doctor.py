@@ -141,7 +141,9 @@ PATIENCE = 20.0
     },
 )
 @click.argument("config", type=click.Path(path_type=Path, dir_okay=False), required=False)
-@option("--quick", is_flag=True, help="Skip repeatability and rate: a third of the requests.")
+@option(
+    "--quick", is_flag=True, help="Skip repeatability and rate; sends only a third of the requests."
+)
 @option(
     "--judge",
     metavar="MODEL",
@@ -156,13 +158,19 @@ PATIENCE = 20.0
 )
 @option(
     "--engine",
+    metavar="NAME",
     section=JUDGE,
-    help="Engine, such as openai; overrides the config's.",
+    help="openai (any OpenAI-compatible server), openai_batch, vllm, llamacpp, recorded (replays "
+    "saved answers), scripted (made-up answers, for tests) or a plugin; overrides the config's.",
 )
 @option(
     "--transport",
+    metavar="NAME",
     section=JUDGE,
-    help="Transport of an HTTP engine, such as chat; default auto.",
+    help="Request format of an HTTP server: auto (the fastest that returns exact "
+    "probabilities of yes and no), chat (works on all), "
+    "chat_exact, chat_batch, completions, generative_scoring, sglang_generate or sglang_score; "
+    "overrides the config's.",
 )
 @with_output
 def command(
@@ -176,10 +184,10 @@ def command(
 ) -> int:
     """Check that a judge works before you spend money on it.
 
-    Identifies the server, checks its log-probabilities, finds the fastest way to ask, scores the
-    judge on 24 items with known answers, and measures how far answers change when repeated and how
-    fast they come. With a config, it predicts how long the run will take. It sends about a hundred
-    small requests; --quick sends a third of them.
+    Identifies the server, checks its log-probabilities, picks the fastest transport (request
+    format), scores the judge on 24 items with known answers, and measures how far answers change
+    when repeated and how fast they come. With a config, it predicts how long the run will take. It
+    sends about a hundred small requests; --quick sends a third of them.
 
     The judge is that of CONFIG (default rocketeval.yaml, if it exists), or --judge and --base-url.
     """

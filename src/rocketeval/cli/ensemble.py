@@ -85,7 +85,7 @@ def _show_gold(found: Ensemble) -> None:
     table = make_table("Agreement with human votes and reference ratings")
     table.add_column("method", overflow="fold")
     if found.agreement:
-        for name in ("votes", "with ties", "without ties"):
+        for name in ("votes", "all votes, %", "decided votes, %"):
             table.add_column(name, justify="right", no_wrap=True)
     if found.ratings:
         table.add_column("Spearman", justify="right", no_wrap=True)

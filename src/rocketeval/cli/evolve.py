@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -386,7 +387,10 @@ TITLES = 11
     ],
     exit_codes=codes(2, 3, 4, 5, 6, 130),
 )
-@with_settings
+@partial(
+    with_settings,
+    limit="Use only the votes or labels of the first N queries, in a run named NAME-first-N.",
+)
 @option(
     "--rounds",
     type=click.IntRange(min=0),
@@ -401,9 +405,10 @@ TITLES = 11
 )
 @with_output
 def command(settings: RunConfig, rounds: int | None, out: Path | None, output: Output) -> int:
-    """Train an evaluator on votes or labels; it learns from its mistakes.
+    """Train an evaluator on votes or labels, to grade with it instead of checklists.
 
-    The judge of CONFIG answers perspectives: questions about responses and queries. The
+    An evaluator is a set of questions, called perspectives, and a model that predicts votes (which
+    response is better) or labels (a score per response) from the judge's answers. The
     `evolve.optimizer` reads the cases that were judged wrongly and proposes new perspectives; those
     that help are kept. Some queries are held out to measure the evaluator.
 

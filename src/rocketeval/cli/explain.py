@@ -14,7 +14,7 @@ from rocketeval.cli.text import make_console, make_table, printable, screen_widt
 from rocketeval.text import count_of, figure
 
 if TYPE_CHECKING:
-    from rocketeval.explain.candidate import CandidateExplanation, CategoryGap, ItemGap
+    from rocketeval.explain.candidate import CandidateExplanation, ItemGap
     from rocketeval.explain.groups import GroupMean, GroupScore
     from rocketeval.explain.items import ItemStatistics
     from rocketeval.explain.stage import Explanation, QueryExplanation
@@ -112,6 +112,8 @@ def show_overview(found: Explanation) -> None:
     console.print(printable(_conclusion(found)), highlight=False)
     console.print()
     console.print(table)
+    if any(one.overall is not None and one.overall.points.value < 0 for one in found.candidates):
+        console.print(_NEGATIVE, style="dim", highlight=False)
     show_groups(found.groups, found.groups_left_out)
     for why, count in sorted(found.dead.items()):
         items = count_of(found.items, "item", "items")
@@ -121,6 +123,9 @@ def show_overview(found: Explanation) -> None:
         style="dim",
         highlight=False,
     )
+
+
+_NEGATIVE = "A negative loss is a gain over the neighbors."
 
 
 def _conclusion(found: Explanation) -> str:
@@ -146,7 +151,7 @@ def show_candidate(found: CandidateExplanation) -> None:
     console = make_console()
     console.print(
         printable(f"{found.candidate} is in place {found.place} of the ranking")
-        + _overall(found.overall)
+        + printable(_overall(found))
         + (printable(f" Largest loss: {_named(found.losses[0])}") if found.losses else ""),
         markup=False,
         highlight=False,
@@ -161,12 +166,14 @@ def show_candidate(found: CandidateExplanation) -> None:
             points = figure(part.points, ".2f")
             table.add_row(Text(printable(str(part.category))), points, str(part.queries))
         console.print(table)
-    for title, gaps, sign in (
-        ("Largest losses", found.losses, 1.0),
-        ("Largest strengths", found.strengths, -1.0),
+        if any(part.points.value < 0 for part in found.categories):
+            console.print(_NEGATIVE, style="dim", highlight=False)
+    for title, points, gaps, sign in (
+        ("Largest losses", "lost", found.losses, 1.0),
+        ("Largest strengths", "gained", found.strengths, -1.0),
     ):
         if gaps:
-            console.print(_gap_table(title, gaps, sign))
+            console.print(_gap_table(title, points, gaps, sign))
         else:
             console.print(f"{title}: none", highlight=False)
     if found.not_compared:
@@ -177,8 +184,11 @@ def show_candidate(found: CandidateExplanation) -> None:
             highlight=False,
         )
     console.print(
-        "yes: the judge's probability. A single item has no interval. --json lists the neighbors "
-        "and judgments.",
+        "lost, gained: points of the query's score, from the difference of yes and neighbors times "
+        "the weight and the width of the scale. yes: the judge's probability of yes. neighbors: "
+        "the mean yes of the neighbors. weight: the item's weight in the score. score: the "
+        "candidate's score on the query. A single item has no interval. --json has each "
+        "neighbor's answer.",
         style="dim",
         highlight=False,
     )
@@ -239,11 +249,11 @@ def _query_conclusion(found: QueryExplanation) -> str:
     )
 
 
-def _gap_table(title: str, gaps: Sequence[ItemGap], sign: float) -> object:
+def _gap_table(title: str, points: str, gaps: Sequence[ItemGap], sign: float) -> object:
     from rich.text import Text
 
     table = make_table(title)
-    for name in ("points", "yes", "neighbors", "weight", "score"):
+    for name in (points, "yes", "neighbors", "weight", "score"):
         table.add_column(name, justify="right")
     table.add_column("query", overflow="fold")
     table.add_column("item", justify="right")
@@ -262,18 +272,29 @@ def _gap_table(title: str, gaps: Sequence[ItemGap], sign: float) -> object:
     return table
 
 
-def _overall(found: CategoryGap | None) -> str:
+def _overall(found: CandidateExplanation) -> str:
     from rocketeval.records import Interval
 
-    if found is None:
+    overall = found.overall
+    if overall is None:
         return " and could not be compared with its neighbors."
-    loses = found.points.value >= 0
-    value, low, high = found.points.value, found.points.low, found.points.high
-    points = found.points if loses else Interval(-value, -high, -low)
+    fewer = overall.points.value >= 0
+    value, low, high = overall.points.value, overall.points.low, overall.points.high
+    points = overall.points if fewer else Interval(-value, -high, -low)
     return (
-        f": it {'loses' if loses else 'gains'} {figure(points, '.2f')} points per query against "
-        f"its neighbors, over {count_of(found.queries, 'query', 'queries')}."
+        f": it gets {figure(points, '.2f')} {'fewer' if fewer else 'more'} points per query than "
+        f"its neighbors{_neighbors(found)}, over {count_of(overall.queries, 'query', 'queries')}."
     )
+
+
+def _neighbors(found: CandidateExplanation) -> str:
+    """Return the names of the neighbors; "" if they are not the same in all items shown."""
+    gaps = (*found.losses, *found.strengths)
+    named = {tuple(each.candidate for each in gap.neighbours) for gap in gaps}
+    if len(named) != 1:
+        return ""
+    *names, last = named.pop()
+    return f" {', '.join(names)} and {last}" if names else f" {last}"
 
 
 def _named(gap: ItemGap) -> str:
@@ -302,7 +323,7 @@ Record = TypeVar("Record", "CandidateExplanation", "QueryExplanation", "Explanat
 )
 @with_run
 @option("--candidate", metavar="NAME", help="Explain where this candidate loses and gains.")
-@option("--query", metavar="ID", help="Explain what each checklist item of this query adds.")
+@option("--query", metavar="ID", help="Show the weight and the answers of each item of this query.")
 @option(
     "--top",
     type=click.IntRange(min=1),
@@ -315,11 +336,13 @@ Record = TypeVar("Record", "CandidateExplanation", "QueryExplanation", "Explanat
 def command(run: Run, candidate: str | None, query: str | None, top: int, output: Output) -> None:
     """Explain a ranking: which checklist items cost each candidate points.
 
-    Compares each candidate, item by item, with its nearest neighbors in the ranking of CONFIG's
-    run. With --query, shows what each item adds, and which items do not discriminate.
+    Compares each candidate, item by item, with its neighbors in the ranking of CONFIG's run: the
+    four nearest candidates, above or below. With --query, shows each item's weight in the score,
+    how its answers differ between responses, and which items do not discriminate.
 
     Without --candidate and --query, explains all candidates and writes explain.json for the report.
-    If checklists have groups, such as dimensions, it has each candidate's mean per group.
+    If checklist items are grouped, for example by quality dimension, explain.json also has each
+    candidate's mean per group.
     """
     if candidate is not None and query is not None:
         raise click.UsageError("Give --candidate or --query, not both.")

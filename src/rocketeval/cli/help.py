@@ -21,7 +21,8 @@ SECTIONS = (OWN, RUN, JUDGE, COST, CLUSTER, LISTS, OUTPUT)
 
 EXIT_CODES = {
     2: "mistake in the command, the config or the input files",
-    3: "finished, but something is missing; the same command retries it",
+    3: "finished, but some checklists, responses or single items have no result; the same "
+    "command retries failed requests",
     4: "the judge or author cannot be used",
     5: "the run directory cannot be used, or an earlier stage is missing",
     6: "--max-cost is reached; a higher limit continues from there",

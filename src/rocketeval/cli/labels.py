@@ -99,10 +99,11 @@ class InOrder(click.Group):
 
 @click.group(cls=InOrder, subcommand_metavar="VERB ...", options_metavar="")
 def command() -> None:
-    """Choose responses for people to label, and estimate mean labels from a few of them.
+    """Choose responses for people to label, and estimate each candidate's mean label.
 
-    Labels are correct but few; the judge's scores are many but biased. Together they give an
-    unbiased mean label per candidate with a narrower interval than the labels alone.
+    A label is the score that a person gives a response; a candidate's mean label is the mean over
+    all queries. Labels are correct but few; the judge's scores are many but biased. Together they
+    give an unbiased mean label per candidate with a narrower interval than the labels alone.
     """
 
 
@@ -241,7 +242,7 @@ def _forecast_conclusion(advice: Advice, who: str) -> str:
 @LEVEL
 @with_output
 def estimate(run: Run, choice: LabelScope, level: float, output: Output) -> None:
-    """Estimate mean labels from a few labels and all scores.
+    """Estimate each candidate's mean label from labels and scores.
 
     The estimate, for queries like those of CONFIG's run, is free of the judge's bias
     (prediction-powered inference). The table also has the estimate from labels alone, and how many
@@ -278,9 +279,9 @@ def _show_estimates(found: Estimates, level: float) -> None:
     for note in _notes(found):
         console.print(note, highlight=False, markup=False)
     console.print(
-        "labels: labeled queries of all queries. corr.: correlation of labels and scores. width: "
-        "width of the interval with scores, relative to labels alone. equals: number of labels "
-        "that alone would be as precise. "
+        "labels: labeled queries of all queries. with scores: labels and judge scores together. "
+        "corr.: correlation of labels and scores. width: width of the interval with scores, "
+        "relative to labels alone. equals: number of labels that alone would be as precise. "
         f"{level:.0%} intervals for the mean over queries like these. They are valid if the "
         "labeled queries are a random sample.",
         style="dim",
@@ -313,6 +314,9 @@ def _notes(found: Estimates) -> list[str]:
     unscored = count_of(found.without_score, "labeled response has", "labeled responses have")
     foreign = count_of(found.not_in_run, "labeled response is", "labeled responses are")
     notes = {
+        "All queries are labeled, so scores add nothing.": all(
+            row.labelled == row.queries for row in found.rows
+        ),
         f"{unlabelled} a label for only one candidate: not used.": found.half_labelled,
         f"{unscored} no score: not used.": found.without_score,
         f"{foreign} not in the run: not used.": found.not_in_run,

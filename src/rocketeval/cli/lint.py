@@ -14,9 +14,16 @@ from rocketeval.cli.help import codes, option, verb
 from rocketeval.cli.options import MAX_COST, NAME, WHAT, existing, own_config
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.run_with_signals import INCOMPLETE, run_with_signals
-from rocketeval.cli.text import make_console, make_table, printable, printable_lines, shown_path
+from rocketeval.cli.text import (
+    make_console,
+    make_table,
+    near,
+    printable,
+    printable_lines,
+    shown_path,
+)
 from rocketeval.errors import ConfigError
-from rocketeval.lint.findings import KINDS
+from rocketeval.lint.findings import KINDS, Severity
 from rocketeval.text import count_of
 
 if TYPE_CHECKING:
@@ -53,7 +60,7 @@ def show_lint(found: Lint, most: int) -> None:
     if found.behaviour is None:
         _say(f"Static checks only: {found.no_behaviour}.")
     else:
-        _show_behaviour(found.behaviour, found.items if _is_shared(found) else None)
+        _show_behaviour(found, found.behaviour)
     if found.in_few_queries:
         some = count_of(found.in_few_queries, "finding", "findings")
         _say(f"{some} on answers left out: each applies to fewer than half of the queries.")
@@ -66,36 +73,53 @@ def _conclusion(found: Lint) -> str:
     if _is_shared(found):
         where += f" that {len(found.query_ids):,} queries share"
     if not found.flagged:
-        return f"No problems found in {where} of {found.source}."
+        return f"No problems found in {where} of {near(Path(found.source))}."
     have = "has" if found.flagged == 1 else "have"
-    text = f"{found.flagged:,} of {where} {have} a problem ({_part(found)}): {found.source}."
+    flagged = f"{found.flagged:,} of {where} {have} a problem ({_part(found)})"
+    text = f"In {near(Path(found.source))}, {flagged}."
     if found.kinds:
         most = max(found.kinds, key=lambda row: row.items)
         text += f" Most common: {most.kind} ({count_of(most.items, 'item', 'items')})."
     return text
 
 
-def _show_behaviour(behaviour: AnswerBehavior, shared: int | None) -> None:
-    labels = f", {count_of(behaviour.labels, 'label', 'labels')}" if behaviour.labels else ""
-    if shared is None:
-        items = count_of(behaviour.items, "item", "items")
-    else:
-        items = f"{count_of(shared, 'item', 'items')} ({behaviour.items:,} over all queries)"
+def _show_behaviour(found: Lint, behaviour: AnswerBehavior) -> None:
+    from rocketeval.lint.lint import SAYS_NOTHING
+
+    items = count_of(behaviour.items, "item", "items")
+    if _is_shared(found):
+        shared = count_of(found.items, "item", "items")
+        items = f"{shared} ({behaviour.items:,} over all queries)"
     _say(
         f"Answers of {printable(behaviour.judge)} to {items}, on "
-        f"{count_of(behaviour.responses, 'response', 'responses')}{labels}."
+        f"{count_of(behaviour.responses, 'response', 'responses')}{_labeled(behaviour)}."
     )
-    _say(
-        "Ranking by mean score without dead and redundant items: "
-        + _moves(behaviour.without_dead_and_redundant)
-    )
-    _say("Ranking by mean score without all flagged items: " + _moves(behaviour.without_flagged))
+    kinds = [row.kind for row in found.kinds if row.kind in SAYS_NOTHING]
+    if kinds:
+        _say(
+            f"Ranking by mean score without {' and '.join(kinds)} items: "
+            f"{_moves(behaviour.without_dead_and_redundant)}."
+        )
+    _say(f"Ranking by mean score without all flagged items: {_moves(behaviour.without_flagged)}.")
     largest = max(behaviour.influences, key=lambda each: (each.places, each.shift), default=None)
     if largest is not None and largest.shift > 0:
+        places = "the ranking by mean score stays the same"
+        if largest.places:
+            by = count_of(largest.places, "place", "places")
+            places = f"a candidate moves by {by} in the ranking by mean score"
         _say(
-            f"Item with the largest effect: {printable(largest.query_id)}, item {largest.item}: "
-            f"{count_of(largest.places, 'place', 'places')}, {largest.shift:.3f} points."
+            f"Item with the largest effect if left out: {printable(largest.query_id)}, item "
+            f"{largest.item}: {places}; the difference of two mean scores changes by up to "
+            f"{largest.shift:.3f} points."
         )
+
+
+def _labeled(behaviour: AnswerBehavior) -> str:
+    if not behaviour.labels:
+        return ""
+    if behaviour.labels == behaviour.responses:
+        return ", all labeled"
+    return f", {behaviour.labels:,} of them labeled"
 
 
 def _moves(without: RankingWithout) -> str:
@@ -135,7 +159,8 @@ def _show_items(found: Lint, most: int) -> None:
             line.append(f": {printable(each.why)}")
             console.print(line, highlight=False)
     if len(by_item) > most:
-        _say(f"\n{count_of(len(by_item) - most, 'more item', 'more items')}: --top, or --json.")
+        more = count_of(len(by_item) - most, "more item", "more items")
+        _say(f"\n{more}: use --top {len(by_item)} or --json.")
 
 
 def in_queries(count: int) -> str:
@@ -166,7 +191,7 @@ def show_fixes(fixes: Fixes, file: str, method: str, most: int) -> None:
         _show_change(change)
     if len(fixes.changes) > most:
         more = count_of(len(fixes.changes) - most, "more item", "more items")
-        _say(f"\n{more}: --top, --json, or the file.")
+        _say(f"\n{more}: use --top {len(fixes.changes)} or --json, or read the file.")
     if fixes.changes:
         _say("")
     for name, reason in fixes.failures.items():
@@ -201,7 +226,7 @@ def _counts(fixes: Fixes) -> str:
     from rocketeval.prices import shown_money
 
     if not fixes.changes:
-        return f"{printable(fixes.source)}: no item needs a rewrite; no file was written."
+        return f"{shown_path(Path(fixes.source))}: no item needs a rewrite; no file was written."
     lists = count_of(fixes.asked, "checklist", "checklists")
     earlier = f", {fixes.reused:,} reused from the cache" if fixes.reused else ""
     usage = fixes.usage
@@ -307,10 +332,23 @@ def from_config(path: Path, config: Path) -> str:
 FOUND_ERRORS = 3
 
 
+def _list_of_kinds() -> str:
+    """Return the kinds of findings by severity, for the help page."""
+    lines = ["Kinds of findings (*: found in the judge's answers):"]
+    for severity in Severity:
+        lines.append(f"  {severity}s:")
+        lines += [
+            f"    {kind + '*' * about.behavioural:17} {about.title}"
+            for kind, about in KINDS.items()
+            if about.severity is severity
+        ]
+    return "\b\n" + "\n".join(lines)
+
+
 @verb(
     examples=[
         ("rocketeval lint", "check the items of rocketeval.yaml's run"),
-        ("rocketeval lint mine.yaml --strict", "fail if a file has errors"),
+        ("rocketeval lint checklists.yaml --strict", "fail if a checklist file has errors"),
         ("rocketeval lint --fix better.yaml", "let the author LLM rewrite items"),
     ],
     exit_codes={
@@ -319,6 +357,7 @@ FOUND_ERRORS = 3
         **codes(6, 130),
     },
     renamed={"--most": "--top"},
+    epilog=_list_of_kinds(),
 )
 @WHAT
 @NAME
@@ -329,7 +368,7 @@ FOUND_ERRORS = 3
     multiple=True,
     type=click.Choice(list(KINDS)),
     metavar="KIND",
-    help="Show only findings of this kind; repeatable.",
+    help="Show, or with --fix rewrite, only findings of this kind (see below); repeatable.",
 )
 @option(
     "--top",
@@ -339,7 +378,11 @@ FOUND_ERRORS = 3
     metavar="N",
     help="Number of items to show; --json has all.",
 )
-@option("--strict", is_flag=True, help="Exit with code 3 if there are errors.")
+@option(
+    "--strict",
+    is_flag=True,
+    help="Exit with code 3 if a finding is an error (see below), not a warning.",
+)
 @option(
     "--fix",
     "proposal",
@@ -366,12 +409,12 @@ def command(
 
     WHAT is a config (default rocketeval.yaml), a run directory, a benchmark folder or a checklist
     file. Static checks find items that are not yes/no questions, ask two things, duplicate another
-    item, refer to what the judge cannot see, or for which yes is the worse answer. In a graded run,
-    the judge's answers show items that do not discriminate, are redundant, leave the judge unsure,
-    or contradict the others. Nothing is changed.
+    item, refer to what the judge cannot see, or have yes as the worse answer. In a graded run, the
+    judge's answers show items that do not discriminate, are redundant, leave the judge unsure, or
+    correlate negatively with the query's other items or with labels. Nothing is changed.
 
-    With --fix, the author LLM (`author.engine`) proposes a rewrite of each flagged item. To grade
-    with the file, set this in the config:
+    With --fix FILE, the author LLM (`author.engine`) rewrites flagged items, and all checklists are
+    written to FILE. To grade with FILE, set this in the config:
 
     \b
       author: {kind: file, options: {file: FILE}}

@@ -34,8 +34,8 @@ GROUPS = {
     "Improve": {
         "checklist": "Show checklists, or write them to a file to edit.",
         "lint": "Find bad checklist items, and let the author fix them.",
-        "labels": "Choose responses to label, and estimate mean labels.",
-        "evolve": "Train an evaluator on votes or labels.",
+        "labels": "Choose a few responses to label, to correct the judge's bias.",
+        "evolve": "Train an evaluator on votes or labels, to replace checklists.",
         "ensemble": "Combine runs of several judges into one ranking.",
     },
 }
@@ -101,7 +101,8 @@ def group(ctx: click.Context) -> None:
 
     A strong LLM, the author, writes a yes/no checklist for each query, once. A small LLM, the
     judge, answers every item for every response. You get scores, a ranking with confidence
-    intervals, and an audit against human votes or labels if you have any.
+    intervals, and an audit against human votes (A beats B) or labels (a score per response), if you
+    have any.
     """
     ctx.color = _color()
 

@@ -53,14 +53,8 @@ LEVEL = option(
     help="Confidence level of the intervals.",
 )
 """Option of verbs that print confidence intervals."""
+_LIMIT = "Use only the first N queries, in a run named NAME-first-N."
 _OVERRIDES = (
-    option(
-        "--limit",
-        type=click.IntRange(min=1),
-        metavar="N",
-        section=RUN,
-        help="Use only the first N queries, in a run named NAME-first-N.",
-    ),
     option("--judge", metavar="MODEL", section=JUDGE, help="Judge model; overrides the config's."),
     option(
         "--base-url",
@@ -73,15 +67,16 @@ _ON = option(
     "--on",
     metavar="PLACE",
     section=JUDGE,
-    help="Where to grade: local, ray (started here, or at $RAY_ADDRESS), head:6379 or "
-    "ray://head:10001; overrides the config's.",
+    help="Where to grade: local, ray, or a Ray address such as head:6379 or ray://head:10001; ray "
+    "uses $RAY_ADDRESS if set, else starts Ray here. Overrides the config's.",
 )
 MAX_COST = option(
     "--max-cost",
     type=FiniteRange(min=0, min_open=True),
     metavar="MONEY",
     section=COST,
-    help="Stop before all LLM calls together cost more; needs prices in the config.",
+    help="Stop before the LLM calls of this command cost more than MONEY, in the currency of the "
+    "config's prices. Needs prices in the config.",
 )
 
 
@@ -99,15 +94,18 @@ def with_run(verb: Verb) -> Verb:
     return _CONFIG(NAME(command))
 
 
-def with_settings(verb: Verb) -> Verb:
-    """Pass the config, with overrides and --max-cost, to a verb that spends money."""
+def with_settings(verb: Verb, limit: str = _LIMIT) -> Verb:
+    """Pass the config, with overrides and --max-cost, to a verb that spends money.
+
+    `limit` is the help text of --limit.
+    """
 
     @wraps(verb)
     def command(settings: RunConfig, max_cost: float | None, **own: Any) -> Any:
         given = {} if max_cost is None else {"max_cost": max_cost}
         return verb(settings.model_copy(update=given), **own)
 
-    return with_config(MAX_COST(command))
+    return with_config(MAX_COST(command), limit)
 
 
 def with_place(verb: Verb) -> Verb:
@@ -124,7 +122,7 @@ def with_place(verb: Verb) -> Verb:
     return _ON(command)
 
 
-def with_config(verb: Verb) -> Verb:
+def with_config(verb: Verb, limit_help: str = _LIMIT) -> Verb:
     """Pass the config, with the command line's overrides, to the verb."""
 
     @wraps(verb)
@@ -143,8 +141,11 @@ def with_config(verb: Verb) -> Verb:
         )
         return verb(settings, **own)
 
+    limit_option = option(
+        "--limit", type=click.IntRange(min=1), metavar="N", section=RUN, help=limit_help
+    )
     wrapped: Verb = command
-    for add in reversed((_CONFIG, NAME, *_OVERRIDES)):
+    for add in reversed((_CONFIG, NAME, limit_option, *_OVERRIDES)):
         wrapped = add(wrapped)
     return wrapped
 
@@ -178,7 +179,8 @@ _EVALUATOR = option(
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
     section=JUDGE,
-    help="Grade with an evaluator that `rocketeval evolve` made; overrides the config's.",
+    help="Grade with an evaluator that `rocketeval evolve` trained, instead of checklists; "
+    "overrides the config's.",
 )
 
 

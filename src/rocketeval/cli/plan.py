@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,7 +35,7 @@ TITLES = 11
     ],
     exit_codes=codes(2, 4, 5),
 )
-@with_config
+@partial(with_config, limit_help="Plan a run of only the first N queries, named NAME-first-N.")
 @with_evaluator
 @option("--offline", is_flag=True, help="Contact no server, write nothing; estimate tokens.")
 @option("--exact", is_flag=True, help="Tokenize every prompt, however many there are.")
@@ -111,7 +112,7 @@ def show_plan(config: RunConfig, plan: Plan, kept: Path | None = None) -> None:
     show_whole("Run", near(config.run_path), TITLES)
     show_pairs(_lines(plan), TITLES)
     if kept is not None:
-        click.echo("\nAfter the run, actual usage is shown next to this plan, kept in")
+        click.echo("\nAfter the run, actual usage is compared with this plan, saved in")
         click.echo(shown_path(kept))
 
 
@@ -132,11 +133,7 @@ def _lines(plan: Plan) -> Iterator[tuple[str, str]]:
         without = count_of(plan.without_checklist, "query has", "queries have")
         yield "Missing", f"{without} no checklist"
     if plan.finished or plan.from_cache:
-        yield (
-            "Finished",
-            f"{count_of(plan.finished, 'judgment', 'judgments')} in this run, "
-            f"{plan.from_cache:,} in the cache: reused",
-        )
+        yield "Reused", _reused(plan)
     yield "Judge", _judging(plan)
     if plan.responses_waiting:
         waiting = count_of(plan.responses_waiting, "response waits", "responses wait")
@@ -169,6 +166,16 @@ def _estimate(guess: EstimatedGrading, currency: str) -> Iterator[tuple[str, str
         yield "", f"about {least}{shown_money(guess.cost, currency)} for the judge"
     if guess.seconds is not None:
         yield "", f"about {clock(guess.seconds)}"
+
+
+def _reused(plan: Plan) -> str:
+    kept = plan.finished + plan.from_cache
+    known = f"{kept:,} of {count_of(plan.tasks, 'judgment', 'judgments')}"
+    if not plan.from_cache:
+        return f"{known}, already in this run"
+    if not plan.finished:
+        return f"{known}, from the cache"
+    return f"{known}: {plan.finished:,} already in this run, {plan.from_cache:,} from the cache"
 
 
 def _judging(plan: Plan) -> str:

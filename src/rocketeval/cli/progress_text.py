@@ -335,10 +335,14 @@ def sentence(tally: StageProgress, price: PriceConfig | None) -> str:
     return f"{title(tally)}: {', '.join(parts)}"
 
 
+UNITS = {"checklist": "queries", "grade": "responses"}
+
+
 def ending(tally: StageProgress, price: PriceConfig | None, seconds: float) -> list[str]:
     """Return the summary of a finished stage, in pieces."""
     total = f" of {tally.total:,}" if tally.total is not None else ""
-    parts = [f"{title(tally)}: {tally.done:,}{total} in {duration(seconds)}"]
+    unit = f" {UNITS[tally.stage]}" if tally.stage in UNITS else ""
+    parts = [f"{title(tally)}: {tally.done:,}{total}{unit} in {duration(seconds)}"]
     if tally.pace.steps and seconds >= 1.0:
         parts.append(f"{shown_rate(tally.pace.steps / seconds)} overall")
     return [*parts, *_use(tally, price), *_rest(tally)]

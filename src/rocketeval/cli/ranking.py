@@ -27,12 +27,17 @@ MOST_PAIRS = 3
 
 
 def show_ranking(
-    ranking: Ranking, title: str = "Ranking", *, brief: bool = False, doubt: str = ""
+    ranking: Ranking,
+    title: str = "Ranking",
+    *,
+    brief: bool = False,
+    scale: tuple[float, float] | None = None,
+    doubt: str = "",
 ) -> None:
     """Print the ranking, then which candidates are tied.
 
-    `brief` explains the brackets instead of listing every tie. `doubt` says why the judge's scores
-    prove nothing, if so.
+    `brief` explains the brackets instead of listing every tie. `scale` is that of the scores, if
+    known. `doubt` says why the judge's scores prove nothing, if so.
     """
     from rich.text import Text
 
@@ -49,7 +54,7 @@ def show_ranking(
     notes = [*_brief_words(ranking, doubt)] if brief else separation_in_words(ranking.rows, doubt)
     for sentence in (*notes, *_oddities(ranking), *([doubt] if doubt else [])):
         console.print(printable(sentence), markup=False, highlight=False)
-    if how := _made_how(ranking):
+    for how in _made_how(ranking, scale):
         console.print(how, style="dim", markup=False, highlight=False)
 
 
@@ -174,15 +179,22 @@ def _oddities(ranking: Ranking) -> Iterator[str]:
         yield f"{ranking.islands} sets of candidates share no queries: do not compare them."
 
 
-def _made_how(ranking: Ranking) -> str:
-    notes = []
+def _made_how(ranking: Ranking, scale: tuple[float, float] | None) -> Iterator[str]:
+    if not ranking.rows:
+        return
+    zero = f"mean {ranking.anchor_rating:g}"
+    if ranking.anchor is not None:
+        zero = f"{printable(ranking.anchor)} fixed at {ranking.anchor_rating:g}"
+    elif ranking.islands > 1:
+        zero += " per set"
+    scores = "" if scale is None else f" Mean scores from {scale[0]:g} to {scale[1]:g}."
+    yield f"rating: Bradley-Terry, on the Elo scale, {zero}.{scores}"
+    means = [row.mean_score.value for row in ranking.rows]
+    if any(one < two for one, two in pairwise(means)):
+        yield "Ranked by rating; the order by mean score differs."
     if any(_is_bounded(row.rating) or _is_bounded(row.mean_score) for row in ranking.rows):
         resamples = f"{ranking.bootstrap} resamples of the queries"
-        notes.append(f"Ranges are {ranking.level:.0%} intervals from {resamples}.")
-    if ranking.anchor is not None:
-        anchor = f"{printable(ranking.anchor)}, fixed at {ranking.anchor_rating:g}"
-        notes.append(f"Ratings are relative to {anchor}.")
-    return " ".join(notes)
+        yield f"Ranges are {ranking.level:.0%} intervals from {resamples}."
 
 
 def _is_bounded(found: Interval) -> bool:

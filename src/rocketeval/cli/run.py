@@ -31,7 +31,7 @@ from rocketeval.text import count_of
 
 if TYPE_CHECKING:
     from rocketeval.audit.audit import Audit
-    from rocketeval.config import JudgeConfig, RunConfig
+    from rocketeval.config import RunConfig
     from rocketeval.pipeline import Outcome
     from rocketeval.prices import PricedUsage
     from rocketeval.ranking.rank import RankedCandidate, Ranking
@@ -160,7 +160,7 @@ def _look(rows: Sequence[RankedCandidate], unclear: bool) -> str:
         return view
     if rows[0].mean_score.value == rows[1].mean_score.value:
         return f"The top two have the same mean score. {view}"
-    return f"The top two are tied: too few queries to separate them, so add some. {view}"
+    return f"Too few queries to separate the top two: add some. {view}"
 
 
 TITLES = 9
@@ -201,16 +201,16 @@ def summarize(outcome: Outcome, typed: Typed) -> Summary:
     )
 
 
-def show_summary(summary: Summary, judge: JudgeConfig) -> None:
+def show_summary(summary: Summary, config: RunConfig) -> None:
     """Print the ranking, then trust, cost, time, missing data and the next step."""
     from rocketeval.audit.conclusion import doubt
     from rocketeval.cli.ranking import show_ranking
 
     show_learned(summary.stages.score.learned)
-    show_ranking(summary.ranking, brief=True, doubt=doubt(summary.audit))
+    show_ranking(summary.ranking, brief=True, scale=config.scorer.scale, doubt=doubt(summary.audit))
     click.echo()
-    if judge.engine == "recorded":
-        show_pairs([("Judge", f"{judge.model}: recorded answers, no model ran")], TITLES)
+    if config.judge.engine == "recorded":
+        show_pairs([("Judge", f"{config.judge.model}: recorded answers, no model ran")], TITLES)
     show_pairs(_pairs(summary), TITLES)
     show_whole("Report", near(summary.report), TITLES)
     show_pairs([("Next", summary.next.why)], TITLES)
@@ -304,8 +304,8 @@ def _time(stages: Stages) -> str:
     "--only",
     type=StageName(),
     metavar="STAGE",
-    help="Run one stage: load, checklist, grade, score, rank or report (audit and explain are "
-    "verbs).",
+    help="Run one stage: load, checklist, grade, score, rank or report. For the other two, use "
+    "`rocketeval audit` and `rocketeval explain`.",
 )
 @option(
     "--dry-run",
@@ -336,7 +336,7 @@ def command(settings: RunConfig, only: str | None, dry_run: bool, output: Output
         return run_stage(only, settings, output)
     run = Run(settings, observer=make_observer(settings, quiet=output.quiet))
     summary = summarize(run_with_signals(run, run.all), Typed.now(settings))
-    output.give(summary, lambda: show_summary(summary, settings.judge))
+    output.give(summary, lambda: show_summary(summary, settings))
     warn_unused(summary.stages.checklist)
     warn_decisions(summary.stages.score)
     if output.silent:

@@ -175,7 +175,9 @@ def _run_rank(run: Run, output: Output) -> int:
     ranking = run.rank()
     stale = [name for name in before if name not in run.store.made_after("rank")]
     caution = doubt(run.store.read_if_made(Audit))
-    output.give(ranking, lambda: show_ranking(ranking, doubt=caution))
+    output.give(
+        ranking, lambda: show_ranking(ranking, scale=run.config.scorer.scale, doubt=caution)
+    )
     if stale:
         click.echo(
             f"The ranking changed. Removed, because they are out of date: {', '.join(stale)}. "

@@ -28,7 +28,7 @@ def failed(failure: Failure) -> str:
 
 def chance(p_value: float) -> str:
     """Format a p-value."""
-    return "p < 0.001" if p_value < 0.001 else f"p {p_value:.3f}"
+    return "p < 0.001" if p_value < 0.001 else f"p = {p_value:.3f}"
 
 
 def clock(seconds: float) -> str:

@@ -296,7 +296,7 @@ def _for_people(error: BaseException) -> ClusterError:
     text = str(error)
     if "No module named 'rocketeval'" in text:
         return ClusterError(
-            "rocketeval is not installed on the cluster's machines.",
+            "RocketEval is not installed on the cluster's machines.",
             hint="Install the same version on every machine: pip install 'rocketeval[ray]'",
         )
     lines = [line.strip() for line in text.splitlines() if line.strip()]

@@ -1,7 +1,6 @@
 """The examination of a judge: identity, accuracy, repeatability and speed.
 
-It sends about a hundred small requests, or about forty if one request holds all items of a
-response.
+It sends about a hundred small requests, or about forty if one holds all items of a response.
 """
 
 from __future__ import annotations
@@ -95,8 +94,7 @@ class Examination:
     seconds: float
     """Total wall time."""
     run: RunForecast | None = None
-    """Predicted time of the config's run; None without a config, if nothing is left to judge, or
-    if it cannot be predicted."""
+    """Predicted time of the config's run; None if there is no run or no prediction."""
 
     @property
     def verdict(self) -> DoctorVerdict:
@@ -122,13 +120,8 @@ class Examination:
             "reasons": [finding.name.strip() for finding in self.reasons],
             "judge": None if judge is None else judge.parts,
             "findings": [
-                {
-                    "name": finding.name.strip(),
-                    "message": finding.told,
-                    "level": finding.level,
-                    "advice": finding.advice,
-                }
-                for finding in self.findings
+                {"name": f.name.strip(), "message": f.told, "level": f.level, "advice": f.advice}
+                for f in self.findings
             ],
             "figures": asdict(self.figures),
             **({} if self.run is None else {"run": asdict(self.run)}),
@@ -192,13 +185,11 @@ def repeat_finding(name: str, repeat: Repeat, server: str) -> EngineFinding:
     if repeat.moved <= MUCH:
         message = f"{message}: close candidates may swap ranks ({_why(server)})"
         return EngineFinding(name, message, "note")
-    return EngineFinding(
-        name,
-        f"{message} ({_why(server)})",
-        "note",
+    advice = (
         "Close candidates will swap ranks when judged again: keep `ranking.tie_margin` wide, or "
-        "serve the judge in higher precision.",
+        "serve the judge in higher precision."
     )
+    return EngineFinding(name, f"{message} ({_why(server)})", "note", advice)
 
 
 def _why(server: str) -> str:
@@ -229,10 +220,9 @@ async def examine(
     observer: Observer | None = None,
     run: RunConfig | None = None,
 ) -> Examination:
-    """Examine a judge with about a hundred small requests.
+    """Examine a judge; its problems become findings, not exceptions.
 
-    Problems of the judge become findings, not exceptions. `quick` skips repeatability and rate,
-    which take longest. With the config of a `run`, also predict its time.
+    `quick` skips repeatability and rate. With the config of a `run`, also predict its time.
     """
     visit = _Examiner(engine, prompt, observer or Observer(), run)
     started = time.monotonic()
@@ -487,12 +477,9 @@ class _Examiner:
         if graded.failure is None:
             return graded.answers
         kind = EngineUnavailable if graded.unavailable else RequestRejected
-        raise kind(
-            f"a reference response could not be judged: {graded.failure}",
-            hint="Fewer concurrent requests may help: lower `concurrency`."
-            if self.doing == CONCURRENT
-            else "",
-        )
+        fewer = "Fewer concurrent requests may help: lower `concurrency`."
+        message = f"a reference response could not be judged: {graded.failure}"
+        raise kind(message, hint=fewer if self.doing == CONCURRENT else "")
 
     @property
     def _size(self) -> str:

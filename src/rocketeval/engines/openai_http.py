@@ -321,7 +321,7 @@ def base_url(config: EngineConfig) -> str:
             hint="Put the key into the environment variable that `api_key_env` names.",
         )
     if parts.scheme not in ("http", "https") or not parts.hostname or not _valid_port(parts):
-        raise ConfigError(f"base_url {url!r} is not an http(s) URL.", hint=_meant(url))
+        raise ConfigError(f"base_url {url!r} is not an http(s) address.", hint=_meant(url))
     if parts.query or parts.fragment:
         raise ConfigError(f"base_url {url!r} has a query or fragment after its path; remove it.")
     return url.rstrip("/")

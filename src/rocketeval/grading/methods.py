@@ -210,7 +210,9 @@ def _criterion_rubric(options: CriterionOptions) -> Sequence[str]:
 _independent = partial(_prompted, GradingPrompt)
 
 KINDS: Mapping[str, MethodKind] = {
-    "checklist": MethodKind("each item of the author's checklist, independently", _independent),
+    "checklist": MethodKind(
+        "each item of the author's checklist, asked independently", _independent
+    ),
     "fixed": MethodKind(
         "six general questions, the same for every query",
         _independent,
@@ -218,7 +220,7 @@ KINDS: Mapping[str, MethodKind] = {
         items=_fixed_items,
     ),
     "sequential": MethodKind(
-        "checklist items in order; the judge sees its earlier answers", _sequential
+        "the checklist in order, the judge seeing its earlier answers", _sequential
     ),
     "all_yes": MethodKind(
         "each item after the earlier ones, all answered Yes", partial(_forced, "Yes")
@@ -234,7 +236,7 @@ KINDS: Mapping[str, MethodKind] = {
         template="direct",
     ),
     "reference": MethodKind(
-        "the same digit, compared with the query's reference response",
+        "the same digit, with the query's reference response to compare with",
         _independent,
         labels=DIGITS,
         items=_always(OVERALL),
@@ -250,7 +252,7 @@ KINDS: Mapping[str, MethodKind] = {
         template="cot",
     ),
     "analysis": MethodKind(
-        "the digit, after an analysis written by another judge's cot run",
+        "the digit, after the analysis that another judge's cot run wrote",
         _analysis,
         AnalysisOptions,
         labels=DIGITS,
@@ -258,20 +260,20 @@ KINDS: Mapping[str, MethodKind] = {
         template="analysis",
     ),
     "multi_item": MethodKind(
-        "the whole checklist in one prompt, with written answers",
+        "the whole checklist in one prompt, the answers written out",
         _multi_item,
         WritingOptions,
         template="multi_item",
     ),
     "generic": MethodKind(
-        "a grade from 1 to 5 for overall quality",
+        "a grade from 1 to 5 for general quality",
         _independent,
         labels=LIKERT,
         items=_always("Quality"),
         template="likert",
     ),
     "criterion": MethodKind(
-        "a grade from 1 to 5 for one criterion, given only its name",
+        "a grade from 1 to 5 for one criterion, given its name",
         _independent,
         CriterionOptions,
         labels=LIKERT,
@@ -279,7 +281,7 @@ KINDS: Mapping[str, MethodKind] = {
         template="likert",
     ),
     "rubric": MethodKind(
-        "a grade from 1 to 5 for one criterion, with a description of each grade",
+        "a grade from 1 to 5 for one criterion, with the meaning of each grade",
         _independent,
         CriterionOptions,
         labels=LIKERT,
@@ -287,7 +289,7 @@ KINDS: Mapping[str, MethodKind] = {
         template="likert",
     ),
     "perplexity": MethodKind(
-        "no question: the likelihood of the response under the judge",
+        "no question: how likely the judge finds the response",
         _perplexity,
         grades=True,
         items=_always("How likely is the response?"),

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from rocketeval.arrays import Floats
 from rocketeval.audit.repeatability import Disagreement, disagreement
 from rocketeval.audit.votes import common_responses, mean_scores
-from rocketeval.audit.wording import rho
+from rocketeval.audit.wording import rho, rho_interval
 from rocketeval.config import RankingConfig
 from rocketeval.errors import BenchmarkError, ConfigError
 from rocketeval.grid import ScoreGrid
@@ -111,7 +111,7 @@ def _on_items(found: Reliability) -> str:
     if math.isnan(alpha.low):
         few = f"{found.queries} queries are too few for an interval"
         return f"Item by item, alpha is {rho(alpha.value)}; {few}."
-    figure = f"alpha {rho(alpha.value)} ({rho(alpha.low)} to {rho(alpha.high)})"
+    figure = f"alpha {rho_interval(alpha)}"
     if alpha.low >= RELIABLE:
         return f"Item by item, the judges are interchangeable: {figure}."
     if alpha.high < TENTATIVE:

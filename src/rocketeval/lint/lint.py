@@ -73,7 +73,7 @@ class Lint:
     behaviour: AnswerBehavior | None
     """None without judgments."""
     no_behaviour: str | None
-    """The reason if `behaviour` is None."""
+    """The reason if the field above is None."""
     in_few_queries: int = 0
     """Findings on answers to shared items that apply to fewer than half of the queries; `findings`
     excludes them."""

@@ -16,10 +16,11 @@ from rocketeval.audit.labels import LEVELS, RESPONSES, LabelCorrelation
 from rocketeval.audit.votes import JUDGE
 from rocketeval.audit.wording import (
     ANOTHER_VOTER,
-    BIAS,
+    LEVEL_NAMES,
     AuditFigure,
     bias_figures,
     bias_notes,
+    bias_title,
     label_figures,
     level_note,
     level_rows,
@@ -105,7 +106,7 @@ def _margins(audit: Audit) -> FigureTable:
 def _levels(part: str, methods: Mapping[str, LabelCorrelation]) -> FigureTable:
     return FigureTable(
         title=f"Correlation with {part} at three levels",
-        columns=LEVELS,
+        columns=tuple(LEVEL_NAMES[level] for level in LEVELS),
         rows=tuple(FigureRow(method, cells, name) for method, name, cells in level_rows(methods)),
         note=level_note(methods[JUDGE]),
     )
@@ -122,7 +123,7 @@ def _bias(bias: Bias) -> FigureTable:
         for found in bias_figures(bias)
     )
     notes = " ".join(filter(None, (looked_at, family)))
-    return FigureTable(title=BIAS, columns=(JUDGE,), rows=tuple(rows), note=notes)
+    return FigureTable(title=bias_title(bias), columns=(JUDGE,), rows=tuple(rows), note=notes)
 
 
 Places = NDArray[np.intp]

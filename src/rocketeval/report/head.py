@@ -111,8 +111,8 @@ def _cost(stage: str, facts: StageFacts) -> StageCost:
 
 
 _SCORERS = {
-    "mean": "A score is the mean answer of a response, mapped to the label scale.",
-    "hard": "A score is the share of items answered yes, mapped to the label scale.",
+    "mean": "A score is the mean answer of a response, mapped from 0-1 to {low:g}-{high:g}.",
+    "hard": "A score is the share of items answered yes, mapped from 0-1 to {low:g}-{high:g}.",
     "extra_trees": "A score blends the mean answer with an extra-trees model fitted to the query. "
     "The model's weight grows with how evenly the query's labels cover the scale.",
     "random_forest": "A score blends the mean answer with a random forest fitted to the query. "
@@ -145,18 +145,24 @@ _WRITTEN = {
 }
 
 
-def notes(ranking: Ranking, score: ScoreFacts, grading: str) -> tuple[str, ...]:
+def notes(
+    ranking: Ranking, score: ScoreFacts, grading: str, scale: tuple[float, float]
+) -> tuple[str, ...]:
     """Return sentences on how the figures were computed; `grading` names the grading method."""
+    low, high = scale
     scorer = score.scorer or "mean"
     level = f"{ranking.level:.0%}"
     anchor, rating = ranking.anchor, f"{ranking.anchor_rating:g}"
     placed = f"centered on {rating}" if anchor is None else f"with {anchor} fixed at {rating}"
     return (
         *(_answers(grading) if scorer != "evaluator" else [_EVALUATED]),
-        _SCORERS.get(scorer, f"Scores come from the scorer {scorer!r}."),
+        _SCORERS[scorer].format(low=low, high=high)
+        if scorer in _SCORERS
+        else f"Scores come from the scorer {scorer!r}.",
         *_learned(score.learned),
-        "Ratings are a Bradley-Terry fit to all pairs of scores on each query, on the Elo scale "
-        f"{placed}. Scores that differ by less than {ranking.tie_margin:g} count as a tie.",
+        f"Ratings are a Bradley-Terry fit, on the Elo scale {placed}. Every pair of candidates on "
+        "each query counts as one match. Scores that differ by less than "
+        f"{ranking.tie_margin:g} count as a tie.",
         f"{level} intervals come from {ranking.bootstrap} bootstrap resamples of the queries.",
         "Candidates in a group are statistically tied with the first one in it.",
     )
@@ -288,7 +294,7 @@ MOST_LOSSES = 5
 _JUDGE_LATER = ("judge", "fully identified after its first answer")
 _SAYS_LITTLE = frozenset({"benchmark", "data", "dataset"})
 _FILES = {
-    "scores.parquet": "one row per response: its score and the key of its judgment",
+    "scores.parquet": "one row per response: its score and an ID that links to the judge's answers",
     "scores.jsonl": "the same as JSON lines",
     "ranking.csv": "the leaderboard, for spreadsheets",
     "ranking.json": "the leaderboard and the win rates of all pairs",
@@ -306,7 +312,7 @@ _FILES = {
     "inputs/checklists.jsonl": "the checklists",
     "inputs/labels.jsonl": "the labels",
     "inputs/votes.jsonl": "the votes",
-    "inputs/ratings.jsonl": "the reference ratings",
+    "inputs/ratings.jsonl": "reference ratings of candidates, such as an arena's Elo",
     "manifest.json": "provenance: hashes, versions, timings",
     "run.yaml": "the config",
 }
@@ -376,7 +382,7 @@ def make_head(
         cost_notes=cost_notes(stages),
         wins=_wins(ranking),
         explained=() if explain is None else tuple(_explained(explain, cells)),
-        notes=notes(ranking, stages.score, config.method.kind),
+        notes=notes(ranking, stages.score, config.method.kind, config.scorer.scale),
         files=tuple(RunFile(*file) for file in _FILES.items() if (store.path / file[0]).is_file()),
         categories=_categories(store, cells),
         groups=group_means(explain, [row.candidate for row in ranking.rows]),

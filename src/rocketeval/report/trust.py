@@ -22,6 +22,7 @@ from rocketeval.records import Interval
 from rocketeval.report.findings import Findings
 from rocketeval.report.model import FigureBaseline, Mood, TrustNumber
 from rocketeval.store.manifest import ScoreFacts
+from rocketeval.text import count_of
 
 
 def share(value: float) -> str:
@@ -44,6 +45,21 @@ def by_limits(value: float, good: float, fair: float) -> Mood:
 def exact(value: float) -> Interval:
     """Return a counted figure, which has no uncertainty."""
     return Interval(value, value, value)
+
+
+_ABOVE = (
+    "Good: the interval lies above every baseline. Fair: only the figure does. Weak: neither does."
+)
+_NEAR_PEOPLE = (
+    "Good: the interval lies above every baseline, and the figure is closer to human-human "
+    "agreement than to the best baseline. Fair: the figure lies above every baseline. Weak: it "
+    "does not."
+)
+
+
+def _limits(good: float, fair: float) -> str:
+    """Return the rule of `by_limits` for shares."""
+    return f"Good: at least {good:.0%}. Fair: at least {fair:.0%}. Weak: less."
 
 
 GOOD_CORRELATION = 0.7
@@ -72,14 +88,15 @@ def from_votes(audit: Audit) -> Iterator[TrustNumber]:
         ceiling = [FigureBaseline("human-human agreement", people, "ceiling")]
         mood, verdict = _against_voters(value, floors, people)
     yield TrustNumber(
-        title="Agreement with human votes, ties included",
+        title="Agreement with human votes (win, loss or tie)",
         value=value,
         mood=mood,
         verdict=verdict,
         beside=(*floors, *ceiling),
         how="Each vote in the benchmark says which of two responses to a query is better, or that "
         f"they tie. This is the share of {judge.used:,} votes that the judge's scores agree with. "
-        "The interval comes from resampled queries.",
+        "The interval comes from resampled queries. "
+        f"{_ABOVE if voters is None else _NEAR_PEOPLE}",
     )
 
 
@@ -97,21 +114,30 @@ def _against_voters(
 ) -> tuple[Mood, str]:
     """Compare agreement with the best baseline and with human-human agreement."""
     best = max(floors, key=lambda floor: floor.value, default=None)
-    voters = f"human-human agreement is {share(people)}"
     if value is None or best is None:
-        return "unknown", f"could not be computed; {voters}"
+        return "unknown", f"could not be computed; human-human agreement is {share(people)}"
     rule = f"\u201c{best.name}\u201d ({share(best.value)})"
     mood = _above(value, best)
     if mood == "good" and value.value < (best.value + people) / 2:
         people_agree = f"human-human agreement ({share(people)})"
-        return "fair", f"beats every baseline, but is closer to {rule} than to {people_agree}"
+        return "fair", f"above every baseline, but closer to {rule} than to {people_agree}"
     verdicts = {
-        "good": f"beats every baseline; the best is {rule}",
+        "good": f"above the best baseline, {rule}",
         "fair": f"not significantly better than the baseline {rule}",
         "poor": f"no better than the baseline {rule}",
         "unknown": f"too few queries to compare with the baseline {rule}",
     }
-    return mood, f"{verdicts[mood]}; {voters}"
+    return mood, f"{verdicts[mood]}; {_beside_people(value, people)}"
+
+
+def _beside_people(value: Interval, people: float) -> str:
+    """Compare an agreement with human-human agreement, without more than its interval shows."""
+    agreement = f"human-human agreement ({share(people)})"
+    if value.low <= people <= value.high:
+        return f"the interval includes {agreement}"
+    if value.high < people:
+        return f"below {agreement}"
+    return f"human-human agreement is {share(people)}"
 
 
 def from_labels(audit: Audit) -> Iterator[TrustNumber]:
@@ -140,7 +166,8 @@ def from_labels(audit: Audit) -> Iterator[TrustNumber]:
         verdict = "negative: scores fall as labels rise" if value.high < 0.0 else _UNRELATED
     unseen = " Scores are out-of-fold." if "fold" in part else ""
     yield TrustNumber(
-        title=f"Correlation with {_LABELS_AS_SHOWN.get(part, part)} (Spearman)",
+        title=f"Correlation of scores with {_LABELS_AS_SHOWN.get(part, part)} (Spearman), "
+        f"{count_of(judge.responses, 'response', 'responses')}",
         value=value,
         unit="number",
         mood=mood,
@@ -150,7 +177,9 @@ def from_labels(audit: Audit) -> Iterator[TrustNumber]:
         how="Labels in the benchmark are scores that people or a strong model gave to single "
         f"responses. This is Spearman's correlation over {judge.responses:,} labeled responses: "
         "1 means the same order of responses, 0 means no correlation."
-        f"{unseen} The interval comes from resampled queries.",
+        f"{unseen} The interval comes from resampled queries. Good: the interval lies above every "
+        f"baseline, and the correlation is at least {GOOD_CORRELATION:g}. Fair: the correlation "
+        "lies above every baseline, and its interval above 0. Weak: otherwise.",
     )
 
 
@@ -169,7 +198,7 @@ def _against_baselines(
     rule = f"\u201c{best.name}\u201d ({shown(best.value)})"
     mood = _above(value, best)
     verdict = {
-        "good": f"beats every baseline; the best is {rule}",
+        "good": f"above the best baseline, {rule}",
         "fair": f"not significantly better than the baseline {rule}",
         "poor": f"no better than the baseline {rule}",
         "unknown": f"too few queries to compare with the baseline {rule}",
@@ -196,7 +225,9 @@ def from_ratings(audit: Audit) -> Iterator[TrustNumber]:
         how="Reference ratings in the benchmark rate each candidate by another source, such as an "
         "arena's Elo. This is Spearman's correlation of the ranking with them, over "
         f"{audit.ratings.n} candidates: 1 means the same order, 0 means no correlation. It tests "
-        "the order of candidates, not the scores of single responses.",
+        "the order of candidates, not the scores of single responses. Good: at least "
+        f"{GOOD_ORDER:g}, with an interval from {FAIR_ORDER:g} up. Fair: at least {FAIR_ORDER:g}, "
+        "with an interval above 0. Weak: otherwise.",
     )
 
 
@@ -218,6 +249,12 @@ GOOD_ANSWERS, FAIR_ANSWERS = 0.99, 0.95
 """Limits for the share of answered items."""
 FAIR_LENGTH = 0.2
 """Limit for the correlation with length in excess of the labels'."""
+_ORDER_ONLY = "This shows how certain the order is, not whether the judge is right"
+
+
+_LENGTH_RULE = (
+    f"Good: the interval includes 0 or lies below it. Fair: at most {FAIR_LENGTH:g}. Weak: more."
+)
 
 
 def separation(ranking: Ranking, audit: Audit | None) -> TrustNumber:
@@ -232,19 +269,18 @@ def separation(ranking: Ranking, audit: Audit | None) -> TrustNumber:
     verdict = "fewer than two ranked candidates"
     if value is not None:
         mood = by_limits(value.value, GOOD_SEPARATION, FAIR_SEPARATION)
-        verdict = f"{apart:,} of {pairs:,} pairs" + (
-            "" if mood == "good" else "; the others are tied; more queries would separate more"
-        )
+        tied = f"; {pairs - apart:,} tied" if apart < pairs else ""
+        more = "" if mood == "good" else "; more queries would separate more"
+        verdict = f"{apart:,} of {pairs:,} pairs{tied}{more}. {_ORDER_ONLY}"
         if doubt(audit):
-            mood, verdict = "unknown", f"{verdict}, by the scores of this judge"
+            mood = "unknown"
     return TrustNumber(
         title="Is the order certain? Pairs that differ significantly",
         value=value,
         mood=mood,
         verdict=verdict,
         how="The share of candidate pairs whose mean scores differ significantly, with correction "
-        "for all pairs of the ranking. It measures how certain the order is, not whether the "
-        "judge is right.",
+        f"for all pairs of the ranking. {_limits(GOOD_SEPARATION, FAIR_SEPARATION)}",
     )
 
 
@@ -273,7 +309,7 @@ def usable(score: ScoreFacts) -> TrustNumber:
         mood=mood,
         verdict=verdict,
         how="The share of items with a usable answer from the judge. Unanswered items are left "
-        "out of the score and never counted as yes or no.",
+        f"out of the score and never counted as yes or no. {_limits(GOOD_ANSWERS, FAIR_ANSWERS)}",
     )
 
 
@@ -301,7 +337,7 @@ def length(audit: Audit | None) -> TrustNumber:
         beside=(FigureBaseline("no bias", 0.0, "floor"),),
         range=(-1.0, 1.0),
         how="Spearman's correlation of score and length among the responses to one query"
-        + (", minus that of label and length." if excess is not None else "."),
+        + (f", minus that of label and length. {_LENGTH_RULE}" if excess is not None else "."),
     )
 
 

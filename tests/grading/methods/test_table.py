@@ -30,7 +30,7 @@ def test_every_method_can_be_created(kind: str) -> None:
     method = create_method(with_method(config_for(kind)))
     assert method.name == kind
     assert method.hash == create_method(with_method(config_for(kind))).hash
-    assert KINDS[kind].summary
+    assert KINDS[kind].told
 
 
 def test_methods_with_other_prompts_are_other_judges() -> None:
@@ -87,13 +87,13 @@ def test_rubric_is_the_question() -> None:
     ("kind", "options", "expected"),
     [
         ("checklst", {}, "There is no grading method 'checklst'"),
-        ("rubric", {}, "criterion: this setting is required"),
+        ("rubric", {}, "criterion: this setting is"),
         ("rubric", {"criterion": "fluancy"}, "There is no criterion 'fluancy'"),
         ("criterion", {"criterion": {"name": "x", "definition": "y", "grades": ["a"]}}, "grades"),
         ("cot", {"max_tokens": 0}, "max_tokens"),
         ("cot", {"max_token": 9}, "max_token: there is no such setting"),
         ("fixed", {"items": []}, "items"),
-        ("analysis", {}, "run: this setting is required"),
+        ("analysis", {}, "run: this setting is"),
         ("direct", {"x": 1}, "x: there is no such setting"),
     ],
 )

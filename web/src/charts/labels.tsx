@@ -38,8 +38,8 @@ function Drawn({ labels, queries }: { labels: LabelsBlock; queries: Queries }) {
     <Chart
       run={head.run}
       title="Scores and labels"
-      lead={`${count(points.length)} labeled responses; the line is the mean label`}
-      how={`One dot per response, shifted slightly so that equal labels stay visible. Click a dot to open its response.${labels.left_out ? ` ${count(labels.left_out)} more responses are not drawn.` : ""}`}
+      lead={`${count(points.length)} labeled responses; line: mean label of responses with similar scores`}
+      how={`The line joins the mean labels of twelve groups of equal size, by score. One dot per response, shifted slightly so that equal labels stay visible. Click a dot to open its response.${labels.left_out ? ` ${count(labels.left_out)} more responses are not drawn.` : ""}`}
       rows={<><FileLink head={head} name="scores.parquet" /> and <FileLink head={head} name="inputs/labels.jsonl" /></>}
       table={() => ({
         columns: ["query", "candidate", "score", "label"],

@@ -28,8 +28,8 @@ export function WinChart() {
     <Chart
       run={head.run}
       title="Win rates"
-      lead={`Percentage of common queries that the row wins against the column; a tie counts half${left > 0 ? `. Top ${names.length}` : ""}`}
-      how={`Scores that differ by less than ${head.tie_margin} count as a tie. Blue is above 50%, orange below; empty if two candidates share no query.`}
+      lead={`Percentage of queries that the row wins against the column; a tie counts half. Columns: candidates in leaderboard order${left > 0 ? `, top ${names.length}` : ""}`}
+      how={`A pair is compared on the queries that both have a score on. Scores that differ by less than ${head.tie_margin} count as a tie. Blue is above 50%, orange below; empty if two candidates share no query.`}
       rows={<><FileLink head={head} name="ranking.json" />{names.length <= LINKED ? "; click a cell to open the comparison" : ""}</>}
       table={() => ({
         columns: ["candidate", ...names],
@@ -51,7 +51,7 @@ function drawn(width: number, names: string[], wins: (number | null)[][]) {
         : [{
             row: labels[from]!, column: numbers[against]!, share,
             href: to.compare(names[from]!, names[against]!),
-            title: `${names[from]} beats ${names[against]} on ${(100 * share).toFixed(0)}% of their common queries`,
+            title: `${names[from]} beats ${names[against]} on ${(100 * share).toFixed(0)}% of the queries that both have a score on`,
           }],
     ),
   );

@@ -8,6 +8,10 @@ type Counted = "requests" | "prompt_tokens" | "completion_tokens";
 export const total = (head: Head, name: Counted) =>
   head.costs.reduce((sum, stage) => sum + stage[name], 0);
 
+/** False if all answers were recorded or reused, so that tokens and cost mean nothing. */
+export const hasRequests = (head: Head) =>
+  total(head, "requests") + total(head, "prompt_tokens") + total(head, "completion_tokens") > 0;
+
 export const time = (head: Head) =>
   duration(head.costs.reduce((sum, stage) => sum + (stage.seconds ?? 0), 0));
 

@@ -1,11 +1,11 @@
 // Items on which each candidate loses to its neighbors in the ranking.
 
 import type { Explained as Found, Head, LostItem } from "../contract";
-import { ends, turned, two } from "../format";
+import { change, turned, two } from "../format";
 import { to } from "../routes";
 import { Opened } from "./opened";
 import { useReport } from "../context";
-import { Name, Section } from "./words";
+import { answerName, Name, Section } from "./words";
 
 const FIRST = 6;
 
@@ -13,8 +13,8 @@ export function Explained({ head }: { head: Head }) {
   if (!head.explained.length) return null;
   return (
     <Section
-      title="Where candidates lose points"
-      lead="Each candidate compared with its neighbors in the ranking: the items on which it loses the most points to them."
+      title="Where candidates gain and lose points"
+      lead={`${NEIGHBORS} Below each candidate are the items on which it loses the most points of its score on one query.`}
     >
       <div class="explained">{head.explained.slice(0, FIRST).map((found) => <One key={found.candidate} found={found} head={head} />)}</div>
       {head.explained.length > FIRST && (
@@ -37,14 +37,13 @@ function One({ found, head }: { found: Found; head: Head }) {
   );
 }
 
-/** Points lost or gained per query, as a phrase. */
-export function points({ points: found }: Found): string {
-  if (found === null) return "no comparison";
-  const gains = found.value < 0;
-  const shown = gains ? turned(found) : found;
-  const reach = ends(shown, "number");
-  return `${gains ? "gains" : "loses"} ${two(shown.value)} points per query${reach ? ` (${reach})` : ""}`;
-}
+/** Names the comparison; the number is NEIGHBOURS in `src/rocketeval/explain/candidate.py`. */
+export const NEIGHBORS =
+  "On each query, a candidate is compared with its neighbors: the four nearest in the ranking that have a score, or all others if there are fewer.";
+
+/** Points gained per query, negative if lost, as a phrase. */
+export const points = ({ points: found }: Pick<Found, "points">): string =>
+  found === null ? "no comparison" : change(turned(found), "points per query");
 
 export function LostItems({ losses }: { losses: LostItem[] }) {
   const report = useReport();
@@ -56,10 +55,10 @@ export function LostItems({ losses }: { losses: LostItem[] }) {
         <ul class="lost-items">
           {losses.map((loss) => (
             <li key={`${loss.query} ${loss.item}`}>
-              <b>{"\u2212"}{loss.points.toFixed(2)}</b>{" "}
+              <b>{"\u2212"}{two(loss.points)} points</b>{" "}
               <span dir="auto">{loss.text}</span>{" "}
               <small>
-                {head.yes_no ? "yes" : "grade"} {two(loss.p_yes)}, neighbors {two(loss.neighbours_p_yes)},{" "}
+                {answerName(head)} {two(loss.p_yes)}, mean of neighbors {two(loss.neighbours_p_yes)};{" "}
                 <a href={to.query(queries.table.id[loss.query]!)}><Name>{queries.table.id[loss.query]!}</Name></a>{" "}
                 item {loss.item}
               </small>

@@ -1,12 +1,24 @@
 // The first lines of the report: the result, then what was judged, by which judge, at what cost.
 
 import type { Head } from "../contract";
-import { count, day, plural } from "../format";
+import { day, plural } from "../format";
 import { to } from "../routes";
-import { cost, time, tokens } from "./bill";
+import { cost, hasRequests, time, tokens } from "./bill";
+import { Conclusion } from "./conclusion";
 import { Name } from "./words";
 
 const size = (head: Head, name: string) => head.sizes.find(([known]) => known === name)?.[1] ?? 0;
+
+function judged(head: Head): string {
+  const responses = plural(size(head, "responses"), "response", "responses");
+  const items = size(head, "items");
+  const asked = items && !head.evaluator ? ` with ${plural(items, "checklist item", "checklist items")}` : "";
+  const kind = head.yes_no && !head.evaluator ? "yes/no " : "";
+  return `${responses}${asked}: ${plural(size(head, "answers"), `${kind}answer`, `${kind}answers`)}`;
+}
+
+const isRecorded = (head: Head) =>
+  head.judge_details.some(([name, value]) => name === "engine" && value === "recorded");
 
 export function Hero({ head }: { head: Head }) {
   const candidates = plural(size(head, "candidates"), "candidate", "candidates");
@@ -15,19 +27,19 @@ export function Hero({ head }: { head: Head }) {
   return (
     <header class="hero">
       <p class="overline">
-        Evaluation report <Dot /> run <Name>{head.run}</Name>
+        Evaluation report <Dot /> Run: <Name>{head.run}</Name>
         {date && <> <Dot /> {date}</>}
       </p>
       <h1 tabIndex={-1}>{candidates} on {queries} of <Name>{head.benchmark}</Name></h1>
-      {head.conclusion && <p class="conclusion">{head.conclusion}</p>}
+      {head.conclusion && <Conclusion head={head} />}
       <p class="lead">
-        Judge <b><Name>{head.judge}</Name></b> answered {count(size(head, "answers"))}{" "}
-        {head.yes_no && !head.evaluator ? "yes/no checklist items" : "questions"} on{" "}
-        {plural(size(head, "responses"), "response", "responses")}.
+        Judge <b><Name>{head.judge}</Name></b> judged {judged(head)}.
+        {isRecorded(head) && <> Its answers are recorded; no model ran.</>}
         {head.method === "checklist" && head.author && !head.evaluator && (
           <> The checklists come from <Name>{head.author}</Name>.</>
         )}{" "}
-        Time: {time(head)}. Tokens: {tokens(head)}. Cost: {cost(head)}.
+        Time: {time(head)}.
+        {hasRequests(head) && <> Tokens: {tokens(head)}. Cost: {cost(head)}.</>}
       </p>
       {head.evaluator && (
         <p class="lead">

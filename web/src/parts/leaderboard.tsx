@@ -32,21 +32,24 @@ export function Leaderboard({ head }: { head: Head }) {
             onInput={(event) => setNeedle(event.currentTarget.value)}
           />
         )}
-        {two.length === 2 && <a href={to.compare(two[0]!.name, two[1]!.name)}>Compare two candidates</a>}
+        {two.length === 2 && <a href={to.compare(two[0]!.name, two[1]!.name)}>Compare two</a>}
         <button type="button" onClick={() => saveCsv(fileName(head.run, "ranking"), table(head))}>CSV</button>
       </div>
-      <p class="hint">Higher is better. Candidates in a bracket are statistically tied with the first one in it.</p>
+      <p class="hint">
+        Ranked by rating, higher is better (Bradley-Terry, Elo scale); mean scores can order candidates
+        differently. Candidates in a bracket are statistically tied with the first one in it.
+      </p>
       <table class="leaderboard">
         <thead>
           <tr>
-            <th scope="col">Rank</th>
+            <th scope="col" class="rank">Rank</th>
             <th class="bracket"><span class="spoken">Group</span></th>
             <th scope="col">Candidate</th>
             <th scope="col" class="drawn">
-              {Math.round(100 * head.level)}% interval
+              Rating, {Math.round(100 * head.level)}% interval
             </th>
-            <th scope="col" class="number rating">Rating</th>
-            <th scope="col" class="number score">Score<small>{head.scale[0]}&#8211;{head.scale[1]}</small></th>
+            <th scope="col" class="number rating">Rating<small>Elo</small></th>
+            <th scope="col" class="number score">Mean score<small>{head.scale[0]}&#8211;{head.scale[1]}</small></th>
           </tr>
         </thead>
         <tbody>
@@ -58,7 +61,7 @@ export function Leaderboard({ head }: { head: Head }) {
         <button type="button" onClick={() => setAll(true)}>Show all {found.length}</button>
       )}
       <p class="hint">
-        Small numbers are {Math.round(100 * head.level)}% intervals.
+        Gray numbers are {Math.round(100 * head.level)}% intervals, also of ranks.
         Data: <FileLink head={head} name="ranking.json" />. <a href="#/" onClick={toNotes}>How the figures were computed</a>
       </p>
       {head.separation.length > 0 && (

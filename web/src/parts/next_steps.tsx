@@ -22,7 +22,9 @@ function stepsOf(head: Head): ComponentChildren[] {
   if (main && main.value === null)
     steps.push(<>Add human votes or labels to the benchmark to measure how far the judge agrees with people.</>);
   else if (main?.mood === "poor")
-    steps.push(<>Do not rely on this ranking yet: read the <a href={to.trust()}>full audit</a>, then try another judge or checklist.</>);
+    steps.push(<>Do not rely on this ranking yet: read the <a href={to.trust()}>audit</a>, then try another judge or checklist.</>);
+  else if (head.advice.length > 0)
+    steps.push(<>Check the <a href={to.trust()}>audit</a> for weaknesses of the judge, such as length bias.</>);
   if (first && second) {
     const link = to.compare(first.name, second.name);
     steps.push(first.group === second.group

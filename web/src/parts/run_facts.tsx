@@ -2,7 +2,7 @@
 
 import type { Head, MissingNote } from "../contract";
 import { capital, count, large, share } from "../format";
-import { cost, time, total } from "./bill";
+import { cost, hasRequests, time, total } from "./bill";
 import { Name } from "./words";
 
 export function Missing({ head }: { head: Head }) {
@@ -50,14 +50,18 @@ export function Facts({ head }: { head: Head }) {
     <section class="run-facts">
       <h2>About this run</h2>
       <dl>
-        {head.sizes.map(([name, value]) => <Fact key={name} name={name} value={count(value)} />)}
+        {head.sizes.map(([name, value]) => <Size key={name} name={name} value={value} head={head} />)}
         <Fact name="time" value={time(head)} />
-        <Fact name="prompt tokens" value={large(total(head, "prompt_tokens"))} />
-        <Fact name="completion tokens" value={large(total(head, "completion_tokens"))} />
-        <Fact name="cost" value={cost(head)} />
+        {hasRequests(head) && (
+          <>
+            <Fact name="prompt tokens" value={large(total(head, "prompt_tokens"))} />
+            <Fact name="completion tokens" value={large(total(head, "completion_tokens"))} />
+            <Fact name="cost" value={cost(head)} />
+          </>
+        )}
         {head.cost_notes.map(([name, value]) => <Fact key={name} name={name} value={value} />)}
-        <Fact name="scorer" value={head.scorer} />
-        <Fact name="grading method" value={head.method} />
+        <Fact name="score" value={SCORES[head.scorer] ?? head.scorer} title={`Scorer: ${head.scorer}`} />
+        <Fact name="grading method" value={head.method} title="What the judge was asked about each response" />
       </dl>
       <details class="fingerprint">
         <summary>Judge details</summary>
@@ -67,6 +71,30 @@ export function Facts({ head }: { head: Head }) {
   );
 }
 
-function Fact({ name, value }: { name: string; value: string }) {
-  return <div><dt>{capital(name.replaceAll("_", " "))}</dt><dd><Name>{value}</Name></dd></div>;
+const SCORES: Record<string, string> = { mean: "mean answer", hard: "share of yes" };
+
+/** Names and definitions of counts that do not explain themselves. */
+const SIZES: Record<string, [name: string, title: string]> = {
+  checklists: ["checklists", "One per query"],
+  items: ["checklist items", "Questions in all checklists"],
+  judgments: ["judged responses", "Identical responses to a query count once"],
+  answers: ["judge answers", "One per response and item of its checklist; unanswered items are included"],
+  labels: ["labels", "Scores that people or a strong model gave to single responses"],
+  votes: ["human votes", "Each vote says which of two responses to a query is better, or that they tie"],
+  "reference ratings": ["reference ratings", "Ratings of candidates by another source, such as an arena's Elo"],
+};
+
+function Size({ name, value, head }: { name: string; value: number; head: Head }) {
+  const known = head.evaluator && (name === "judgments" || name === "answers") ? undefined : SIZES[name];
+  return <Fact name={known?.[0] ?? name} value={count(value)} title={known?.[1]} />;
+}
+
+function Fact({ name, value, title }: { name: string; value: string; title?: string | undefined }) {
+  const shown = capital(name.replaceAll("_", " "));
+  return (
+    <div>
+      <dt>{title === undefined ? shown : <abbr title={title}>{shown}</abbr>}</dt>
+      <dd><Name>{value}</Name></dd>
+    </div>
+  );
 }

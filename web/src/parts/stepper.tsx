@@ -25,17 +25,19 @@ export function Stepper(props: { before: Step | null; after: Step | null; order:
   return (
     <nav class="stepper" aria-label={props.order}>
       <span class="hint">{props.order}</span>
-      <StepLink step={before} mark="&#8592;" letter="k" />
-      <StepLink step={after} mark="&#8594;" letter="j" />
+      <StepLink step={before} letter="k" />
+      <StepLink step={after} letter="j" />
     </nav>
   );
 }
 
-function StepLink({ step, mark, letter }: { step: Step | null; mark: string; letter: string }) {
-  if (step === null) return <span class="step none" aria-hidden="true">{mark}</span>;
+/** The arrow stands on the side to which the link leads. */
+function StepLink({ step, letter }: { step: Step | null; letter: "j" | "k" }) {
+  const mark = <span aria-hidden="true">{letter === "k" ? "\u2190" : "\u2192"}</span>;
+  if (step === null) return <span class="step none">{mark}</span>;
   return (
     <a class="step" href={step.href} aria-keyshortcuts={letter} title={`Key ${letter}`}>
-      <span aria-hidden="true">{mark}</span> <Name>{step.label}</Name>
+      {letter === "k" && <>{mark} </>}<Name>{step.label}</Name>{letter === "j" && <> {mark}</>}
     </a>
   );
 }

@@ -13,7 +13,7 @@ const PLACES: Place[] = [
   [to.compare(), "Compare"],
   [to.items(), "Items"],
   [to.charts(), "Charts"],
-  [to.trust(), "Trust"],
+  [to.trust(), "Audit"],
 ];
 
 const PART_OF: Record<string, string> = {
@@ -29,7 +29,7 @@ export function Top({ head, hash }: { head: Head; hash: string }) {
   return (
     <header class="top">
       {head.index_at !== null && <a href={head.index_at}>All runs</a>}
-      <a class="brand" href={to.overview()}>RocketEval <span>run <Name>{head.run}</Name></span></a>
+      <a class="brand" href={to.overview()}>RocketEval <span>Run: <Name>{head.run}</Name></span></a>
       <nav aria-label="Report">
         {placesOf(head).map(([href, label]) => (
           <a key={href} href={href} aria-current={href === here ? "page" : undefined}>{label}</a>
@@ -54,7 +54,7 @@ export function ThemeButton() {
   };
   return (
     <button type="button" class="theme" onClick={change} title="Light, dark, or system colors">
-      Colors: {THEME_NAMES[theme]}
+      Theme: {THEME_NAMES[theme]}
     </button>
   );
 }

@@ -1,7 +1,7 @@
 // Three figures on how far to trust the judge, each compared with its baselines.
 
-import type { Head, TrustNumber } from "../contract";
-import { capital, ends, show } from "../format";
+import type { Head, TrustNumber, Unit } from "../contract";
+import { capital, ends, show, whole } from "../format";
 import { to } from "../routes";
 
 const WORDS = { good: "Good", fair: "Fair", poor: "Weak", unknown: "Unknown" };
@@ -11,7 +11,7 @@ export function TrustNumbers({ head, titled = true }: { head: Head; titled?: boo
   return (
     <section class="trust" aria-label="How far can you trust this judge?">
       {titled && (
-        <h2>How far can you trust this judge? <a class="more" href={to.trust()}>Full audit</a></h2>
+        <h2>How far can you trust this judge? <a class="more" href={to.trust()}>Audit</a></h2>
       )}
       <div class="trust-numbers">
         {head.trust.map((number) => <Tile key={number.title} of={number} />)}
@@ -23,22 +23,23 @@ export function TrustNumbers({ head, titled = true }: { head: Head; titled?: boo
 function Tile({ of }: { of: TrustNumber }) {
   return (
     <article class={`trust-number ${of.mood}`}>
-      <h3>{of.title} <span class="mood">{WORDS[of.mood]}</span></h3>
+      <h3>{of.title} <span class="mood" title={of.how}>{WORDS[of.mood]}</span></h3>
       <p class="big">
         {of.value === null ? "\u2013" : show(of.value.value, of.unit)}
         {of.value !== null && <small>{ends(of.value, of.unit)}</small>}
       </p>
       {of.value !== null && <Scale of={of} />}
       <p class="trust-says">{capital(of.verdict)}.</p>
-      <details><summary>What is this?</summary><p>{of.how}</p></details>
+      <details><summary>{of.mood === "unknown" ? "What is this?" : `What is this, and why \u201c${WORDS[of.mood]}\u201d?`}</summary><p>{of.how}</p></details>
     </article>
   );
 }
 
 type Baseline = TrustNumber["beside"][number];
 
-const humansFirst = (a: Baseline, b: Baseline) =>
-  Number(b.kind === "ceiling") - Number(a.kind === "ceiling") || b.value - a.value;
+const highestFirst = (a: Baseline, b: Baseline) => b.value - a.value;
+
+const endOf = (value: number, unit: Unit) => (unit === "share" ? `${whole(100 * value)}%` : whole(value));
 
 /** The figure on its scale, with baselines and human-human agreement as marks. */
 function Scale({ of }: { of: TrustNumber }) {
@@ -49,20 +50,32 @@ function Scale({ of }: { of: TrustNumber }) {
   const width = `calc(${at(to ?? high)} - ${start})`;
   return (
     <div class="scale">
-      <div class="track" aria-hidden="true">
-        {of.beside.map(({ name, value: beside, kind }) => (
-          <span key={name} class={`mark ${kind}`} style={{ insetInlineStart: at(beside) }} />
-        ))}
-        <span class="reach" style={{ insetInlineStart: start, inlineSize: width }} />
-        <span class="point" style={{ insetInlineStart: at(value) }} />
-      </div>
-      {of.beside.length > 0 && (
-        <ul class="beside">
-          {[...of.beside].sort(humansFirst).map(({ name, value: beside, kind }) => (
-            <li key={name} class={kind}><i aria-hidden="true" />{name} {show(beside, of.unit)}</li>
+      <div class="axis" aria-hidden="true">
+        <small>{endOf(low, of.unit)}</small>
+        <div class="track">
+          {of.beside.map(({ name, value: beside, kind }) => (
+            <span key={name} class={`mark ${kind}`} style={{ insetInlineStart: at(beside) }} />
           ))}
-        </ul>
-      )}
+          <span class="reach" style={{ insetInlineStart: start, inlineSize: width }} />
+          <span class="point" style={{ insetInlineStart: at(value) }} />
+        </div>
+        <small>{endOf(high, of.unit)}</small>
+      </div>
+      <Baselines of={of} kind="ceiling" />
+      <Baselines of={of} kind="floor" />
     </div>
+  );
+}
+
+function Baselines({ of, kind }: { of: TrustNumber; kind: Baseline["kind"] }) {
+  const found = of.beside.filter((each) => each.kind === kind).sort(highestFirst);
+  if (!found.length) return null;
+  return (
+    <ul class={`beside ${kind}`}>
+      {kind === "floor" && <li>{found.length === 1 ? "Baseline:" : "Baselines:"}</li>}
+      {found.map(({ name, value }) => (
+        <li key={name}><i aria-hidden="true" />{name} {show(value, of.unit)}</li>
+      ))}
+    </ul>
   );
 }

@@ -5,7 +5,7 @@ import { useReport } from "../context";
 import { share, two } from "../format";
 import { AnswerBar } from "../parts/heat";
 import { ScoreBar } from "../parts/score_bar";
-import { Name, Section } from "../parts/words";
+import { answerName, Name, Section } from "../parts/words";
 import { itemGroups } from "./item_groups";
 import type { QueryResults } from "./sheet";
 import { VerdictTag } from "./verdicts";
@@ -16,11 +16,13 @@ export function Checklist({ results }: { results: QueryResults }) {
   const highest = Math.max(0, ...figures.map(({ weight }) => weight));
   const heaviest = figures.some(({ weight }) => weight !== highest) ? highest : null;
   const learned = figures.some((figure) => figure.learned);
+  const judged = figures.some(({ verdict }) => verdict !== "");
+  const answer = answerName(head);
   if (!items.length) {
     return <Section title="Checklist"><p class="loud">This query has no checklist, so nothing was judged.</p></Section>;
   }
   return (
-    <Section title="Checklist" lead={weighed(head, learned)}>
+    <Section title="Checklist" lead={`${weighed(head, learned)} Bars are blue from 0.5 up and orange below.`}>
       <div class="scroll">
         <table class="checklist">
           <thead>
@@ -28,28 +30,38 @@ export function Checklist({ results }: { results: QueryResults }) {
               <th scope="col"><span class="spoken">Number</span></th>
               <th scope="col">Item</th>
               <th scope="col">Weight</th>
-              <th scope="col" title={`${head.answers_are}, mean over all responses`}>Mean answer</th>
-              <th scope="col" class="number" title="Standard deviation of the answers">Spread</th>
-              <th scope="col" class="number" title="Correlation of the answers with the scores">
-                Correlation
+              <th scope="col" title={`${head.answers_are}, mean over all responses`}>Mean {answer}</th>
+              <th scope="col" class="number" title={`Standard deviation of ${answer} over all responses`}>
+                SD of {answer}
               </th>
-              <th scope="col" class="number" title="Share of the score differences that this item causes">
-                Influence
+              <th
+                scope="col"
+                class="number"
+                title={`Correlation of ${answer} with the score, over the responses to this query`}
+              >
+                Correlation with score
               </th>
-              <th scope="col">Verdict</th>
+              <th
+                scope="col"
+                class="number"
+                title={`Weight times SD of ${answer}, as a share of the sum over all items`}
+              >
+                Share of score differences
+              </th>
+              {judged && <th scope="col" class="verdict">Verdict</th>}
             </tr>
           </thead>
           {itemGroups(groups, items.length).map(({ name, items: own }) => (
             <tbody key={own[0]}>
               {name !== null && (
-                <tr class="group"><th scope="rowgroup" colSpan={8}><Name>{name}</Name></th></tr>
+                <tr class="group"><th scope="rowgroup" colSpan={judged ? 8 : 7}><Name>{name}</Name></th></tr>
               )}
               {own.map((item) => (
                 <ChecklistRow
                   key={item}
                   text={items[item]!}
                   figure={figures[item]!}
-                  {...{ item, heaviest }}
+                  {...{ item, heaviest, judged }}
                 />
               ))}
             </tbody>
@@ -72,9 +84,11 @@ interface RowProps {
   /** null if all weights are equal. */
   heaviest: number | null;
   figure: ItemFigure;
+  /** Whether any item of the checklist has a verdict. */
+  judged: boolean;
 }
 
-function ChecklistRow({ text, item, heaviest, figure }: RowProps) {
+function ChecklistRow({ text, item, heaviest, figure, judged }: RowProps) {
   return (
     <tr class={figure.verdict}>
       <td class="number">{item + 1}</td>
@@ -87,7 +101,9 @@ function ChecklistRow({ text, item, heaviest, figure }: RowProps) {
       <td class="number">{known(figure.spread)}</td>
       <td class="number">{known(figure.correlation)}</td>
       <td class="number">{figure.influence === null ? "\u2013" : share(figure.influence)}</td>
-      <td><VerdictTag verdict={figure.verdict} /> <small>{figure.why}</small></td>
+      {judged && (
+        <td class="verdict"><VerdictTag verdict={figure.verdict} /> <small>{figure.why}</small></td>
+      )}
     </tr>
   );
 }

@@ -1,10 +1,11 @@
 // The items on which a candidate loses points to its neighbors in the ranking.
 
-import type { Interval, LostItem } from "../contract";
+import type { LostItem } from "../contract";
 import { useReport } from "../context";
-import { figure, turned, two } from "../format";
+import { capital, two } from "../format";
+import { NEIGHBORS, points } from "../parts/explained";
 import { AnswerBar } from "../parts/heat";
-import { Name, Section } from "../parts/words";
+import { answerName, Name, Section } from "../parts/words";
 import type { Queries } from "../report";
 import { to } from "../routes";
 
@@ -16,8 +17,8 @@ export function Explanation({ queries, candidate }: { queries: Queries; candidat
     <Section
       title="Where it loses points"
       lead={<>
-        {found.points && <Balance points={found.points} />} On these items it loses the most points
-        to its neighbors in the ranking.
+        {NEIGHBORS} Overall: {points(found)}. On the items below it loses the most points of its score
+        on one query.
       </>}
     >
       {found.losses.length === 0
@@ -25,12 +26,6 @@ export function Explanation({ queries, candidate }: { queries: Queries; candidat
         : <Losses losses={found.losses} queries={queries} candidate={candidate} />}
     </Section>
   );
-}
-
-function Balance({ points }: { points: Interval }) {
-  const lost = points.value >= 0;
-  const shown = lost ? points : turned(points);
-  return <>Overall it {lost ? "loses" : "gains"} {figure(shown, "score")} points per query.</>;
 }
 
 function Losses(props: { losses: LostItem[]; queries: Queries; candidate: number }) {
@@ -44,8 +39,8 @@ function Losses(props: { losses: LostItem[]; queries: Queries; candidate: number
             <th scope="col" class="number">Points lost</th>
             <th scope="col">Item</th>
             <th scope="col">Query</th>
-            <th scope="col" title={head.answers_are}>Answer</th>
-            <th scope="col">Neighbors</th>
+            <th scope="col" title={head.answers_are}>{capital(answerName(head))}</th>
+            <th scope="col">Mean of neighbors</th>
           </tr>
         </thead>
         <tbody>

@@ -5,7 +5,7 @@ import { useReport } from "../context";
 import { count, two } from "../format";
 import { Choice, type Options } from "../parts/choice";
 import { useKept } from "../parts/kept";
-import { Name, Section } from "../parts/words";
+import { answerName, Name, Section } from "../parts/words";
 import { itemGroups } from "./item_groups";
 import { HeatHead, type HeatHeadProps } from "./heat_head";
 import { ordered, type HeatOrder } from "./heat_order";
@@ -65,8 +65,8 @@ function HeatTable(props: HeatHeadProps & { tint: Tint }) {
 function Tints({ tint, onTint }: { tint: Tint; onTint: (tint: Tint) => void }) {
   const { yes_no } = useReport().head;
   const tints: Options<Tint> = [
-    ["answer", `the answer: blue is ${yes_no ? "yes, orange no" : "high, orange low"}`],
-    ["apart", "difference from the item's mean: blue above, orange below"],
+    ["answer", `answer (blue ${yes_no ? "yes, orange no" : "high, orange low"})`],
+    ["apart", "above (blue) or below the mean"],
   ];
   return (
     <div class="tints">
@@ -81,14 +81,15 @@ interface DisputedProps {
   onOrder: (order: HeatOrder) => void;
 }
 
-/** Points to the item with the largest spread. */
+/** Points to the item with the largest SD of its answers. */
 function Disputed({ results, order, onOrder }: DisputedProps) {
+  const { head } = useReport();
   const item = results.mostDisputed;
   if (item === null) return <p class="hint">All candidates have the same answers.</p>;
   const isSorted = order.by === item;
   return (
     <p class="disputed">
-      Candidates differ most on <b>item {item + 1}</b> (spread{" "}
+      Candidates differ most on <b>item {item + 1}</b> (SD of {answerName(head)}{" "}
       {two(results.block.figures[item]!.spread!)}).{" "}
       <button
         type="button"

@@ -19,13 +19,13 @@ import { ItemVerdicts } from "./item_verdicts";
 import { categories } from "./orders";
 
 const SORTS: Options<ItemSort> = [
-  ["influence", "highest influence"],
-  ["spread", "largest spread"],
-  ["even", "smallest spread"],
-  ["low", "lowest mean answer"],
-  ["high", "highest mean answer"],
-  ["correlation", "highest correlation"],
-  ["against", "lowest correlation"],
+  ["influence", "largest share of score differences"],
+  ["spread", "largest SD"],
+  ["even", "smallest SD"],
+  ["low", "lowest mean"],
+  ["high", "highest mean"],
+  ["correlation", "highest correlation with score"],
+  ["against", "lowest correlation with score"],
   ["benchmark", "benchmark order"],
 ];
 

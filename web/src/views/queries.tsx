@@ -1,4 +1,4 @@
-// All queries of the run; by default, those with the largest spread come first.
+// All queries of the run; by default, those with the largest SD of scores come first.
 
 import { useMemo } from "preact/hooks";
 import { useReport } from "../context";
@@ -16,7 +16,7 @@ import { ORDERS, categories, isWanted, type Order } from "./orders";
 import { QueryLine, QueryLineHead } from "./query_line";
 
 const SORTS: [Order, string][] = [
-  ["spread", "largest spread"],
+  ["spread", "largest SD of scores"],
   ["mean", "lowest mean score"],
   ["benchmark", "benchmark order"],
   ["missing", "most missing scores"],
@@ -50,7 +50,7 @@ function QueryList({ queries }: { queries: Queries }) {
       <p class="view-lead">
         {plural(queries.count, "query", "queries")} with{" "}
         {count(queries.table.items.reduce((sum, items) => sum + items, 0))} checklist items.
-        Spread is the standard deviation of the candidates&#8217; scores on a query.
+        SD is the standard deviation of the candidates&#8217; scores on a query.
       </p>
       <DetailNote queries={queries} />
       <div class="filter">

@@ -1,5 +1,6 @@
 // One query: its text, checklist, answers and responses.
 
+import type { Head } from "../contract";
 import { useReport } from "../context";
 import { plural, two } from "../format";
 import { Clipped } from "../parts/clipped";
@@ -7,7 +8,7 @@ import { Facts } from "../parts/facts";
 import { Later } from "../parts/later";
 import { Opened } from "../parts/opened";
 import { Stepper } from "../parts/stepper";
-import { Heading, Name, Section, Tag } from "../parts/words";
+import { Heading, Name, Scale, Section, Tag } from "../parts/words";
 import type { Queries } from "../report";
 import { to } from "../routes";
 import { Checklist } from "./checklist";
@@ -38,7 +39,7 @@ function QueryAt({ queries, place }: { queries: Queries; place: number }) {
   const report = useReport();
   return (
     <>
-      <Facts facts={factsOf(queries, place)} />
+      <Facts facts={factsOf(report.head, queries, place)} />
       <Neighbors queries={queries} place={place} />
       <Opened
         name={`query ${place}`}
@@ -51,20 +52,20 @@ function QueryAt({ queries, place }: { queries: Queries; place: number }) {
   );
 }
 
-function factsOf({ table }: Queries, place: number) {
+function factsOf(head: Head, { table }: Queries, place: number) {
   const mean = table.mean[place] ?? null;
   const spread = table.spread[place] ?? null;
   const missing = table.missing[place]!;
   return [
-    table.category[place] === null ? null : <Tag><Name>{table.category[place]!}</Name></Tag>,
-    mean === null ? "no score" : <>mean score <b>{two(mean)}</b></>,
-    spread === null ? null : <>spread <b>{two(spread)}</b></>,
+    table.category[place] === null ? null : <Tag>category: <Name>{table.category[place]!}</Name></Tag>,
+    mean === null ? "no score" : <>mean score <b>{two(mean)}</b> (<Scale head={head} />)</>,
+    spread === null ? null : <span title="Standard deviation of the candidates' scores">SD of scores <b>{two(spread)}</b></span>,
     plural(table.items[place]!, "item", "items"),
     missing ? <span class="loud">{plural(missing, "score", "scores")} missing</span> : null,
   ];
 }
 
-/** Links to the previous and next query by spread, the default order of the list. */
+/** Links to the previous and next query by SD of scores, the default order of the list. */
 function Neighbors({ queries, place }: { queries: Queries; place: number }) {
   const order = ORDERS.spread(queries);
   const at = order.indexOf(place);
@@ -72,7 +73,7 @@ function Neighbors({ queries, place }: { queries: Queries; place: number }) {
     other === undefined
       ? null
       : { href: to.query(queries.table.id[other]!), label: queries.table.id[other]! };
-  const words = `Query ${at + 1} of ${order.length}, largest spread first`;
+  const words = `Query ${at + 1} of ${order.length}, largest SD of scores first`;
   return <Stepper before={step(order[at - 1])} after={step(order[at + 1])} order={words} />;
 }
 

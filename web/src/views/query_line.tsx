@@ -11,7 +11,7 @@ import { useDetailWords } from "./detail_note";
 /** Column headings; each line repeats them for screen readers. */
 export const QueryLineHead = () => (
   <div class="line query-line head" aria-hidden="true">
-    <span>Mean score</span><span>Query</span><span>Spread</span><span>Missing</span>
+    <span>Mean score</span><span>Query</span><span>SD of scores</span><span>Missing</span>
   </div>
 );
 
@@ -37,7 +37,7 @@ export function QueryLine(props: { queries: Queries; place: number; widest: numb
         <span class="snippet" dir="auto">{table.snippet[place]}</span>
       </span>
       <span class="measure spread">
-        <span class="spoken">, </span><span class="phone-label">spread</span>{" "}
+        <span class="spoken">, </span><span class="phone-label">SD<span class="spoken"> of scores</span></span>{" "}
         <b>{spread === null ? "unknown" : two(spread)}</b>
         <ScoreBar score={spread} scale={[0, widest]} />
       </span>

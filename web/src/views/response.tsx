@@ -1,12 +1,13 @@
 // One response with its answers, and links to other responses to the query.
 
+import type { Head } from "../contract";
 import { useReport } from "../context";
 import { two } from "../format";
 import { Clipped } from "../parts/clipped";
 import { Facts } from "../parts/facts";
 import { Opened } from "../parts/opened";
 import { Stepper } from "../parts/stepper";
-import { Heading, Name, Section } from "../parts/words";
+import { Heading, Name, Scale, Section } from "../parts/words";
 import { to } from "../routes";
 import { AnswerList } from "./answer_list";
 import { NotHere } from "./detail_note";
@@ -61,7 +62,7 @@ function ResponseDetails({ results, name }: { results: QueryResults; name: strin
   const candidate = places.get(name)!;
   return (
     <>
-      <Facts facts={factsOf(results, candidate)} />
+      <Facts facts={factsOf(head, results, candidate)} />
       <Neighbors results={results} candidate={candidate} />
       <details class="before">
         <summary>The query</summary>
@@ -83,13 +84,13 @@ const Reference = ({ text }: { text: string }) => (
   <><p><b>Reference</b></p><Clipped>{text}</Clipped></>
 );
 
-function factsOf(results: QueryResults, candidate: number) {
+function factsOf(head: Head, results: QueryResults, candidate: number) {
   const score = results.scores[candidate] ?? null;
   const known = results.scores.filter((each): each is number => each !== null);
   const mean = known.reduce((sum, each) => sum + each, 0) / known.length;
   const label = results.label(candidate);
   return [
-    score === null ? <span class="loud">no score</span> : <>score <b>{two(score)}</b></>,
+    score === null ? <span class="loud">no score</span> : <>score <b>{two(score)}</b> (<Scale head={head} />)</>,
     known.length ? <>mean of all candidates {two(mean)}</> : null,
     label === undefined ? null : <>label <b>{plainNumber(label)}</b></>,
   ];

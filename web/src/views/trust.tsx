@@ -16,7 +16,7 @@ export function TrustView() {
   const { head } = useReport();
   return (
     <>
-      <Heading trail={[[to.overview(), "Overview"]]} title="How far can you trust this judge?" />
+      <Heading trail={[[to.overview(), "Overview"]]} title="Audit: how far can you trust this judge?" />
       <TrustNumbers head={head} titled={false} />
       {head.advice.length > 0 && (
         <Section title="What it means">
