@@ -40,10 +40,13 @@ class Term:
 
 
 _COUNTED = (
-    r"(?:a|an|one|two|\d+) (?:rows?|lines?|tokens?|calls?|requests?|files?|bytes?|words?|items?|prompts?)"
+    r"(?:a|an|one|two|\d+) "
+    r"(?:rows?|lines?|tokens?|calls?|requests?|files?|bytes?|words?|items?|prompts?)"
 )
 TERMS = (
-    Term(r"\b(?:told|tell|tells|telling) (?:\w+ )?apart\b", "tied, distinguish", "are not told apart"),
+    Term(
+        r"\b(?:told|tell|tells|telling) (?:\w+ )?apart\b", "tied, distinguish", "are not told apart"
+    ),
     Term(r"\btold\b", "said, reported, shown", "as far as it is told"),
     Term(r"\bbeside\b", "next to, compared with, with", "beside the figure"),
     Term(r"\bstands?\b(?! for\b| in for\b|ard|alone|-)", "is, appears", "where it stands"),
@@ -57,7 +60,9 @@ TERMS = (
     Term(r"\bceiling\b", "human-human agreement, upper bound", "the ceiling"),
     Term(r"\b(?:whoever|whosever)\b", "name the actor", "whoever answers"),
     Term(r"\b(?:by|of) (?:mere )?luck\b", "by chance", "by luck alone"),
-    Term(r"\bas far as (?:can be|it is|they are|is) \w+\b", "say what is known", "as far as is known"),
+    Term(
+        r"\bas far as (?:can be|it is|they are|is) \w+\b", "say what is known", "as far as is known"
+    ),
     Term(r"\bclearly ahead\b", "significantly better", "clearly ahead of others"),
     Term(r"\binseparable\b", "tied", "inseparable candidates"),
     Term(r"\bsomething other\b", "something else", "something other"),
@@ -123,7 +128,9 @@ def prose(path: Path) -> Iterator[tuple[int, str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and not is_test:
             yield node.lineno, node.value
-        if is_test and isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+        if is_test and isinstance(
+            node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+        ):
             name = "" if isinstance(node, ast.Module) else node.name.replace("_", " ")
             line = getattr(node, "lineno", 1)
             if name.startswith("test "):
