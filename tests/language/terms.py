@@ -39,7 +39,10 @@ class Term:
         return re.finditer(self.pattern.replace(" ", r"\s+"), text, re.IGNORECASE)
 
 
-_COUNTED = r"(?:a|an|one|two|\d+) (?:rows?|lines?|tokens?|calls?|requests?|files?|bytes?|words?|items?|prompts?)"
+_COUNTED = (
+    r"(?:a|an|one|two|\d+) "
+    r"(?:rows?|lines?|tokens?|calls?|requests?|files?|bytes?|words?|items?|prompts?)"
+)
 TERMS = (
     Term(
         r"\b(?:told|tell|tells|telling) (?:\w+ )?apart\b", "tied, distinguish", "are not told apart"

@@ -141,8 +141,8 @@ def _levels(judge: LabelCorrelation) -> Iterator[str]:
         yield f"Candidate means may overstate agreement, and are uncertain themselves: {figures}."
     elif lowest.high < means.value:
         yield (
-            f"Candidate means overstate agreement: {figures}. Trust the order of candidates more "
-            "than the score of a response."
+            f"Agreement is higher for candidate means than for single responses: {figures}. "
+            "Trust the order of candidates more than the score of one response."
         )
     else:
         yield f"Candidate means may overstate agreement: {figures}; too few labels to decide."
@@ -200,7 +200,7 @@ def _against_baselines(audit: Audit, text: FigureText, needed: Needed) -> Iterat
     name, difference = best_baseline(audit, text)
     ours = side_of(audit.agreement[JUDGE], text)
     if ours is not None:
-        rule = f"the best baseline, '{name}',"
+        rule = f"the baseline '{name}'"
         yield from verdict(ours.value, rule, difference, text, needed)
 
 
@@ -326,7 +326,7 @@ def _labeler(audit: Audit) -> Iterator[str]:
         ours = labels.value + difference.value.value
         yield (
             f"Labels used as scores agree with {percent(labels.value)} of the {difference.gold:,} "
-            f"{text.on} on two labeled responses; the judge agrees with {percent(ours)} of them."
+            f"{text.on} between labeled responses; the judge agrees with {percent(ours)} of them."
         )
     elif audit.labels:
         yield "No vote compares two labeled responses: agreement of labels with votes is unknown."

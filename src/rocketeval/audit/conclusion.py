@@ -68,7 +68,7 @@ def _votes_in_brief(audit: Audit, judge: Agreement) -> str:
     votes = count_of(judge.used, "vote", "votes")
     line = f"agrees with {_percent(judge.with_ties)} of {votes} (win, loss or tie)"
     name, difference = best_baseline(audit, ALL)
-    baseline = f"the best baseline on all votes ('{name}', {percent(trivial_rules(audit)[name])})"
+    baseline = f"the best baseline ('{name}', {percent(trivial_rules(audit)[name])})"
     line += f"; {_compared(direction(difference))} {baseline}"
     if audit.voters is not None:
         line += f"; {ANOTHER_VOTER} {_percent(audit.voters.with_ties)}"

@@ -141,7 +141,7 @@ def bias_figures(bias: Bias) -> Iterator[AuditFigure]:
         AuditFigure("label vs. length, Spearman", JUDGE, length.gold, labelled),
         AuditFigure(difference, JUDGE, length.excess, labelled),
         AuditFigure(
-            "disagreeing votes for the longer response",
+            "longer response preferred by votes against the judge",
             JUDGE,
             length.lost_to_longer,
             lost,

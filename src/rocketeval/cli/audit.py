@@ -250,7 +250,7 @@ SCORERS = {
     "not blended",
     "random_forest": "the same with another kind of tree",
     "pooled_logistic": "which of two responses people prefer, fitted on votes",
-    "select": "the first of several within one standard error of the best (not for --scorers)",
+    "select": "the first scorer of a list that is nearly as good as the best (not for --scorers)",
 }
 """Description of each scorer; kept here for the same reason."""
 
@@ -313,10 +313,10 @@ def with_criteria(verb: Verb) -> Verb:
     + "\n\n\b\n--methods takes METHOD or METHOD+SCORER, such as checklist+hard.\n"
     "Options follow a colon: rubric:criterion=fluency (see --criteria),\n"
     "checklist+extra_trees:weight=none.\n\n\b\n"
-    "--scorers all compares mean, isotonic, pooled_ridge and extra_trees if\n"
-    "`scorer.learn_from` is labels, mean and pooled_logistic if it is votes, and\n"
-    "the run's own scorer if it is fitted on data. If that scorer is select, the\n"
-    "scorers it chooses from are compared.",
+    "If `scorer.learn_from` is labels, --scorers all compares mean, isotonic,\n"
+    "pooled_ridge and extra_trees; if it is votes, mean and pooled_logistic. The\n"
+    "run's own scorer is added if it is fitted on data. If that scorer is select,\n"
+    "the scorers it chooses from are added.",
     examples=[
         ("rocketeval audit", "how far to trust this judge"),
         ("rocketeval audit --methods checklist,direct,cot", "compare grading methods"),
@@ -334,7 +334,7 @@ def with_criteria(verb: Verb) -> Verb:
 @partial(
     with_settings,
     limit="Audit the run NAME-first-N, which `rocketeval run --limit N` made. With --methods, the "
-    "first N queries are graded if they are not yet.",
+    "first N queries are graded if they have not been graded yet.",
 )
 @option(
     "--methods",

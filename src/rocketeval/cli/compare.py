@@ -52,8 +52,8 @@ COLORS = {"better": "green", "worse": "red"}
     default="worse",
     show_default=True,
     metavar="CONDITION",
-    help="Exit with code 7 if FIRST is worse, not-better (any verdict but better) or maybe-worse "
-    "(the interval reaches below -X; needs --min-effect). With never, exit with 0 for any verdict.",
+    help="When to exit with code 7: worse; not-better (any verdict but better); maybe-worse (the "
+    "interval reaches below -X; needs --min-effect); or never.",
 )
 @LEVEL
 @with_output

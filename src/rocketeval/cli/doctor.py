@@ -121,7 +121,7 @@ def _where(settings: JudgeConfig) -> str:
     from rocketeval.engines.openai_http import base_url
 
     at = f" at {base_url(settings)}" if settings.engine == "openai" else ""
-    return f"{at} (engine {settings.engine})"
+    return at if settings.engine == "recorded" else f"{at} (engine {settings.engine})"
 
 
 PATIENCE = 20.0

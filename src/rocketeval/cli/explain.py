@@ -117,7 +117,8 @@ def show_overview(found: Explanation) -> None:
     show_groups(found.groups, found.groups_left_out)
     for why, count in sorted(found.dead.items()):
         items = count_of(found.items, "item", "items")
-        console.print(f"{count:,} of {items} do not discriminate: {why}", highlight=False)
+        reason = _REASONS.get(why, why)
+        console.print(f"{count:,} of {items} do not discriminate: {reason}", highlight=False)
     console.print(
         "For details: `rocketeval explain --candidate NAME` or `--query ID`.",
         style="dim",
@@ -126,6 +127,7 @@ def show_overview(found: Explanation) -> None:
 
 
 _NEGATIVE = "A negative loss is a gain over the neighbors."
+_REASONS = {"same for all": "the answer is nearly the same for all responses"}
 
 
 def _conclusion(found: Explanation) -> str:

@@ -86,8 +86,8 @@ judge:
 def command(folder: Path, model: str | None, base_url: str | None, recorded: bool) -> None:
     """Write an example benchmark and a config to start from.
 
-    The benchmark in FOLDER (default: this one) has 12 queries, 5 candidates of different quality,
-    checklists and votes. Existing files are never overwritten.
+    The benchmark in FOLDER (default: the current folder) has 12 queries, 5 candidates of
+    different quality, checklists and votes. Existing files are never overwritten.
     """
     judge = _judge(model, base_url, recorded=recorded)
     config = folder / "rocketeval.yaml"

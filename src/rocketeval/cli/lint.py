@@ -100,7 +100,10 @@ def _show_behaviour(found: Lint, behaviour: AnswerBehavior) -> None:
             f"Ranking by mean score without {' and '.join(kinds)} items: "
             f"{_moves(behaviour.without_dead_and_redundant)}."
         )
-    _say(f"Ranking by mean score without all flagged items: {_moves(behaviour.without_flagged)}.")
+    _say(
+        "Ranking by mean score with all flagged items left out: "
+        f"{_moves(behaviour.without_flagged)}."
+    )
     largest = max(behaviour.influences, key=lambda each: (each.places, each.shift), default=None)
     if largest is not None and largest.shift > 0:
         places = "the ranking by mean score stays the same"
@@ -109,8 +112,8 @@ def _show_behaviour(found: Lint, behaviour: AnswerBehavior) -> None:
             places = f"a candidate moves by {by} in the ranking by mean score"
         _say(
             f"Item with the largest effect if left out: {printable(largest.query_id)}, item "
-            f"{largest.item}: {places}; the difference of two mean scores changes by up to "
-            f"{largest.shift:.3f} points."
+            f"{largest.item}: {places}; the difference between two candidates' mean scores "
+            f"changes by at most {largest.shift:.3f} points."
         )
 
 

@@ -210,7 +210,7 @@ class RecordedEngine:
         """Report that there is no model."""
         count, judge = len(self._record.answers), self._record.judge.model
         summary = f"{count} answers of {judge}; no model runs"
-        return (EngineFinding("record", summary, "note", HINT),)
+        return (EngineFinding("recorded answers", summary, "note", HINT),)
 
     async def tokenise(self, prompts: Sequence[str]) -> list[list[int]] | None:
         """Return None: a record has no tokenizer."""

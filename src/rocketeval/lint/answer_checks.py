@@ -151,8 +151,8 @@ def _reasons(
     if own.responses >= 2 and own.sureness is not None and own.sureness < UNSURE:
         yield (
             "unsure",
-            f"The judge's answers lie {own.sureness:.2f} from a half on average: it guesses. Ask "
-            "for something it can see in the response.",
+            f"On average, p_yes is only {own.sureness:.2f} away from 0.5: the judge is guessing. "
+            "Ask for something it can see in the response.",
         )
     elif own.weak >= MANY_WEAK:
         yield (

@@ -72,7 +72,9 @@ KINDS: dict[str, FindingKind] = {
     "against_labels": FindingKind(_ERROR, "yes goes with lower labels", behavioural=True),
     "always_yes": FindingKind(_WARNING, "yes to every response", behavioural=True),
     "never_yes": FindingKind(_WARNING, "no to every response", behavioural=True),
-    "same_for_all": FindingKind(_WARNING, "same answer to every response", behavioural=True),
+    "same_for_all": FindingKind(
+        _WARNING, "nearly the same p_yes for every response", behavioural=True
+    ),
     "redundant": FindingKind(_WARNING, "same answers as an earlier item", behavioural=True),
     "unsure": FindingKind(_WARNING, "the judge is unsure of it", behavioural=True),
 }

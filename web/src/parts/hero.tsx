@@ -12,7 +12,8 @@ const size = (head: Head, name: string) => head.sizes.find(([known]) => known ==
 function judged(head: Head): string {
   const responses = plural(size(head, "responses"), "response", "responses");
   const items = size(head, "items");
-  const asked = items && !head.evaluator ? ` with ${plural(items, "checklist item", "checklist items")}` : "";
+  const inAll = `${plural(items, "item", "items")} in ${plural(size(head, "checklists"), "checklist", "checklists")}`;
+  const asked = items && !head.evaluator ? `, each by the checklist of its query (${inAll})` : "";
   const kind = head.yes_no && !head.evaluator ? "yes/no " : "";
   return `${responses}${asked}: ${plural(size(head, "answers"), `${kind}answer`, `${kind}answers`)}`;
 }
@@ -27,14 +28,14 @@ export function Hero({ head }: { head: Head }) {
   return (
     <header class="hero">
       <p class="overline">
-        Evaluation report <Dot /> Run: <Name>{head.run}</Name>
+        Evaluation report <Dot /> Run name: <Name>{head.run}</Name>
         {date && <> <Dot /> {date}</>}
       </p>
       <h1 tabIndex={-1}>{candidates} on {queries} of <Name>{head.benchmark}</Name></h1>
       {head.conclusion && <Conclusion head={head} />}
       <p class="lead">
         Judge <b><Name>{head.judge}</Name></b> judged {judged(head)}.
-        {isRecorded(head) && <> Its answers are recorded; no model ran.</>}
+        {isRecorded(head) && <> Its answers were recorded earlier; no model ran.</>}
         {head.method === "checklist" && head.author && !head.evaluator && (
           <> The checklists come from <Name>{head.author}</Name>.</>
         )}{" "}

@@ -71,7 +71,7 @@ export function Facts({ head }: { head: Head }) {
   );
 }
 
-const SCORES: Record<string, string> = { mean: "mean answer", hard: "share of yes" };
+const SCORES: Record<string, string> = { mean: "mean p_yes, rescaled", hard: "share of yes" };
 
 /** Names and definitions of counts that do not explain themselves. */
 const SIZES: Record<string, [name: string, title: string]> = {
