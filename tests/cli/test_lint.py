@@ -37,7 +37,7 @@ def test_run_is_linted_by_static_checks_and_answers(folder: Path) -> None:
     shown = cli(folder, "lint", "first.yaml").stdout
     assert "6 items in 3 checklists" in shown
     assert "yes_is_worse" in shown
-    assert "without all flagged items" in shown
+    assert "all flagged items left out" in shown
     assert "Yes would be the worse answer ('fail')" in shown
     assert "\x1b" not in shown
     assert "[red]\ufffd[31mcause of the sky?" in shown

@@ -30,7 +30,7 @@ def test_every_method_can_be_created(kind: str) -> None:
     method = create_method(with_method(config_for(kind)))
     assert method.name == kind
     assert method.hash == create_method(with_method(config_for(kind))).hash
-    assert KINDS[kind].told
+    assert KINDS[kind].summary
 
 
 def test_methods_with_other_prompts_are_other_judges() -> None:
