@@ -5,42 +5,29 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rocketeval.scoring.vote_model import TieCurve, quality_scale
+from rocketeval.scoring.vote_model import quality_scale
 
 SCALE = (1.0, 10.0)
 
 
 def test_margin_equals_the_tie_threshold() -> None:
-    """With one threshold for all levels, scores are linear: margin over threshold."""
-    curve = TieCurve(0.5, 0.5, 0.0)
-    scale, narrowest = quality_scale(curve, -3.0, 4.0, SCALE, 0.1)
-    stretch = 2 * 0.5 / (1 + 2 * 0.5)
+    """Scores are linear in quality: margin over threshold."""
+    scale = quality_scale(0.5, -3.0, 4.0, SCALE, 0.1)
     qualities = np.array([-3.0, -1.0, 0.0, 2.0, 4.0])
-    np.testing.assert_allclose(scale.score(qualities, SCALE), 5.5 + 0.1 * qualities / stretch)
-    assert narrowest == pytest.approx(stretch)
-
-
-def test_margin_depends_on_the_level() -> None:
-    """If poor responses tie more often, the same difference counts less."""
-    curve = TieCurve(0.5, 0.0, -0.1)
-    scale, _ = quality_scale(curve, -3.0, 3.0, SCALE, 0.1)
-    for level in (-2.0, 0.0, 2.0):
-        stretch = float(curve.threshold(np.array([level]))[0])
-        pair = scale.score(np.array([level - stretch / 2, level + stretch / 2]), SCALE)
-        assert pair[1] - pair[0] == pytest.approx(0.1, rel=0.05)
+    np.testing.assert_allclose(scale.score(qualities, SCALE), 5.5 + 0.1 * qualities / 0.5)
 
 
 def test_the_average_response_is_in_the_middle() -> None:
     """Quality 0 is mid-scale on any scale."""
     for ends in (SCALE, (0.0, 1.0), (-5.0, 5.0)):
-        scale, _ = quality_scale(TieCurve(0.2, 0.1, -0.3), -2.0, 5.0, ends, 0.1)
+        scale = quality_scale(0.4, -2.0, 5.0, ends, 0.1)
         assert scale.score(np.zeros(1), ends)[0] == pytest.approx(sum(ends) / 2)
 
 
-@pytest.mark.parametrize("at_zero", [-1.0, 1e-6, 0.001, 5.0])
-def test_order_is_kept_within_the_scale(at_zero: float) -> None:
+@pytest.mark.parametrize("threshold", [0.0, 1e-6, 0.001, 5.0])
+def test_order_is_kept_within_the_scale(threshold: float) -> None:
     """Also far beyond the training data, and if ties are never likely."""
-    scale, _ = quality_scale(TieCurve(at_zero, 0.0, 0.0), -2.0, 3.0, SCALE, 0.1)
+    scale = quality_scale(threshold, -2.0, 3.0, SCALE, 0.1)
     scores = scale.score(np.linspace(-3.0, 4.0, 2001), SCALE)
     assert (np.diff(scores) > 0).all()
     far = scale.score(np.array([-1e6, 1e6]), SCALE)
@@ -51,6 +38,5 @@ def test_order_is_kept_within_the_scale(at_zero: float) -> None:
 
 def test_without_ties_the_margin_is_as_small_as_the_scale_allows() -> None:
     """The training qualities fill the linear part of the scale."""
-    scale, narrowest = quality_scale(TieCurve(-1.0, 0.0, 0.0), -1.0, 1.0, SCALE, 0.1)
+    scale = quality_scale(0.0, -1.0, 1.0, SCALE, 0.1)
     assert scale.heights[-1] == pytest.approx(0.45 * 9.0)
-    assert narrowest == pytest.approx(0.1 / (0.45 * 9.0))

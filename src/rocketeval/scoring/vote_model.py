@@ -5,11 +5,9 @@ experiments": with d the difference of the two latent qualities,
 
     P(a wins) : P(b wins) : P(tie)  =  exp(d / 2) : exp(-d / 2) : exp(c)
 
-In this model, ties do not change the odds of the two wins, and a tie is the most likely outcome if
-|d| < 2c: never if c is not positive. Human ties differ: two poor responses are called a tie more
-often than two good ones, and ties fade faster with |d|. So after fitting the qualities, c becomes
-`at_zero - fade * |d| + by_level * (mean of the two qualities)`, and a tie is the most likely
-outcome if |d| < 2 * (at_zero + by_level * level) / (1 + 2 * fade): the threshold that agrees with
+Davidson's c is one number. Here it is `at_zero - fade * |d|`: human ties fade faster with |d|, and
+`at_zero` differs by category of query, because people call more ties in some than in others. A tie
+is the most likely outcome if |d| < 2 * at_zero / (1 + 2 * fade): the threshold that agrees with
 most votes, if the model is right. The model has no position bias, so the order of `a` and `b` does
 not matter.
 """
@@ -17,7 +15,7 @@ not matter.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,10 +26,10 @@ from rocketeval.workers import one_blas_thread
 
 PENALTIES = (0.001, 0.01, 0.1, 1.0, 10.0)
 """Penalties on the weights of all features except the first, per vote."""
-TIE_PENALTIES = (0.003, 0.03, 0.3, 3.0)
-"""On the tie offsets of categories, per vote."""
+TIE_PENALTIES = (0.03, 0.003, 0.3, 3.0)
+"""On the tie offsets of categories, per vote. The first one is used until the other is chosen."""
 FOLDS = 5
-"""Folds of queries for choosing the penalty."""
+"""Folds of queries for choosing the penalties."""
 
 _WEAK = 1e-3
 # Weak penalty that keeps parameters finite if votes never contradict them or never tie.
@@ -46,11 +44,14 @@ class VoteColumns:
     outcomes: NDArray[np.int8]
     """1 if a won, -1 if b won, 0 for a tie."""
     query_ids: Sequence[str]
+    """The query of each vote, or its cluster: cross-validation keeps them together."""
+    categories: Sequence[str] = ()
+    """The category of each vote's query; empty if all queries share one tie curve."""
 
-    def take(self, rows: NDArray[np.bool_]) -> VoteColumns:
-        """Return the votes of the chosen rows."""
-        kept = [query_id for query_id, keep in zip(self.query_ids, rows, strict=True) if keep]
-        return VoteColumns(self.differences[rows], self.outcomes[rows], kept)
+    def groups(self) -> tuple[list[str], NDArray[np.intp]]:
+        """Return the names of the categories, and the place of each vote's own."""
+        names, own = np.unique(np.asarray(self.categories, dtype=str), return_inverse=True)
+        return ([], own) if len(names) < 2 else (names.tolist(), own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,152 +59,135 @@ class TieCurve:
     """Log-odds of a tie against the geometric mean of the two wins."""
 
     at_zero: float
-    """Value for two equal responses of average quality."""
+    """Value for two equal responses."""
     fade: float
     """Decrease per unit of the difference between the two; not negative."""
-    by_level: float
-    """Increase per unit of their mean quality."""
 
-    def threshold(self, level: Floats) -> Floats:
-        """Return the difference below which a tie is the most likely outcome; 0 if it never is."""
-        height = np.maximum(self.at_zero + self.by_level * level, 0.0)
-        found: Floats = 2.0 * height / (1.0 + 2.0 * self.fade)
-        return found
+    @property
+    def threshold(self) -> float:
+        """The difference below which a tie is the most likely outcome; 0 if it never is."""
+        return 2.0 * max(self.at_zero, 0.0) / (1.0 + 2.0 * self.fade)
 
 
-def fit_weights(votes: VoteColumns, seed: int) -> tuple[Floats, float]:
-    """Return the feature weights, and the penalty chosen by cross-validation."""
+@dataclass(frozen=True, eq=False)
+class VoteFit:
+    """A fitted model of votes."""
+
+    weights: Floats
+    ties: TieCurve
+    """For queries of a category without votes."""
+    by_category: dict[str, TieCurve]
+    penalty: float
+    tie_penalty: float
+
+
+def fit_votes(votes: VoteColumns, seed: int) -> VoteFit:
+    """Fit weights and tie curves together; cross-validation over queries chooses the penalties."""
     with one_blas_thread():
-        penalty = _best_penalty(votes, seed)
-        return _minimise(votes, penalty)[:-1], penalty
+        names, own = votes.groups()
+        model = _VoteModel(votes, own, len(names))
+        folds = group_folds(votes.query_ids, FOLDS, seed)
+        penalty = min(
+            PENALTIES, key=lambda each: model.loss_out_of_fold(each, TIE_PENALTIES[0], folds)
+        )
+        tie_penalty = TIE_PENALTIES[0]
+        if names:
+            tie_penalty = min(
+                TIE_PENALTIES, key=lambda each: model.loss_out_of_fold(penalty, each, folds)
+            )
+        found = model.fit(model.everything, penalty, tie_penalty)
+    size = votes.differences.shape[1]
+    fade, at_zero = (float(value) for value in found[size : size + 2])
+    by_category = {
+        name: TieCurve(at_zero + float(offset), fade)
+        for name, offset in zip(names, found[size + 2 :], strict=True)
+    }
+    return VoteFit(found[:size], TieCurve(at_zero, fade), by_category, penalty, tie_penalty)
 
 
-def davidson_loss(parameters: Floats, votes: VoteColumns, held: Floats) -> tuple[float, Floats]:
-    """Return the penalized mean negative log-likelihood and its gradient.
+@dataclass(frozen=True, eq=False)
+class _VoteModel:
+    """The likelihood of votes. Parameters: weights, fade, at_zero, an offset per category."""
 
-    The parameters are the weights, then the log-odds of a tie.
-    """
-    difference = votes.differences @ parameters[:-1]
-    loss, by_difference, by_tie = _outcome_loss(
-        difference, np.full(len(difference), parameters[-1]), votes.outcomes
-    )
-    slope = np.append(by_difference @ votes.differences, by_tie.sum()) / len(difference)
-    return loss + float(held @ parameters**2) / 2.0, slope + held * parameters
+    votes: VoteColumns
+    own: NDArray[np.intp]
+    categories: int
 
+    @property
+    def everything(self) -> NDArray[np.bool_]:
+        return np.ones(len(self.votes.outcomes), dtype=np.bool_)
 
-def tie_loss(
-    parameters: Floats, difference: Floats, level: Floats, outcomes: NDArray[np.int8]
-) -> tuple[float, Floats]:
-    """Return loss and gradient for the three parameters of a tie curve, given the qualities."""
-    columns = np.stack([np.ones_like(level), -np.abs(difference), level])
-    loss, _, by_tie = _outcome_loss(difference, parameters @ columns, outcomes)
-    slope = columns @ by_tie / len(level) + _WEAK * parameters
-    return loss + _WEAK * float(parameters @ parameters) / 2.0, slope
+    def held(self, penalty: float, tie_penalty: float) -> Floats:
+        """Return the penalty of each parameter."""
+        size = self.votes.differences.shape[1]
+        ties = [tie_penalty] * self.categories
+        return np.array([_WEAK, *[penalty] * (size - 1), _WEAK, _WEAK, *ties])
 
+    def loss(
+        self, parameters: Floats, rows: NDArray[np.bool_], held: Floats | float
+    ) -> tuple[float, Floats]:
+        """Return the penalized mean negative log-likelihood of some votes, and its gradient."""
+        differences = self.votes.differences[rows]
+        outcomes, count = self.votes.outcomes[rows], int(rows.sum())
+        size = differences.shape[1]
+        quality, fade, offsets = differences @ parameters[:size], parameters[size], np.zeros(1)
+        tie = parameters[size + 1] - fade * np.abs(quality)
+        if self.categories:
+            offsets = parameters[size + 2 :]
+            tie = tie + offsets[self.own[rows]]
+        powers = np.stack([-quality / 2.0, tie, quality / 2.0])
+        highest = powers.max(axis=0)
+        shares = np.exp(powers - highest)
+        total = shares.sum(axis=0)
+        happened = powers[outcomes + 1, np.arange(count)]
+        lost, tied, won = shares / total
+        by_tie = tied - (outcomes == 0)
+        by_quality = (won - lost - outcomes) / 2.0 - by_tie * fade * np.sign(quality)
+        slope = np.concatenate(
+            [
+                by_quality @ differences,
+                [-float(by_tie @ np.abs(quality)), float(by_tie.sum())],
+                np.bincount(self.own[rows], by_tie, self.categories) if self.categories else [],
+            ]
+        )
+        mean = float(np.mean(highest + np.log(total) - happened))
+        return mean + float(np.sum(held * parameters**2)) / 2.0, slope / count + held * parameters
 
-def fit_ties(difference: Floats, level: Floats, outcomes: NDArray[np.int8]) -> TieCurve:
-    """Fit the tie curve to votes with known latent qualities."""
-    from scipy.optimize import minimize
-
-    found = minimize(
-        tie_loss,
-        np.zeros(3),
-        args=(difference, level, outcomes),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=[(None, None), (0.0, None), (None, None)],
-    )
-    return TieCurve(*(float(value) for value in found.x))
-
-
-def fit_category_ties(
-    curve: TieCurve,
-    difference: Floats,
-    level: Floats,
-    outcomes: NDArray[np.int8],
-    categories: Sequence[str],
-    folds: NDArray[np.int64],
-) -> dict[str, TieCurve]:
-    """Return one tie curve per category: the common one, raised or lowered as its votes show.
-
-    People call more ties in some categories than in others. The offsets are shrunk toward 0, by the
-    penalty that predicts the left-out folds best.
-    """
-    names = sorted(set(categories))
-    own = np.array([names.index(name) for name in categories], dtype=np.intp)
-    common = curve.at_zero - curve.fade * np.abs(difference) + curve.by_level * level
-
-    def fitted(rows: NDArray[np.bool_], penalty: float) -> Floats:
+    def fit(self, rows: NDArray[np.bool_], penalty: float, tie_penalty: float) -> Floats:
+        """Return the parameters with the smallest loss."""
         from scipy.optimize import minimize
 
-        def loss(offsets: Floats) -> tuple[float, Floats]:
-            found, _, by_tie = _outcome_loss(
-                difference[rows], common[rows] + offsets[own[rows]], outcomes[rows]
-            )
-            slope = np.bincount(own[rows], by_tie, len(names)) / int(rows.sum())
-            return found + penalty * float(offsets @ offsets) / 2.0, slope + penalty * offsets
+        size = self.votes.differences.shape[1]
+        start = np.zeros(size + 2 + self.categories)
+        start[0] = 0.5
+        limits: list[tuple[float | None, float | None]] = [(None, None)] * len(start)
+        limits[size] = (0.0, None)
+        found = minimize(
+            self.loss,
+            start,
+            args=(rows, self.held(penalty, tie_penalty)),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=limits,
+        )
+        return np.asarray(found.x, dtype=np.float64)
 
-        start = np.zeros(len(names))
-        return np.asarray(minimize(loss, start, jac=True, method="L-BFGS-B").x, dtype=np.float64)
-
-    losses = []
-    for penalty in TIE_PENALTIES:
+    def loss_out_of_fold(
+        self, penalty: float, tie_penalty: float, folds: NDArray[np.int64]
+    ) -> float:
+        """Return the sum of losses of votes that a fit did not see."""
         total = 0.0
         for left_out in range(int(folds.max()) + 1):
             unseen = folds == left_out
-            tie = common[unseen] + fitted(~unseen, penalty)[own[unseen]]
-            total += _outcome_loss(difference[unseen], tie, outcomes[unseen])[0] * unseen.sum()
-        losses.append(total)
-    offsets = fitted(np.ones(len(own), bool), TIE_PENALTIES[int(np.argmin(losses))])
-    return {
-        name: replace(curve, at_zero=curve.at_zero + float(offset))
-        for name, offset in zip(names, offsets, strict=True)
-    }
-
-
-def _best_penalty(votes: VoteColumns, seed: int) -> float:
-    fold = group_folds(votes.query_ids, FOLDS, seed)
-    losses = np.zeros(len(PENALTIES))
-    for left_out in range(int(fold.max()) + 1):
-        seen, unseen = votes.take(fold != left_out), votes.take(fold == left_out)
-        for place, penalty in enumerate(PENALTIES):
-            found = _minimise(seen, penalty)
-            loss = davidson_loss(found, unseen, np.zeros_like(found))[0]
-            losses[place] += loss * len(unseen.outcomes)
-    return PENALTIES[int(losses.argmin())]
-
-
-def _minimise(votes: VoteColumns, penalty: float) -> Floats:
-    from scipy.optimize import minimize
-
-    size = votes.differences.shape[1]
-    held = np.array([_WEAK, *[penalty] * (size - 1), _WEAK])
-    start = np.zeros(size + 1)
-    found = minimize(davidson_loss, start, args=(votes, held), jac=True, method="L-BFGS-B")
-    return np.asarray(found.x, dtype=np.float64)
-
-
-def _outcome_loss(
-    difference: Floats, tie: Floats, outcomes: NDArray[np.int8]
-) -> tuple[float, Floats, Floats]:
-    """Return the mean loss, and each vote's gradient by difference and by tie log-odds."""
-    powers = np.stack([-difference / 2.0, tie, difference / 2.0])
-    highest = powers.max(axis=0)
-    shares = np.exp(powers - highest)
-    total = shares.sum(axis=0)
-    happened = powers[outcomes + 1, np.arange(len(outcomes))]
-    loss = float(np.mean(highest + np.log(total) - happened))
-    lost, tied, won = shares / total
-    return loss, (won - lost - outcomes) / 2.0, tied - (outcomes == 0)
+            found = self.fit(~unseen, penalty, tie_penalty)
+            total += self.loss(found, unseen, 0.0)[0] * int(unseen.sum())
+        return total
 
 
 ROOM = 0.45
 """Share of the scale, on each side of its middle, in which the tie margin is exact."""
 KNOTS = 257
 """Number of points of the piecewise linear curve."""
-
-_FINEST = 1e-3
-_HALVINGS = 60
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,30 +211,17 @@ class QualityScale:
 
 
 def quality_scale(
-    ties: TieCurve, lowest: float, highest: float, scale: tuple[float, float], margin: float
-) -> tuple[QualityScale, float]:
-    """Return the curve, and the smallest difference of qualities that equals a tie margin on it.
+    threshold: float, lowest: float, highest: float, scale: tuple[float, float], margin: float
+) -> QualityScale:
+    """Return a curve on which the tie threshold equals the tie margin.
 
-    Training qualities range from `lowest` (below 0) to `highest` (above 0).
+    Training qualities range from `lowest` (below 0) to `highest` (above 0). A threshold too small
+    for the scale is widened.
     """
-    qualities = np.linspace(lowest, highest, KNOTS)
-    stretches = ties.threshold((qualities[1:] + qualities[:-1]) / 2.0)
     room = ROOM * (scale[1] - scale[0])
-
-    def heights(least: float) -> Floats:
-        steps = margin * np.diff(qualities) / np.maximum(stretches, least)
-        climbed = np.concatenate([[0.0], np.cumsum(steps)])
-        above: Floats = climbed - np.interp(0.0, qualities, climbed)
-        return above
-
-    finest = _FINEST * (highest - lowest)
-    coarsest = max(finest, margin * (highest - lowest) / room)
-    for _ in range(_HALVINGS):
-        middle = np.sqrt(finest * coarsest)
-        fits = bool(np.abs(heights(middle)).max() <= room)
-        finest, coarsest = (finest, middle) if fits else (middle, coarsest)
-    least = coarsest
-    return QualityScale(qualities, heights(least)), float(np.maximum(stretches, least).min())
+    least = margin * max(highest, -lowest) / room
+    qualities = np.linspace(lowest, highest, KNOTS)
+    return QualityScale(qualities, margin * qualities / max(threshold, least))
 
 
 def _bend(height: Floats, length: float) -> Floats:

@@ -29,27 +29,24 @@ from rocketeval.scoring.learning import (
     split_numbers,
 )
 from rocketeval.scoring.mean import MeanScorer
-from rocketeval.scoring.split import group_folds
 from rocketeval.scoring.vote_model import (
-    FOLDS,
     KNOTS,
     QualityScale,
     VoteColumns,
-    fit_category_ties,
-    fit_ties,
-    fit_weights,
+    fit_votes,
     quality_scale,
 )
 
 FEWEST_DECISIVE = 10
 """With fewer decided votes, the scorer uses the mean."""
 
-COLUMNS = (*FEATURES, "relative")
-"""The features of a response, and its mean relative to the other responses to the query."""
+RELATIVE = "relative"
+"""The mean relative to the other responses to the query."""
+COLUMNS = ("log_odds", "mean", RELATIVE)
+"""The features of a response; the first one is penalized least."""
 PRIOR = "candidate"
 """The feature of `candidate_prior`."""
 _NARROWEST_SPREAD = 0.01
-_ANCHOR = COLUMNS.index("log_odds")
 _SAME = 1e-9
 
 
@@ -76,7 +73,7 @@ class PooledLogisticScorer:
         self.missing = missing
         self.tie_margin = tie_margin
         self.seed = seed
-        self.columns = (*COLUMNS, PRIOR) if candidate_prior else COLUMNS
+        self.columns: tuple[str, ...] = (*COLUMNS, PRIOR) if candidate_prior else COLUMNS
 
     @classmethod
     def create(cls, config: ScorerConfig) -> Self:
@@ -133,7 +130,7 @@ class PooledLogisticScorer:
             arrays["qualities"] = np.concatenate([curve.qualities for curve in curves])
             arrays["heights"] = np.concatenate([curve.heights for curve in curves])
         header: dict[str, Any] = {"facts": self.facts_, "fallbacks": self.fallbacks_}
-        header |= {"categories": list(self.curves_), "usual": self.usual_}
+        header |= {"columns": self.columns, "categories": list(self.curves_), "usual": self.usual_}
         return State(header, arrays)
 
     @classmethod
@@ -142,10 +139,13 @@ class PooledLogisticScorer:
         scorer = cls.create(config)
         arrays = state.arrays
         with reading_state(config.kind):
-            size = len(scorer.columns) if "categories" in state.header else len(FEATURES)
-            scorer.centre_, scorer.weights_ = np.zeros((2, len(scorer.columns)))
-            scorer.centre_[:size] = split_numbers(arrays["centre"], [size])[0]
-            scorer.weights_[:size] = split_numbers(arrays["weights"], [size])[0]
+            names = state.header.get("columns", FEATURES)
+            scorer.columns = tuple(str(name) for name in names)
+            if unknown := set(scorer.columns) - {*FEATURES, RELATIVE, PRIOR}:
+                raise ValueError(f"unknown features: {sorted(unknown)}")
+            size = len(scorer.columns)
+            scorer.centre_ = split_numbers(arrays["centre"], [size])[0]
+            scorer.weights_ = split_numbers(arrays["weights"], [size])[0]
             scorer.facts_ = dict(state.header["facts"])
             scorer.fallbacks_ = read_reasons(state.header["fallbacks"])
             scorer.usual_ = {str(k): float(v) for k, v in state.header.get("usual", {}).items()}
@@ -164,11 +164,12 @@ class PooledLogisticScorer:
 
     def _describe(self, answers: AnswerTable, *, learning: bool) -> tuple[Floats, Bools]:
         """Return the features of each response, and which rows may be used."""
-        features, usable = describe(answers, self.missing)
-        columns = [features, _relative(answers, features[:, 0], usable)[:, None]]
+        described, usable = describe(answers, self.missing)
+        known = dict(zip(FEATURES, described.T, strict=True))
+        known[RELATIVE] = _relative(answers, known["mean"], usable)
         if PRIOR in self.columns:
-            columns.append(self._prior(answers, features[:, _ANCHOR], usable, learning)[:, None])
-        return np.concatenate(columns, axis=1), usable
+            known[PRIOR] = self._prior(answers, known["log_odds"], usable, learning)
+        return np.stack([known[name] for name in self.columns], axis=1), usable
 
     def _prior(
         self, answers: AnswerTable, log_odds: Floats, usable: Bools, learning: bool
@@ -199,43 +200,31 @@ class PooledLogisticScorer:
         categories: Sequence[str],
     ) -> str | None:
         """Fit weights and curves; return the reason if that fails, else None."""
-        order = [_ANCHOR, *(place for place in range(len(self.columns)) if place != _ANCHOR)]
         voted = features[np.unique(np.concatenate([first, second]))]
         self.centre_, spread = voted.mean(axis=0), voted.std(axis=0)
         spread[spread < _SAME] = np.inf
-        standard = (features / spread)[:, order]
-        columns = VoteColumns(standard[first] - standard[second], outcomes, query_ids)
-        weights, penalty = fit_weights(columns, self.seed)
-        self.weights_ = np.empty(len(self.columns))
-        self.weights_[order] = weights
-        self.weights_ /= spread
+        standard = features / spread
+        differences = standard[first] - standard[second]
+        found = fit_votes(VoteColumns(differences, outcomes, query_ids, categories), self.seed)
+        self.weights_ = found.weights / spread
         learned = self._quality(voted)
         if np.ptp(learned) < _SAME:
             return "the votes prefer no answers over others"
-        quality = self._quality(features)
-        difference, level = quality[first] - quality[second], (quality[first] + quality[second]) / 2
-        ties = fit_ties(difference, level, outcomes)
-        curves = {"": ties}
-        if len(set(categories)) > 1 and len(set(query_ids)) >= FOLDS:
-            folds = group_folds(query_ids, FOLDS, self.seed)
-            curves = {
-                **fit_category_ties(ties, difference, level, outcomes, categories, folds),
-                **curves,
-            }
+        curves = {**found.by_category, "": found.ties}
         ends = float(learned.min()), float(learned.max())
-        made = {
-            name: quality_scale(curve, *ends, self.scale, self.tie_margin)
+        self.curves_ = {
+            name: quality_scale(curve.threshold, *ends, self.scale, self.tie_margin)
             for name, curve in curves.items()
         }
-        self.curves_ = {name: curve for name, (curve, _) in made.items()}
         self.facts_ |= {
-            "penalty": penalty,
+            "penalty": found.penalty,
+            "tie_penalty": found.tie_penalty,
             "weights": dict(zip(self.columns, self.weights_.tolist(), strict=True)),
-            "tie_log_odds": {"at_zero": ties.at_zero, "fade": ties.fade, "by_level": ties.by_level},
+            "tie_fade": found.ties.fade,
+            "tie_log_odds": found.ties.at_zero,
             "tie_log_odds_by_category": {
-                name: curve.at_zero for name, curve in curves.items() if name
+                name: curve.at_zero for name, curve in found.by_category.items()
             },
-            "narrowest_tie": made[""][1],
         }
         return None
 
