@@ -141,7 +141,7 @@ def bias_figures(bias: Bias) -> Iterator[AuditFigure]:
         AuditFigure("label vs. length, Spearman", JUDGE, length.gold, labelled),
         AuditFigure(difference, JUDGE, length.excess, labelled),
         AuditFigure(
-            "longer response preferred by votes against the judge",
+            "longer response won where judge disagreed",
             JUDGE,
             length.lost_to_longer,
             lost,

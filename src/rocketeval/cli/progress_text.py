@@ -91,12 +91,7 @@ def shortened(name: str, width: int, cut: str) -> str:
         return cut[:width]
     room = width - cell_len(cut)
     head = set_cell_size(name, (room + 1) // 2).rstrip()
-    tail = room - cell_len(head)
-    end = ""
-    for mark in reversed(name):
-        if cell_len(mark + end) > tail:
-            break
-        end = mark + end
+    end = set_cell_size(name[::-1], room - cell_len(head))[::-1].lstrip()
     return head + cut + end
 
 
