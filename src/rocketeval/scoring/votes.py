@@ -40,14 +40,16 @@ from rocketeval.scoring.vote_model import (
 FEWEST_DECISIVE = 10
 """With fewer decided votes, the scorer uses the mean."""
 
-RELATIVE = "relative"
-"""The mean relative to the other responses to the query."""
-COLUMNS = ("log_odds", "mean", RELATIVE)
+COLUMNS = ("log_odds", "mean")
 """The features of a response; the first one is penalized least."""
 PRIOR = "candidate"
 """The feature of `candidate_prior`."""
-_NARROWEST_SPREAD = 0.01
 _SAME = 1e-9
+_NO_PREFERENCE = 1e-3
+# Range of the fitted log-odds below which the votes prefer no answers over others.
+_EARLIER: dict[str, Any] = {"columns": FEATURES, "categories": [""], "usual": {}}
+# What the state of an earlier version does not say.
+_ADDED = frozenset(_EARLIER)
 
 
 class VoteOptions(Section):
@@ -73,6 +75,7 @@ class PooledLogisticScorer:
         self.missing = missing
         self.tie_margin = tie_margin
         self.seed = seed
+        self.candidate_prior = candidate_prior
         self.columns: tuple[str, ...] = (*COLUMNS, PRIOR) if candidate_prior else COLUMNS
 
     @classmethod
@@ -135,23 +138,23 @@ class PooledLogisticScorer:
 
     @classmethod
     def restore(cls, config: ScorerConfig, state: State) -> Self:
-        """Restore the fitted scorer; one of an earlier version has fewer features."""
+        """Restore the fitted scorer; one of an earlier version has all features and one curve."""
         scorer = cls.create(config)
         arrays = state.arrays
         with reading_state(config.kind):
-            names = state.header.get("columns", FEATURES)
-            scorer.columns = tuple(str(name) for name in names)
-            if unknown := set(scorer.columns) - {*FEATURES, RELATIVE, PRIOR}:
+            header = {**_EARLIER, **state.header} if not _ADDED & {*state.header} else state.header
+            scorer.columns = tuple(str(name) for name in header["columns"])
+            if unknown := set(scorer.columns) - {*FEATURES, PRIOR}:
                 raise ValueError(f"unknown features: {sorted(unknown)}")
             size = len(scorer.columns)
             scorer.centre_ = split_numbers(arrays["centre"], [size])[0]
             scorer.weights_ = split_numbers(arrays["weights"], [size])[0]
-            scorer.facts_ = dict(state.header["facts"])
-            scorer.fallbacks_ = read_reasons(state.header["fallbacks"])
-            scorer.usual_ = {str(k): float(v) for k, v in state.header.get("usual", {}).items()}
+            scorer.facts_ = dict(header["facts"])
+            scorer.fallbacks_ = read_reasons(header["fallbacks"])
+            scorer.usual_ = {str(k): float(v) for k, v in header["usual"].items()}
             scorer.curves_ = {}
             if not scorer.fallbacks_:
-                names = [str(name) for name in state.header.get("categories", [""])]
+                names = [str(name) for name in header["categories"]]
                 sizes = [KNOTS] * len(names)
                 parts = [split_numbers(arrays[name], sizes) for name in _CURVE]
                 for name, *points in zip(names, *parts, strict=True):
@@ -166,7 +169,6 @@ class PooledLogisticScorer:
         """Return the features of each response, and which rows may be used."""
         described, usable = describe(answers, self.missing)
         known = dict(zip(FEATURES, described.T, strict=True))
-        known[RELATIVE] = _relative(answers, known["mean"], usable)
         if PRIOR in self.columns:
             known[PRIOR] = self._prior(answers, known["log_odds"], usable, learning)
         return np.stack([known[name] for name in self.columns], axis=1), usable
@@ -208,7 +210,7 @@ class PooledLogisticScorer:
         found = fit_votes(VoteColumns(differences, outcomes, query_ids, categories), self.seed)
         self.weights_ = found.weights / spread
         learned = self._quality(voted)
-        if np.ptp(learned) < _SAME:
+        if np.ptp(learned) < _NO_PREFERENCE:
             return "the votes prefer no answers over others"
         curves = {**found.by_category, "": found.ties}
         ends = float(learned.min()), float(learned.max())
@@ -230,16 +232,6 @@ class PooledLogisticScorer:
 
     def _quality(self, features: Floats) -> Floats:
         return weighted_rows(features - self.centre_, self.weights_)
-
-
-def _relative(answers: AnswerTable, means: Floats, usable: Bools) -> Floats:
-    """Return each mean above that of its query, in standard deviations of the query's means."""
-    found = _above_query(answers, means, usable)
-    for block in answers.blocks():
-        own = usable[block.rows]
-        if own.any():
-            found[block.rows] /= float(means[block.rows][own].std()) + _NARROWEST_SPREAD
-    return found
 
 
 def _above_query(answers: AnswerTable, values: Floats, usable: Bools) -> Floats:
