@@ -132,8 +132,11 @@ def _levels(judge: LabelCorrelation) -> Iterator[str]:
     )
     if single is None or means is None or math.isnan(single.low):
         return
-    inside = "" if within is None else f", within a query {rho(within.value)}"
-    figures = f"Spearman {rho(means.value)}; single responses {rho(single.value)}{inside}"
+    inside = "" if within is None else f", {rho(within.value)} within a query"
+    figures = (
+        f"Spearman {rho(means.value)} for candidate means, {rho(single.value)} for single "
+        f"responses{inside}"
+    )
     lowest = single if within is None or single.value < within.value else within
     if means.value - lowest.value < FLATTERS:
         yield f"Candidate means follow labels about as closely as single responses do: {figures}."
@@ -241,8 +244,8 @@ def _against_voters(judge: Agreement, voters: VoterAgreement | None) -> str:
         return f"It agrees with voters more often than they agree with each other: {figures}."
     difference = Interval(-gap, -gap - reach, -gap + reach)
     return (
-        "Its agreement with voters does not differ significantly from human-human agreement: "
-        f"{figures}, a difference of {points(difference)}."
+        "Its agreement with voters does not differ significantly from human-human agreement "
+        f"({text.on}): {figures}, a difference of {points(difference)}."
     )
 
 
@@ -288,11 +291,12 @@ def _margins(audit: Audit) -> Iterator[str]:
         return
     best = max(shares, key=lambda margin: shares[margin])
     used = shares[audit.tie_margin]
-    better = f"; {best:g} gives {percent(highest)}, but choosing it on the same votes is optimistic"
+    better = ""
+    if highest - used > 0.01:
+        better = f"; {best:g} gives {percent(highest)}, but it was chosen on these votes"
     yield (
-        f"The tie margin matters: agreement with all votes is {percent(lowest)} to "
-        f"{percent(highest)}. "
-        f"{audit.tie_margin:g} gives {percent(used)}{better if highest - used > 0.01 else ''}."
+        f"The tie margin matters: agreement with all votes ranges from {percent(lowest)} to "
+        f"{percent(highest)}. The margin used, {audit.tie_margin:g}, gives {percent(used)}{better}."
     )
 
 
