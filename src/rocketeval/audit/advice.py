@@ -132,8 +132,11 @@ def _levels(judge: LabelCorrelation) -> Iterator[str]:
     )
     if single is None or means is None or math.isnan(single.low):
         return
-    inside = "" if within is None else f", within a query {rho(within.value)}"
-    figures = f"Spearman {rho(means.value)}; single responses {rho(single.value)}{inside}"
+    inside = "" if within is None else f", {rho(within.value)} within a query"
+    figures = (
+        f"Spearman {rho(means.value)} for candidate means, {rho(single.value)} for single "
+        f"responses{inside}"
+    )
     lowest = single if within is None or single.value < within.value else within
     if means.value - lowest.value < FLATTERS:
         yield f"Candidate means follow labels about as closely as single responses do: {figures}."
@@ -232,8 +235,8 @@ def _against_voters(audit: Audit, judge: Agreement) -> str:
         )
     people = here.value.value - less.value.value
     figures = (
-        f"{percent(here.value.value)} against {percent(people)} on the {here.gold:,} votes with a "
-        "second voter"
+        f"{percent(here.value.value)} against {percent(people)} on the {here.gold:,} {text.on} "
+        "with a second voter"
     )
     if math.isnan(less.value.low):
         return f"Too few votes to compare it with human-human agreement: {figures}."
@@ -300,11 +303,12 @@ def _margins(audit: Audit) -> Iterator[str]:
         return
     best = max(shares, key=lambda margin: shares[margin])
     used = shares[audit.tie_margin]
-    better = f"; {best:g} gives {percent(highest)}, but choosing it on the same votes is optimistic"
+    better = ""
+    if highest - used > 0.01:
+        better = f"; {best:g} gives {percent(highest)}, but it was chosen on these votes"
     yield (
-        f"The tie margin matters: agreement with all votes is {percent(lowest)} to "
-        f"{percent(highest)}. "
-        f"{audit.tie_margin:g} gives {percent(used)}{better if highest - used > 0.01 else ''}."
+        f"The tie margin matters: agreement with all votes ranges from {percent(lowest)} to "
+        f"{percent(highest)}. The margin used, {audit.tie_margin:g}, gives {percent(used)}{better}."
     )
 
 

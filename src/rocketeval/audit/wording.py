@@ -141,7 +141,7 @@ def bias_figures(bias: Bias) -> Iterator[AuditFigure]:
         AuditFigure("label vs. length, Spearman", JUDGE, length.gold, labelled),
         AuditFigure(difference, JUDGE, length.excess, labelled),
         AuditFigure(
-            "longer response won where judge disagreed",
+            "votes against the judge: longer one won",
             JUDGE,
             length.lost_to_longer,
             lost,

@@ -129,7 +129,7 @@ def _show_bias(console: Console, bias: Bias) -> None:
     from rocketeval.audit.wording import bias_figures, bias_notes, bias_title
 
     table = make_table(bias_title(bias))
-    for column in ("", "figure", "on"):
+    for column in ("", "figure", "based on"):
         table.add_column(column, justify="right" if column == "figure" else "left", no_wrap=True)
     for found in bias_figures(bias):
         if found.unit == "share":
@@ -231,8 +231,8 @@ METHODS = {
     "direct": "a digit from 0 to 9: the expected value over the judge's probabilities",
     "reference": "like direct, but the prompt shows the query's reference response",
     "cot": "a written analysis, then a score from 1 to 10",
-    "analysis": "like direct, but the prompt shows the analysis of a finished cot run, often by "
-    "another judge: analysis:run=FOLDER",
+    "analysis": "like direct, but the prompt shows the analysis of a cot run, often another "
+    "judge's; name the run with analysis:run=FOLDER",
     "multi_item": "the whole checklist in one prompt, the answers written out",
     "generic": "a grade from 1 to 5 for the quality in general",
     "criterion": "a grade from 1 to 5 for one criterion, given by name only",
@@ -249,8 +249,8 @@ SCORERS = {
     "extra_trees": "one forest per query, fitted on labels and blended with the mean; weight=none: "
     "not blended",
     "random_forest": "the same with another kind of tree",
-    "pooled_logistic": "which of two responses people prefer, fitted on votes",
-    "select": "the first scorer of a list that is nearly as good as the best (not for --scorers)",
+    "pooled_logistic": "a model of which of two responses people prefer, fitted on votes",
+    "select": "from a list of scorers, the first one nearly as good as the best (not in --scorers)",
 }
 """Description of each scorer; kept here for the same reason."""
 

@@ -185,11 +185,12 @@ def command(
     """Check that a judge works before you spend money on it.
 
     Identifies the server, checks its log-probabilities, picks the fastest transport (request
-    format), scores the judge on 24 items with known answers, and measures how far answers change
-    when repeated and how fast they come. With a config, it predicts how long the run will take. It
-    sends about a hundred small requests; --quick sends a third of them.
+    format), scores the judge on 24 items with known answers, and measures how much answers
+    vary when a request is repeated, and how fast they arrive. With a config, it predicts how long
+    the run will take. It sends about a hundred small requests; --quick sends a third of them.
 
-    The judge is that of CONFIG (default rocketeval.yaml, if it exists), or --judge and --base-url.
+    The judge is taken from CONFIG (default rocketeval.yaml, if it exists), or from --judge and
+    --base-url.
     """
     import asyncio
 

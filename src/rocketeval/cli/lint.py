@@ -106,13 +106,13 @@ def _show_behaviour(found: Lint, behaviour: AnswerBehavior) -> None:
     )
     largest = max(behaviour.influences, key=lambda each: (each.places, each.shift), default=None)
     if largest is not None and largest.shift > 0:
-        places = "the ranking by mean score stays the same"
+        places = "Even then, the ranking by mean score stays the same"
         if largest.places:
             by = count_of(largest.places, "place", "places")
-            places = f"a candidate moves by {by} in the ranking by mean score"
+            places = f"A candidate then moves by {by} in the ranking by mean score"
         _say(
-            f"Item with the largest effect if left out: {printable(largest.query_id)}, item "
-            f"{largest.item}: {places}; the difference between two candidates' mean scores "
+            f"Leaving out one item matters most for {printable(largest.query_id)}, item "
+            f"{largest.item}. {places}, and the difference between two candidates' mean scores "
             f"changes by at most {largest.shift:.3f} points."
         )
 
@@ -371,7 +371,8 @@ def _list_of_kinds() -> str:
     multiple=True,
     type=click.Choice(list(KINDS)),
     metavar="KIND",
-    help="Show, or with --fix rewrite, only findings of this kind (see below); repeatable.",
+    help="Show only findings of this kind (see below); with --fix, rewrite only items that have "
+    "one. Repeatable.",
 )
 @option(
     "--top",
@@ -384,7 +385,7 @@ def _list_of_kinds() -> str:
 @option(
     "--strict",
     is_flag=True,
-    help="Exit with code 3 if a finding is an error (see below), not a warning.",
+    help="Exit with code 3 if there are errors (see below); warnings do not count.",
 )
 @option(
     "--fix",

@@ -304,8 +304,8 @@ def _time(stages: Stages) -> str:
     "--only",
     type=StageName(),
     metavar="STAGE",
-    help="Run one stage: load, checklist, grade, score, rank or report. For the other two, use "
-    "`rocketeval audit` and `rocketeval explain`.",
+    help="Run one stage: load, checklist, grade, score, rank or report. The stages audit and "
+    "explain have verbs of their own.",
 )
 @option(
     "--dry-run",

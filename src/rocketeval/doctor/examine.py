@@ -318,7 +318,7 @@ class _Examiner:
     def _answers_from_a_record(self) -> bool:
         if self.judge is None or self.judge.engine != "recorded":
             return False
-        message = "not asked: a record answers only what was recorded"
+        message = "not asked: recorded answers cover only this example"
         self.findings.append(EngineFinding(REFERENCE_ITEMS, message, "note"))
         return True
 

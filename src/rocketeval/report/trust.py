@@ -166,7 +166,8 @@ def from_labels(audit: Audit) -> Iterator[TrustNumber]:
         verdict = "negative: scores fall as labels rise" if value.high < 0.0 else _UNRELATED
     unseen = " Scores are out-of-fold." if "fold" in part else ""
     yield TrustNumber(
-        title=f"Correlation of scores with {_LABELS_AS_SHOWN.get(part, part)} (Spearman), "
+        title="Correlation of the judge's scores with "
+        f"{_LABELS_AS_SHOWN.get(part, part)} (Spearman), "
         f"{count_of(judge.responses, 'response', 'responses')}",
         value=value,
         unit="number",

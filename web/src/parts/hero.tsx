@@ -13,7 +13,7 @@ function judged(head: Head): string {
   const responses = plural(size(head, "responses"), "response", "responses");
   const items = size(head, "items");
   const inAll = `${plural(items, "item", "items")} in ${plural(size(head, "checklists"), "checklist", "checklists")}`;
-  const asked = items && !head.evaluator ? `, each by the checklist of its query (${inAll})` : "";
+  const asked = items && !head.evaluator ? `, each against the checklist of its query (${inAll})` : "";
   const kind = head.yes_no && !head.evaluator ? "yes/no " : "";
   return `${responses}${asked}: ${plural(size(head, "answers"), `${kind}answer`, `${kind}answers`)}`;
 }
@@ -35,7 +35,7 @@ export function Hero({ head }: { head: Head }) {
       {head.conclusion && <Conclusion head={head} />}
       <p class="lead">
         Judge <b><Name>{head.judge}</Name></b> judged {judged(head)}.
-        {isRecorded(head) && <> Its answers were recorded earlier; no model ran.</>}
+        {isRecorded(head) && <> The answers are replayed from an earlier recording: no model was called in this run.</>}
         {head.method === "checklist" && head.author && !head.evaluator && (
           <> The checklists come from <Name>{head.author}</Name>.</>
         )}{" "}

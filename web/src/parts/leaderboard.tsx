@@ -61,8 +61,8 @@ export function Leaderboard({ head }: { head: Head }) {
         <button type="button" onClick={() => setAll(true)}>Show all {found.length}</button>
       )}
       <p class="hint">
-        Gray ranges are {Math.round(100 * head.level)}% intervals of ranks and figures.
-        Data: <FileLink head={head} name="ranking.json" />. <a href="#/" onClick={toNotes}>How the figures were computed</a>
+        Gray ranges are {Math.round(100 * head.level)}% confidence intervals.
+        Data: <FileLink head={head} name="ranking.json" />. <a href="#/" onClick={toNotes}>How the numbers were computed</a>
       </p>
       {head.separation.length > 0 && (
         <details class="separation">

@@ -46,7 +46,7 @@ export function Checklist({ results }: { results: QueryResults }) {
                 class="number"
                 title={`Weight times SD of ${answer}, as a share of the sum over all items`}
               >
-                Share of score spread
+                Contribution to score SD
               </th>
               {judged && <th scope="col" class="verdict">Verdict</th>}
             </tr>

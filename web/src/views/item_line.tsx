@@ -18,7 +18,7 @@ export function ItemLineHead() {
     <div class="line item-line head" aria-hidden="true">
       <span>Item</span>
       <span title={`Weight times SD of ${answer}, as a share of the sum over the checklist`}>
-        Share of score spread
+        Contribution to score SD
       </span>
       <span title={`Standard deviation of ${answer}`}>SD of {answer}</span>
       <span>Mean {answer}</span>

@@ -40,7 +40,7 @@ export function Overview() {
         </div>
       </Section>
       <Explained head={head} />
-      <Section title="How the figures were computed" id="made">
+      <Section title="How the numbers were computed" id="made">
         <ol class="notes">{head.notes.map((note) => <li key={note}>{note}</li>)}</ol>
       </Section>
       <Section title="Files of this run" lead="The data behind this report, in the same folder as this page.">

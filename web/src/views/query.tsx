@@ -73,7 +73,7 @@ function Neighbors({ queries, place }: { queries: Queries; place: number }) {
     other === undefined
       ? null
       : { href: to.query(queries.table.id[other]!), label: queries.table.id[other]! };
-  const words = `Query ${at + 1} of ${order.length}, largest SD of scores first`;
+  const words = `Query ${at + 1} of ${order.length} (sorted by SD of scores, largest first)`;
   return <Stepper before={step(order[at - 1])} after={step(order[at + 1])} order={words} />;
 }
 
