@@ -265,10 +265,6 @@ class ScorerConfig(Section):
         return scale
 
 
-TIE_SHARE = 1.0 / 90.0
-"""Share of the score scale within which two scores are a tie."""
-
-
 class RankingConfig(Section):
     """The ranking, which turns scores into ratings and ranks."""
 
@@ -421,7 +417,6 @@ class RunConfig(Section):
         if "tie_margin" not in self.ranking.model_fields_set:
             margin = default_tie_margin(self.scorer.scale)
             ranking = self.ranking.model_copy(update={"tie_margin": margin})
-            # The section stays unset: what was given and what follows from it remain apart.
             ranking.__pydantic_fields_set__.discard("tie_margin")
             object.__setattr__(self, "ranking", ranking)
         return self
@@ -442,13 +437,13 @@ class RunConfig(Section):
 
 
 def default_tie_margin(scale: tuple[float, float]) -> float:
-    """Return the score difference below which two responses tie, unless one is given.
+    """Return the default tie margin: 1/90 of the scale.
 
     >>> default_tie_margin((1.0, 10.0)), default_tie_margin((0.0, 1.0))
     (0.1, 0.011111111)
     """
     low, high = scale
-    return round((high - low) * TIE_SHARE, 9)
+    return round((high - low) / 90.0, 9)
 
 
 def with_tie_margin(config: RunConfig) -> RunConfig:

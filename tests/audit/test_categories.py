@@ -47,7 +47,7 @@ def test_each_category_equals_its_votes_alone() -> None:
         assert voters is not None
         assert share.with_ties.value == alone.with_ties.value == expected
         assert (share.used, share.decisive, share.votes) == (30, 30, 30)
-        assert (voters.with_ties.value, voters.pairs) == (1.0, 15)
+        assert (voters.with_ties.value, voters.pairs) == (1.0, 30)
         assert found[name].pooled == ()
 
 

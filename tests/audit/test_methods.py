@@ -78,7 +78,7 @@ def test_human_agreement_uses_the_same_votes() -> None:
     second = [Vote("q1", "a", "c", "a", "b"), Vote("q2", "b", "c", "b", "b")]
     found = compare({"one": ONE, "two": TWO}, votes=[*VOTES, *second])
     assert found.voters is not None
-    assert (found.voters.pairs, found.voters.with_ties.value) == (1, 0.0)
+    assert (found.voters.pairs, found.voters.with_ties.value) == (2, 0.0)
 
 
 def test_labels_are_compared_on_the_same_responses() -> None:

@@ -76,7 +76,8 @@ def test_hash_judge_names_no_leader(folder: Path, with_votes: bool) -> None:
     shown = [" ".join(text.split()) for text in shown]
     reason = "not significantly better than" if with_votes else "unchecked judge"
     assert all(reason in text for text in (shown[0], shown[2], shown[5], shown[6]))
-    praised = [text for text in shown if PRAISE.search(text.replace(reason, ""))]
+    shown = [re.sub(rf"{reason}|better than the (best )?baseline", "", text) for text in shown]
+    praised = [text for text in shown if PRAISE.search(text)]
     assert praised == []
 
 

@@ -18,6 +18,7 @@ from rocketeval.audit.labels import PER_QUERY, LabelCorrelation
 from rocketeval.audit.votes import JUDGE
 from rocketeval.audit.wording import (
     ANOTHER_VOTER,
+    FigureText,
     direction,
     labels_of,
     percent,
@@ -67,9 +68,12 @@ def _votes_in_brief(audit: Audit, judge: Agreement) -> str:
         return f"no figure from {count_of(judge.votes, 'vote', 'votes')}: none could be used"
     votes = count_of(judge.used, "vote", "votes")
     line = f"agrees with {_percent(judge.with_ties)} of {votes} (win, loss or tie)"
-    name, difference = best_baseline(audit, ALL)
-    baseline = f"the best baseline ('{name}', {percent(trivial_rules(audit)[name])})"
-    line += f"; {_compared(direction(difference))} {baseline}"
+    text = _deciding(audit, judge)
+    name, difference = best_baseline(audit, text)
+    theirs = side_of(audit.agreement[name], text)
+    value = "" if theirs is None else f", {percent(theirs.value)}"
+    on = " on decided votes" if text is DECIDED else ""
+    line += f"; {_compared(direction(difference))} the best baseline ('{name}'{value}){on}"
     if audit.voters is not None:
         line += f"; {ANOTHER_VOTER} {_percent(audit.voters.with_ties)}"
     return line
@@ -119,10 +123,12 @@ def doubt(audit: Audit | None) -> str:
         return UNCHECKED
     judge = audit.agreement.get(JUDGE)
     if judge is not None and judge.used:
-        name, difference = best_baseline(audit, ALL)
+        text = _deciding(audit, judge)
+        name, difference = best_baseline(audit, text)
         if (direction(difference) or 0) > 0:
             return ""
-        return _no_better(f"the baseline '{name}' on {judge.used:,} human votes")
+        votes = judge.decisive if text is DECIDED else judge.used
+        return _no_better(f"the baseline '{name}' on {votes:,} human {text.on}")
     part = strictest_labels(audit)
     if part is not None:
         found = audit.labels[part][JUDGE].spearman
@@ -135,6 +141,12 @@ def doubt(audit: Audit | None) -> str:
     if found is not None and found.low > 0.0:
         return ""
     return _no_better("a random order, compared with the reference ratings")
+
+
+def _deciding(audit: Audit, judge: Agreement) -> FigureText:
+    """Return which votes decide: all, or only decided ones if the verdict on those differs."""
+    changes = judge.without_ties is not None and ties_change_verdict(audit)
+    return DECIDED if changes else ALL
 
 
 def _no_better(baseline: str) -> str:
@@ -159,8 +171,8 @@ def _conclude_from_votes(audit: Audit) -> Iterator[str]:
     judge = audit.agreement.get(JUDGE)
     if judge is None or not judge.used:
         return
-    verdict_changes = judge.without_ties is not None and ties_change_verdict(audit)
-    text = DECIDED if verdict_changes else ALL
+    text = _deciding(audit, judge)
+    verdict_changes = text is DECIDED
     name, difference = best_baseline(audit, text)
     ours, theirs = side_of(judge, text), side_of(audit.agreement[name], text)
     if ours is None or theirs is None:

@@ -47,7 +47,7 @@ class VoterAgreement:
     with_ties: Interval
     """Share of other voters with the same outcome, the mean over votes."""
     without_ties: Interval | None
-    """The same for decided votes, another voter's tie counting half; None if there are none."""
+    """The same for decided votes; a tie of the other voter counts half. None if there are none."""
     pairs: int
     """Votes on pairs of responses that another person voted on too."""
     decisive_pairs: int
@@ -353,7 +353,7 @@ def human_hits(paired: PairedVotes) -> VoteHits:
     """Return, for each vote, the share of other voters who agree with it; NaN without others.
 
     This is the rule that scores the judge: each vote counts once, and among decided votes a tie of
-    another voter counts half, as an equal score of the judge does.
+    the other voter counts half, as an equal score of the judge does.
     """
     pairs, voted = _unordered(paired)
     voters: dict[tuple[int, str], int] = {}

@@ -166,8 +166,7 @@ class RunStore:
 
     def made_after(self, stage: str) -> list[str]:
         """Return the files that the stages after `stage` have made."""
-        names = list(MADE)
-        later = names[names.index(stage) + 1 :]
+        later = list(MADE)[list(MADE).index(stage) + 1 :]
         return [name for each in later for name in MADE[each] if (self.path / name).exists()]
 
     def record_stage(self, stage: str, facts: StageFacts) -> None:
