@@ -154,21 +154,25 @@ def show(material: Material, lines: Sequence[Line]) -> str:
         f"{len(labelled)} other candidates to learn from.",
         "",
         f"{'':30}{'votes, with ties':24}{'gain over the mean':24}{'without ties':24}"
-        f"{'Spearman':>9}{'Kendall':>9}",
+        f"{'Spearman':24}{'Kendall'}",
     ]
     for line in lines:
         spearman, kendall = line.ratings.spearman, line.ratings.kendall
         out.append(
             f"{line.method:30}{percent(line.agreement.with_ties):24}{percent(line.gain):24}"
             f"{percent(line.agreement.without_ties):24}"
-            f"{spearman.value if spearman else float('nan'):>9.3f}"
-            f"{kendall.value if kendall else float('nan'):>9.3f}"
+            f"{plain(spearman.interval if spearman else None):24}"
+            f"{plain(kendall.interval if kendall else None)}"
         )
     people = human_agreement(material.votes, bootstrap=RESAMPLES)
     if people is not None:
         out.append(
             f"{'human-human agreement':30}{percent(people.with_ties):24}{'':24}"
             f"{percent(people.without_ties):24}"
+        )
+        out.append(
+            f"{'best possible prediction':30}{percent(people.best_with_ties):24}{'':24}"
+            f"{percent(people.best_without_ties):24}"
         )
     out += ["", f"{'against the labels, out-of-fold':34}{'Pearson':24}{'Spearman':24}{'RMSE':24}"]
     for line in lines:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -82,11 +82,40 @@ def mt_bench(data: Path, content: dict[str, Any]) -> list[list[str]]:
     assert people is not None
     content["mt_bench"] = {"gpt-4": asdict(found), "people": asdict(people)}
     return [
-        ["MT-Bench: GPT-4 and people, with ties", share(found.with_ties), "66.6"],
-        ["MT-Bench: GPT-4 and people, without ties", share(found.without_ties), "85.9"],
-        ["MT-Bench: people among themselves, with ties", share(people.with_ties), "64.1"],
-        ["MT-Bench: people among themselves, without ties", share(people.without_ties), "82.0"],
+        ["MT-Bench, both decided: GPT-4 and people", pairs_that_agree(votes, verdicts), "85.9"],
+        ["MT-Bench, both decided: two people", pairs_that_agree(votes, votes), "82.0"],
+        ["MT-Bench: GPT-4, all votes", share(found.with_ties), "66.6"],
+        ["MT-Bench: human-human, all votes", share(people.with_ties), "-"],
+        ["MT-Bench: best possible prediction, all votes", share(people.best_with_ties), "-"],
+        ["MT-Bench: GPT-4, decided votes", share(found.without_ties), "-"],
+        ["MT-Bench: human-human, decided votes", share(people.without_ties), "-"],
+        ["MT-Bench: best possible, decided votes", share(people.best_without_ties), "-"],
     ]
+
+
+def pairs_that_agree(votes: list[Vote], others: list[Vote]) -> str:
+    """Return the published figure: of pairs of decided votes, the percentage that agree.
+
+    A vote on which the other side is a tie is left out, so it is not comparable with the agreement
+    of a judge whose ties count half.
+    """
+    by_pair: dict[tuple[str, frozenset[str]], list[tuple[int, str]]] = defaultdict(list)
+
+    def met(vote: Vote) -> tuple[tuple[str, frozenset[str]], str]:
+        winner = {"a": vote.candidate_a, "b": vote.candidate_b}[vote.winner]
+        return (vote.query_id, frozenset((vote.candidate_a, vote.candidate_b))), winner
+
+    for place, other in enumerate(others):
+        if other.winner != "tie":
+            pair, winner = met(other)
+            by_pair[pair].append((place, winner))
+    same = []
+    for place, vote in enumerate(votes):
+        if vote.winner != "tie":
+            pair, winner = met(vote)
+            theirs = [each for at, each in by_pair[pair] if others is not votes or at > place]
+            same += [winner == each for each in theirs]
+    return f"{100 * np.mean(same):.1f}"
 
 
 def as_vote(row: dict[str, Any]) -> Vote:

@@ -48,8 +48,9 @@ def verdict_agreement(
 ) -> VoterAgreement | None:
     """Return how often verdicts agree with votes on the same two responses; None without pairs.
 
-    Every vote counts once per verdict on the same pair, as in MT-Bench; without ties, only if
-    neither is a tie. The order in which the responses were shown is ignored.
+    Every vote counts once per verdict on the same pair. Among decided votes, a verdict of a tie
+    counts half, as an equal score of a judge does. The order in which the responses were shown is
+    ignored.
     """
     given: dict[tuple[str, frozenset[str]], list[str | None]] = defaultdict(list)
     for verdict in verdicts:
@@ -62,13 +63,14 @@ def verdict_agreement(
     resampling = Resampling(bootstrap, seed, level)
     places = query_places([query_id for query_id, _, _ in met], len(met))
     same = np.array([one == other for _, one, other in met], dtype=np.float64)
-    decisive = np.array([None not in (one, other) for _, one, other in met], dtype=bool)
+    decisive = np.array([voted is not None for _, voted, _ in met], dtype=bool)
+    half = 0.5 * np.array([verdict is None for _, _, verdict in met], dtype=np.float64)
     with_ties = resampling.share(same, places)
     if with_ties is None:
         return None
     return VoterAgreement(
         with_ties=with_ties,
-        without_ties=resampling.share(same[decisive], renumbered(places[decisive])),
+        without_ties=resampling.share((same + half)[decisive], renumbered(places[decisive])),
         pairs=len(met),
         decisive_pairs=int(decisive.sum()),
     )

@@ -81,9 +81,9 @@ def choose_batches(
 ) -> list[tuple[FailedCase, ...]]:
     """Return up to `batches` batches of up to `size` cases for round `turn` (from 1).
 
-    The most confident mistakes come first, but one case of every query before a second of any.
-    Each turn starts where the previous one ended, so that unexplainable verdicts do not fill every
-    round.
+    The order is random, but the same at every call: the most confident mistakes are often those
+    whose reference is wrong. One case of every query comes before a second of any, and each turn
+    starts where the previous one ended.
     """
     wanted = batches * size
     if not failures or not wanted:
@@ -102,13 +102,17 @@ def show_cases(cases: Sequence[FailedCase]) -> str:
 
 
 def _in_order(failures: Sequence[FailedCase]) -> list[FailedCase]:
-    surest = sorted(failures, key=lambda case: -(case.confidence or 0.0))
+    drawn = sorted(failures, key=_draw)
     seen: Counter[str] = Counter()
     turns = []
-    for case in surest:
+    for case in drawn:
         turns.append(seen[case.query.id])
         seen[case.query.id] += 1
-    return [case for _, case in sorted(zip(turns, surest, strict=True), key=lambda pair: pair[0])]
+    return [case for _, case in sorted(zip(turns, drawn, strict=True), key=lambda pair: pair[0])]
+
+
+def _draw(case: FailedCase) -> bytes:
+    return content_hash("failure", case.query.id, *(each.candidate for each in case.responses))
 
 
 def _show(case: FailedCase, number: int, room: int) -> str:

@@ -102,7 +102,9 @@ class ForestOptions(Section):
     """Settings of the per-query forests."""
 
     trees: Annotated[int, Field(ge=1)] = 100
-    """Trees per forest."""
+    """Trees per forest. The paper's code grows 10 of depth 2: `{trees: 10, depth: 2}`."""
+    depth: Annotated[int, Field(ge=1)] | None = None
+    """Maximum depth of a tree; default: until each leaf holds `min_samples_leaf` responses."""
     weight: Literal["kl", "none"] = "kl"
     """kl: blend with the mean by the spread of the labels; none: use only the forest."""
     answers: Literal["probabilities", "hard"] = "probabilities"
@@ -232,6 +234,7 @@ class PerQueryForest:
             random_thresholds=self.random_thresholds,
             max_features=1.0,
             min_samples_leaf=self.options.min_samples_leaf,
+            max_depth=self.options.depth,
         )
         self.forests_[query_id], self.weights_[query_id] = forest_of(grown), alpha
         shares = importances_of(grown)
