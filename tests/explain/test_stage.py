@@ -55,9 +55,12 @@ def test_unchanged_explanation_keeps_the_report(run: Run) -> None:
     assert not report.exists()
 
 
-def test_ranking_again_removes_the_explanation(run: Run) -> None:
-    """It depends on the ranking."""
+def test_another_ranking_removes_the_explanation(run: Run) -> None:
+    """It depends on the ranking; the same ranking again keeps it."""
     run.rank()
+    assert (run.store.path / "explain.json").exists()
+    settings = run.config.ranking.model_copy(update={"anchor_rating": 1500.0})
+    Run(run.config.model_copy(update={"ranking": settings})).rank()
     assert not (run.store.path / "explain.json").exists()
 
 

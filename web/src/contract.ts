@@ -65,7 +65,7 @@ export interface TrustNumber {
   mood: "good" | "fair" | "poor" | "unknown";
   verdict: string;
   /** Values to compare with: a floor is a baseline, the other kind is human-human agreement. */
-  beside: { name: string; value: number; kind: "floor" | "ceiling" }[];
+  beside: { name: string; value: number; kind: "floor" | "people" | "bound" }[];
   /** Ends of the scale it is drawn on. */
   range: [number, number];
   how: string;

@@ -235,8 +235,8 @@ def _against_voters(audit: Audit, judge: Agreement) -> str:
         )
     people = here.value.value - less.value.value
     figures = (
-        f"{percent(here.value.value)} against {percent(people)} on the {here.gold:,} {text.on} "
-        "with a second voter"
+        f"{percent(here.value.value)} against {percent(people)} on the {here.gold:,} "
+        f"{'decided ' if text is DECIDED else ''}votes with a second voter"
     )
     if math.isnan(less.value.low):
         return f"Too few votes to compare it with human-human agreement: {figures}."

@@ -123,12 +123,7 @@ def doubt(audit: Audit | None) -> str:
         return UNCHECKED
     judge = audit.agreement.get(JUDGE)
     if judge is not None and judge.used:
-        text = _deciding(audit, judge)
-        name, difference = best_baseline(audit, text)
-        if (direction(difference) or 0) > 0:
-            return ""
-        votes = judge.decisive if text is DECIDED else judge.used
-        return _no_better(f"the baseline '{name}' on {votes:,} human {text.on}")
+        return _doubt_from_votes(audit, judge)
     part = strictest_labels(audit)
     if part is not None:
         found = audit.labels[part][JUDGE].spearman
@@ -141,6 +136,20 @@ def doubt(audit: Audit | None) -> str:
     if found is not None and found.low > 0.0:
         return ""
     return _no_better("a random order, compared with the reference ratings")
+
+
+def _doubt_from_votes(audit: Audit, judge: Agreement) -> str:
+    if not audit.vote_differences:  # An audit of an early version: compare by the interval.
+        rules = trivial_rules(audit)
+        name = max(rules, key=lambda each: rules[each])
+        passes = judge.with_ties is not None and judge.with_ties.low > rules[name]
+        return "" if passes else _no_better(f"the baseline '{name}' on {judge.used:,} human votes")
+    text = _deciding(audit, judge)
+    name, difference = best_baseline(audit, text)
+    if (direction(difference) or 0) > 0:
+        return ""
+    votes = f"{judge.decisive:,} decided" if text is DECIDED else f"{judge.used:,}"
+    return _no_better(f"the baseline '{name}' on {votes} human votes")
 
 
 def _deciding(audit: Audit, judge: Agreement) -> FigureText:

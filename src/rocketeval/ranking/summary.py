@@ -28,8 +28,6 @@ def conclusion_in_words(ranking: Ranking, doubt: str = "") -> str:
     rows = ranking.rows
     if not rows:
         return ""
-    if doubt:
-        return doubt
     first = rows[0]
     if len(rows) == 1:
         return f"{first.candidate} is the only candidate with a score."
@@ -38,6 +36,8 @@ def conclusion_in_words(ranking: Ranking, doubt: str = "") -> str:
             f"The candidates fall into {ranking.islands:,} sets that share no queries: "
             "ranks cannot be compared across these sets."
         )
+    if doubt:
+        return doubt
     level = [row.candidate for row in rows if row.rank == first.rank]
     if len(level) > 1:
         return f"{_joined(level)} share first place."

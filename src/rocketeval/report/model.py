@@ -113,8 +113,8 @@ class FigureBaseline:
 
     name: str
     value: float
-    kind: Literal["floor", "ceiling"]
-    """A floor is a baseline; the other kind is human-human agreement."""
+    kind: Literal["floor", "people", "bound"]
+    """A baseline, human-human agreement, or the best possible prediction."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

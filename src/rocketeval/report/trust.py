@@ -16,7 +16,13 @@ from rocketeval.audit.audit import Audit
 from rocketeval.audit.conclusion import doubt
 from rocketeval.audit.figures import LONGER
 from rocketeval.audit.votes import JUDGE
-from rocketeval.audit.wording import rating_figures, strictest_labels, trivial_rules
+from rocketeval.audit.wording import (
+    ANOTHER_VOTER,
+    UPPER_BOUND,
+    rating_figures,
+    strictest_labels,
+    trivial_rules,
+)
 from rocketeval.ranking.rank import Ranking
 from rocketeval.records import Interval
 from rocketeval.report.findings import Findings
@@ -81,18 +87,23 @@ def from_votes(audit: Audit) -> Iterator[TrustNumber]:
     value, voters = judge.with_ties, audit.voters
     floors = [FigureBaseline(name, own, "floor") for name, own in trivial_rules(audit).items()]
     if voters is None:
-        ceiling = []
+        above = []
         mood, verdict = _against_baselines(value, floors, share, good_from=0.0, short="")
     else:
         people = voters.with_ties.value
-        ceiling = [FigureBaseline("human-human agreement", people, "ceiling")]
+        above = [FigureBaseline(ANOTHER_VOTER, people, "people")]
+        if voters.best_with_ties is not None:
+            bound = voters.best_with_ties.value
+            above.append(FigureBaseline(UPPER_BOUND, bound, "bound"))
         mood, verdict = _against_voters(value, floors, people)
+    if mood == "good" and (unsure := doubt(audit)):
+        mood, verdict = "fair", unsure[unsure.index("not significantly") :].partition(":")[0]
     yield TrustNumber(
         title="Agreement with human votes (win, loss or tie)",
         value=value,
         mood=mood,
         verdict=verdict,
-        beside=(*floors, *ceiling),
+        beside=(*floors, *above),
         how="Each vote in the benchmark says which of two responses to a query is better, or that "
         f"they tie. This is the share of {judge.used:,} votes that the judge's scores agree with. "
         "The interval comes from resampled queries. "

@@ -61,7 +61,8 @@ function Scale({ of }: { of: TrustNumber }) {
         </div>
         <small>{endOf(high, of.unit)}</small>
       </div>
-      <Baselines of={of} kind="ceiling" />
+      <Baselines of={of} kind="people" />
+      <Baselines of={of} kind="bound" />
       <Baselines of={of} kind="floor" />
     </div>
   );
