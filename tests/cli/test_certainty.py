@@ -37,7 +37,8 @@ def test_compare_prints_verdict_and_figures(config: str) -> None:
     """The output has the verdict, the difference, p-value, counts and power."""
     shown = cli("compare", "new", "old", config).stdout
     for text in (
-        "new is significantly better than old",
+        "new scores significantly higher than old",
+        "not audited yet",
         "p < 0.001",
         "120 queries with both",
         "won",

@@ -102,15 +102,8 @@ def _show(found: Comparison) -> None:
 
 
 def _notes(found: Comparison) -> Iterator[str]:
-    from rocketeval.compare.pair import ComparisonVerdict
-
     if not math.isnan(found.effect.low):
         yield f"{found.level:.0%} interval from {found.bootstrap} resamples of the queries."
-    if found.verdict in (ComparisonVerdict.BETTER, ComparisonVerdict.WORSE):
-        yield (
-            "The ranking may show the two as tied: it compares ratings (wins per query), not mean "
-            "scores."
-        )
 
 
 def _conclusion(found: Comparison) -> str:

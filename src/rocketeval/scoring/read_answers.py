@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -35,16 +35,17 @@ class AnswerReader:
     def __init__(self, store: RunStore) -> None:
         self._store = store
         self._index = LedgerIndex(store.ledger_folder)
-        queries = store.inputs.queries.values()
-        self._categories = {query.id: query.category for query in queries if query.category}
 
     def parts(self, query_ids: Collection[str] | None = None) -> Iterator[AnsweredPart]:
         """Yield all responses in run order, in parts of whole queries; at least one part.
 
         `query_ids` restricts the queries.
         """
-        inputs, judge = self._store.inputs, self._store.judge().digest
-        return map(self._answered, cell_blocks(inputs, judge, PART_RESPONSES, query_ids))
+        judge, inputs = self._store.judge().digest, self._store.inputs
+        queries = inputs.queries.values()
+        categories = {query.id: query.category for query in queries if query.category}
+        for cells in cell_blocks(inputs, judge, PART_RESPONSES, query_ids):
+            yield self._answered(cells, categories)
 
     def whole(self) -> AnsweredPart:
         """Return all responses at once."""
@@ -54,12 +55,12 @@ class AnswerReader:
         """Count the answers by status, over all parts read so far."""
         return self._index.asked_statuses()
 
-    def _answered(self, cells: CellBlock) -> AnsweredPart:
+    def _answered(self, cells: CellBlock, categories: Mapping[str, str]) -> AnsweredPart:
         rows = np.full(len(cells.known), -1, dtype=np.int64)
         rows[cells.known] = self._index.find(to_keys(cells.keys))
         lists = self._index.lists(rows, "p_yes")
         answers = table_of_lists(cells.query_ids, cells.candidates, lists)
-        answers = replace(answers, categories=self._categories)
+        answers = replace(answers, categories=categories)
         return AnsweredPart(answers, hex_column(cells.keys, cells.known))
 
 

@@ -348,7 +348,7 @@ def best_prediction(counts: Floats, seed: int = 0) -> Floats:
     symmetric Dirichlet prior (first and last column alike) that fits all rows best.
 
     >>> best_prediction(np.array([[9.0, 0.0, 0.0], [0.0, 0.0, 9.0], [4.0, 1.0, 4.0]])).round(1)
-    array([0.9, 0.9, 0.6])
+    array([1. , 1. , 0.6])
     """
     prior = _fitted_prior(counts)
     distinct, places = np.unique(counts, axis=0, return_inverse=True)

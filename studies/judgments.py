@@ -1,0 +1,85 @@
+"""Keep the judgments of a study, without texts, and read them again.
+
+    python studies/judgments.py CONFIG OUT.parquet
+
+writes one row per judged response of the config's run: the judgment's key, query, candidate and
+method, and the answers' `p_yes`, proven bounds and statuses, in checklist order. The judge's
+fingerprint is in the file's metadata, and next to it as OUT.json. No text of the benchmark is
+written, so the file may be published. Studies read it instead of asking the judge again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from rocketeval.config import load_config
+from rocketeval.scoring.answers import AnswerTable
+from rocketeval.scoring.crossfit import table_of_lists
+from rocketeval.scoring.read_answers import read_answers
+from rocketeval.store.ledger_index import LedgerIndex, to_keys
+from rocketeval.store.run import RunStore
+
+ANSWERS = ("p_yes", "p_low", "p_high", "status")
+
+
+def kept(store: RunStore, method: str) -> pa.Table:
+    """Return the judged responses of a run as a table, without responses that have no judgment."""
+    answers, keys = read_answers(store)
+    rows = [row for row, key in enumerate(keys) if key is not None]
+    index = LedgerIndex(store.ledger_folder)
+    found = index.find(to_keys(bytes.fromhex("".join(keys[row] or "" for row in rows))))
+    rows = [row for row, place in zip(rows, found.tolist(), strict=True) if place >= 0]
+    lists = {name: index.lists(found[found >= 0], name) for name in ANSWERS}
+    return pa.table(
+        {
+            "key": [keys[row] for row in rows],
+            "query_id": [answers.query_ids[row] for row in rows],
+            "candidate": [answers.candidates[row] for row in rows],
+            "method": pa.array([method] * len(rows)).dictionary_encode(),
+            **lists,
+        }
+    )
+
+
+def read(path: Path, categories: Mapping[str, str] | None = None) -> AnswerTable:
+    """Return the stored answers of responses, sorted by query and candidate."""
+    table = pq.read_table(path).sort_by([("query_id", "ascending"), ("candidate", "ascending")])
+    found = table_of_lists(
+        table["query_id"].to_pylist(),
+        table["candidate"].to_pylist(),
+        table["p_yes"].combine_chunks(),
+    )
+    return AnswerTable(
+        found.query_ids, found.candidates, found.p_yes, found.offsets, categories or {}
+    )
+
+
+def main() -> None:
+    """Write the judgments of a run."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("config", type=Path)
+    parser.add_argument("out", type=Path)
+    args = parser.parse_args()
+    config = load_config(args.config)
+    store = RunStore(config.run_path)
+    table = kept(store, config.method.kind)
+    judge = {"judge": store.judge().parts, "run": config.name}
+    args.out.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(
+        table.replace_schema_metadata({"judge": json.dumps(judge)}), args.out, compression="zstd"
+    )
+    args.out.with_suffix(".json").write_text(json.dumps(judge, indent=1) + "\n", encoding="utf-8")
+    statuses = np.asarray(table["status"].combine_chunks().flatten().to_pylist())
+    counts = {str(name): int((statuses == name).sum()) for name in np.unique(statuses)}
+    print(f"{table.num_rows} judgments, {len(statuses)} answers: {counts}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,231 @@
+"""How far do scores learned from votes agree with people? From stored judgments, in seconds.
+
+    python studies/judgments.py studies/mt_bench/first_turn.yaml \\
+        studies/mt_bench/recorded/judgments/first_turn.parquet      # after the run, once
+    python studies/mt_bench/votes.py [--record]
+
+needs MT-Bench's votes and questions (../shared/data next to the checkout), and no judge. Fixed
+before the judgments were read: the arms below; ten folds of questions, five inner folds for the
+penalties; agreement with all votes (win, loss or tie at the run's margin), intervals from 2,000
+resamples of the questions, differences paired with the mean. In the rows "new candidates", the
+scorer also never saw a vote on either candidate of the pair that it predicts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import itertools
+import json
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocketeval.audit.figures import human_agreement
+from rocketeval.audit.votes import verdict_agreement
+from rocketeval.config import ScorerConfig
+from rocketeval.grid import compare, vote_outcomes
+from rocketeval.records import Gold, Interval, Vote
+from rocketeval.scoring.answers import AnswerTable
+from rocketeval.scoring.crossfit import held_out_scores
+from rocketeval.scoring.mean import MeanScorer
+from rocketeval.scoring.votes import PooledLogisticScorer
+from rocketeval.stats.bootstrap import interval, ratio_draws
+
+HERE = Path(__file__).parent
+sys.path.append(str(HERE.parent))
+import judgments  # noqa: E402
+
+DATA = (
+    Path(os.environ.get("ROCKETEVAL_SHARED_DATA", HERE.parents[2] / "shared" / "data")) / "mt_bench"
+)
+MARGIN, FOLDS, RESAMPLES = 0.1, 10, 2000
+WINNERS = {"model_a": "a", "model_b": "b"}
+Scores = Mapping[tuple[str, str], float]
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One way to score."""
+
+    name: str
+    categories: bool
+    prior: bool
+
+
+ARMS = (
+    Arm("votes", categories=False, prior=False),
+    Arm("votes, ties by category", categories=True, prior=False),
+    Arm("votes, candidate prior", categories=False, prior=True),
+    Arm("votes, ties by category, candidate prior", categories=True, prior=True),
+)
+
+
+def rows(name: str) -> Iterable[dict[str, Any]]:
+    """Yield the rows of one of MT-Bench's files."""
+    with gzip.open(DATA / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
+        yield from map(json.loads, lines)
+
+
+def votes_in(name: str, known: set[str]) -> list[Vote]:
+    """Return the votes or verdicts on these queries."""
+    return [
+        Vote(query, row["model_a"], row["model_b"], WINNERS.get(row["winner"], "tie"), row["judge"])
+        for row in rows(name)
+        if (query := f"{row['question_id']}-{row['turn']}") in known
+    ]
+
+
+@dataclass(frozen=True)
+class Study:
+    """Stored answers and the votes on them."""
+
+    answers: AnswerTable
+    votes: list[Vote]
+    verdicts: list[Vote]
+    clusters: dict[str, str]
+
+    @classmethod
+    def read(cls, path: Path) -> Study:
+        """Return the study of a file of judgments; only queries with all responses count."""
+        questions = {str(row["question_id"]): row["category"] for row in rows("questions")}
+        answers = judgments.read(path)
+        candidates = set(answers.candidates)
+        counts = {query: answers.query_ids.count(query) for query in set(answers.query_ids)}
+        whole = {query for query, count in counts.items() if count == len(candidates)}
+        taken = answers.take([at for at, query in enumerate(answers.query_ids) if query in whole])
+        categories = {query: questions[query.split("-")[0]] for query in whole}
+        clusters = {query: query.split("-")[0] for query in whole}
+        table = AnswerTable(
+            taken.query_ids, taken.candidates, taken.p_yes, taken.offsets, categories
+        )
+        voted, verdicts = (votes_in(name, whole) for name in ("human_votes", "gpt4_pair_votes"))
+        return cls(table, voted, verdicts, clusters)
+
+    def of(self, arm: Arm | None) -> Scores:
+        """Return out-of-fold scores; of the mean without an arm."""
+        table = self._table(arm)
+        if arm is None:
+            return _by_response(table, MeanScorer().predict(table))
+        config = ScorerConfig(
+            kind="pooled_logistic",
+            learn_from="votes",
+            folds=FOLDS,
+            tie_margin=MARGIN,
+            options={"candidate_prior": True} if arm.prior else {},
+        )
+        gold = Gold(votes=self.votes, clusters=self.clusters)
+        return _by_response(table, held_out_scores(config, table, gold).scores)
+
+    def hits(self, scores: Scores, votes: list[Vote]) -> NDArray[np.float64]:
+        """Return 1 for each vote that the scores agree with."""
+        first = np.array([scores[vote.query_id, vote.candidate_a] for vote in votes])
+        second = np.array([scores[vote.query_id, vote.candidate_b] for vote in votes])
+        return (compare(first, second, MARGIN) == vote_outcomes(votes)).astype(np.float64)
+
+    def unseen_hits(self, arm: Arm) -> NDArray[np.float64]:
+        """Return the hits of fits without votes on the question or on either candidate."""
+        table = self._table(arm)
+        names = sorted(set(table.candidates))
+        questions = sorted(set(self.clusters.values()), key=int)
+        shuffled = np.random.default_rng(0).permutation(len(questions))
+        fold = {questions[at]: place % FOLDS for place, at in enumerate(shuffled)}
+        found = np.full(len(self.votes), np.nan)
+        for left_out in range(FOLDS):
+            own = np.array([fold[self.clusters[vote.query_id]] == left_out for vote in self.votes])
+            for pair in itertools.combinations(names, 2):
+                asked = own & np.array(
+                    [{vote.candidate_a, vote.candidate_b} == set(pair) for vote in self.votes]
+                )
+                if not asked.any():
+                    continue
+                seen = [
+                    vote
+                    for vote, unseen in zip(self.votes, own, strict=True)
+                    if not unseen and not {vote.candidate_a, vote.candidate_b} & set(pair)
+                ]
+                scorer = PooledLogisticScorer(tie_margin=MARGIN, candidate_prior=arm.prior)
+                scorer.fit(table, Gold(votes=seen, clusters=self.clusters))
+                scores = _by_response(table, scorer.predict(table))
+                wanted = [vote for vote, hit in zip(self.votes, asked, strict=True) if hit]
+                found[asked] = self.hits(scores, wanted)
+        return found
+
+    def share(self, hits: NDArray[np.float64]) -> Interval:
+        """Return the mean over votes, with its interval from resampled questions."""
+        places = {name: place for place, name in enumerate(sorted(set(self.clusters.values())))}
+        at = [places[self.clusters[vote.query_id]] for vote in self.votes]
+        totals = np.bincount(at, weights=hits, minlength=len(places)).astype(np.float64)
+        counts = np.bincount(at, minlength=len(places)).astype(np.float64)
+        draws = ratio_draws(totals[:, None], counts[:, None], times=RESAMPLES, seed=0)[:, 0]
+        return interval(float(hits.mean()), draws, queries=len(places), level=0.95)
+
+    def _table(self, arm: Arm | None) -> AnswerTable:
+        table = self.answers
+        if arm is None or arm.categories:
+            return table
+        return AnswerTable(table.query_ids, table.candidates, table.p_yes, table.offsets)
+
+
+def _by_response(table: AnswerTable, scores: NDArray[np.float64]) -> Scores:
+    pairs = zip(table.query_ids, table.candidates, strict=True)
+    return dict(zip(pairs, scores.tolist(), strict=True))
+
+
+def percent(found: Interval | None, sign: str = "") -> str:
+    """Return a share in percent with its interval."""
+    if found is None:
+        return "-"
+    value, low, high = (100 * each for each in (found.value, found.low, found.high))
+    return f"{value:{sign}.1f} ({low:{sign}.1f} to {high:{sign}.1f})"
+
+
+def table(study: Study) -> str:
+    """Return the table."""
+    mean = study.hits(study.of(None), study.votes)
+    lines = [
+        f"{len(study.clusters)} queries, {len(study.votes)} votes",
+        "",
+        f"{'% of votes, ties counted':46}{'agreement':24}gain over the mean",
+        f"{'mean of answers':46}{percent(study.share(mean))}",
+    ]
+    for arm in ARMS:
+        hits = study.hits(study.of(arm), study.votes)
+        gain = percent(study.share(hits - mean), "+")
+        lines.append(f"{arm.name:46}{percent(study.share(hits)):24}{gain}")
+    for arm in ARMS[1::2]:
+        hits = study.unseen_hits(arm)
+        gain = percent(study.share(hits - mean), "+")
+        lines.append(f"{arm.name + '; new':46}{percent(study.share(hits)):24}{gain}")
+    people = human_agreement(study.votes, clusters=study.clusters, bootstrap=RESAMPLES)
+    gpt4 = verdict_agreement(study.verdicts, study.votes, bootstrap=RESAMPLES)
+    lines.append(f"{'GPT-4, asked about both responses':46}{percent(gpt4 and gpt4.with_ties)}")
+    lines.append(f"{'human-human agreement':46}{percent(people and people.with_ties)}")
+    lines.append(f"{'best possible prediction':46}{percent(people and people.best_with_ties)}")
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def main() -> None:
+    """Print the table, and keep it with `--record`."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument(
+        "--judgments", type=Path, default=HERE / "recorded" / "judgments" / "first_turn.parquet"
+    )
+    parser.add_argument("--record", action="store_true", help="write recorded/votes.txt")
+    args = parser.parse_args()
+    text = table(Study.read(args.judgments))
+    print(text)
+    if args.record:
+        (HERE / "recorded" / "votes.txt").write_text(text + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
