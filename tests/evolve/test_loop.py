@@ -381,9 +381,8 @@ async def test_added_perspective_is_asked_and_counted(run_folder: Path) -> None:
     again = Engines()
     found = await evolve(planted_config(run_folder), again)
     assert not again.written
-    assert {prompt.split("\n# What to grade\n")[1].split("\n")[0] for _, prompt in again.asked} == {
-        PERSON
-    }
+    assert again.asked
+    assert all(PERSON in prompt for _, prompt in again.asked)
     assert (found.pool.people, found.pool.new_people) == (1, 1)
     added = [
         each
