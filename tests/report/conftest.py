@@ -163,6 +163,7 @@ def made_up_head(word: str) -> ReportHead:
         answers_are=word,
         yes_no=True,
         level=0.95,
+        rank_intervals="Rank intervals hold for all candidates at once.",
         tie_margin=0.1,
         sizes=((word, 3),),
         losses=(MissingNote(word, 2, 9),),

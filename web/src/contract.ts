@@ -173,6 +173,8 @@ export interface Head {
   answers_are: string;
   yes_no: boolean;
   level: number;
+  /** What the rank intervals promise, in one sentence. */
+  rank_intervals: string;
   tie_margin: number;
   sizes: [string, number][];
   losses: MissingNote[];

@@ -180,6 +180,8 @@ def _oddities(ranking: Ranking) -> Iterator[str]:
 
 
 def _made_how(ranking: Ranking, scale: tuple[float, float] | None) -> Iterator[str]:
+    from rocketeval.ranking.summary import RANK_INTERVALS
+
     if not ranking.rows:
         return
     zero = f"mean {ranking.anchor_rating:g}"
@@ -195,6 +197,7 @@ def _made_how(ranking: Ranking, scale: tuple[float, float] | None) -> Iterator[s
     if any(_is_bounded(row.rating) or _is_bounded(row.mean_score) for row in ranking.rows):
         resamples = f"{ranking.bootstrap} resamples of the queries"
         yield f"Ranges are {ranking.level:.0%} intervals from {resamples}."
+        yield RANK_INTERVALS[ranking.rank_intervals]
 
 
 def _is_bounded(found: Interval) -> bool:

@@ -71,6 +71,13 @@ def separation_in_words(rows: Sequence[RankedCandidate], doubt: str = "") -> lis
     return [*sentences[:MOST_SENTENCES], f"{left:,} more {more} like these left out."]
 
 
+RANK_INTERVALS = {
+    "simultaneous": "Rank intervals hold for all candidates at once.",
+    "pairwise": "Each rank interval holds on its own, not for all candidates at once.",
+}
+"""What the rank intervals of a ranking promise."""
+
+
 def every_step(doubt: str) -> str:
     """Return the sentence on a ranking without ties."""
     if doubt:

@@ -18,7 +18,11 @@ from rocketeval.explain.groups import GroupScore
 from rocketeval.explain.stage import Explanation
 from rocketeval.grading.methods import YES_NO, kind_of
 from rocketeval.ranking.rank import Ranking
-from rocketeval.ranking.summary import conclusion_in_words, separation_in_words
+from rocketeval.ranking.summary import (
+    RANK_INTERVALS,
+    conclusion_in_words,
+    separation_in_words,
+)
 from rocketeval.records import Checklist, Interval
 from rocketeval.report.blocks import json_bytes, packed, plain
 from rocketeval.report.cells import ResponseGrid, category_means, quantiles, weighing
@@ -163,7 +167,9 @@ def notes(
         f"Ratings are a Bradley-Terry fit, on the Elo scale {placed}. Every pair of candidates on "
         "each query counts as one match. Scores that differ by less than "
         f"{ranking.tie_margin:g} count as a tie.",
-        f"{level} intervals come from {ranking.bootstrap} bootstrap resamples of the queries.",
+        f"{level} intervals come from {ranking.bootstrap} bootstrap resamples of the queries. "
+        "Ranks and ties come from sign-flip tests of all pairs. "
+        f"{RANK_INTERVALS[ranking.rank_intervals]}",
         "Candidates in a group are statistically tied with the first one in it.",
     )
 
@@ -346,6 +352,7 @@ def bare_head(
         answers_are=PROBABILITY if yes_no else GRADE,
         yes_no=yes_no,
         level=ranking.level,
+        rank_intervals=RANK_INTERVALS[ranking.rank_intervals],
         tie_margin=ranking.tie_margin,
         sizes=sizes(findings),
         losses=lost,

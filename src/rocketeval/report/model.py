@@ -296,6 +296,8 @@ class ReportHead:
     """Heading for answers: `PROBABILITY` or `GRADE`."""
     yes_no: bool
     level: float
+    rank_intervals: str
+    """What the rank intervals promise, in one sentence."""
     tie_margin: float
     sizes: tuple[tuple[str, int], ...]
     losses: tuple[MissingNote, ...]
