@@ -113,15 +113,22 @@ def _pairs(
     for head in shown_heads(inputs):
         if head.query_id not in had:
             continue
-        query = shown_query(inputs.queries[head.query_id])
+        query = inputs.queries[head.query_id]
         now = checklists[head.query_id]
-        new = combine(ours + query, head.hash, shown_checklist(now))
+        new = _key(ours, query, head, now)
         if new in finished:
             continue
         for before in had[head.query_id]:
-            old = combine(earlier + query, head.hash, shown_checklist(before))
+            old = _key(earlier, query, head, before)
             if old in theirs:
                 yield new, old, now, before
+
+
+def _key(judge: bytes, query: Query, head: ResponseHead, checklist: Checklist) -> bytes:
+    """Return the identity of a judgment of one response with one checklist."""
+    uses = checklist.uses
+    response = head.shown_hash(context="context" in uses)
+    return combine(judge + shown_query(query, uses), response, shown_checklist(checklist))
 
 
 def _had(inputs: Inputs, checklists: Mapping[str, Checklist]) -> dict[str, list[Checklist]]:
@@ -154,8 +161,8 @@ def _without_current(
 def _same_items(
     judgment: Judgment, now: Checklist, before: Checklist
 ) -> Iterator[tuple[int, Answer]]:
-    answers = dict(zip(before.items, judgment.answers, strict=True))
-    for place, item in enumerate(now.items):
+    answers = dict(zip(before.item_hashes, judgment.answers, strict=True))
+    for place, item in enumerate(now.item_hashes):
         answer = answers.get(item)
         if answer is not None and answer.status not in NO_ANSWER:
             yield place, answer
@@ -218,7 +225,8 @@ class PlannedInputs:
     def heads(self) -> Iterator[ResponseHead]:
         """Yield every response without its text."""
         for one in self.responses():
-            yield ResponseHead(one.query_id, one.candidate, one.content_hash, len(one.text))
+            own = None if one.context is None else one.hash_with_context
+            yield ResponseHead(one.query_id, one.candidate, one.content_hash, len(one.text), own)
 
 
 class WorkList:
