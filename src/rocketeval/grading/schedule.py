@@ -115,9 +115,7 @@ def shown_heads(inputs: JudgingInputs) -> Iterator[ResponseHead]:
     else:
         for one in inputs.responses():
             own = None if one.context is None else shown_response(one, context=True)
-            yield ResponseHead(
-                one.query_id, one.candidate, shown_response(one), len(one.text), own
-            )
+            yield ResponseHead(one.query_id, one.candidate, shown_response(one), len(one.text), own)
 
 
 def cells(inputs: JudgingInputs, judge: bytes) -> Iterator[ScheduledResponse]:

@@ -371,7 +371,7 @@ def shown_checklist(checklist: Checklist) -> bytes:
 MATERIAL_TEMPLATES = {name: f"shown_{name}" for name in MATERIALS}
 ENDING_TEMPLATES = ("item_yes_no_na", "item_scale", "item_scale_na")
 MATERIAL_MARKERS = (
-    r"<<<\s*+(?:end\s++of\s++)?(?:context|system\s++prompt|(?:passage|document)(?:\s++\d{1,6})?+)\s*>>>"
+    r"<<<\s*+(?:end\s++of\s++)?(?:context|system\s++prompt|passage(?:\s++\d{1,6})?+)\s*>>>"
 )
 """Further markers of prompts that show material besides query and response."""
 _FORMAT = 1

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from os.path import commonprefix
 
 from rocketeval.items import Checklist, ItemDetail, ItemKind, level_labels
 from rocketeval.prompts.render import (
@@ -76,7 +75,7 @@ class RubricPrompt(GradingPrompt):
         for uses in special.shared:
             heads[uses], count = self._filled(query, response, uses, special.shared[uses])
             neutralised = max(neutralised, special.neutralised + count)
-        prefix = commonprefix(list(heads.values())) if heads else ""
+        prefix = _common(list(heads.values()))
         suffixes = tuple(
             "" if ending is None else heads[detail.uses][len(prefix) :] + ending
             for detail, ending in zip(checklist.every_detail, special.endings, strict=True)
@@ -219,11 +218,19 @@ def _history(turns: Sequence[Turn]) -> tuple[str, int]:
     return text, count + sum(content.count for _, content in safe)
 
 
+def _common(texts: Sequence[str]) -> str:
+    """Return the longest common beginning of some texts."""
+    first, last = min(texts, default=""), max(texts, default="")
+    pairs = zip(first, last, strict=False)
+    same = next((at for at, (one, other) in enumerate(pairs) if one != other), len(first))
+    return first[:same]
+
+
 def _with_places(before: str) -> str:
     """Return the text before `{{item}}` with places for material, each before a heading.
 
-    >>> _with_places("Read.\\n# Talk\\n{{history}}\\n{{query}}\\n## Answer\\n{{response}}")
-    'Read.\\n{{shared_material}}# Talk\\n{{history}}\\n{{query}}\\n{{own_material}}## Answer\\n{{response}}'
+    >>> _with_places("# Talk\\n{{history}}\\n{{query}}\\n## Reply\\n{{response}}").splitlines()[::3]
+    ['{{shared_material}}# Talk', '{{own_material}}## Reply']
     """
     for place, mark in ((_SHARED, "{{history}}"), (_OWN, "{{response}}")):
         at = _section_start(before, before.index(mark))

@@ -455,7 +455,13 @@ def _response_row(response: Response) -> dict[str, Any]:
 
 _UNHASHED = ("tags", "metadata")
 """Fields of a query that change nothing the judge sees and no score."""
-_NEW = {"cluster": None, "system": None, "context": None, "tags": (), "metadata": {}}
+_NEW: Mapping[str, object] = {
+    "cluster": None,
+    "system": None,
+    "context": None,
+    "tags": (),
+    "metadata": {},
+}
 """Fields that earlier versions did not write, with the value at which they are left out."""
 
 
