@@ -43,7 +43,7 @@ NO_GROUP = "(no group)"
 """Group of an item without one, in a checklist where others have groups."""
 MATERIALS = ("system", "context", "reference")
 """What an item may show to the judge besides the query and the response, in prompt order."""
-_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
+CHECK_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _FIELDS = ("text", "weight", "kind", "levels", "na", "uses", "check", "group", "tags")
 
 
@@ -383,7 +383,7 @@ def _check(value: object, *, trusted: bool) -> CheckCall | None:
     if not isinstance(value, Mapping) or "fn" not in value or not set(value) <= allowed:
         raise ValueError("check must be an object with 'fn' and optionally 'args'.")
     name, args = value["fn"], value.get("args")
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
+    if not isinstance(name, str) or not CHECK_NAME.fullmatch(name):
         raise ValueError(
             f"check {str(name)[:60]!r} is no name of a check. A benchmark or checklist cannot name "
             "a Python function: give the function a name in the config, under "

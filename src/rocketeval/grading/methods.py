@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from rocketeval.checklists.rubric import RubricOptions
 from rocketeval.config import (
     AuthorConfig,
     MethodConfig,
@@ -30,6 +31,7 @@ from rocketeval.grading.ask import (
 )
 from rocketeval.prompts.read_grades import ANSWER_RULES, SCORE_RULES
 from rocketeval.prompts.render import GradingPrompt, Prompt, Template
+from rocketeval.prompts.rubric import RubricPrompt
 from rocketeval.prompts.variants import BarePrompt, ForcedPrompt, ListedPrompt, TranscriptPrompt
 from rocketeval.registry import nearest
 
@@ -47,7 +49,7 @@ FIXED = (
 """One question for each dimension that MT-Bench names to its judge."""
 
 
-class FixedMethodOptions(Section):
+class FixedMethodOptions(RubricOptions):
     """Options of the method fixed."""
 
     items: Annotated[tuple[str, ...], Field(min_length=1)] = FIXED
@@ -208,14 +210,17 @@ def _criterion_rubric(options: CriterionOptions) -> Sequence[str]:
 
 
 _independent = partial(_prompted, GradingPrompt)
+_each_in_its_way = partial(_prompted, RubricPrompt)
 
 KINDS: Mapping[str, MethodKind] = {
     "checklist": MethodKind(
-        "each item of the author's checklist, asked independently", _independent
+        "each item of the author's checklist, asked independently",
+        _each_in_its_way,
+        RubricOptions,
     ),
     "fixed": MethodKind(
         "six general questions, the same for every query",
-        _independent,
+        _each_in_its_way,
         FixedMethodOptions,
         items=_fixed_items,
     ),

@@ -16,6 +16,7 @@ from itertools import chain
 from rocketeval.benchmarks.base import open_benchmark
 from rocketeval.benchmarks.load import imported_checklists
 from rocketeval.checklists.base import SharedAuthor, create_author
+from rocketeval.checklists.rubric import bind_checklist, rubric_options
 from rocketeval.checklists.write import authoring_key
 from rocketeval.config import PriceConfig, RunConfig
 from rocketeval.errors import ChecklistError, EngineRefused, EngineUnavailable, StageMissing
@@ -191,16 +192,17 @@ async def foresee_checklists(
         if isinstance(author, SharedAuthor) and (most := author.foresee(paid_for)) is not None:
             found.unwritten, found.most = {query.id for query in queries}, most
             return found
-        shared = isinstance(author, SharedAuthor)
+        shared, options = isinstance(author, SharedAuthor), rubric_options(config)
         for query in queries:
             if shared or not author.costly:
                 try:
-                    found.made[query.id] = await author.write(query)
+                    made = await author.write(query)
+                    found.made[query.id] = bind_checklist(made, query, options)
                 except ChecklistError:
                     continue
             elif (key := authoring_key(author, query)) in paid_for:
-                paid = paid_for[key]
-                found.made[query.id] = Checklist(query.id, paid.items, paid.author)
+                paid = paid_for[key].checklist(query.id)
+                found.made[query.id] = bind_checklist(paid, query, options)
             else:
                 found.unwritten.add(query.id)
                 found.most += author.most(query)
