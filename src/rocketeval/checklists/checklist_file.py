@@ -3,34 +3,41 @@
 from __future__ import annotations
 
 import csv
+import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from rocketeval.config import Section, parse_options
 from rocketeval.errors import ConfigError
+from rocketeval.items import parse_item
 from rocketeval.records import Checklist
 from rocketeval.registry import nearest
 from rocketeval.resources import read_yaml
 
 COLUMNS = ("query_id", "query", "group", "item")
 """CSV columns. `query` is for reference; changes to it are ignored."""
+DETAIL_COLUMNS = ("weight", "details")
+"""Further CSV columns, written if some item has a weight or kind: `details` is JSON."""
 HINT = "`rocketeval checklist --out FILE` writes one to start from."
 MOST_BYTES = 256 << 20
 _OUTERMOST = re.compile(r"""^["']?(\w+)["']?[ \t]*:(?=\s|$)""", re.MULTILINE)
 
 
-def _not_blank(text: str) -> str:
-    if not text.strip():
+def _is_item(given: object) -> object:
+    if isinstance(given, str) and not given.strip():
         raise ValueError("this item is empty.")
-    return text
+    parse_item(given)
+    return given
 
 
-Items = Annotated[tuple[Annotated[str, AfterValidator(_not_blank)], ...], Field(min_length=1)]
+WrittenItem = Annotated[str | dict[str, Any], BeforeValidator(_is_item)]
+"""An item as written: a text, or an object with `text` and details."""
+Items = Annotated[tuple[WrittenItem, ...], Field(min_length=1)]
 
 
 class ChecklistEntry(Section):
@@ -52,15 +59,14 @@ class ChecklistEntry(Section):
     def checklist(self, query_id: str) -> Checklist:
         """Return the entry as the checklist of a query."""
         if self.groups is None:
-            return Checklist(query_id, self.items or (), "file", about=self.about)
-        pairs = [(group, item) for group, items in self.groups.items() for item in items]
-        return Checklist(
-            query_id,
-            tuple(item for _, item in pairs),
-            "file",
-            tuple(group for group, _ in pairs),
-            self.about,
-        )
+            parsed = [parse_item(item) for item in self.items or ()]
+        else:
+            parsed = [
+                replace(parse_item(item), group=group)
+                for group, items in self.groups.items()
+                for item in items
+            ]
+        return Checklist.from_items(query_id, parsed, "file", self.about)
 
 
 class ChecklistFile(Section):
@@ -110,8 +116,8 @@ class _Rows:
     """The rows of one checklist."""
 
     query: str | None = None
-    items: list[str] = field(default_factory=list)
-    groups: dict[str, list[str]] = field(default_factory=dict)
+    items: list[object] = field(default_factory=list)
+    groups: dict[str, list[object]] = field(default_factory=dict)
 
     def entry(self) -> Mapping[str, object]:
         listed = {"groups": self.groups} if self.groups else {"items": self.items}
@@ -129,13 +135,30 @@ def _entries(path: Path) -> dict[str, object]:
                 hint="Give every item of a checklist a group, or none.",
             )
         own.query = own.query or row["query"] or None
+        item = _item(path, line, row)
         if row["group"]:
-            own.groups.setdefault(row["group"], []).append(row["item"])
+            own.groups.setdefault(row["group"], []).append(item)
         else:
-            own.items.append(row["item"])
+            own.items.append(item)
     for_all = found.pop("", None)
     queries = {query_id: rows.entry() for query_id, rows in found.items()}
     return {"queries": queries, **({"for_all": for_all.entry()} if for_all else {})}
+
+
+def _item(path: Path, line: int, row: Mapping[str, str]) -> object:
+    """Return the item of a row: its text, or an object if it has a weight or details."""
+    if not row["weight"] and not row["details"]:
+        return row["item"]
+    try:
+        item: dict[str, Any] = json.loads(row["details"] or "{}")
+        if not isinstance(item, dict):
+            raise ValueError("it is not an object")
+        weight = {"weight": float(row["weight"])} if row["weight"] else {}
+    except ValueError as error:
+        raise ConfigError(
+            f"{path}, line {line}: `weight` must be a number and `details` a JSON object: {error}."
+        ) from None
+    return {"text": row["item"], **item, **weight}
 
 
 def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
@@ -153,7 +176,8 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
                         f"{path}, line {reader.line_num}: its columns do not match the first line."
                     )
                 if any(value.strip() for value in row.values()):
-                    yield reader.line_num, {name: _unescaped(row.get(name, "")) for name in COLUMNS}
+                    names = (*COLUMNS, *DETAIL_COLUMNS)
+                    yield reader.line_num, {name: _unescaped(row.get(name, "")) for name in names}
     except OSError as error:
         raise ConfigError(f"Cannot read {path}: {error.strerror}.", hint=HINT) from None
     except UnicodeDecodeError:
@@ -169,10 +193,10 @@ def _unescaped(text: str) -> str:
 
 def _check_columns(path: Path, names: list[str]) -> None:
     for name in names:
-        if name not in COLUMNS or names.count(name) > 1:
+        if name not in (*COLUMNS, *DETAIL_COLUMNS) or names.count(name) > 1:
             raise ConfigError(
                 f"{path}: the column {name!r} is unknown or occurs twice.",
-                hint=nearest(name, list(COLUMNS)),
+                hint=nearest(name, [*COLUMNS, *DETAIL_COLUMNS]),
             )
     for name in ("query_id", "item"):
         if name not in names:

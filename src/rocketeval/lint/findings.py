@@ -67,6 +67,13 @@ KINDS: dict[str, FindingKind] = {
     "dangling": FindingKind(_WARNING, "has a pronoun without a referent"),
     "too_short": FindingKind(_WARNING, "too short to be a question"),
     "too_long": FindingKind(_WARNING, "too long", english=False),
+    "penalty_is_good": FindingKind(_ERROR, "a penalty whose yes is the better answer"),
+    "no_weight": FindingKind(_ERROR, "its weight does not count", english=False),
+    "outweighed": FindingKind(_WARNING, "nearly irrelevant next to other weights", english=False),
+    "levels_overlap": FindingKind(_ERROR, "two levels say nearly the same", english=False),
+    "levels_reversed": FindingKind(_WARNING, "levels may go from best to worst"),
+    "weak_check": FindingKind(_ERROR, "a check that every response passes", english=False),
+    "never_shown": FindingKind(_ERROR, "uses material that the query lacks", english=False),
     "unanswered": FindingKind(_ERROR, "the judge rarely answers it", behavioural=True),
     "backwards": FindingKind(_ERROR, "yes goes with worse responses", behavioural=True),
     "against_labels": FindingKind(_ERROR, "yes goes with lower labels", behavioural=True),
@@ -77,6 +84,9 @@ KINDS: dict[str, FindingKind] = {
     ),
     "redundant": FindingKind(_WARNING, "same answers as an earlier item", behavioural=True),
     "unsure": FindingKind(_WARNING, "the judge is unsure of it", behavioural=True),
+    "check_always": FindingKind(_WARNING, "the check passes for every response", behavioural=True),
+    "check_never": FindingKind(_WARNING, "the check fails for every response", behavioural=True),
+    "check_failed": FindingKind(_WARNING, "the check often has no result", behavioural=True),
 }
 """By name, worst first: the display order for equal counts."""
 

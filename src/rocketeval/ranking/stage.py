@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 from rocketeval.config import RunConfig
 from rocketeval.ranking.rank import Ranking, find_anchor, rank
 from rocketeval.ranking.summary import ranking_csv
+from rocketeval.records import Interval
+from rocketeval.scoring.rubric import POINTS
 from rocketeval.scoring.stage import read_grid
 from rocketeval.store.run import RunStore
 
@@ -23,10 +28,36 @@ def rank_candidates(store: RunStore, config: RunConfig) -> Ranking:
         anchor_rating=config.ranking.anchor_rating,
         rank_intervals=config.ranking.rank_intervals,
     )
+    if store.manifest().stages.score.scorer == POINTS:
+        ranking = clip_means(ranking, config.scorer.scale)
     if store.save(ranking):
         store.drop_from("audit")
     store.save_text("ranking.csv", ranking_csv(ranking))
     return ranking
+
+
+def clip_means(ranking: Ranking, scale: tuple[float, float]) -> Ranking:
+    """Return the ranking with mean scores and their bounds clipped to the scale.
+
+    Points of a response may be below the scale, as penalties add up; a candidate's mean is not.
+    """
+    low, high = scale
+
+    def clipped(value: float) -> float:
+        return value if math.isnan(value) else min(max(value, low), high)
+
+    rows = tuple(
+        replace(
+            row,
+            mean_score=Interval(
+                clipped(row.mean_score.value),
+                clipped(row.mean_score.low),
+                clipped(row.mean_score.high),
+            ),
+        )
+        for row in ranking.rows
+    )
+    return replace(ranking, rows=rows)
 
 
 def check_anchor(store: RunStore, config: RunConfig) -> None:
