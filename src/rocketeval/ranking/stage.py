@@ -41,23 +41,18 @@ def clip_means(ranking: Ranking, scale: tuple[float, float]) -> Ranking:
 
     Points of a response may be below the scale, as penalties add up; a candidate's mean is not.
     """
+    rows = [replace(row, mean_score=clip_interval(row.mean_score, scale)) for row in ranking.rows]
+    return replace(ranking, rows=tuple(rows))
+
+
+def clip_interval(given: Interval, scale: tuple[float, float]) -> Interval:
+    """Return a figure and its bounds clipped to the scale; an unknown bound stays unknown."""
     low, high = scale
 
     def clipped(value: float) -> float:
         return value if math.isnan(value) else min(max(value, low), high)
 
-    rows = tuple(
-        replace(
-            row,
-            mean_score=Interval(
-                clipped(row.mean_score.value),
-                clipped(row.mean_score.low),
-                clipped(row.mean_score.high),
-            ),
-        )
-        for row in ranking.rows
-    )
-    return replace(ranking, rows=rows)
+    return Interval(clipped(given.value), clipped(given.low), clipped(given.high))
 
 
 def check_anchor(store: RunStore, config: RunConfig) -> None:
