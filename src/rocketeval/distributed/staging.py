@@ -222,11 +222,10 @@ TASKS = pa.schema(
         ("items", pa.int32()),
         ("neutralised", pa.int32()),
         ("known", pa.binary()),
-        ("labels", pa.binary()),
     ]
 )
-"""`items` is null if every suffix is an item; `known` has the answers that are reused, and those
-of code checks; `labels` is null unless items have their own."""
+"""`items` is null if every suffix is an item; `known` has the answers that are reused, those of
+code checks, and the labels of items that have their own."""
 RESULTS = pa.schema([pa.field(ID, pa.int64()), *JUDGMENTS, pa.field("failure", pa.string())])
 """A ledger row plus `failure`, which is null for a finished judgment."""
 FILE_ROWS = 20_000
@@ -270,7 +269,7 @@ def read_tasks(batch: pa.Table) -> Iterator[tuple[int, GradingTask, dict[int, An
             tuple(row["suffixes"]),
             row["neutralised"],
             row["items"],
-            _unpack_labels(row.get("labels")),
+            None if row["known"] is None else _unpack_labels(row["known"]),
         )
         yield row[ID], task, {} if row["known"] is None else _unpack(row["known"])
 
@@ -346,24 +345,24 @@ def _task_row(number: int, task: GradingTask, known: Mapping[int, Answer] | None
         "suffixes": list(task.suffixes),
         "items": task.items,
         "neutralised": task.neutralised,
-        "known": _pack(known) if known else None,
-        "labels": None if task.labels is None else _pack_labels(task.labels),
+        "known": _pack(known or {}, task.labels) if known or task.labels else None,
     }
 
 
-def _pack_labels(labels: Sequence[AnswerLabels | None]) -> bytes:
-    return orjson.dumps([None if own is None else [own.words, own.na] for own in labels])
-
-
-def _unpack_labels(packed: bytes | None) -> tuple[AnswerLabels | None, ...] | None:
-    if packed is None:
+def _unpack_labels(packed: bytes) -> tuple[AnswerLabels | None, ...] | None:
+    rows = orjson.loads(packed).get("labels")
+    if rows is None:
         return None
-    rows = orjson.loads(packed)
     return tuple(None if row is None else AnswerLabels(tuple(row[0]), row[1]) for row in rows)
 
 
-def _pack(known: Mapping[int, Answer]) -> bytes:
-    return orjson.dumps({"places": list(known), **answers_to_lists(list(known.values()))})
+def _pack(
+    known: Mapping[int, Answer], labels: Sequence[AnswerLabels | None] | None = None
+) -> bytes:
+    packed = {"places": list(known), **answers_to_lists(list(known.values()))}
+    if labels is not None:
+        packed["labels"] = [None if own is None else [own.words, own.na] for own in labels]
+    return orjson.dumps(packed)
 
 
 def _unpack(packed: bytes) -> dict[int, Answer]:
