@@ -17,6 +17,8 @@ CASES: list[tuple[str, dict[str, Any], str, str | None, bool]] = [
     ("contains", {"text": "paris"}, "It is Paris.", None, False),
     ("contains", {"text": "paris", "ignore_case": True}, "It is Paris.", None, True),
     ("contains", {"text": "Paris", "negate": True}, "It is Paris.", None, False),
+    ("equals", {"text": "Paris"}, " Paris\n", None, True),
+    ("equals", {"text": "Paris"}, "In Paris", None, False),
     ("contains_all", {"texts": ["a", "b"]}, "b and a", None, True),
     ("contains_all", {"texts": ["a", "c"]}, "b and a", None, False),
     ("contains_any", {"texts": ["x", "a"]}, "b and a", None, True),

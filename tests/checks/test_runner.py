@@ -56,6 +56,7 @@ def test_catastrophic_pattern_is_stopped(runner: CheckRunner) -> None:
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "regex": {"pattern": "end$"},
     "contains": {"text": "absent"},
+    "equals": {"text": "absent"},
     "contains_all": {"texts": ["word", "absent"]},
     "contains_any": {"texts": ["absent"]},
     "starts_with": {"text": "word"},

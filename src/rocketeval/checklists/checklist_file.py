@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -90,10 +91,75 @@ def read_checklist_file(path: Path) -> ChecklistFile:
         raise ConfigError(f"{path} is too long.", hint=HINT)
     if path.suffix == ".csv":
         return parse_options(_entries(path), ChecklistFile, str(path))
+    if path.suffix == ".json":
+        return parse_options(_rubrics(path), ChecklistFile, str(path))
     raw = read_yaml(path, "checklists", hint=HINT)
     if not isinstance(raw, dict):
         raise ConfigError(f"{path} must be a mapping with `for_all` or `queries`.", hint=HINT)
     return parse_options(raw, ChecklistFile, str(path))
+
+
+def _rubrics(path: Path) -> dict[str, object]:
+    """Return a JSON file in the structure of the YAML file.
+
+    It may have that structure, or be a list of criteria for all queries, or such lists by query id,
+    as AutoRubric writes them.
+    """
+    try:
+        raw = json.loads(path.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise ConfigError(f"Cannot read {path}: {error.strerror}.", hint=HINT) from None
+    except ValueError as error:
+        raise ConfigError(f"{path} is not valid JSON: {error}.", hint=HINT) from None
+    if isinstance(raw, list):
+        return {"for_all": {"items": _criteria(raw, f"{path}")}}
+    if not isinstance(raw, dict):
+        raise ConfigError(f"{path} must be a list of criteria or an object.", hint=HINT)
+    if raw and all(isinstance(own, list) for own in raw.values()):
+        queries = {
+            name: {"items": _criteria(own, f"{path}, {name!r}")} for name, own in raw.items()
+        }
+        return {"queries": queries}
+    return raw
+
+
+def _criteria(listed: list[Any], where: str) -> list[object]:
+    """Return a list of items, in which AutoRubric's criteria are rewritten as items."""
+    items: list[object] = []
+    for number, given in enumerate(listed, 1):
+        if not isinstance(given, dict) or "requirement" not in given:
+            items.append(given)
+            continue
+        unknown = set(given) - {"requirement", "weight", "name", "options", "scale_type"}
+        if unknown:
+            raise ConfigError(f"{where}, criterion {number}: unknown field {min(unknown)!r}.")
+        requirement = str(given["requirement"]).strip()
+        item: dict[str, object] = {"text": requirement}
+        if given.get("name"):
+            item["tags"] = [str(given["name"])]
+        if given.get("weight") is not None:
+            item["weight"] = given["weight"]
+        if given.get("options"):
+            item["levels"] = _even_levels(given["options"], f"{where}, criterion {number}")
+        elif not requirement.endswith("?"):
+            item["text"] = f"Does the response meet this criterion? {requirement}"
+        items.append(item)
+    return items
+
+
+def _even_levels(options: Any, where: str) -> list[str]:
+    """Return the labels of graded options, worst first; they must be evenly spaced."""
+    try:
+        pairs = sorted((float(option["value"]), str(option["label"])) for option in options)
+    except (TypeError, KeyError, ValueError):
+        raise ConfigError(f"{where}: an option needs a `label` and a `value`.") from None
+    steps = [after[0] - before[0] for before, after in pairwise(pairs)]
+    if steps and max(steps) - min(steps) > 1e-6 * max(map(abs, steps)):
+        raise ConfigError(
+            f"{where}: the values of its options are not evenly spaced.",
+            hint="Levels count evenly from worst to best: change the values, or split the item.",
+        )
+    return [label for _, label in pairs]
 
 
 def is_checklist_file(path: Path) -> bool:
@@ -101,7 +167,7 @@ def is_checklist_file(path: Path) -> bool:
 
     The file is not parsed completely, because that is slow for long files.
     """
-    if path.suffix == ".csv":
+    if path.suffix in (".csv", ".json"):
         return True
     try:
         text = path.read_bytes().decode("utf-8-sig", errors="replace")

@@ -74,6 +74,11 @@ def _contains(response: str, reference: str | None, text: str, ignore_case: bool
     return part in whole
 
 
+def _equals(response: str, reference: str | None, text: str, ignore_case: bool = False) -> Result:
+    one, other = _folded(ignore_case, response.strip(), text.strip())
+    return one == other
+
+
 def _contains_all(
     response: str, reference: str | None, texts: Sequence[str], ignore_case: bool = False
 ) -> Result:
@@ -222,6 +227,9 @@ LIBRARY: Mapping[str, CheckFunction] = {
     ),
     "contains": CheckFunction(
         _contains, "the response contains the text", {"text": _TEXT, **_CASE}
+    ),
+    "equals": CheckFunction(
+        _equals, "the response is the text, but for space around it", {"text": _TEXT, **_CASE}
     ),
     "contains_all": CheckFunction(
         _contains_all, "the response contains every text", {"texts": _TEXTS, **_CASE}
