@@ -115,6 +115,8 @@ def _rubrics(path: Path) -> dict[str, object]:
         return {"for_all": {"items": _criteria(raw, f"{path}")}}
     if not isinstance(raw, dict):
         raise ConfigError(f"{path} must be a list of criteria or an object.", hint=HINT)
+    if isinstance(raw.get("rubric"), list):
+        return {"for_all": {"items": _criteria(raw["rubric"], f"{path}")}}
     if raw and all(isinstance(own, list) for own in raw.values()):
         queries = {
             name: {"items": _criteria(own, f"{path}, {name!r}")} for name, own in raw.items()
@@ -130,9 +132,15 @@ def _criteria(listed: list[Any], where: str) -> list[object]:
         if not isinstance(given, dict) or "requirement" not in given:
             items.append(given)
             continue
-        unknown = set(given) - {"requirement", "weight", "name", "options", "scale_type"}
+        place = f"{where}, criterion {number}"
+        unknown = set(given) - _AUTORUBRIC
         if unknown:
-            raise ConfigError(f"{where}, criterion {number}: unknown field {min(unknown)!r}.")
+            raise ConfigError(f"{place}: unknown field {min(unknown)!r}.")
+        if given.get("scale_type") == "nominal" and given.get("options"):
+            raise ConfigError(
+                f"{place}: its options are not ordered (scale_type nominal).",
+                hint="Ask one yes/no question per option instead.",
+            )
         requirement = str(given["requirement"]).strip()
         item: dict[str, object] = {"text": requirement}
         if given.get("name"):
@@ -140,18 +148,22 @@ def _criteria(listed: list[Any], where: str) -> list[object]:
         if given.get("weight") is not None:
             item["weight"] = given["weight"]
         if given.get("options"):
-            item["levels"] = _even_levels(given["options"], f"{where}, criterion {number}")
+            item |= _even_levels(given["options"], place)
         elif not requirement.endswith("?"):
             item["text"] = f"Does the response meet this criterion? {requirement}"
         items.append(item)
     return items
 
 
-def _even_levels(options: Any, where: str) -> list[str]:
-    """Return the labels of graded options, worst first; they must be evenly spaced."""
+_AUTORUBRIC = {"requirement", "weight", "name", "options", "scale_type", "aggregation"}
+
+
+def _even_levels(options: Any, where: str) -> dict[str, object]:
+    """Return graded options as levels, worst first; they must be evenly spaced."""
     try:
-        pairs = sorted((float(option["value"]), str(option["label"])) for option in options)
-    except (TypeError, KeyError, ValueError):
+        graded = [option for option in options if not option.get("na")]
+        pairs = sorted((float(option["value"]), str(option["label"])) for option in graded)
+    except (AttributeError, TypeError, KeyError, ValueError):
         raise ConfigError(f"{where}: an option needs a `label` and a `value`.") from None
     steps = [after[0] - before[0] for before, after in pairwise(pairs)]
     if steps and max(steps) - min(steps) > 1e-6 * max(map(abs, steps)):
@@ -159,7 +171,8 @@ def _even_levels(options: Any, where: str) -> list[str]:
             f"{where}: the values of its options are not evenly spaced.",
             hint="Levels count evenly from worst to best: change the values, or split the item.",
         )
-    return [label for _, label in pairs]
+    levels: dict[str, object] = {"levels": [label for _, label in pairs]}
+    return {**levels, "na": True} if len(graded) < len(options) else levels
 
 
 def is_checklist_file(path: Path) -> bool:
