@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
+from rocketeval.checks.library import LIBRARY
 from rocketeval.checks.runner import CheckSettings
 from rocketeval.config import RunConfig, Section, parse_options
 from rocketeval.errors import ChecklistError
@@ -48,6 +49,59 @@ class RubricOptions(Section):
     def checks(self) -> CheckSettings:
         """The settings of code checks."""
         return CheckSettings(self.functions, self.check_seconds, self.check_megabytes)
+
+
+class AuthorOptions(Section):
+    """Options of the author kind instance: what its items may have besides a yes/no question."""
+
+    weights: bool = False
+    """Items may weigh more or less than others."""
+    penalties: bool = False
+    """Items may ask for a fault, with a negative weight."""
+    graded: bool = False
+    """Items may have ordered levels instead of yes and no."""
+    na: bool = False
+    """Items may be answered with "not applicable"."""
+    checks: bool = False
+    """Items may be decided by the library of code checks."""
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The fields of an item that the author may write; empty for plain yes/no questions."""
+        given = {
+            "weight": self.weights or self.penalties,
+            "penalty": self.penalties,
+            "levels": self.graded,
+            "na": self.na,
+            "check": self.checks,
+        }
+        return tuple(name for name, wanted in given.items() if wanted)
+
+    @property
+    def rules(self) -> str:
+        """The rules of the author's prompt on these fields."""
+        return "\n".join(rule for name, rule in _RULES.items() if getattr(self, name))
+
+
+_CHECKS = ", ".join(
+    f"{name} ({', '.join(function.args) or 'no arguments'})"
+    for name, function in LIBRARY.items()
+    if not function.package and not function.needs_reference
+)
+_RULES = {
+    "weights": '- "weight": how much the item matters, from 1 (little) to 10 (decisive); 1 if left '
+    "out.",
+    "penalties": "- A serious fault may be an item of its own with a negative weight, from -1 to "
+    "-10: then Yes means that the response has the fault, and lowers the score.",
+    "graded": '- "levels": for a matter of degree, a list of 3 to 5 short descriptions from the '
+    "worst to the best response; the reader then chooses a level instead of Yes or No. No two may "
+    "describe the same response.",
+    "na": '- "na": true if the question does not apply to some good responses; the reader may then '
+    "answer NA.",
+    "checks": '- "check": what code can decide must not be asked: {"fn": NAME, "args": {...}}, and '
+    f'a "text" that says what is checked. Names with their arguments: {_CHECKS}. '
+    'Example: {"text": "Has at most 100 words", "check": {"fn": "words", "args": {"max": 100}}}',
+}
 
 
 def rubric_options(config: RunConfig) -> RubricOptions:
