@@ -119,7 +119,7 @@ def test_means_of_points_are_clipped_to_the_scale() -> None:
     assert math.isnan(unknown.low)
 
 
-def test_points_fulfil_the_scorer_interface() -> None:
+def test_points_pass_the_check_of_scorers() -> None:
     """The conformance check of scorers passes."""
     check_scorer(PointsScorer, ScorerConfig(kind="points"))
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from rocketeval.checklists.checklist_file import WrittenItem
 from rocketeval.checklists.rubric import RubricOptions
 from rocketeval.config import (
     AuthorConfig,
@@ -52,8 +53,8 @@ FIXED = (
 class FixedMethodOptions(RubricOptions):
     """Options of the method fixed."""
 
-    items: Annotated[tuple[str, ...], Field(min_length=1)] = FIXED
-    """The questions asked about every response."""
+    items: Annotated[tuple[WrittenItem, ...], Field(min_length=1)] = FIXED
+    """The items asked about every response: texts or objects."""
 
 
 class WritingOptions(Section):
@@ -70,7 +71,7 @@ class CriterionOptions(Section):
     """Name of a known criterion (`rocketeval audit --criteria` lists them), or your own."""
 
 
-Items = Callable[[Any], Sequence[str]]
+Items = Callable[[Any], Sequence[str | dict[str, Any]]]
 Build = Callable[[RunConfig, Any], Method]
 
 
@@ -197,7 +198,7 @@ def _always(*items: str) -> Items:
     return lambda options: items
 
 
-def _fixed_items(options: FixedMethodOptions) -> Sequence[str]:
+def _fixed_items(options: FixedMethodOptions) -> Sequence[str | dict[str, Any]]:
     return options.items
 
 

@@ -45,7 +45,7 @@ class FindingKind:
     english: bool = True
     """True if it can only be found in English items."""
     wording: bool = True
-    """False if other words cannot mend it: a weight, a level, a check or missing material."""
+    """False if other words cannot fix it: a weight, a level, a check or missing material."""
 
 
 _ERROR, _WARNING = Severity.ERROR, Severity.WARNING

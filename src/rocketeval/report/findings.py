@@ -138,7 +138,7 @@ def _lost_answers(score: ScoreFacts, status_text: Mapping[str, str]) -> list[Mis
             status not in _STILL_USED,
         )
         for status, words in status_text.items()
-        # Most runs have no checks, and need not be told that none failed.
+        # Most runs have no checks, and need no note that none failed.
         if status != Status.CHECK_FAILED or score.statuses.get(status)
     ]
     return [*found, *(inapplicable if score.not_applicable else ())]

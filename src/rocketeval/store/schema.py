@@ -61,7 +61,7 @@ def answers_to_lists(answers: Sequence[Answer]) -> dict[str, list[Any]]:
         "status": [answer.status for answer in answers],
         **{name: [getattr(answer, name) for answer in answers] for name in _NUMBERS},
         **({"text": texts} if any(text is not None for text in texts) else {}),
-        **(_applicability(answers) if any(each.p_na is not None for each in answers) else {}),
+        **(_applicability(answers) if any(each.na_low is not None for each in answers) else {}),
     }
 
 
