@@ -9,7 +9,7 @@ from itertools import combinations, pairwise
 from rocketeval.items import Checklist, ItemDetail, ItemKind
 from rocketeval.lint.item_text import Context, ItemText
 from rocketeval.lint.wording_checks import yes_is_worse
-from rocketeval.prompts.similar import folded_words, same_words, written_words
+from rocketeval.prompts.similar import folded_words, written_words
 from rocketeval.records import Query
 
 IRRELEVANT = 0.01
@@ -91,7 +91,7 @@ def _sounds_good(item: ItemText, context: Context) -> bool:
 def _levels(detail: ItemDetail) -> Iterator[tuple[str, str]]:
     words = [folded_words(written_words(level)) for level in detail.levels]
     for (one, first), (two, second) in combinations(enumerate(words, 1), 2):
-        if first == second and first and same_words(first, second):
+        if first and first == second:
             yield (
                 "levels_overlap",
                 f"The levels {one} and {two} say nearly the same; say what makes one better.",
