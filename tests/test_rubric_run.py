@@ -192,3 +192,44 @@ async def test_points_of_a_run(tmp_path: Path) -> None:
     assert {row["score"] for row in scores(made).values()} == {-2.5}
     ranking = json.loads((made.store.path / "ranking.json").read_text())
     assert [row["mean_score"]["value"] for row in ranking["rows"]] == [0.0, 0.0]
+
+
+async def test_context_of_responses_is_kept_and_counted(tmp_path: Path) -> None:
+    """A response's own context reaches the judge, and changing it asks only that response again."""
+    config = make(tmp_path, [ITEMS[5]], query={})
+    path = tmp_path / "data" / "responses" / "good.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+
+    def write(passage: str) -> None:
+        for row in rows:
+            row["context"] = [passage]
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    write("It is 42.")
+    made, engine = await run(config)
+    stored = {one.candidate: one.context for one in made.store.inputs.responses()}
+    assert stored == {"good": ("It is 42.",), "bad": None}
+    asked = engine.items_asked
+    write("It is 43.")
+    _, engine = await run(config, engine)
+    assert engine.items_asked - asked == 3
+
+
+async def test_learned_scorers_see_turned_values(tmp_path: Path) -> None:
+    """A scorer that learns from labels works on rubrics, and weighs a penalty's absence as good."""
+    config = make(tmp_path)
+    labels = [
+        {"query_id": f"q{n}", "candidate": name, "value": value}
+        for n in range(3)
+        for name, value in (("good", 9), ("bad", 2))
+    ]
+    file = tmp_path / "data" / "labels.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in labels))
+    raw = config.model_dump(mode="json")
+    raw["ranking"].pop("tie_margin")
+    raw["scorer"] |= {"kind": "isotonic", "hold_out": 0.0, "folds": 2}
+    made, _ = await run(parse_config(raw))
+    found = scores(made)
+    assert all(row["score"] is not None for row in found.values())
+    assert "applicable" in found["q0", "good"]
+    assert "score_low" not in found["q0", "good"]
