@@ -57,7 +57,7 @@ class NoOptions(Section):
 
 
 Options = TypeVar("Options", bound=Section)
-FILE_TYPES = (".yaml", ".yml", ".csv")
+FILE_TYPES = (".yaml", ".yml", ".csv", ".json")
 
 
 def _from_config(path: Path, info: ValidationInfo) -> Path:
@@ -85,9 +85,10 @@ class BenchmarkConfig(Section):
     """Source of queries, responses and reference data."""
 
     kind: str = "jsonl"
-    """Format: jsonl, rocketeval, mt_bench, or an installed plugin's name."""
+    """Format: jsonl, rocketeval, mt_bench, healthbench, biggen, writingbench, infobench, promptfoo,
+    or an installed plugin's name."""
     path: ConfigPath
-    """The benchmark's folder, relative to the config file."""
+    """The benchmark's folder or file, relative to the config file."""
     options: dict[str, object] = {}
     """Settings of the format."""
     candidates: Annotated[list[str], Field(min_length=1)] | None = None
@@ -232,8 +233,9 @@ class ScorerConfig(Section):
     """The scorer, which turns answers into scores."""
 
     kind: str = "mean"
-    """mean, hard (share of items answered yes), extra_trees, random_forest, pooled_ridge,
-    pooled_logistic, isotonic, select (the best of several), or an installed plugin's name."""
+    """mean, hard (share of items answered yes), points (weighted points over possible ones),
+    extra_trees, random_forest, pooled_ridge, pooled_logistic, isotonic, select (the best of
+    several), or an installed plugin's name."""
     scale: tuple[float, float] = (1.0, 10.0)
     """Scale of labels and scores."""
     missing: Literal["skip", "drop"] = "skip"

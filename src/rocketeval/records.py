@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Literal
 
 from rocketeval.hashing import content_hash
+from rocketeval.items import AnswerLabels, CheckCall, Checklist
 from rocketeval.precision import same_precision
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "JudgeFingerprint",
     "Judgment",
     "Label",
+    "PendingCheck",
     "Query",
     "Rating",
     "Response",
@@ -60,17 +62,30 @@ class Query:
     history: tuple[Turn, ...] = ()
     """The conversation before it, the same for every candidate."""
     reference: str | None = None
-    """A reference response, shown to the author only."""
+    """A reference response, shown to the author, and to the judge for items that use it."""
     category: str | None = None
     """The kind of query, shown in the report."""
     cluster: str | None = None
     """Queries of one cluster depend on each other, such as the turns of one conversation: they are
     resampled together and never parted by cross-validation. Its own cluster when absent."""
+    system: str | None = None
+    """The system prompt of the candidates, shown to the judge for items that use it."""
+    context: tuple[str, ...] | None = None
+    """Passages given to the candidates, shown to the judge for items that use them."""
+    tags: tuple[str, ...] = ()
+    """Free words; like `metadata` no part of any identity."""
+    metadata: Mapping[str, object] = field(default_factory=dict)
+    """Further fields of the query in its file, as JSON values."""
 
     @property
     def content_hash(self) -> bytes:
-        """Hash of what a judge sees of this query (not its id)."""
+        """Hash of what a judge sees of this query for any item (not its id)."""
         return content_hash("query", self.text, _plain(self.history))
+
+    def material_hash(self, uses: Sequence[str]) -> bytes:
+        """Hash of the material that items use: some of `system`, `context` and `reference`."""
+        shown = {name: getattr(self, name) for name in uses}
+        return content_hash("material", {name: shown[name] for name in sorted(shown)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,36 +100,21 @@ class Response:
     """The response itself: untrusted text."""
     history: tuple[Turn, ...] | None = None
     """The candidate's own conversation; overrides the query's history."""
+    context: tuple[str, ...] | None = None
+    """Passages given to this candidate; overrides the query's context."""
 
     @property
     def content_hash(self) -> bytes:
-        """Hash of what a judge sees of this response (not who wrote it)."""
+        """Hash of what a judge sees of this response for any item (not who wrote it)."""
         own = None if self.history is None else _plain(self.history)
         return content_hash("response", self.text, own)
 
-
-@dataclass(frozen=True, slots=True)
-class Checklist:
-    """The yes/no items by which responses to one query are judged."""
-
-    query_id: str
-    """The query it belongs to."""
-    items: tuple[str, ...]
-    """Yes/no questions; yes is always the better answer."""
-    author: str = "imported"
-    """Name of the author."""
-    groups: tuple[str, ...] | None = None
-    """Group of each item, such as a sub-dimension; None without groups."""
-    about: str | None = None
-    """Topic of the items, such as the definition of a dimension, for a judge that sees all items
-    in one prompt."""
-
     @property
-    def content_hash(self) -> bytes:
-        """Hash of the ordered items, and of the groups and topic if any."""
-        grouped = () if self.groups is None else (list(self.groups),)
-        topic = () if self.about is None else ({"about": self.about},)
-        return content_hash("checklist", list(self.items), *grouped, *topic)
+    def hash_with_context(self) -> bytes:
+        """Hash of what a judge sees of it if an item uses the context."""
+        if self.context is None:
+            return self.content_hash
+        return content_hash("in context", self.content_hash.hex(), self.context)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +188,8 @@ class Status(StrEnum):
     """What the engine sent cannot be log-probabilities."""
     UNREADABLE = "unreadable"
     """The judge wrote a text that holds no answer."""
+    CHECK_FAILED = "check_failed"
+    """A code check exceeded its limits or raised an error."""
     ERROR = "error"
     """The request failed permanently."""
 
@@ -216,7 +218,14 @@ class Answer:
     logp_no: float | None = None
     """Log of the summed no variants; None when hidden."""
     text: str | None = None
-    """The judge's text, or its most likely grade; None for yes and no."""
+    """The judge's text, its most likely grade, or why a check failed; None for yes and no."""
+    p_na: float | None = None
+    """Probability of "not applicable" among the item's labels; None if that is no answer. Then
+    `p_yes` is the value given that the item applies."""
+    na_low: float | None = None
+    """Proven lower bound of `p_na`."""
+    na_high: float | None = None
+    """Proven upper bound of `p_na`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,6 +261,15 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
+class PendingCheck:
+    """A code check of one response, to be run."""
+
+    call: CheckCall
+    response: str
+    reference: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class GradingTask:
     """The unit of work: one response with its whole checklist, rendered for a judge."""
 
@@ -268,6 +286,22 @@ class GradingTask:
     """Number of forged delimiters or special tokens neutralized in the untrusted text."""
     items: int | None = None
     """Number of answers; default: one per suffix."""
+    labels: tuple[AnswerLabels | None, ...] | None = None
+    """Labels of each item that differ from the judge's own; None if no item has any."""
+    checks: Mapping[int, PendingCheck] = field(default_factory=dict)
+    """Items that code decides, by position; their suffixes are empty and never asked."""
+
+    def left(self, known: Iterable[int] = ()) -> list[int]:
+        """Return the positions to ask the judge, in the order that shares the longest prefixes."""
+        done = set(known) | set(self.checks)
+        waiting = [place for place in range(len(self.suffixes)) if place not in done]
+        if self.labels is None:
+            return waiting
+        return sorted(waiting, key=lambda place: (self.suffixes[place], place))
+
+    def labels_of(self, place: int) -> AnswerLabels | None:
+        """Return the labels of an item; None if they are the judge's own."""
+        return None if self.labels is None else self.labels[place]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import fs
 
+from rocketeval.checks.runner import CheckRunner, CheckSettings
 from rocketeval.distributed import staging as task_rows
 from rocketeval.distributed.staging import (
     RESULTS,
@@ -15,10 +17,12 @@ from rocketeval.distributed.staging import (
     failed_row,
     read_tasks,
     row_to_failure,
+    task_tables,
     write_tasks,
 )
 from rocketeval.engines.scripted import exact_answer
-from rocketeval.records import Answer, Failure, GradingTask, Status
+from rocketeval.items import AnswerLabels, CheckCall
+from rocketeval.records import Answer, Failure, GradingTask, PendingCheck, Status
 from rocketeval.store.schema import JUDGMENTS
 from support.make import key
 
@@ -93,3 +97,16 @@ def test_failure_round_trips() -> None:
     row = failed_row(7, failure, "judge")
     assert row["id"] == 7
     assert row_to_failure({**dict.fromkeys(RESULTS.names), **row}) == failure
+
+
+def test_labels_and_checks_travel_with_a_task(tmp_path: Path) -> None:
+    """A worker gets the labels of items, and the results of checks as known answers."""
+    labels = (None, AnswerLabels(("3", "2", "1"), "NA"), None)
+    check = PendingCheck(CheckCall("contains", {"text": "x"}), "a text")
+    task = GradingTask(b"k" * 16, "q", "c", "p", ("a", "b", ""), 0, 3, labels, {2: check})
+    with closing(CheckRunner(CheckSettings())) as checks:
+        (table,) = task_tables([task], {}, 0, checks)
+    ((_, read, known),) = read_tasks(table)
+    assert read.labels == labels
+    assert {item: answer.p_yes for item, answer in known.items()} == {2: 1.0}
+    assert read.left(known) == [0, 1]

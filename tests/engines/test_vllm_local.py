@@ -18,6 +18,7 @@ from rocketeval.engines import base as local
 from rocketeval.engines.base import create_engine, offline_identity
 from rocketeval.engines.vllm import VLLMEngine
 from rocketeval.errors import ConfigError, EngineRefused, EngineUnavailable, RequestRejected
+from rocketeval.items import AnswerLabels
 from rocketeval.records import Answer, GradingTask, Status
 from rocketeval.testing import EngineCase
 
@@ -318,3 +319,16 @@ async def test_labels_that_start_alike_are_refused(fake: FakeVLLM) -> None:
     with pytest.raises(EngineRefused, match="'a b' begins with the token of 'a'"):
         await engine.identify()
     await engine.aclose()
+
+
+async def test_items_with_their_own_labels(engine: VLLMEngine) -> None:
+    """Levels and NA are requested by their own tokens, in separate batches."""
+    labels = (None, AnswerLabels(("3", "2", "1")), AnswerLabels(("Yes", "No"), "NA"))
+    task = replace(TASK, suffixes=("Is it good?", "How good?", "Is it new?"), labels=labels)
+    graded = await engine.grade(task, {})
+    plain, scale, maybe = graded.answers
+    assert graded.failure is None
+    assert plain.p_na is scale.p_na is None
+    assert {answer.status for answer in graded.answers} <= set(Status)
+    assert maybe.status in (Status.OK, Status.LOW_MASS)
+    assert graded.usage.requests == 3

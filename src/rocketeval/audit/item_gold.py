@@ -124,7 +124,7 @@ def compare_with_item_gold(store: RunStore, config: RunConfig, path: Path) -> It
     truth = np.array([each for row in judged for each in gold[row]], dtype=np.float64)
     known = ~np.isnan(truth)
     found = calibration(
-        compared.p_yes[known],
+        compared.shown[known],
         truth[known],
         np.repeat(np.array(compared.query_ids), compared.items)[known],
         bootstrap=config.ranking.bootstrap,

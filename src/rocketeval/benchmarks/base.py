@@ -72,6 +72,11 @@ BENCHMARKS: Registry[Benchmark] = Registry(
         "jsonl": "rocketeval.benchmarks.jsonl:JsonlBenchmark",
         "rocketeval": "rocketeval.benchmarks.rocketeval:RocketEvalBenchmark",
         "mt_bench": "rocketeval.benchmarks.mt_bench:MTBench",
+        "healthbench": "rocketeval.benchmarks.rubric_files:HealthBench",
+        "biggen": "rocketeval.benchmarks.rubric_files:BigGenBench",
+        "writingbench": "rocketeval.benchmarks.rubric_files:WritingBench",
+        "infobench": "rocketeval.benchmarks.rubric_files:InFoBench",
+        "promptfoo": "rocketeval.benchmarks.promptfoo:PromptfooBenchmark",
     },
 )
 

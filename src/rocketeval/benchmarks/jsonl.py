@@ -1,14 +1,15 @@
 """The generic format: a folder of JSON-lines files.
 
-    queries.jsonl      id, text [, history, reference, category, cluster]
-    responses.jsonl    query_id, candidate, text [, history]
+    queries.jsonl      id, text [, history, reference, category, cluster, system, context, tags]
+    responses.jsonl    query_id, candidate, text [, history, context]
         responses/*.jsonl  the same, one file per candidate, named after the candidate
     checklists.jsonl   query_id, items              (optional)
     labels.jsonl       query_id, candidate, value [, labeler]               (optional)
     votes.jsonl        query_id, candidate_a, candidate_b, winner [, voter] (optional)
     ratings.jsonl      candidate, value             (optional)
 
-Every file may be gzipped. `history` is a list of {role, content}.
+Every file may be gzipped. `history` is a list of {role, content}, `context` a list of passages.
+Items are texts or objects. Further fields of a query are kept as metadata.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ from rocketeval.config import BenchmarkConfig, NoOptions, parse_options
 from rocketeval.errors import BenchmarkError
 from rocketeval.records import Checklist, Label, Query, Rating, Response, Vote, Winner
 
+QUERY_FIELDS = frozenset(
+    "id text history reference category cluster system context tags".split()  # noqa: SIM905
+)
 WINNERS: dict[str, Winner] = {"a": "a", "b": "b", "tie": "tie"}
 
 
@@ -47,6 +51,10 @@ class JsonlBenchmark:
                 reference=row.text("reference", None),
                 category=row.text("category", None),
                 cluster=row.text("cluster", None),
+                system=row.text("system", None),
+                context=row.passages("context"),
+                tags=row.texts("tags") if row.values.get("tags") is not None else (),
+                metadata=row.further(QUERY_FIELDS),
             )
 
     def responses(self) -> Iterator[Response]:
@@ -60,6 +68,7 @@ class JsonlBenchmark:
                     candidate=row.name("candidate", *file_name),
                     text=row.text("text"),
                     history=None if row.values.get("history") is None else row.turns("history"),
+                    context=row.passages("context"),
                 )
             if empty:
                 raise BenchmarkError(
@@ -70,7 +79,9 @@ class JsonlBenchmark:
         """Yield the rows of checklists.jsonl."""
         for row in self._optional("checklists.jsonl"):
             author = row.text("author", "imported")
-            yield Checklist(row.name("query_id"), row.texts("items"), author)
+            yield Checklist.from_items(
+                row.name("query_id"), row.items("items"), author, row.text("about", None)
+            )
 
     def labels(self) -> Iterator[Label]:
         """Yield the rows of labels.jsonl."""

@@ -275,6 +275,7 @@ def load_inputs(store: RunStore, config: RunConfig) -> LoadFacts:
     if config.cache is not None:
         # Check now, before paying for work that could not be stored.
         check_folder(config.cache)
+    _refuse_assumed(config.benchmark)
     loaded = load(open_benchmark(config.benchmark), config.benchmark)
     loaded.scale = config.scorer.scale
     before = store.inputs.summary() if store.inputs.exist else None
@@ -288,6 +289,14 @@ def load_inputs(store: RunStore, config: RunConfig) -> LoadFacts:
     _log_all(loaded.absent())
     _log_all(loaded.empty.sentence("empty responses: {count} ({named}); they are judged anyway"))
     return LoadFacts(**asdict(summary), left_out_by_config=dict(loaded.skipped), notes=notes)
+
+
+def _refuse_assumed(config: BenchmarkConfig) -> None:
+    if config.options.get("assume") is not None:
+        raise BenchmarkError(
+            "benchmark.options.assume: assumed responses are for `rocketeval plan` only.",
+            hint="Remove it, and name real responses in benchmark.options.responses.",
+        )
 
 
 def _log_all(lines: Iterable[str]) -> None:

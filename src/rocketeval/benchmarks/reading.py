@@ -7,7 +7,7 @@ import gzip
 import io
 import math
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar, cast
@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, TypeVar, cast
 import orjson
 
 from rocketeval.errors import BenchmarkError
+from rocketeval.items import ParsedItem, parse_item
 from rocketeval.records import Turn
 
 T = TypeVar("T")
@@ -85,6 +86,48 @@ class Row:
                 f"{_shown(wrong[0])}."
             )
         return tuple(values)
+
+    def items(self, name: str) -> list[ParsedItem]:
+        """Return a list of items, each a text or an object."""
+        values: list[Any] = self.get(name, list)
+        found = []
+        for number, value in enumerate(values, 1):
+            try:
+                # The author stage reports an empty text, as it does for a list without items.
+                found.append(ParsedItem(value) if isinstance(value, str) else parse_item(value))
+            except ValueError as error:
+                raise BenchmarkError(
+                    f"{self.where}: item {number} of {name!r}: {error}",
+                    hint="docs/rubrics.md describes items.",
+                ) from None
+        return found
+
+    def passages(self, name: str) -> tuple[str, ...] | None:
+        """Return a list of passages, given as one text, or as texts or objects with a text."""
+        value = self.values.get(name)
+        if value is None:
+            return None
+        given = [value] if isinstance(value, str) else value
+        if not isinstance(given, list):
+            raise BenchmarkError(
+                f"{self.where}: the field {name!r} must be a list of passages, but is "
+                f"{_shown(value)}."
+            )
+        return tuple(self._passage(each, name) for each in given)
+
+    def _passage(self, value: object, name: str) -> str:
+        for key in ("text", "content", "context"):
+            if isinstance(value, dict) and isinstance(value.get(key), str):
+                value = value[key]
+        if not isinstance(value, str):
+            raise BenchmarkError(
+                f"{self.where}: a passage of {name!r} must be a text, but is {_shown(value)}."
+            )
+        return value
+
+    def further(self, known: Collection[str]) -> dict[str, object]:
+        """Return all fields except the `known` ones."""
+        return {name: value for name, value in self.values.items() if name not in known}
 
     def turns(self, name: str) -> tuple[Turn, ...]:
         """Return a list of `{role, content}` messages."""

@@ -90,7 +90,7 @@ async def _sample(store: RunStore, config: RunConfig, plan: Plan) -> tuple[list[
 
 def _prompt_figures(tasks: Sequence[GradingTask], plan: Plan) -> dict[str, CapacityFigure]:
     """Return mean prompt sizes; {} before there are checklists."""
-    suffixes = [suffix for task in tasks for suffix in task.suffixes]
+    suffixes = [task.suffixes[place] for task in tasks for place in task.left()]
     if not suffixes:
         return {}
     prefix = fmean(len(task.prefix.encode()) for task in tasks)

@@ -212,4 +212,4 @@ def count_refusals(traces: Iterable[AuthoringTrace]) -> RefusalCounts:
 
 def is_shared(checklists: Collection[Checklist]) -> bool:
     """Return whether there are several queries and all share one checklist."""
-    return len(checklists) > 1 and len({checklist.content_hash for checklist in checklists}) == 1
+    return len(checklists) > 1 and len({checklist.scoring_hash for checklist in checklists}) == 1

@@ -3,34 +3,42 @@
 from __future__ import annotations
 
 import csv
+import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from rocketeval.config import Section, parse_options
 from rocketeval.errors import ConfigError
+from rocketeval.items import parse_item
 from rocketeval.records import Checklist
 from rocketeval.registry import nearest
 from rocketeval.resources import read_yaml
 
 COLUMNS = ("query_id", "query", "group", "item")
 """CSV columns. `query` is for reference; changes to it are ignored."""
+DETAIL_COLUMNS = ("weight", "details")
+"""Further CSV columns, written if some item has a weight or kind: `details` is JSON."""
 HINT = "`rocketeval checklist --out FILE` writes one to start from."
 MOST_BYTES = 256 << 20
 _OUTERMOST = re.compile(r"""^["']?(\w+)["']?[ \t]*:(?=\s|$)""", re.MULTILINE)
 
 
-def _not_blank(text: str) -> str:
-    if not text.strip():
+def _is_item(given: object) -> object:
+    if isinstance(given, str) and not given.strip():
         raise ValueError("this item is empty.")
-    return text
+    parse_item(given)
+    return given
 
 
-Items = Annotated[tuple[Annotated[str, AfterValidator(_not_blank)], ...], Field(min_length=1)]
+WrittenItem = Annotated[str | dict[str, Any], BeforeValidator(_is_item)]
+"""An item as written: a text, or an object with `text` and details."""
+Items = Annotated[tuple[WrittenItem, ...], Field(min_length=1)]
 
 
 class ChecklistEntry(Section):
@@ -52,15 +60,14 @@ class ChecklistEntry(Section):
     def checklist(self, query_id: str) -> Checklist:
         """Return the entry as the checklist of a query."""
         if self.groups is None:
-            return Checklist(query_id, self.items or (), "file", about=self.about)
-        pairs = [(group, item) for group, items in self.groups.items() for item in items]
-        return Checklist(
-            query_id,
-            tuple(item for _, item in pairs),
-            "file",
-            tuple(group for group, _ in pairs),
-            self.about,
-        )
+            parsed = [parse_item(item) for item in self.items or ()]
+        else:
+            parsed = [
+                replace(parse_item(item), group=group)
+                for group, items in self.groups.items()
+                for item in items
+            ]
+        return Checklist.from_items(query_id, parsed, "file", self.about)
 
 
 class ChecklistFile(Section):
@@ -84,10 +91,88 @@ def read_checklist_file(path: Path) -> ChecklistFile:
         raise ConfigError(f"{path} is too long.", hint=HINT)
     if path.suffix == ".csv":
         return parse_options(_entries(path), ChecklistFile, str(path))
+    if path.suffix == ".json":
+        return parse_options(_rubrics(path), ChecklistFile, str(path))
     raw = read_yaml(path, "checklists", hint=HINT)
     if not isinstance(raw, dict):
         raise ConfigError(f"{path} must be a mapping with `for_all` or `queries`.", hint=HINT)
     return parse_options(raw, ChecklistFile, str(path))
+
+
+def _rubrics(path: Path) -> dict[str, object]:
+    """Return a JSON file in the structure of the YAML file.
+
+    It may have that structure, or be a list of criteria for all queries, or such lists by query id,
+    as AutoRubric writes them.
+    """
+    try:
+        raw = json.loads(path.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise ConfigError(f"Cannot read {path}: {error.strerror}.", hint=HINT) from None
+    except ValueError as error:
+        raise ConfigError(f"{path} is not valid JSON: {error}.", hint=HINT) from None
+    if isinstance(raw, list):
+        return {"for_all": {"items": _criteria(raw, f"{path}")}}
+    if not isinstance(raw, dict):
+        raise ConfigError(f"{path} must be a list of criteria or an object.", hint=HINT)
+    if isinstance(raw.get("rubric"), list):
+        return {"for_all": {"items": _criteria(raw["rubric"], f"{path}")}}
+    if raw and all(isinstance(own, list) for own in raw.values()):
+        queries = {
+            name: {"items": _criteria(own, f"{path}, {name!r}")} for name, own in raw.items()
+        }
+        return {"queries": queries}
+    return raw
+
+
+def _criteria(listed: list[Any], where: str) -> list[object]:
+    """Return a list of items, in which AutoRubric's criteria are rewritten as items."""
+    items: list[object] = []
+    for number, given in enumerate(listed, 1):
+        if not isinstance(given, dict) or "requirement" not in given:
+            items.append(given)
+            continue
+        place = f"{where}, criterion {number}"
+        unknown = set(given) - _AUTORUBRIC
+        if unknown:
+            raise ConfigError(f"{place}: unknown field {min(unknown)!r}.")
+        if given.get("scale_type") == "nominal" and given.get("options"):
+            raise ConfigError(
+                f"{place}: its options are not ordered (scale_type nominal).",
+                hint="Ask one yes/no question per option instead.",
+            )
+        requirement = str(given["requirement"]).strip()
+        item: dict[str, object] = {"text": requirement}
+        if given.get("name"):
+            item["tags"] = [str(given["name"])]
+        if given.get("weight") is not None:
+            item["weight"] = given["weight"]
+        if given.get("options"):
+            item |= _even_levels(given["options"], place)
+        elif not requirement.endswith("?"):
+            item["text"] = f"Does the response meet this criterion? {requirement}"
+        items.append(item)
+    return items
+
+
+_AUTORUBRIC = {"requirement", "weight", "name", "options", "scale_type", "aggregation"}
+
+
+def _even_levels(options: Any, where: str) -> dict[str, object]:
+    """Return graded options as levels, worst first; they must be evenly spaced."""
+    try:
+        graded = [option for option in options if not option.get("na")]
+        pairs = sorted((float(option["value"]), str(option["label"])) for option in graded)
+    except (AttributeError, TypeError, KeyError, ValueError):
+        raise ConfigError(f"{where}: an option needs a `label` and a `value`.") from None
+    steps = [after[0] - before[0] for before, after in pairwise(pairs)]
+    if steps and max(steps) - min(steps) > 1e-6 * max(map(abs, steps)):
+        raise ConfigError(
+            f"{where}: the values of its options are not evenly spaced.",
+            hint="Levels count evenly from worst to best: change the values, or split the item.",
+        )
+    levels: dict[str, object] = {"levels": [label for _, label in pairs]}
+    return {**levels, "na": True} if len(graded) < len(options) else levels
 
 
 def is_checklist_file(path: Path) -> bool:
@@ -95,7 +180,7 @@ def is_checklist_file(path: Path) -> bool:
 
     The file is not parsed completely, because that is slow for long files.
     """
-    if path.suffix == ".csv":
+    if path.suffix in (".csv", ".json"):
         return True
     try:
         text = path.read_bytes().decode("utf-8-sig", errors="replace")
@@ -110,8 +195,8 @@ class _Rows:
     """The rows of one checklist."""
 
     query: str | None = None
-    items: list[str] = field(default_factory=list)
-    groups: dict[str, list[str]] = field(default_factory=dict)
+    items: list[object] = field(default_factory=list)
+    groups: dict[str, list[object]] = field(default_factory=dict)
 
     def entry(self) -> Mapping[str, object]:
         listed = {"groups": self.groups} if self.groups else {"items": self.items}
@@ -129,13 +214,30 @@ def _entries(path: Path) -> dict[str, object]:
                 hint="Give every item of a checklist a group, or none.",
             )
         own.query = own.query or row["query"] or None
+        item = _item(path, line, row)
         if row["group"]:
-            own.groups.setdefault(row["group"], []).append(row["item"])
+            own.groups.setdefault(row["group"], []).append(item)
         else:
-            own.items.append(row["item"])
+            own.items.append(item)
     for_all = found.pop("", None)
     queries = {query_id: rows.entry() for query_id, rows in found.items()}
     return {"queries": queries, **({"for_all": for_all.entry()} if for_all else {})}
+
+
+def _item(path: Path, line: int, row: Mapping[str, str]) -> object:
+    """Return the item of a row: its text, or an object if it has a weight or details."""
+    if not row["weight"] and not row["details"]:
+        return row["item"]
+    try:
+        item: dict[str, Any] = json.loads(row["details"] or "{}")
+        if not isinstance(item, dict):
+            raise ValueError("it is not an object")
+        weight = {"weight": float(row["weight"])} if row["weight"] else {}
+    except ValueError as error:
+        raise ConfigError(
+            f"{path}, line {line}: `weight` must be a number and `details` a JSON object: {error}."
+        ) from None
+    return {"text": row["item"], **item, **weight}
 
 
 def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
@@ -153,7 +255,8 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
                         f"{path}, line {reader.line_num}: its columns do not match the first line."
                     )
                 if any(value.strip() for value in row.values()):
-                    yield reader.line_num, {name: _unescaped(row.get(name, "")) for name in COLUMNS}
+                    names = (*COLUMNS, *DETAIL_COLUMNS)
+                    yield reader.line_num, {name: _unescaped(row.get(name, "")) for name in names}
     except OSError as error:
         raise ConfigError(f"Cannot read {path}: {error.strerror}.", hint=HINT) from None
     except UnicodeDecodeError:
@@ -169,10 +272,10 @@ def _unescaped(text: str) -> str:
 
 def _check_columns(path: Path, names: list[str]) -> None:
     for name in names:
-        if name not in COLUMNS or names.count(name) > 1:
+        if name not in (*COLUMNS, *DETAIL_COLUMNS) or names.count(name) > 1:
             raise ConfigError(
                 f"{path}: the column {name!r} is unknown or occurs twice.",
-                hint=nearest(name, list(COLUMNS)),
+                hint=nearest(name, [*COLUMNS, *DETAIL_COLUMNS]),
             )
     for name in ("query_id", "item"):
         if name not in names:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from rocketeval.checklists.base import is_shared
-from rocketeval.checklists.checklist_file import COLUMNS
+from rocketeval.checklists.checklist_file import COLUMNS, DETAIL_COLUMNS
+from rocketeval.checklists.rubric import unbound
 from rocketeval.config import RunConfig
 from rocketeval.errors import ConfigError, ExportError
+from rocketeval.items import ItemDetail, item_to_json, without_source
 from rocketeval.records import Checklist, Query
 from rocketeval.store.files import refuse_inside_run, write_bytes
 from rocketeval.store.run import RunStore
@@ -150,29 +154,45 @@ def _yaml(checklists: Mapping[str, Checklist], queries: Mapping[str, Query]) -> 
 def _entry(checklist: Checklist, query: Query | None) -> dict[str, Any]:
     entry = {} if query is None else {"query": query.text}
     entry |= {} if checklist.about is None else {"about": checklist.about}
+    items = replace(unbound(checklist), groups=None).to_json()
     if checklist.groups is None:
-        return {**entry, "items": list(checklist.items)}
-    groups: dict[str, list[str]] = {}
-    for group, item in zip(checklist.groups, checklist.items, strict=True):
+        return {**entry, "items": items}
+    groups: dict[str, list[object]] = {}
+    for group, item in zip(checklist.groups, items, strict=True):
         groups.setdefault(group, []).append(item)
     return {**entry, "groups": groups}
 
 
 def csv_checklists(checklists: Mapping[str, Checklist], queries: Mapping[str, Query]) -> str:
-    """Return checklists as CSV, one row per item."""
-    return csv_line(COLUMNS) + "".join(
-        csv_line(map(_cell, row)) for row in _rows(checklists, queries)
+    """Return checklists as CSV, one row per item; with weights and kinds if there are any."""
+    detailed = any(made.details is not None for made in checklists.values())
+    head = (*COLUMNS, *DETAIL_COLUMNS) if detailed else COLUMNS
+    return csv_line(head) + "".join(
+        csv_line(map(_cell, row[: len(head)])) for row in _rows(checklists, queries)
     )
 
 
 def _rows(
     checklists: Mapping[str, Checklist], queries: Mapping[str, Query]
-) -> Iterator[tuple[str, str, str, str]]:
+) -> Iterator[tuple[str, ...]]:
     for query_id, made in checklists.items():
         text = queries[query_id].text if query_id in queries else ""
         for place, item in enumerate(made.items):
+            group = made.groups[place] if made.groups else ""
             # Show the query only next to its first item, for readability.
-            yield query_id, "" if place else text, made.groups[place] if made.groups else "", item
+            yield query_id, "" if place else text, group, item, *_details(made.detail(place))
+
+
+def _details(detail: ItemDetail) -> tuple[str, str]:
+    """Return the weight unless it is 1, and everything else as JSON."""
+    written = item_to_json("", replace(without_source(detail), weight=1.0))
+    further = (
+        {name: own for name, own in written.items() if name != "text"}
+        if isinstance(written, dict)
+        else {}
+    )
+    weight = "" if detail.weight == 1.0 else f"{detail.weight:g}"
+    return weight, json.dumps(further, ensure_ascii=False) if further else ""
 
 
 def _cell(text: str) -> str:

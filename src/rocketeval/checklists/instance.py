@@ -10,12 +10,15 @@ from typing import Any, ClassVar, TypeVar
 
 from rocketeval.budget import TEMPLATE_TOKENS, PricedBudget, most_tokens, most_written
 from rocketeval.checklists.base import AuthoringTrace, count_refusals
-from rocketeval.config import AuthorConfig, NoOptions, parse_options
+from rocketeval.checklists.rubric import AuthorOptions
+from rocketeval.checks.runner import CheckSettings
+from rocketeval.config import AuthorConfig, parse_options
 from rocketeval.engines.base import Engine, create_engine, status_of
 from rocketeval.errors import ChecklistError, ConfigError, EngineRefused, RequestRejected
 from rocketeval.hashing import content_hash
+from rocketeval.items import ParsedItem
 from rocketeval.observer import EngineStatus
-from rocketeval.prompts.parse import Unreadable, parse_checklist
+from rocketeval.prompts.parse import Unreadable, parse_checklist, parse_rubric
 from rocketeval.prompts.render import FIRST_RULES, Template, neutralize, render_checklist_request
 from rocketeval.records import Checklist, Query, Usage
 from rocketeval.store.journal import AuthoringEffort, RefusedList
@@ -313,8 +316,9 @@ class InstanceAuthor:
         self.durable = engine.durable
         self.asked_for = asked_for(config.min_items, config.max_items)
         """Minimum and maximum items that a prompt with these placeholders asks for."""
-        self._longest = list_tokens(config.max_items)
-        self._template = _load(config.template)
+        self._options = parse_options(config.options, AuthorOptions, "author.options")
+        self._longest = list_tokens(config.max_items, ITEM_TOKENS * (2 if self._fields else 1))
+        self._template = _load(config.template, self._options)
         self.digest = content_hash(
             "instance",
             model,
@@ -324,14 +328,20 @@ class InstanceAuthor:
             FIRST_RULES,
             config.min_items,
             config.max_items,
+            *((self._fields,) if self._fields else ()),
         )
+
+    @property
+    def _fields(self) -> tuple[str, ...]:
+        """The fields that its items may have; empty for plain yes/no questions."""
+        return self._options.fields
 
     @classmethod
     def create(
         cls, config: AuthorConfig, imported: Mapping[str, Checklist], home: Path | None = None
     ) -> InstanceAuthor:
         """Return an author that uses the engine in `config`."""
-        parse_options(config.options, NoOptions, "author.options")
+        parse_options(config.options, AuthorOptions, "author.options")
         if config.engine is None:
             raise ConfigError(
                 "`author.kind: instance` needs an author model.",
@@ -362,7 +372,7 @@ class InstanceAuthor:
             self.lost += writer.lost
             self._efforts[query.id] = writer.effort
             self.last_words = writer.last_words or self.last_words
-        return Checklist(query.id, items, self.model)
+        return Checklist.from_items(query.id, items, self.model)
 
     def provenance_of(self, traces: Mapping[str, AuthoringTrace]) -> InstanceProvenance:
         """Return the provenance of all lists, with a trace per query."""
@@ -394,9 +404,16 @@ class InstanceAuthor:
         least, most = self.asked_for
         return render_checklist_request(self._template, query, least=least, most=most)
 
-    def _parse(self, text: str) -> tuple[str, ...]:
-        return parse_checklist(
-            text, min_items=self.config.min_items, max_items=self.config.max_items
+    def _parse(self, text: str) -> tuple[ParsedItem, ...]:
+        least, most = self.config.min_items, self.config.max_items
+        if not self._fields:
+            return tuple(map(ParsedItem, parse_checklist(text, min_items=least, max_items=most)))
+        return parse_rubric(
+            text,
+            allowed=self._fields,
+            min_items=least,
+            max_items=most,
+            bind=CheckSettings().bind,
         )
 
 
@@ -412,12 +429,17 @@ def asked_for(least: int, most: int) -> tuple[int, int]:
     return (low, high) if low < high else (least, most)
 
 
-def _load(path: Path | None) -> Template:
-    """Return the packaged prompt, or the user's own, which may omit the numbers."""
-    template = Template.load("checklist", path)
+def _load(path: Path | None, options: AuthorOptions) -> Template:
+    """Return the packaged prompt, or the user's own, which may omit the numbers.
+
+    If items may have more than a question, the prompt has a place for the rules on that.
+    """
+    rules = ("rules",) if options.fields else ()
+    template = Template.load("rubric" if rules else "checklist", path)
     numbers = (name for name in NUMBERS if _placeholder(name) in template.text)
-    template.check((*SHOWN, *numbers))
-    return template
+    template.check((*SHOWN, *numbers, *rules))
+    text = template.text.replace(_placeholder("rules"), options.rules)
+    return replace(template, text=text) if rules else template
 
 
 def _asks_for_numbers(template: Template) -> bool:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Protocol, runtime_checkable
 
 from pydantic import Field
 
-from rocketeval.checklists.checklist_file import ChecklistFile, read_checklist_file
+from rocketeval.checklists.checklist_file import (
+    ChecklistFile,
+    WrittenItem,
+    read_checklist_file,
+)
 from rocketeval.config import AuthorConfig, NoOptions, Section, parse_options
-from rocketeval.errors import ChecklistError, ConfigError
+from rocketeval.errors import ChecklistError
 from rocketeval.hashing import content_hash
+from rocketeval.items import ParsedItem, parse_item
 from rocketeval.records import Checklist, Query, Usage
 
 
@@ -83,8 +89,8 @@ REFERENCE = "A response that is known to be good, to compare it with:"
 class FixedOptions(Section):
     """Settings of the fixed author."""
 
-    items: Annotated[tuple[str, ...], Field(min_length=1)]
-    """The items, in order."""
+    items: Annotated[tuple[WrittenItem, ...], Field(min_length=1)]
+    """The items, in order: texts or objects."""
     reference: bool = False
     """Append the query's reference response, if it has one, to every item."""
 
@@ -92,8 +98,9 @@ class FixedOptions(Section):
 class FixedAuthor(FreeAuthor):
     """Gives every query the same items, optionally with the query's reference response."""
 
-    def __init__(self, items: tuple[str, ...], *, reference: bool = False) -> None:
-        super().__init__(content_hash("fixed", list(items), reference))
+    def __init__(self, items: Sequence[ParsedItem], *, reference: bool = False) -> None:
+        written = Checklist.from_items("", items).to_json()
+        super().__init__(content_hash("fixed", written, reference))
         self._items = items
         self._reference = reference
 
@@ -103,16 +110,15 @@ class FixedAuthor(FreeAuthor):
     ) -> FixedAuthor:
         """Return an author of the items in the config's `options`."""
         options = parse_options(config.options, FixedOptions, "author.options")
-        if not all(item.strip() for item in options.items):
-            raise ConfigError("author.options.items holds an empty item.")
-        return cls(options.items, reference=options.reference)
+        return cls(list(map(parse_item, options.items)), reference=options.reference)
 
     async def write(self, query: Query) -> Checklist:
         """Return the items for `query`."""
         behind = ""
         if self._reference and query.reference is not None:
             behind = f"\n\n{REFERENCE}\n{query.reference}"
-        return Checklist(query.id, tuple(item + behind for item in self._items), "fixed")
+        items = [replace(item, text=item.text + behind) for item in self._items]
+        return Checklist.from_items(query.id, items, "fixed")
 
 
 MOST_GUESSED = 20

@@ -15,7 +15,7 @@ from rocketeval.errors import BenchmarkError, ChecklistError, RocketEvalError, S
 from rocketeval.records import Checklist, Query
 from rocketeval.store.run import RunStore
 
-CHECKLIST_FILES = (".yaml", ".yml", ".csv")
+CHECKLIST_FILES = (".yaml", ".yml", ".csv", ".json")
 """File name suffixes of editable checklist files."""
 FOR_ALL = "for_all"
 """Key of the checklist for all queries in these files."""
@@ -108,4 +108,4 @@ def _row_checklist(row: Row) -> Checklist:
             f"{row.where} is not a checklist.",
             hint="Each line needs `query_id` and `items`, a list of questions.",
         )
-    return Checklist(row.name(query), row.texts(items), row.text("author", "imported"))
+    return Checklist.from_items(row.name(query), row.items(items), row.text("author", "imported"))

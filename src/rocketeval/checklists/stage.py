@@ -19,6 +19,7 @@ from rocketeval.checklists.base import (
     count_refusals,
     create_author,
 )
+from rocketeval.checklists.rubric import bind_checklist, rubric_notes, rubric_options
 from rocketeval.checklists.simple import FiledAuthor, FixedAuthor, ImportedAuthor
 from rocketeval.checklists.write import (
     AuthoredChecklists,
@@ -119,6 +120,7 @@ async def make_checklists(
             )
     finally:
         await author.aclose()
+    _bind(authoring, queries, config, observer)
     left = len(queries) - len(authoring.checklists) - len(authoring.failures)
     if not left:
         _save(store, queries, authoring)
@@ -130,7 +132,10 @@ async def make_checklists(
         refusals=_refusals(author, authoring),
         unknown=None if unknown is None else dict(islice(unknown.items(), MOST_UNKNOWN)),
         unknown_count=None if unknown is None else len(unknown),
-        notes=() if shared or isinstance(author, FixedAuthor) else tuple(_notes(made)),
+        notes=(
+            *(() if shared or isinstance(author, FixedAuthor) else _notes(made)),
+            *rubric_notes(made, queries),
+        ),
         checklists=len(authoring.checklists),
         items=sum(len(made.items) for made in authoring.checklists.values()),
         reused=authoring.reused,
@@ -138,6 +143,23 @@ async def make_checklists(
         unwritten=left,
         usage=priced(authoring.usage, price),
     )
+
+
+def _bind(
+    authoring: AuthoredChecklists,
+    queries: Mapping[str, Query],
+    config: RunConfig,
+    observer: Observer,
+) -> None:
+    """Bind every checklist to the config; one that cannot be asked counts as a failure."""
+    options = rubric_options(config)
+    for query_id, made in list(authoring.checklists.items()):
+        try:
+            authoring.checklists[query_id] = bind_checklist(made, queries[query_id], options)
+        except ChecklistError as error:
+            del authoring.checklists[query_id]
+            authoring.failures[query_id] = error.message
+            observer.unwritten(query_id, error.message)
 
 
 def _first_contact(author: Author, config: RunConfig) -> EngineStatus:

@@ -54,7 +54,7 @@ class AuthoredChecklists:
                 unwritten.append((query, key))
                 continue
             paid = known[key]
-            self.checklists[query.id] = Checklist(query.id, paid.items, paid.author)
+            self.checklists[query.id] = paid.checklist(query.id)
             self.traces[query.id] = AuthoringTrace.of(len(paid.items), paid.effort, paid.run)
             self.reused += 1
             advance()

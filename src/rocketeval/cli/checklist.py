@@ -168,7 +168,7 @@ def _show_one(made: Checklist, title: str) -> None:
     if made.about is not None:
         console.print(printable(f"about: {made.about}"), style="dim", highlight=False)
     before = None
-    for number, item in enumerate(made.items, 1):
+    for number, item in enumerate(made.titles, 1):
         group = made.groups[number - 1] if made.groups else None
         if group is not None and group != before:
             console.print(printable(group), style="italic", highlight=False)

@@ -298,6 +298,7 @@ MISSING = {
     Status.THINKING: "judge was thinking",
     Status.UNSOUND: "unsound",
     Status.UNREADABLE: "unreadable",
+    Status.CHECK_FAILED: "check failed",
     Status.ERROR: "call failed",
 }
 """Reasons for unanswered items."""

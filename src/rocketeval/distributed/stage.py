@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Collection
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
+from rocketeval.checklists.rubric import rubric_options
+from rocketeval.checks.runner import CheckRunner, CheckSettings
 from rocketeval.config import DistributedConfig, RunConfig
 from rocketeval.distributed.cluster import check_address, connected, need_ray, starts_here
 from rocketeval.distributed.driver import Cluster, DatasetPlan, cpus_needed
@@ -148,6 +151,8 @@ class ClusterJobs:
     stop: asyncio.Event
     resumed: bool = False
     """Whether a job of an earlier command was continued."""
+    checks: CheckSettings = field(default_factory=CheckSettings)
+    """The settings of code checks, which run on this machine."""
 
     async def run(self) -> ClusterOutcome:
         """Run jobs until every task is judged or failed.
@@ -220,7 +225,8 @@ class ClusterJobs:
         made_for = self._job_hash()
         job_id, folder = self.staging.new_folder()
         tasks, known = self.work.tasks(failed), self.work.known()
-        rows = write_tasks(tasks, known, folder.filesystem, folder.tasks)
+        with closing(CheckRunner(self.checks)) as checks:
+            rows = write_tasks(tasks, known, folder.filesystem, folder.tasks, checks)
         if rows:
             self.staging.begin(StagedJob(made_for, self.terms.digest, rows, job_id))
         return left
@@ -287,6 +293,7 @@ async def grade_on_ray(
             started = time.monotonic()
             watched = ClusterWatch(observer, proven=bool(work.ledger.finished))
             jobs = ClusterJobs(work, cluster, staging, terms, place, watched, stop)
+            jobs.checks = rubric_options(config).checks
             outcome = await jobs.run()
             seconds = time.monotonic() - started
             work.keep_failures(outcome.found.failures.values())

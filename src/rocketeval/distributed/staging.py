@@ -11,7 +11,7 @@ Every job has its own ID, so late writes of a killed job never reach the next on
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -25,7 +25,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import fs
 
+from rocketeval.checks.runner import CheckRunner
 from rocketeval.errors import ConfigError, StoreError
+from rocketeval.items import AnswerLabels
 from rocketeval.records import Answer, Failure, GradingTask, Judgment
 from rocketeval.store.ledger import ROLL_ROWS, Ledger
 from rocketeval.store.schema import JUDGMENTS, answers_to_lists, judgment_to_row, lists_to_answers
@@ -222,7 +224,8 @@ TASKS = pa.schema(
         ("known", pa.binary()),
     ]
 )
-"""`items` is null if every suffix is an item; `known` has the answers that are reused."""
+"""`items` is null if every suffix is an item; `known` has the answers that are reused, those of
+code checks, and the labels of items that have their own."""
 RESULTS = pa.schema([pa.field(ID, pa.int64()), *JUDGMENTS, pa.field("failure", pa.string())])
 """A ledger row plus `failure`, which is null for a finished judgment."""
 FILE_ROWS = 20_000
@@ -234,15 +237,22 @@ Known = Mapping[bytes, Mapping[int, Answer]]
 
 
 def write_tasks(
-    tasks: Iterable[GradingTask], known: Known, filesystem: fs.FileSystem, folder: str
+    tasks: Iterable[GradingTask],
+    known: Known,
+    filesystem: fs.FileSystem,
+    folder: str,
+    checks: CheckRunner | None = None,
 ) -> int:
-    """Write the tasks, sorted by query, to `folder`; return how many there are."""
+    """Write the tasks, sorted by query, to `folder`; return how many there are.
+
+    Code checks run here, so that workers need no functions of the user.
+    """
     filesystem.create_dir(folder, recursive=True)
     rows = number = 0
     for number, group in enumerate(_files(tasks)):
         path = f"{folder}/part-{number:06d}.parquet"
         with pq.ParquetWriter(path, TASKS, filesystem=filesystem, compression="zstd") as writer:
-            for table in task_tables(group, known, rows):
+            for table in task_tables(group, known, rows, checks):
                 writer.write_table(table)
                 rows += table.num_rows
     return rows
@@ -259,6 +269,7 @@ def read_tasks(batch: pa.Table) -> Iterator[tuple[int, GradingTask, dict[int, An
             tuple(row["suffixes"]),
             row["neutralised"],
             row["items"],
+            None if row["known"] is None else _unpack_labels(row["known"]),
         )
         yield row[ID], task, {} if row["known"] is None else _unpack(row["known"])
 
@@ -304,12 +315,18 @@ def _files(tasks: Iterable[GradingTask]) -> Iterator[Iterator[GradingTask]]:
         yield one_file()
 
 
-def task_tables(tasks: Iterable[GradingTask], known: Known, first: int = 0) -> Iterator[pa.Table]:
+def task_tables(
+    tasks: Iterable[GradingTask], known: Known, first: int = 0, checks: CheckRunner | None = None
+) -> Iterator[pa.Table]:
     """Yield the tasks as rows numbered from `first`, one table per row group."""
     rows: list[dict[str, Any]] = []
     held = 0
     for number, task in enumerate(tasks, first):
-        rows.append(_task_row(number, task, known.get(task.key)))
+        had = known.get(task.key)
+        if task.checks and checks is not None:
+            missing = {item: one for item, one in task.checks.items() if item not in (had or {})}
+            had = {**(had or {}), **{item: checks.check(one) for item, one in missing.items()}}
+        rows.append(_task_row(number, task, had))
         held += len(task.prefix) + sum(map(len, task.suffixes))
         if held >= GROUP_BYTES:
             yield pa.Table.from_pylist(rows, schema=TASKS)
@@ -328,12 +345,24 @@ def _task_row(number: int, task: GradingTask, known: Mapping[int, Answer] | None
         "suffixes": list(task.suffixes),
         "items": task.items,
         "neutralised": task.neutralised,
-        "known": _pack(known) if known else None,
+        "known": _pack(known or {}, task.labels) if known or task.labels else None,
     }
 
 
-def _pack(known: Mapping[int, Answer]) -> bytes:
-    return orjson.dumps({"places": list(known), **answers_to_lists(list(known.values()))})
+def _unpack_labels(packed: bytes) -> tuple[AnswerLabels | None, ...] | None:
+    rows = orjson.loads(packed).get("labels")
+    if rows is None:
+        return None
+    return tuple(None if row is None else AnswerLabels(tuple(row[0]), row[1]) for row in rows)
+
+
+def _pack(
+    known: Mapping[int, Answer], labels: Sequence[AnswerLabels | None] | None = None
+) -> bytes:
+    packed = {"places": list(known), **answers_to_lists(list(known.values()))}
+    if labels is not None:
+        packed["labels"] = [None if own is None else [own.words, own.na] for own in labels]
+    return orjson.dumps(packed)
 
 
 def _unpack(packed: bytes) -> dict[int, Answer]:

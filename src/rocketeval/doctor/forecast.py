@@ -149,7 +149,7 @@ async def measure_run(config: RunConfig, engine: Engine) -> RunSize:
 
 async def measure_tasks(engine: Engine, tasks: Sequence[GradingTask]) -> list[TaskSize]:
     """Return the size of each task for a server that has cached only their common prefix."""
-    prompts = [[task.prefix + suffix for suffix in task.suffixes] for task in tasks]
+    prompts = [[task.prefix + task.suffixes[place] for place in task.left()] for task in tasks]
     every = [prompt for own in prompts for prompt in own]
     tokens = await tokenize_prompts(engine, every)
     unit = BYTES_PER_TOKEN if tokens is None else 1

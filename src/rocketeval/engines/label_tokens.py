@@ -9,12 +9,14 @@ from functools import cached_property
 from itertools import permutations
 from typing import Generic, TypeVar
 
-from rocketeval.engines.readout import BYTE_MARKERS, NOT_REPORTED
-from rocketeval.engines.scale_readout import AnyReadout
+from rocketeval.engines.readout import BYTE_MARKERS, NOT_REPORTED, Readout
+from rocketeval.engines.rubric_readout import RubricReadout
+from rocketeval.engines.scale_readout import ScaleReadout
 from rocketeval.errors import EngineRefused
 from rocketeval.records import Answer, Status
 
 Token = TypeVar("Token", int, str)
+AnyReadout = Readout | ScaleReadout | RubricReadout
 
 
 @dataclass(frozen=True)

@@ -90,6 +90,7 @@ class LlamaCppEngine(OpenAIEngine):
         """Unload the model and free its memory."""
         await super().aclose()
         self._running = self._server = self._probed = None
+        self._forms.clear()
 
     async def _look(self) -> Server:
         """Start the server if needed, and return what it reports about itself."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,14 @@ from rocketeval.engines.base import (
 )
 from rocketeval.engines.http import HttpClient, UsageMeter
 from rocketeval.engines.likelihood import NO_TEXT, ask_likelihood, require_prompt_logprobs
-from rocketeval.engines.probe import ProbeResult, measure, probe, wire_findings
+from rocketeval.engines.probe import (
+    ProbeResult,
+    form_for_labels,
+    measure,
+    probe,
+    wire_findings,
+)
+from rocketeval.engines.rubric_readout import item_readout
 from rocketeval.engines.scale_readout import make_readout
 from rocketeval.engines.server import ChatFrame, Server, inspect_server
 from rocketeval.engines.transports.base import ServerConnection, Transport
@@ -28,6 +35,7 @@ from rocketeval.engines.transports.chat import complete_chat, read_text, user, w
 from rocketeval.engines.transports.registry import check_transport
 from rocketeval.errors import ConfigError, EngineUnavailable, RequestRejected
 from rocketeval.hashing import content_hash
+from rocketeval.items import AnswerLabels
 from rocketeval.observer import EngineStatus
 from rocketeval.precision import Measured
 from rocketeval.records import Answer, GradingTask
@@ -44,13 +52,16 @@ class TaskRequest:
 
     def __init__(
         self,
-        transport: Transport,
+        transport: Callable[[AnswerLabels | None], Awaitable[Transport]],
         task: GradingTask,
         known: Mapping[int, Answer],
         headers: Mapping[str, str],
         answered: Callable[[int], None],
     ) -> None:
-        """Set up the requests; `answered` is called with the number of items just answered."""
+        """Set up the requests; `answered` is called with the number of items just answered.
+
+        `transport` returns the request form for items with these labels.
+        """
         self._transport = transport
         self._task = task
         self._answers = dict(known)
@@ -60,12 +71,9 @@ class TaskRequest:
 
     async def graded(self) -> EngineAnswers:
         """Return the answers to all items, up to the first failure."""
-        items = range(len(self._task.suffixes))
-        waiting = [item for item in items if item not in self._answers]
-        most = items_per_call(self._transport)
         failure: Failure | None = None
-        for start in range(0, len(waiting), most):
-            failure = await self._ask(waiting[start : start + most])
+        for transport, items in await self._calls():
+            failure = await self._ask(transport, items)
             if failure is not None:
                 # The other items share the prefix, so they would fail the same way.
                 break
@@ -86,23 +94,47 @@ class TaskRequest:
         length = len(self._task.prefix) + len(self._task.suffixes[item])
         return f"{message.rstrip('.')} (a prompt of {length:,} characters)"
 
-    async def _ask(self, items: Sequence[int]) -> Failure | None:
+    async def _calls(self) -> list[tuple[Transport, list[int]]]:
+        """Return the items of each call, with the request form for their labels."""
+        waiting = self._task.left(self._answers)
+        by_labels: dict[AnswerLabels | None, Transport] = {}
+        for item in waiting:
+            labels = self._task.labels_of(item)
+            if labels not in by_labels:
+                by_labels[labels] = await self._transport(labels)
+        if any(transport.several for transport in by_labels.values()):
+            # Calls of several items have the same labels; the server's cache needs no order.
+            waiting.sort(key=lambda item: list(by_labels).index(self._task.labels_of(item)))
+        calls: list[tuple[Transport, list[int]]] = []
+        for item in waiting:
+            transport = by_labels[self._task.labels_of(item)]
+            if (
+                calls
+                and calls[-1][0] is transport
+                and len(calls[-1][1]) < items_per_call(transport)
+            ):
+                calls[-1][1].append(item)
+            else:
+                calls.append((transport, [item]))
+        return calls
+
+    async def _ask(self, transport: Transport, items: Sequence[int]) -> Failure | None:
         prompts = [self._task.prefix + self._task.suffixes[item] for item in items]
         try:
-            answers = await self._transport.ask(prompts, self._headers, self._meter)
+            answers = await transport.ask(prompts, self._headers, self._meter)
         except EngineUnavailable as error:
             return items[0], error
         except RequestRejected as error:
-            return await self._ask_singly(items) if len(items) > 1 else (items[0], error)
+            return await self._ask_singly(transport, items) if len(items) > 1 else (items[0], error)
         self._answers.update(zip(items, answers, strict=True))
         self._heard(len(answers))
         return None
 
-    async def _ask_singly(self, items: Sequence[int]) -> Failure | None:
+    async def _ask_singly(self, transport: Transport, items: Sequence[int]) -> Failure | None:
         """Ask each item in its own call, because one bad item fails a whole call."""
         first: Failure | None = None
         for item in items:
-            failure = await self._ask([item])
+            failure = await self._ask(transport, [item])
             first = first or failure
             if failure is not None and isinstance(failure[1], EngineUnavailable):
                 return failure
@@ -151,6 +183,7 @@ class OpenAIEngine:
         self._frame = _given_frame(config)
         self._probed: ProbeResult | None = None
         self._measured: Measured | None = None
+        self._forms: dict[AnswerLabels, Transport] = {}
         self._server: Server | None = None
         self._answered = 0
         self._probing = asyncio.Lock()
@@ -222,9 +255,8 @@ class OpenAIEngine:
 
     async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
         """Answer every item of `task` that is not already `known`."""
-        transport = (await self._probe()).transport
         headers = self._session(task.key)
-        return await TaskRequest(transport, task, known, headers, self._count).graded()
+        return await TaskRequest(self._form_for, task, known, headers, self._count).graded()
 
     async def tokenise(self, prompts: Sequence[str]) -> list[list[int]] | None:
         """Return the tokens of each prompt in the chat template; None if it is unknown."""
@@ -289,6 +321,16 @@ class OpenAIEngine:
             extra_body=self.config.extra_body,
             words=self.config.labels,
         )
+
+    async def _form_for(self, labels: AnswerLabels | None) -> Transport:
+        """Return the request form for items with these labels; None for the judge's own."""
+        probed = await self._probe()
+        if labels is None:
+            return probed.transport
+        if labels not in self._forms:
+            readout = item_readout(self.config, labels)
+            self._forms[labels] = await form_for_labels(probed, readout, readout.words)
+        return self._forms[labels]
 
     async def _probe(self) -> ProbeResult:
         if self._probed is None:

@@ -8,7 +8,12 @@ from dataclasses import dataclass, replace
 
 from rocketeval.engines.base import EngineFinding
 from rocketeval.engines.http import UsageMeter
-from rocketeval.engines.label_tokens import begin_alike, find_label_tokens, refuse_split_labels
+from rocketeval.engines.label_tokens import (
+    AnyReadout,
+    begin_alike,
+    find_label_tokens,
+    refuse_split_labels,
+)
 from rocketeval.engines.readout import NOT_REPORTED, YES_NO
 from rocketeval.engines.server import NO_ANSWER, ChatFrame, Server, learn_frame
 from rocketeval.engines.transports.base import ServerConnection, Transport, expected_shape
@@ -227,6 +232,26 @@ async def _with_knowledge(wire: ServerConnection, frame: ChatFrame | None) -> Se
         labels=await find_label_tokens(wire.readout, encode),
         frame=frame or await learn_frame(tokenizer, wire.extra_body),
     )
+
+
+async def form_for_labels(
+    probed: ProbeResult, readout: AnyReadout, words: tuple[str, ...]
+) -> Transport:
+    """Return the judge's request form for items with other labels.
+
+    Labels that are not single tokens of the vocabulary are read from the most likely tokens.
+    """
+    labels = None
+    if probed.transport.exact:
+        tokenizer = probed.wire.tokenizer
+
+        async def encode(text: str) -> Sequence[int]:
+            return await tokenizer.encode(text) or ()
+
+        labels = await find_label_tokens(readout, encode)
+    wire = replace(probed.wire, readout=readout, words=words, labels=labels)
+    exact_without_labels = probed.transport.exact and labels is None
+    return TRANSPORTS["chat"](wire) if exact_without_labels else type(probed.transport)(wire)
 
 
 async def _listed(wire: ServerConnection, prompt: str, meter: UsageMeter) -> Listed:

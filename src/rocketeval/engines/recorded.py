@@ -72,6 +72,10 @@ class RecordedAnswer(Section):
     p_low: float | None = None
     """Equals `p_yes` if absent: nothing was hidden."""
     p_high: float | None = None
+    p_na: float | None = None
+    na_low: float | None = None
+    na_high: float | None = None
+    text: str | None = None
 
     @classmethod
     def of(cls, task: GradingTask, item: int, answer: Answer) -> RecordedAnswer:
@@ -89,6 +93,10 @@ class RecordedAnswer(Section):
             status=answer.status,
             p_low=None if exact else answer.p_low,
             p_high=None if exact else answer.p_high,
+            p_na=answer.p_na,
+            na_low=answer.na_low,
+            na_high=answer.na_high,
+            text=None if answer.p_na is None else answer.text,
         )
 
     @property
@@ -96,7 +104,19 @@ class RecordedAnswer(Section):
         """The answer as the judge gave it."""
         low = self.p_yes if self.p_low is None else self.p_low
         high = self.p_yes if self.p_high is None else self.p_high
-        return Answer(self.status, self.p_yes, low, high, self.mass, self.logp_yes, self.logp_no)
+        return Answer(
+            self.status,
+            self.p_yes,
+            low,
+            high,
+            self.mass,
+            self.logp_yes,
+            self.logp_no,
+            self.text,
+            self.p_na,
+            self.na_low,
+            self.na_high,
+        )
 
 
 def prompt_hash(prompt: str) -> str:

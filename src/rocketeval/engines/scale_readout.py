@@ -129,18 +129,30 @@ class ScaleReadout:
         tokens = {token for token, _ in known}
         least = exp(min(logp for _, logp in known))
         room = [len(label - tokens) * least for label in self.spelled]
-        places = range(len(self.words))
-        high = _raised(self.values, seen, room, unlisted, places)
-        # The smallest mean is the largest one on the reversed scale.
-        turned = tuple(1.0 - value for value in self.values)
-        low = 1.0 - _raised(turned, seen, room, unlisted, reversed(places))
-        return max(0.0, min(low, high)), min(1.0, max(low, high))
+        return bounds_of_mean(self.values, seen, room, unlisted)
 
 
-AnyReadout = Readout | ScaleReadout
+def bounds_of_mean(
+    values: Sequence[float], seen: Sequence[float], room: Sequence[float], unlisted: float
+) -> tuple[float, float]:
+    """Return the smallest and largest mean of labels, best first, that hidden variants allow.
+
+    Each label may gain up to its `room`, and all together up to `unlisted`.
+    """
+    places = range(len(values))
+    high = _raised(values, seen, room, unlisted, places)
+    # The smallest mean is the largest one on the reversed scale.
+    turned = tuple(1.0 - value for value in values)
+    low = 1.0 - _raised(turned, seen, room, unlisted, reversed(places))
+    return max(0.0, min(low, high)), min(1.0, max(low, high))
 
 
-def make_readout(config: EngineConfig) -> AnyReadout:
+def mean_of(values: Sequence[float], shares: Sequence[float]) -> float | None:
+    """Return the mean of values weighted by shares; None if all shares are zero."""
+    return min(1.0, _mean(values, shares)) if fsum(shares) > 0 else None
+
+
+def make_readout(config: EngineConfig) -> Readout | ScaleReadout:
     """Return the readout for a judge with this config."""
     if len(config.labels) > 2:
         return ScaleReadout(config.labels, config.min_mass, config.max_width)

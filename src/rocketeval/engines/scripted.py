@@ -11,6 +11,7 @@ import hashlib
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, Self
@@ -29,6 +30,7 @@ from rocketeval.engines.base import (
 from rocketeval.engines.likelihood import NO_TEXT
 from rocketeval.engines.readout import YES_NO
 from rocketeval.errors import ConfigError, RequestRejected
+from rocketeval.items import AnswerLabels
 from rocketeval.records import Answer, GradingTask, Status, Usage
 
 REQUEST = "Request:"
@@ -124,7 +126,8 @@ class Script(Section):
 class ScriptedEngine:
     """An engine that answers `p_yes(prefix, suffix)` for every item and writes `text(prompt)`.
 
-    With more than two `labels`, `p_yes` is a grade from the worst label (0) to the best (1).
+    With more than two `labels`, `p_yes` is a grade from the worst label (0) to the best (1). Items
+    that may not apply get `p_na(prefix, suffix)`.
 
     Its identity is `model`: give another script another name, or a run reuses the old answers.
 
@@ -146,6 +149,7 @@ class ScriptedEngine:
         fail_on: str | None = None,
         in_flight: int = 8,
         labels: tuple[str, ...] = YES_NO,
+        p_na: Callable[[str, str], float] | None = None,
     ) -> None:
         self._p_yes = p_yes
         self._text = text or (
@@ -156,6 +160,7 @@ class ScriptedEngine:
         self._fail_on = fail_on
         self.in_flight = in_flight
         self._labels = labels
+        self._p_na = p_na
         self.items_asked = 0
         """Number of items answered, so that tests can prove that nothing was asked twice."""
 
@@ -186,7 +191,7 @@ class ScriptedEngine:
         await asyncio.sleep(self._delay)
         failing = self._first_failing(task, known)
         end = len(task.suffixes) if failing is None else failing
-        asked = [position for position in range(end) if position not in known]
+        asked = [position for position in task.left(known) if position < end]
         self.items_asked += len(asked)
         return EngineAnswers.of(
             task,
@@ -233,7 +238,8 @@ class ScriptedEngine:
         if self._fail_on is None:
             return None
         for position, suffix in enumerate(task.suffixes):
-            if position not in known and self._fail_on in task.prefix + suffix:
+            skipped = position in known or position in task.checks
+            if not skipped and self._fail_on in task.prefix + suffix:
                 return position
         return None
 
@@ -251,11 +257,28 @@ class ScriptedEngine:
                 p_yes = _from_content(prefix, suffix)
             else:
                 p_yes = self._p_yes(task.prefix, suffix)
-            if len(self._labels) > 2:
+            own = task.labels_of(position)
+            if own is not None:
+                answers[position] = self._own_labels(task.prefix, suffix, p_yes, own)
+            elif len(self._labels) > 2:
                 answers[position] = graded_answer(p_yes, self._labels)
             else:
                 answers[position] = exact_answer(p_yes)
         return answers
+
+    def _own_labels(self, prefix: str, suffix: str, p_yes: float, labels: AnswerLabels) -> Answer:
+        """Return the answer to an item with its own labels."""
+        exact = len(labels.words) == 2
+        answer = exact_answer(p_yes) if exact else graded_answer(p_yes, labels.words)
+        if labels.na is None:
+            return answer
+        if self._p_na is None:
+            share = _from_content(hashlib.blake2b(prefix.encode(), digest_size=16), suffix + "NA")
+            # Most items apply to most responses.
+            p_na = share**4
+        else:
+            p_na = self._p_na(prefix, suffix)
+        return replace(answer, p_na=p_na, na_low=p_na, na_high=p_na)
 
 
 def exact_answer(p_yes: float) -> Answer:

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,7 +21,10 @@ from rocketeval.engines.base import (
     need_package,
     refuse_settings,
 )
+from rocketeval.engines.label_tokens import AnyReadout, find_label_tokens
 from rocketeval.engines.likelihood import NO_TEXT
+from rocketeval.engines.readout import called
+from rocketeval.engines.rubric_readout import item_readout
 from rocketeval.engines.scale_readout import make_readout
 from rocketeval.engines.tokenizer import ChatTokenizer, load_chat_tokenizer
 from rocketeval.engines.vllm_worker import (
@@ -36,7 +40,8 @@ from rocketeval.engines.vllm_worker import (
     tokenizer_settings,
     version_of,
 )
-from rocketeval.errors import EngineError, EngineUnavailable, RequestRejected
+from rocketeval.errors import EngineError, EngineRefused, EngineUnavailable, RequestRejected
+from rocketeval.items import AnswerLabels
 from rocketeval.records import Answer, GradingTask, Usage
 
 IN_FLIGHT = 64
@@ -62,6 +67,7 @@ class VLLMEngine:
         self._driver: Driver | None = None
         self._chat: ChatTokenizer | None = None
         self._judge: VLLMJudge | None = None
+        self._relabelled: dict[AnswerLabels, VLLMJudge] = {}
         self._loading = asyncio.Lock()
         # One thread, so that prompts leave it in the order of their tasks.
         self._tokenising = ThreadPoolExecutor(1, thread_name_prefix="rocketeval-tokenise")
@@ -115,24 +121,29 @@ class VLLMEngine:
 
     async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
         """Answer every item of `task` that is not already `known`."""
-        waiting = [item for item in range(len(task.suffixes)) if item not in known]
+        waiting = task.left(known)
         if not waiting:
             return EngineAnswers.of(task, known, Usage())
-        judge = await self._open()
+        by_labels: dict[AnswerLabels | None, list[int]] = {}
+        for item in waiting:
+            by_labels.setdefault(task.labels_of(item), []).append(item)
         started = time.monotonic()
-        try:
-            outputs = await self._ask(
-                [task.prefix + task.suffixes[item] for item in waiting], judge, judge.grading
-            )
-        except EngineUnavailable as error:
-            return EngineAnswers.of(task, known, Usage(), _failure(waiting[0], error), True)
-        answers = dict(known)
-        failure = None
-        for item, output in zip(waiting, outputs, strict=True):
-            if isinstance(output, RequestRejected):
-                failure = failure or _failure(item, output)
-            else:
-                answers[item] = judge.read(output)
+        outputs: list[Any] = []
+        answers, failure = dict(known), None
+        for labels, items in by_labels.items():
+            judge = await self._judge_for(labels)
+            prompts = [task.prefix + task.suffixes[item] for item in items]
+            try:
+                found = await self._ask(prompts, judge, judge.grading)
+            except EngineUnavailable as error:
+                usage = _usage(outputs, started) if outputs else Usage()
+                return EngineAnswers.of(task, answers, usage, _failure(items[0], error), True)
+            outputs += found
+            for item, output in zip(items, found, strict=True):
+                if isinstance(output, RequestRejected):
+                    failure = failure or _failure(item, output)
+                else:
+                    answers[item] = judge.read(output)
         return EngineAnswers.of(task, answers, _usage(outputs, started), failure)
 
     async def findings(self) -> Sequence[EngineFinding]:
@@ -174,6 +185,7 @@ class VLLMEngine:
     async def aclose(self) -> None:
         """Unload the model and free its memory."""
         driver, self._driver, self._judge = self._driver, None, None
+        self._relabelled.clear()
         if driver is not None:
             await asyncio.to_thread(driver.close)
 
@@ -187,6 +199,18 @@ class VLLMEngine:
                 if self._judge is None:
                     self._judge = await self._load()
         return self._judge
+
+    async def _judge_for(self, labels: AnswerLabels | None) -> VLLMJudge:
+        """Return the judge that reads items with these labels; None for its own."""
+        judge = await self._open()
+        if labels is None:
+            return judge
+        if labels not in self._relabelled:
+            readout = item_readout(self.config, labels)
+            self._relabelled[labels] = await _with_labels(
+                judge, readout, readout.words, self.config
+            )
+        return self._relabelled[labels]
 
     async def _load(self) -> VLLMJudge:
         chat = await self._tokenizer()
@@ -209,6 +233,33 @@ class VLLMEngine:
 
     async def _in_order(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._tokenising, work)
+
+
+async def _with_labels(
+    judge: VLLMJudge, readout: AnyReadout, words: tuple[str, ...], config: EngineConfig
+) -> VLLMJudge:
+    """Return the judge with the labels of some items; EngineRefused if they are not tokens.
+
+    Without label tokens, such items would need another kind of request in the same batch.
+    """
+    from vllm import SamplingParams
+
+    if judge.labels is None:
+        return replace(judge, readout=readout, called=called(words))
+
+    async def encode(text: str) -> list[int]:
+        return judge.chat.encode(text)
+
+    labels = await find_label_tokens(readout, encode)
+    if labels is None:
+        raise EngineRefused(
+            f"The labels {called(words)} are not all single tokens of {config.model!r}.",
+            hint="Serve the model and use `engine: openai`, or use items without `na`.",
+        )
+    asked = SamplingParams(
+        max_tokens=1, temperature=0.0, detokenize=False, logprob_token_ids=labels.ids
+    )
+    return replace(judge, readout=readout, labels=labels, called=called(words), grading=asked)
 
 
 def _failure(item: int, error: EngineError) -> str:

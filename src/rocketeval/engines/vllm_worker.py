@@ -19,10 +19,14 @@ from pydantic import Field, field_validator
 
 from rocketeval.config import EngineConfig, Section
 from rocketeval.engines.base import EngineFinding
-from rocketeval.engines.label_tokens import LabelTokens, find_label_tokens, refuse_split_labels
+from rocketeval.engines.label_tokens import (
+    AnyReadout,
+    LabelTokens,
+    find_label_tokens,
+    refuse_split_labels,
+)
 from rocketeval.engines.likelihood import ChatText
 from rocketeval.engines.readout import called
-from rocketeval.engines.scale_readout import AnyReadout
 from rocketeval.engines.tokenizer import ChatTokenizer, folder_hash
 from rocketeval.errors import (
     ConfigError,

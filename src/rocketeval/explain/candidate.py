@@ -81,6 +81,19 @@ def _window_sums(values: Floats, first: Ints, last: Ints) -> Floats:
     return within
 
 
+def weight_shares(checklist: Checklist | None, items: int, *, points: bool = False) -> Floats:
+    """Return the share of each item in a score; equal shares for plain items.
+
+    For `points`, a share is relative to the sum of positive weights.
+    """
+    if checklist is None or checklist.details is None or len(checklist.items) != items:
+        return np.full(items, 1.0 / max(items, 1))
+    weights = np.array([detail.weight for detail in checklist.details])
+    total = np.maximum(weights, 0.0).sum() if points else np.abs(weights).sum()
+    shares: Floats = np.abs(weights) / total if total > 0 else np.zeros(items)
+    return shares
+
+
 @dataclass(frozen=True, eq=False)
 class GradedRun:
     """A scored and ranked run."""
@@ -97,6 +110,8 @@ class GradedRun:
     weights: Mapping[str, Sequence[float]]
     """Learned item weights by query; absent for queries without a learned scorer."""
     scale: tuple[float, float] = (1.0, 10.0)
+    points: bool = False
+    """Whether scores are points earned over the points that can be earned."""
 
     def __post_init__(self) -> None:
         for query_id, weights in self.weights.items():
@@ -109,11 +124,11 @@ class GradedRun:
                 )
 
     def weights_of(self, query_id: str, items: int) -> Floats:
-        """Return the learned weights of a query's items, else equal weights."""
+        """Return the learned weights of a query's items, else those of its checklist."""
         learned = self.weights.get(query_id)
-        if learned is None:
-            return np.full(items, 1.0 / max(items, 1))
-        return np.array(learned, dtype=np.float64)
+        if learned is not None:
+            return np.array(learned, dtype=np.float64)
+        return weight_shares(self.checklists.get(query_id), items, points=self.points)
 
 
 _ROUNDING = 1e-9
@@ -379,15 +394,17 @@ def _trace(graded: GradedRun, gaps: Gaps, cell: int) -> ItemGap:
     item = cell - int(answers.offsets[row])
     query_id = answers.query_ids[row]
     around = gaps.neighbourhoods[query_id].neighbours_of(row)
+    checklist, others = graded.checklists[query_id], float(gaps.others[cell])
     return ItemGap(
         query_id=query_id,
         item=item + 1,
-        text=graded.checklists[query_id].items[item],
-        p_yes=float(answers.p_yes[cell]),
-        neighbours_p_yes=float(gaps.others[cell]),
+        text=checklist.titles[item],
+        p_yes=float(answers.shown[cell]),
+        # A penalty is compared by what it leaves, and shown as the judge answered it.
+        neighbours_p_yes=1.0 - others if checklist.detail(item).weight < 0 else others,
         neighbours=tuple(
             NeighbourAnswer(
-                answers.candidates[other], _known(answers.p_yes, answers.offsets[other] + item)
+                answers.candidates[other], _known(answers.shown, answers.offsets[other] + item)
             )
             for other in around
         ),

@@ -130,13 +130,17 @@ def group_columns(
     cells = _cell_codes(answers, places, coded)
     cells[np.isnan(answers.p_yes)] = _NO_GROUP
     given = _Sorted(cells, len(codes))
+    weights = answers.item_weights
     for group in groups:
         own = [codes[part] for part in group.parts]
         chosen = given.places(own)
         answered = np.bincount(rows[chosen], minlength=len(answers))
-        totals = np.bincount(rows[chosen], weights=answers.p_yes[chosen], minlength=len(answers))
+        totals, shares = (
+            np.bincount(rows[chosen], weights=own_values[chosen], minlength=len(answers))
+            for own_values in (weights * answers.p_yes, weights)
+        )
         scores = np.full(len(answers), np.nan)
-        np.divide(totals, answered, out=scores, where=answered > 0)
+        np.divide(totals, shares, out=scores, where=shares > 0)
         items = np.bincount(asking[asked.places(own)], minlength=len(queries))
         yield GroupColumn(group, scores, items[places], answered, int((items > 0).sum()))
 

@@ -30,7 +30,7 @@ class ItemStatistics:
     """Item number in the checklist, from 1."""
     text: str
     equal_weight: float
-    """One over the number of items."""
+    """Share of the item in the score: one over the number of items, unless items have weights."""
     learned_weight: float | None
     """Weight from a learned scorer; None if the query's scores are means."""
     answered: int

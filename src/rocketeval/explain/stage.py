@@ -15,11 +15,13 @@ from rocketeval.explain.candidate import (
     CandidateExplanation,
     GradedRun,
     explain_candidates,
+    weight_shares,
 )
 from rocketeval.explain.groups import GroupScore, score_groups
 from rocketeval.explain.items import ItemStatistics, item_figures, why_dead
 from rocketeval.ranking.stage import read_ranking
 from rocketeval.scoring.read_answers import scored_answers
+from rocketeval.scoring.rubric import POINTS
 from rocketeval.scoring.stage import item_weights
 from rocketeval.store.run import RunStore
 from rocketeval.text import did_you_mean
@@ -143,11 +145,17 @@ def explain_query(store: RunStore, config: RunConfig, query_id: str) -> QueryExp
     rows = [row for row, own in enumerate(graded.answers.query_ids) if own == query_id]
     scores = graded.scores[rows]
     checklist = graded.checklists[query_id]
-    texts = checklist.items
+    texts = checklist.titles
     p_yes = np.full((len(rows), len(texts)), np.nan)
-    for block in graded.answers.take(rows).blocks():
+    for block in graded.answers.take(rows).as_given().blocks():
         p_yes[:, : block.p_yes.shape[1]] = block.p_yes
     items = item_figures(texts, p_yes, scores, graded.weights.get(query_id))
+    if checklist.details is not None:
+        shares = weight_shares(checklist, len(texts), points=graded.points)
+        items = tuple(
+            replace(item, equal_weight=float(share))
+            for item, share in zip(items, shares, strict=True)
+        )
     groups = checklist.groups or (None,) * len(items)
     return QueryExplanation(
         query_id,
@@ -172,6 +180,7 @@ def read_graded(store: RunStore, config: RunConfig) -> GradedRun:
         checklists=store.inputs.checklists(),
         weights=item_weights(store),
         scale=config.scorer.scale,
+        points=config.scorer.kind == POINTS,
     )
 
 
@@ -186,10 +195,10 @@ def _explain(
 
 def _dead_items(graded: GradedRun) -> list[DeadItem]:
     dead = []
-    for block in graded.answers.blocks():
+    for block in graded.answers.as_given().blocks():
         for place, answers in enumerate(block.p_yes.T):
             why = why_dead(answers[~np.isnan(answers)])
             if why is not None:
-                text = graded.checklists[block.query_id].items[place]
+                text = graded.checklists[block.query_id].titles[place]
                 dead.append(DeadItem(block.query_id, place + 1, text, why))
     return dead

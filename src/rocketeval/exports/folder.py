@@ -236,7 +236,7 @@ def _graded(store: RunStore) -> Iterator[_GradedResponse]:
                 f"The scores of {store.path} do not match its responses.",
                 hint="Run `rocketeval run --only score` again.",
             )
-        own = answers.p_yes[answers.offsets[row] : answers.offsets[row + 1]].tolist()
+        own = answers.shown[answers.offsets[row] : answers.offsets[row + 1]].tolist()
         p_yes = [None if math.isnan(p) else p for p in own]
         yield _GradedResponse(response, p_yes, bool(own), score)
 

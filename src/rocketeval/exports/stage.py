@@ -32,13 +32,14 @@ from rocketeval.exports.official import match_rows, unmade_pairs
 from rocketeval.exports.tables import (
     GROUP_SCORES,
     JUDGMENTS,
-    SCORES,
+    RUBRIC_JUDGMENTS,
     ExportNames,
     answer_rows,
     audit_table,
     group_score_rows,
     groups_table,
     score_rows,
+    score_schema,
     show_groups,
     wins_matrix,
     wins_pairs,
@@ -187,12 +188,15 @@ def _read_rows(store: RunStore, what: str) -> _Table:
         scores = store.scores()
         unscored = scores["score"].null_count
         note = f"Responses without a score (empty cells): {unscored:,}."
-        return _Table(SCORES, score_rows(scores, names), notes=(note,) if unscored else ())
+        schema = score_schema(scores)
+        return _Table(schema, score_rows(scores, names), notes=(note,) if unscored else ())
     if what == "judgments":
         cells = store.scores(["query_id", "candidate", "judgment", "items"])
         unjudged = sum(items == 0 for items in cells["items"].to_pylist())
         parts = answer_rows(cells, store.judgments(), names)
-        return _Table(JUDGMENTS, parts, {"responses that were not judged": unjudged})
+        detailed = any(made.details is not None for made in names.checklists.values())
+        schema = RUBRIC_JUDGMENTS if detailed else JUDGMENTS
+        return _Table(schema, parts, {"responses that were not judged": unjudged})
     groups = find_groups(checklists)
     if not groups:
         raise _no_groups()

@@ -22,6 +22,7 @@ from rocketeval.store.schema import table_schema
 from rocketeval.text import count_of
 
 _ANSWERS = ("p_yes", "p_low", "p_high", "mass", "logp_yes", "logp_no")
+_APPLICABILITY = ("p_na", "na_low", "na_high")
 _RESPONSE = ("query_id category candidate judge", pa.string())
 AUDIT = table_schema(("section figure", pa.string()), ("value low high", pa.float64()))
 PAIRS = table_schema(("candidate opponent", pa.string()), ("win_share", pa.float64()))
@@ -32,6 +33,11 @@ SCORES = table_schema(
     ("items answered", pa.int32()),
     ("judgment", pa.string()),
 )
+RUBRIC_SCORES = table_schema(
+    *((field.name, field.type) for field in SCORES),
+    ("applicable score_low score_high", pa.float64()),
+)
+"""The same for a run whose items have weights or kinds."""
 JUDGMENTS = table_schema(
     _RESPONSE,
     ("item", pa.int32()),
@@ -39,6 +45,12 @@ JUDGMENTS = table_schema(
     (" ".join(_ANSWERS), pa.float64()),
     ("status text judgment", pa.string()),
 )
+RUBRIC_JUDGMENTS = table_schema(
+    *((field.name, field.type) for field in JUDGMENTS),
+    ("weight p_na na_low na_high", pa.float64()),
+    ("kind", pa.string()),
+)
+"""The same with weights, kinds and applicability, for a run whose items have any."""
 GROUPS = table_schema(
     ("candidate group dimension", pa.string()),
     ("whole", pa.bool_()),
@@ -129,13 +141,19 @@ def _repeated(text: str | None, times: int) -> pa.Array:
     return pa.repeat(pa.scalar(text, pa.string()), times)
 
 
+def score_schema(scores: pa.Table) -> pa.Schema:
+    """Return the columns of exported scores, with bounds if items have weights or kinds."""
+    return RUBRIC_SCORES if "score_low" in scores.column_names else SCORES
+
+
 def score_rows(scores: pa.Table, names: ExportNames, rows: int = 50_000) -> Iterator[pa.Table]:
     """Yield the scores with categories and the judge, in parts."""
+    schema = score_schema(scores)
     for start in range(0, scores.num_rows, rows):
         part = scores.slice(start, rows)
         columns = {name: part[name] for name in part.column_names}
         columns |= names.columns_for(part["query_id"])
-        yield pa.table([columns[name] for name in SCORES.names], schema=SCORES)
+        yield pa.table([columns[name] for name in schema.names], schema=schema)
 
 
 def answer_rows(
@@ -167,7 +185,16 @@ def _exploded(cells: pa.Table, part: pa.Table, items: _Items, names: ExportNames
         **{name: pc.list_flatten(part[name]) for name in (*_ANSWERS, "status")},
         "text": _texts(part["text"], lengths),
     }
-    return pa.table([columns[name] for name in JUDGMENTS.names], schema=JUDGMENTS)
+    if items.detailed:
+        columns |= {name: _numbers_of(part[name], lengths) for name in _APPLICABILITY}
+    schema = RUBRIC_JUDGMENTS if items.detailed else JUDGMENTS
+    return pa.table([columns[name] for name in schema.names], schema=schema)
+
+
+def _numbers_of(column: pa.ChunkedArray, lengths: np.ndarray) -> pa.Array:
+    """Return one number per answer; null in judgments without the column."""
+    lists = zip(column.to_pylist(), lengths.tolist(), strict=True)
+    return pa.array([own for row, n in lists for own in row or [None] * n], pa.float64())
 
 
 def _texts(column: pa.ChunkedArray, lengths: np.ndarray) -> pa.Array:
@@ -189,6 +216,10 @@ class _Items:
         self._texts = pa.array([item for each in lists for item in each.items], pa.string())
         groups = (each.groups or (None,) * len(each.items) for each in lists)
         self._groups = pa.array([group for own in groups for group in own], pa.string())
+        self.detailed = any(each.details is not None for each in lists)
+        details = [own for each in lists for own in each.every_detail] if self.detailed else []
+        self._weights = pa.array([own.weight for own in details], pa.float64())
+        self._kinds = pa.array([str(own.kind) for own in details], pa.string())
 
     def named(self, query_ids: pa.ChunkedArray, within: np.ndarray) -> dict[str, pa.Array]:
         """Return each answer's item and group; null if the checklist has no such item."""
@@ -196,7 +227,10 @@ class _Items:
         rows = queries.fill_null(0).to_numpy(zero_copy_only=False)
         known = queries.is_valid().to_numpy(zero_copy_only=False) & (within < self._counts[rows])
         places = pa.array(self._starts[rows] + within, mask=~known)
-        return {"item_text": self._texts.take(places), "group": self._groups.take(places)}
+        found = {"item_text": self._texts.take(places), "group": self._groups.take(places)}
+        if self.detailed:
+            found |= {"weight": self._weights.take(places), "kind": self._kinds.take(places)}
+        return found
 
 
 def _one_array(values: pa.Array | pa.ChunkedArray) -> pa.Array:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from rocketeval.budget import TEMPLATE_TOKENS, PricedBudget, most_tokens, most_written
+from rocketeval.checks.runner import CheckRunner
 from rocketeval.engines.base import (
     Engine,
     EngineAnswers,
@@ -116,7 +117,7 @@ class GradingBudget:
 
     def _most(self, task: GradingTask, known: Mapping[int, Answer]) -> Usage:
         prefix = most_tokens(task.prefix, self._template)
-        asked = [s for place, s in enumerate(task.suffixes) if place not in known]
+        asked = [task.suffixes[place] for place in task.left(known)]
         return Usage(
             prompt_tokens=sum(prefix + most_tokens(suffix, 0) for suffix in asked),
             completion_tokens=self._written * len(asked),
@@ -172,6 +173,7 @@ async def grade(
     stop: asyncio.Event,
     proven: bool = False,
     budget: GradingBudget | None = None,
+    checks: CheckRunner | None = None,
 ) -> Grading:
     """Grade every task in order, at most `concurrency` at once, and `record` each judgment.
 
@@ -179,7 +181,7 @@ async def grade(
     Setting `stop` starts no more tasks and gives those in flight a few seconds to finish; answers
     received by then are kept. Tasks of a durable engine are left to the next run at once. Tasks
     that do not fit into the `budget` are not started. `ask` sends a task to the engine; by default
-    each item is asked independently.
+    each item is asked independently. `checks` runs the items that code decides.
     Raises EngineRefused if the engine rejects all requests.
     """
     observer.watched(partial(status_of, engine))
@@ -236,6 +238,9 @@ async def grade(
             if task is None:
                 return
             had = known.get(task.key, {})
+            if task.checks and checks is not None:
+                missing = {item: one for item, one in task.checks.items() if item not in had}
+                had = {**had, **await checks.run(missing)}
             if budget and not await budget.admit(task, had, ending):
                 return
             graded = _all_known(task, had) or await ask(task, had)

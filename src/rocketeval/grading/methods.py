@@ -9,6 +9,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from rocketeval.checklists.checklist_file import WrittenItem
+from rocketeval.checklists.rubric import RubricOptions
 from rocketeval.config import (
     AuthorConfig,
     MethodConfig,
@@ -30,6 +32,7 @@ from rocketeval.grading.ask import (
 )
 from rocketeval.prompts.read_grades import ANSWER_RULES, SCORE_RULES
 from rocketeval.prompts.render import GradingPrompt, Prompt, Template
+from rocketeval.prompts.rubric import RubricPrompt
 from rocketeval.prompts.variants import BarePrompt, ForcedPrompt, ListedPrompt, TranscriptPrompt
 from rocketeval.registry import nearest
 
@@ -47,11 +50,11 @@ FIXED = (
 """One question for each dimension that MT-Bench names to its judge."""
 
 
-class FixedMethodOptions(Section):
+class FixedMethodOptions(RubricOptions):
     """Options of the method fixed."""
 
-    items: Annotated[tuple[str, ...], Field(min_length=1)] = FIXED
-    """The questions asked about every response."""
+    items: Annotated[tuple[WrittenItem, ...], Field(min_length=1)] = FIXED
+    """The items asked about every response: texts or objects."""
 
 
 class WritingOptions(Section):
@@ -68,7 +71,7 @@ class CriterionOptions(Section):
     """Name of a known criterion (`rocketeval audit --criteria` lists them), or your own."""
 
 
-Items = Callable[[Any], Sequence[str]]
+Items = Callable[[Any], Sequence[str | dict[str, Any]]]
 Build = Callable[[RunConfig, Any], Method]
 
 
@@ -195,7 +198,7 @@ def _always(*items: str) -> Items:
     return lambda options: items
 
 
-def _fixed_items(options: FixedMethodOptions) -> Sequence[str]:
+def _fixed_items(options: FixedMethodOptions) -> Sequence[str | dict[str, Any]]:
     return options.items
 
 
@@ -208,14 +211,17 @@ def _criterion_rubric(options: CriterionOptions) -> Sequence[str]:
 
 
 _independent = partial(_prompted, GradingPrompt)
+_each_in_its_way = partial(_prompted, RubricPrompt)
 
 KINDS: Mapping[str, MethodKind] = {
     "checklist": MethodKind(
-        "each item of the author's checklist, asked independently", _independent
+        "each item of the author's checklist, asked independently",
+        _each_in_its_way,
+        RubricOptions,
     ),
     "fixed": MethodKind(
         "six general questions, the same for every query",
-        _independent,
+        _each_in_its_way,
         FixedMethodOptions,
         items=_fixed_items,
     ),

@@ -133,7 +133,7 @@ async def count_tokens(
     prompts: list[str] = []
     for task in work.tasks():
         had = known.get(task.key, {})
-        asked = [task.prefix + own for place, own in enumerate(task.suffixes) if place not in had]
+        asked = [task.prefix + task.suffixes[place] for place in task.left(had)]
         requests += calls(engine, len(asked), alone=alone) if engine else len(asked)
         written += sum(map(_bytes, asked))
         if task.query_id in chosen:
@@ -162,7 +162,9 @@ def _items_left(work: WorkList, known: Mapping[bytes, Mapping[int, Answer]]) -> 
     unfinished = work.unfinished()
     for key, (query_id, _) in work.wanted.items():
         if key in unfinished:
-            asked[query_id] += len(checklists[query_id].items) - len(known.get(key, ()))
+            had = known.get(key, ())
+            details = enumerate(checklists[query_id].every_detail)
+            asked[query_id] += sum(own.check is None and place not in had for place, own in details)
     return asked
 
 

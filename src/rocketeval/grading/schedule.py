@@ -58,14 +58,26 @@ class Identities:
     def __init__(
         self, judge: bytes, queries: Mapping[str, Query], checklists: Mapping[str, Checklist]
     ) -> None:
+        uses = {query_id: made.uses for query_id, made in checklists.items()}
         self._heads = {
-            query_id: (judge + shown_query(query), shown_checklist(checklists[query_id]))
+            query_id: (
+                judge + shown_query(query, uses[query_id]),
+                shown_checklist(checklists[query_id]),
+            )
             for query_id, query in queries.items()
             if query_id in checklists
         }
+        self._in_context = {query_id for query_id, own in uses.items() if "context" in own}
+
+    def shows_context(self, query_id: str) -> bool:
+        """Return whether the judge sees the context of responses to a query."""
+        return query_id in self._in_context
 
     def key(self, query_id: str, response_hash: bytes) -> bytes | None:
-        """Return the identity of a judgment; None if the query has no checklist."""
+        """Return the identity of a judgment; None if the query has no checklist.
+
+        `response_hash` includes the response's own context if `shows_context`.
+        """
         head = self._heads.get(query_id)
         return None if head is None else combine(head[0], response_hash, head[1])
 
@@ -102,14 +114,16 @@ def shown_heads(inputs: JudgingInputs) -> Iterator[ResponseHead]:
         yield from inputs.heads()
     else:
         for one in inputs.responses():
-            yield ResponseHead(one.query_id, one.candidate, shown_response(one), len(one.text))
+            own = None if one.context is None else shown_response(one, context=True)
+            yield ResponseHead(one.query_id, one.candidate, shown_response(one), len(one.text), own)
 
 
 def cells(inputs: JudgingInputs, judge: bytes) -> Iterator[ScheduledResponse]:
     """Yield every response of the run in query order, with its judgment's identity."""
     identities = Identities(judge, inputs.queries, inputs.checklists())
     for head in shown_heads(inputs):
-        key = identities.key(head.query_id, head.hash)
+        shown = head.shown_hash(context=identities.shows_context(head.query_id))
+        key = identities.key(head.query_id, shown)
         yield ScheduledResponse(head.query_id, head.candidate, key)
 
 
@@ -125,10 +139,14 @@ def cell_blocks(
     for table in inputs.head_tables(rows, query_ids, rehash=rehash):
         queries = _encoded(table["query_id"])
         hashes = hex_to_bytes(table["hash"])
+        in_context = hashes
+        if table["context_hash"].null_count < table.num_rows:
+            in_context = hex_to_bytes(pc.coalesce(table["context_hash"], table["hash"]))
         keys: list[bytes] = []
         known = np.ones(len(queries), dtype=bool)
         for query_id, start, stop in _runs(queries):
-            made = identities.keys(query_id, hashes[16 * start : 16 * stop])
+            own = in_context if identities.shows_context(query_id) else hashes
+            made = identities.keys(query_id, own[16 * start : 16 * stop])
             known[start:stop] = made is not None
             keys.append(made or b"")
         candidates = _encoded(table["candidate"])
@@ -166,7 +184,8 @@ def unfinished_tasks(
     identities = Identities(judge, queries, checklists)
     given: set[bytes] = set()
     for response in inputs.responses():
-        key = identities.key(response.query_id, shown_response(response))
+        context = identities.shows_context(response.query_id)
+        key = identities.key(response.query_id, shown_response(response, context))
         if key is None or key in given or finished(key):
             continue
         given.add(key)

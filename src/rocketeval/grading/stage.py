@@ -12,6 +12,8 @@ from dataclasses import replace
 from functools import partial
 
 from rocketeval.budget import Budget, PricedBudget
+from rocketeval.checklists.rubric import rubric_options
+from rocketeval.checks.runner import CheckRunner
 from rocketeval.config import RunConfig
 from rocketeval.engines.base import Engine, offline_identity, status_of
 from rocketeval.grading.ask import Method
@@ -122,18 +124,23 @@ async def grade_responses(
         learning = _limit(budget, engine, config, method, contacted) if work.left else None
         limit = await unless_stopped(learning, stop) if learning else None
         started = time.monotonic()
-        grading = await grade(
-            work.tasks(),
-            engine,
-            work.ledger.append,
-            ask=method.asking(engine),
-            concurrency=config.judge.concurrency or engine.in_flight,
-            known=work.known(),
-            observer=observer,
-            stop=stop,
-            proven=bool(work.ledger.finished),
-            budget=limit,
-        )
+        checks = CheckRunner(rubric_options(config).checks)
+        try:
+            grading = await grade(
+                work.tasks(),
+                engine,
+                work.ledger.append,
+                ask=method.asking(engine),
+                concurrency=config.judge.concurrency or engine.in_flight,
+                known=work.known(),
+                observer=observer,
+                stop=stop,
+                proven=bool(work.ledger.finished),
+                budget=limit,
+                checks=checks,
+            )
+        finally:
+            checks.close()
         seconds = time.monotonic() - started
         work.keep_failures([*grading.failures, *grading.cut_off])
     if not grading.stopped:

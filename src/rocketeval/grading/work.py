@@ -16,6 +16,7 @@ from itertools import chain
 from rocketeval.benchmarks.base import open_benchmark
 from rocketeval.benchmarks.load import imported_checklists
 from rocketeval.checklists.base import SharedAuthor, create_author
+from rocketeval.checklists.rubric import bind_checklist, rubric_options
 from rocketeval.checklists.write import authoring_key
 from rocketeval.config import PriceConfig, RunConfig
 from rocketeval.errors import ChecklistError, EngineRefused, EngineUnavailable, StageMissing
@@ -113,15 +114,22 @@ def _pairs(
     for head in shown_heads(inputs):
         if head.query_id not in had:
             continue
-        query = shown_query(inputs.queries[head.query_id])
+        query = inputs.queries[head.query_id]
         now = checklists[head.query_id]
-        new = combine(ours + query, head.hash, shown_checklist(now))
+        new = _key(ours, query, head, now)
         if new in finished:
             continue
         for before in had[head.query_id]:
-            old = combine(earlier + query, head.hash, shown_checklist(before))
+            old = _key(earlier, query, head, before)
             if old in theirs:
                 yield new, old, now, before
+
+
+def _key(judge: bytes, query: Query, head: ResponseHead, checklist: Checklist) -> bytes:
+    """Return the identity of a judgment of one response with one checklist."""
+    uses = checklist.uses
+    response = head.shown_hash(context="context" in uses)
+    return combine(judge + shown_query(query, uses), response, shown_checklist(checklist))
 
 
 def _had(inputs: Inputs, checklists: Mapping[str, Checklist]) -> dict[str, list[Checklist]]:
@@ -154,8 +162,8 @@ def _without_current(
 def _same_items(
     judgment: Judgment, now: Checklist, before: Checklist
 ) -> Iterator[tuple[int, Answer]]:
-    answers = dict(zip(before.items, judgment.answers, strict=True))
-    for place, item in enumerate(now.items):
+    answers = dict(zip(before.item_hashes, judgment.answers, strict=True))
+    for place, item in enumerate(now.item_hashes):
         answer = answers.get(item)
         if answer is not None and answer.status not in NO_ANSWER:
             yield place, answer
@@ -184,16 +192,17 @@ async def foresee_checklists(
         if isinstance(author, SharedAuthor) and (most := author.foresee(paid_for)) is not None:
             found.unwritten, found.most = {query.id for query in queries}, most
             return found
-        shared = isinstance(author, SharedAuthor)
+        shared, options = isinstance(author, SharedAuthor), rubric_options(config)
         for query in queries:
             if shared or not author.costly:
                 try:
-                    found.made[query.id] = await author.write(query)
+                    made = await author.write(query)
+                    found.made[query.id] = bind_checklist(made, query, options)
                 except ChecklistError:
                     continue
             elif (key := authoring_key(author, query)) in paid_for:
-                paid = paid_for[key]
-                found.made[query.id] = Checklist(query.id, paid.items, paid.author)
+                paid = paid_for[key].checklist(query.id)
+                found.made[query.id] = bind_checklist(paid, query, options)
             else:
                 found.unwritten.add(query.id)
                 found.most += author.most(query)
@@ -218,7 +227,8 @@ class PlannedInputs:
     def heads(self) -> Iterator[ResponseHead]:
         """Yield every response without its text."""
         for one in self.responses():
-            yield ResponseHead(one.query_id, one.candidate, one.content_hash, len(one.text))
+            own = None if one.context is None else one.hash_with_context
+            yield ResponseHead(one.query_id, one.candidate, one.content_hash, len(one.text), own)
 
 
 class WorkList:

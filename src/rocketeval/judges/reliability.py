@@ -41,7 +41,7 @@ class SharedAnswers:
 
 def read_shared(runs: Sequence[JudgedRun]) -> SharedAnswers:
     """Return the answers of all runs to the same items; BenchmarkError if there are none."""
-    tables = [read_answers(run.store)[0] for run in runs]
+    tables = [read_answers(run.store)[0].as_given() for run in runs]
     seen = [_judged(run, table) for run, table in zip(runs, tables, strict=True)]
     everywhere = set.intersection(*(set(each) for each in seen))
     anywhere = set[Cell]().union(*seen)

@@ -84,20 +84,23 @@ def item_behaviors(
         # A query without judged responses has no answers.
         if checklist is None or not block.p_yes.shape[1]:
             continue
-        mass, width = (_laid_out(table, block, side) for side in (answers.mass, answers.width))
-        yield from _of_block(block, mass, width, labels[block.rows], checklist, items)
+        sides = (answers.mass, answers.width, table.shown)
+        mass, width, given = (_laid_out(table, block, side) for side in sides)
+        yield from _of_block(block, mass, width, given, labels[block.rows], checklist, items)
 
 
 def _of_block(
     block: QueryRows,
     mass: Floats,
     width: Floats,
+    given: Floats,
     labels: Floats,
     checklist: Checklist,
     all_items: int,
 ) -> Iterator[tuple[ItemBehavior, list[ItemFinding]]]:
     judged = ~np.isnan(block.p_yes).all(axis=1)
-    p_yes, mass, width, labels = (each[judged] for each in (block.p_yes, mass, width, labels))
+    sides = (block.p_yes, mass, width, given, labels)
+    p_yes, mass, width, given, labels = (each[judged] for each in sides)
     known = ~np.isnan(p_yes)
     rest, (means, spreads) = _mean_of_other_items(p_yes), _moments(p_yes)
     discrimination, compared = paired_correlations(p_yes, rest)
@@ -122,9 +125,12 @@ def _of_block(
             with_labels=number_or_none(with_labels[place]),
             labelled=int(labelled[place]),
         )
-        dead = why_dead(p_yes[known[:, place], place])
+        # A penalty counts turned around, but is described by the judge's own answers.
+        dead = why_dead(given[~np.isnan(given[:, place]), place])
         again = verdicts[place].why if verdicts[place].verdict == REDUNDANT else None
         reasons = _reasons(own, dead, again, int(compared[place]), all_items)
+        if checklist.detail(place).check is not None:
+            reasons = _check_reasons(dead, own)
         text = checklist.items[place]
         yield (
             own,
@@ -171,6 +177,22 @@ def _reasons(
             "against_labels",
             f"Responses that get yes here have lower labels (correlation {own.with_labels:.2f} "
             f"over {own.labelled}); see whether yes is the better answer.",
+        )
+
+
+def _check_reasons(dead: str | None, own: ItemBehavior) -> Iterator[tuple[str, str]]:
+    """Yield what a check's results show: one that always has the same result says nothing."""
+    every = f"all {own.answered} responses"
+    if dead == YES_TO_ALL:
+        yield "check_always", f"The check passes for {every}; make it stricter, or drop it."
+    elif dead == NO_TO_ALL:
+        yield "check_never", f"The check fails for {every}; see whether its arguments are right."
+    missing = own.responses - own.answered
+    if missing:
+        yield (
+            "check_failed",
+            f"The check has no result for {missing} of {own.responses} responses: it exceeded its "
+            "limits or raised an error.",
         )
 
 
@@ -224,6 +246,8 @@ Ints = NDArray[np.intp]
 Item = tuple[str, int]
 """Query id and number of the item, from 1."""
 
+_STILL = 1e-12
+"""Weights that sum to less are zero but for rounding."""
 _ROUNDING = 10
 """Decimals of mean scores; smaller differences are ties."""
 
@@ -293,11 +317,11 @@ class MeanScores:
 
 
 def response_means(table: AnswerTable) -> Floats:
-    """Return the mean answer of each response; NaN without answers."""
-    known = ~np.isnan(table.p_yes)
+    """Return the weighted mean answer of each response; NaN without answers."""
+    weights = np.where(np.isnan(table.p_yes), 0.0, table.item_weights)
     rows = np.repeat(np.arange(len(table)), table.items)
-    totals = np.bincount(rows, np.where(known, table.p_yes, 0.0), len(table))
-    counts = np.bincount(rows, known, len(table))
+    totals = np.bincount(rows, weights * np.nan_to_num(table.p_yes, nan=0.0), len(table))
+    counts = np.bincount(rows, weights, len(table))
     none = np.full(len(table), np.nan)
     means: Floats = np.divide(totals, counts, out=none, where=counts > 0)
     return means
@@ -313,7 +337,7 @@ def item_influences(table: AnswerTable, scale: tuple[float, float]) -> Iterator[
         items = block.p_yes.shape[1]
         if items < 2:
             continue
-        change = _change_without_each(block.p_yes)
+        change = _change_without_each(block.p_yes, block.weights)
         columns = scores.columns[block.rows]
         moves = np.zeros((items, len(scores.names)))
         moves[:, columns] = (change / least[columns, None]).T
@@ -374,16 +398,17 @@ def ranking_without(table: AnswerTable, dropped: Collection[Item]) -> RankingWit
     )
 
 
-def _change_without_each(p_yes: Floats) -> Floats:
+def _change_without_each(p_yes: Floats, weights: Floats | None = None) -> Floats:
     """Return the change of each response's mean without each item; 0 for missing answers."""
     known = ~np.isnan(p_yes)
-    filled = np.where(known, p_yes, 0.0)
-    count = known.sum(axis=1, keepdims=True)
+    shares = known.astype(np.float64) if weights is None else known * weights
+    filled = shares * np.where(known, p_yes, 0.0)
+    share = shares.sum(axis=1, keepdims=True)
     total = filled.sum(axis=1, keepdims=True)
-    mean = total / np.maximum(count, 1)
-    left = count - known
+    mean = np.divide(total, share, out=np.zeros_like(total), where=share > 0)
+    left = share - shares
     without = np.divide(
-        total - filled, left, out=np.broadcast_to(mean, p_yes.shape).copy(), where=left > 0
+        total - filled, left, out=np.broadcast_to(mean, p_yes.shape).copy(), where=left > _STILL
     )
     return np.where(known, without - mean, 0.0)
 

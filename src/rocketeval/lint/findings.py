@@ -44,6 +44,8 @@ class FindingKind:
     """True if it is found in the judge's answers, not in the item's text."""
     english: bool = True
     """True if it can only be found in English items."""
+    wording: bool = True
+    """False if other words cannot fix it: a weight, a level, a check or missing material."""
 
 
 _ERROR, _WARNING = Severity.ERROR, Severity.WARNING
@@ -67,6 +69,23 @@ KINDS: dict[str, FindingKind] = {
     "dangling": FindingKind(_WARNING, "has a pronoun without a referent"),
     "too_short": FindingKind(_WARNING, "too short to be a question"),
     "too_long": FindingKind(_WARNING, "too long", english=False),
+    "penalty_is_good": FindingKind(
+        _ERROR, "a penalty whose yes is the better answer", wording=False
+    ),
+    "no_weight": FindingKind(_ERROR, "its weight does not count", english=False, wording=False),
+    "outweighed": FindingKind(
+        _WARNING, "nearly irrelevant next to other weights", english=False, wording=False
+    ),
+    "levels_overlap": FindingKind(
+        _ERROR, "two levels say nearly the same", english=False, wording=False
+    ),
+    "levels_reversed": FindingKind(_WARNING, "levels may go from best to worst", wording=False),
+    "weak_check": FindingKind(
+        _ERROR, "a check that every response passes", english=False, wording=False
+    ),
+    "never_shown": FindingKind(
+        _ERROR, "uses material that the query lacks", english=False, wording=False
+    ),
     "unanswered": FindingKind(_ERROR, "the judge rarely answers it", behavioural=True),
     "backwards": FindingKind(_ERROR, "yes goes with worse responses", behavioural=True),
     "against_labels": FindingKind(_ERROR, "yes goes with lower labels", behavioural=True),
@@ -77,6 +96,9 @@ KINDS: dict[str, FindingKind] = {
     ),
     "redundant": FindingKind(_WARNING, "same answers as an earlier item", behavioural=True),
     "unsure": FindingKind(_WARNING, "the judge is unsure of it", behavioural=True),
+    "check_always": FindingKind(_WARNING, "the check passes for every response", behavioural=True),
+    "check_never": FindingKind(_WARNING, "the check fails for every response", behavioural=True),
+    "check_failed": FindingKind(_WARNING, "the check often has no result", behavioural=True),
 }
 """By name, worst first: the display order for equal counts."""
 

@@ -12,6 +12,7 @@ from textwrap import indent
 from rocketeval.budget import Budget, PricedBudget
 from rocketeval.checklists.base import is_shared
 from rocketeval.checklists.export import check_export_path, csv_checklists, dump_yaml, is_for_all
+from rocketeval.checklists.rubric import unbound
 from rocketeval.config import EngineConfig, RunConfig
 from rocketeval.engines.base import create_engine
 from rocketeval.errors import ConfigError
@@ -94,14 +95,15 @@ def _entry(
     if checklist.about is not None:
         yield dump_yaml({"about": checklist.about})
     numbers = range(1, len(checklist.items) + 1)
+    items = replace(unbound(checklist), groups=None).to_json()
     if checklist.groups is None:
         yield "items:\n"
-        yield from (_item(checklist.items[number - 1], changes.get(number)) for number in numbers)
+        yield from (_item(items[number - 1], changes.get(number)) for number in numbers)
         return
     yield "groups:\n"
     for group in dict.fromkeys(checklist.groups):
         own = [number for number in numbers if checklist.groups[number - 1] == group]
-        lines = [_item(checklist.items[number - 1], changes.get(number)) for number in own]
+        lines = [_item(items[number - 1], changes.get(number)) for number in own]
         if all(_is_dropped(changes.get(number)) for number in own):
             # The file author rejects a group without items.
             yield from (indent(line, STEP) for line in lines)
@@ -110,13 +112,15 @@ def _entry(
         yield from (indent(line, 2 * STEP) for line in lines)
 
 
-def _item(old: str, change: ItemChange | None) -> str:
+def _item(old: object, change: ItemChange | None) -> str:
     if change is None or change.outcome is FixOutcome.LEFT:
         note = f"# unchanged ({', '.join(change.kinds)})\n" if change else ""
         return note + dump_yaml([old])
+    before = str(old["text"]) if isinstance(old, dict) else str(old)
     if change.outcome is FixOutcome.DROPPED:
-        return f"# dropped ({', '.join(change.kinds)}): {_comment(old)}\n"
-    return f"# was ({', '.join(change.kinds)}): {_comment(old)}\n{dump_yaml([change.new])}"
+        return f"# dropped ({', '.join(change.kinds)}): {_comment(before)}\n"
+    new = {**old, "text": change.new} if isinstance(old, dict) else change.new
+    return f"# was ({', '.join(change.kinds)}): {_comment(before)}\n{dump_yaml([new])}"
 
 
 def _is_dropped(change: ItemChange | None) -> bool:

@@ -31,7 +31,7 @@ from rocketeval.store.journal import AuthoredJournal
 from rocketeval.workers import GRACE_SECONDS, run_workers, unless_stopped
 
 OFFERED = (
-    *(kind for kind, about in KINDS.items() if not about.behavioural),
+    *(kind for kind, about in KINDS.items() if about.wording and not about.behavioural),
     "unanswered",
     "backwards",
 )
@@ -115,11 +115,12 @@ def with_rewrites(checklist: Checklist, new: Mapping[int, str | None]) -> Checkl
     ('A', 'c')
     """
     kept = [place for place in range(len(checklist.items)) if new.get(place + 1, "") is not None]
-    groups = checklist.groups
+    groups, details = checklist.groups, checklist.details
     return replace(
         checklist,
         items=tuple(new.get(place + 1) or checklist.items[place] for place in kept),
         groups=None if groups is None else tuple(groups[place] for place in kept),
+        details=None if details is None else tuple(details[place] for place in kept),
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from rocketeval.lint.findings import KINDS, ItemFinding, make_finding
 from rocketeval.lint.item_text import Context, ItemText, word_set
+from rocketeval.lint.rubric_checks import not_checked, rubric_reasons
 from rocketeval.lint.wording_checks import (
     AUXILIARIES,
     dangling,
@@ -316,7 +317,7 @@ def check_checklists(
         texts = [ItemText(text) for text in checklist.items]
         items += len(texts)
         not_english += sum(bool(text.written) and not text.english for text in texts)
-        found += _of_checklist(checklist, texts, context)
+        found += _of_checklist(checklist, texts, context, (queries or {}).get(checklist.query_id))
     return StaticFindings(tuple(found), items, not_english)
 
 
@@ -341,11 +342,15 @@ def check_item(item: ItemText, context: Context) -> dict[str, str]:
 
 
 def _of_checklist(
-    checklist: Checklist, texts: list[ItemText], context: Context
+    checklist: Checklist, texts: list[ItemText], context: Context, query: Query | None
 ) -> Iterable[ItemFinding]:
     duplicates = {place: (first, exactly) for place, first, exactly in find_near_duplicates(texts)}
     for place, text in enumerate(texts):
         reasons = check_item(text, context)
+        if checklist.details is not None:
+            skipped = not_checked(checklist.details[place])
+            reasons = {kind: why for kind, why in reasons.items() if kind not in skipped}
+            reasons |= rubric_reasons(checklist, place, text, context, query)
         if place in duplicates and "empty" not in reasons:
             first, exactly = duplicates[place]
             kind = "duplicate" if exactly else "near_duplicate"

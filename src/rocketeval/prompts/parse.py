@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
 from rocketeval.errors import ChecklistError
+from rocketeval.items import CheckCall, ItemKind, ParsedItem, parse_item
 from rocketeval.prompts.render import (
     NO_REFERENCE,
     Template,
@@ -68,6 +69,79 @@ def parse_checklist(text: str, *, min_items: int, max_items: int) -> tuple[str, 
     return tuple(items)
 
 
+HEAVIEST = 10.0
+"""Largest weight of an item, or of a penalty, that an author may give."""
+
+
+def parse_rubric(
+    text: str,
+    *,
+    allowed: Collection[str],
+    min_items: int,
+    max_items: int,
+    bind: Callable[[CheckCall], CheckCall],
+) -> tuple[ParsedItem, ...]:
+    """Return the items of a JSON list of objects; raise ChecklistError with the mistake.
+
+    `allowed` names the optional fields, and `penalty` if weights may be negative. `bind` raises
+    ValueError for a check that does not exist or has wrong arguments.
+    """
+    fenced = _FENCED.fullmatch(text.strip())
+    try:
+        rows = orjson.loads(fenced[1] if fenced else text)
+    except orjson.JSONDecodeError as error:
+        raise Unreadable("not JSON", f"it is not JSON ({error}): {quoted(text.strip())}.") from None
+    if not isinstance(rows, list):
+        raise Unreadable("not a JSON list", "it is not a JSON list of objects.")
+    items = [_rubric_item(row, number, allowed, bind) for number, row in enumerate(rows, 1)]
+    _check_count([item.text for item in items], min_items, max_items)
+    _check_distinct([item.text for item in items])
+    return tuple(items)
+
+
+def _rubric_item(
+    row: object, number: int, allowed: Collection[str], bind: Callable[[CheckCall], CheckCall]
+) -> ParsedItem:
+    if not isinstance(row, dict):
+        raise Unreadable("an item is not an object", f"item {number} is not a JSON object.")
+    extra = [name for name in row if name != "text" and name not in allowed]
+    if extra:
+        raise Unreadable(
+            "a field that was not asked for", f"item {number} has the field {extra[0]!r}."
+        )
+    try:
+        item = parse_item(row)
+        if item.detail.check is not None:
+            bind(item.detail.check)
+    except ValueError as error:
+        raise Unreadable("a wrong value in an item", f"item {number}: {error}") from None
+    weight = item.detail.weight
+    if not 0.0 < abs(weight) <= HEAVIEST or (weight < 0 and "penalty" not in allowed):
+        raise Unreadable(
+            "a weight out of range",
+            f"item {number} has weight {weight:g}; it must be above 0 and at most {HEAVIEST:g}"
+            + (", or its negative." if "penalty" in allowed else "."),
+        )
+    if item.detail.kind is ItemKind.YES_NO:
+        _refuse_open(item.text, number)
+    if has_unseen_marks(item.text):
+        raise Unreadable("a control character", f"there is a control character in item {number}.")
+    return item
+
+
+def _refuse_open(question: str, number: int) -> None:
+    """Raise Unreadable unless a text is a yes/no question."""
+    if not is_question(question):
+        raise Unreadable(
+            "an item is not a question", f"item {number} is not a question: {quoted(question)}."
+        )
+    if is_open(question):
+        raise Unreadable(
+            "an item is not a yes/no question",
+            f"item {number} cannot be answered by Yes or No: {quoted(question)}.",
+        )
+
+
 def is_question(text: str) -> bool:
     """Return whether a text ends with a question mark.
 
@@ -101,15 +175,7 @@ def _numbered_text(line: str, expected: int, where: str, problem: str) -> str:
 def _item(line: str, number: int, expected: int) -> str:
     where = f"line {number}, {quoted(line)}"
     question = _numbered_text(line, expected, where, f"{where}, is not a numbered question.")
-    if not is_question(question):
-        raise Unreadable(
-            "an item is not a question", f"item {expected} is not a question: {quoted(question)}."
-        )
-    if is_open(question):
-        raise Unreadable(
-            "an item is not a yes/no question",
-            f"item {expected} cannot be answered by Yes or No: {quoted(question)}.",
-        )
+    _refuse_open(question, expected)
     return question
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import resources
 from pathlib import Path
 from typing import Protocol
 
 from rocketeval.errors import PromptError
-from rocketeval.hashing import content_hash
+from rocketeval.hashing import combine, content_hash
+from rocketeval.items import MATERIALS
 from rocketeval.records import Checklist, GradingTask, Query, Response, Turn
 from rocketeval.registry import nearest
 
@@ -237,7 +238,16 @@ class GradingPrompt:
     def render(
         self, query: Query, response: Response, checklist: Checklist, key: bytes
     ) -> GradingTask:
-        """Return the grading task for `response`; `key` is its judgment's identity."""
+        """Return the grading task for `response`; `key` is its judgment's identity.
+
+        Raises PromptError for items that must be asked in their own way; see `RubricPrompt`.
+        """
+        if checklist.asked_specially:
+            raise PromptError(
+                f"The checklist of query {query.id!r} has items with levels, checks, `na` or "
+                "`uses`, which this grading method cannot ask.",
+                hint="Use `method.kind: checklist`.",
+            )
         shared = self._shared_by(query, checklist)
         history, forged = shared.history
         if response.history is not None:
@@ -338,21 +348,45 @@ def shown(content: bytes, *texts: str) -> bytes:
     return content if now == before else content_hash("shown", content.hex(), now)
 
 
-def shown_query(query: Query) -> bytes:
-    """Return the identity of a query as shown to a judge."""
-    return shown(query.content_hash, query.text, *(turn.content for turn in query.history))
+def shown_query(query: Query, uses: Sequence[str] = ()) -> bytes:
+    """Return the identity of a query as shown to a judge, with the material that items use."""
+    plain = shown(query.content_hash, query.text, *(turn.content for turn in query.history))
+    return combine(plain, query.material_hash(uses)) if uses else plain
 
 
-def shown_response(response: Response) -> bytes:
-    """Return the identity of a response as shown to a judge."""
+def shown_response(response: Response, context: bool = False) -> bytes:
+    """Return the identity of a response as shown to a judge, with or without its own context."""
     turns = response.history or ()
-    return shown(response.content_hash, response.text, *(turn.content for turn in turns))
+    content = response.hash_with_context if context else response.content_hash
+    return shown(content, response.text, *(turn.content for turn in turns))
 
 
 def shown_checklist(checklist: Checklist) -> bytes:
     """Return the identity of a checklist as shown to a judge."""
     about = () if checklist.about is None else (checklist.about,)
-    return shown(checklist.content_hash, *checklist.items, *about)
+    plain = shown(checklist.content_hash, *checklist.items, *about)
+    return combine(plain, special_format()) if checklist.asked_specially else plain
+
+
+MATERIAL_TEMPLATES = {name: f"shown_{name}" for name in MATERIALS}
+ENDING_TEMPLATES = ("item_yes_no_na", "item_scale", "item_scale_na")
+MATERIAL_MARKERS = (
+    r"<<<\s*+(?:end\s++of\s++)?(?:context|system\s++prompt|passage(?:\s++\d{1,6})?+)\s*>>>"
+)
+"""Further markers of prompts that show material besides query and response."""
+_FORMAT = 1
+"""Version of how material is placed and how labels of special items are read."""
+
+
+@cache
+def special_format() -> bytes:
+    """Return a hash of the form of items that are not asked as a plain yes/no question.
+
+    It is part of the identity of their checklists, not of the judge, so that plain checklists keep
+    their judgments.
+    """
+    texts = [_packaged(name) for name in (*MATERIAL_TEMPLATES.values(), *ENDING_TEMPLATES)]
+    return content_hash("special items", texts, MATERIAL_MARKERS, _FORMAT)
 
 
 def render_checklist_request(template: Template, query: Query, *, least: int, most: int) -> str:

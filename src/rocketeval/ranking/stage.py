@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 from rocketeval.config import RunConfig
 from rocketeval.ranking.rank import Ranking, find_anchor, rank
 from rocketeval.ranking.summary import ranking_csv
+from rocketeval.records import Interval
+from rocketeval.scoring.rubric import POINTS
 from rocketeval.scoring.stage import read_grid
 from rocketeval.store.run import RunStore
 
@@ -23,10 +28,31 @@ def rank_candidates(store: RunStore, config: RunConfig) -> Ranking:
         anchor_rating=config.ranking.anchor_rating,
         rank_intervals=config.ranking.rank_intervals,
     )
+    if store.manifest().stages.score.scorer == POINTS:
+        ranking = clip_means(ranking, config.scorer.scale)
     if store.save(ranking):
         store.drop_from("audit")
     store.save_text("ranking.csv", ranking_csv(ranking))
     return ranking
+
+
+def clip_means(ranking: Ranking, scale: tuple[float, float]) -> Ranking:
+    """Return the ranking with mean scores and their bounds clipped to the scale.
+
+    Points of a response may be below the scale, as penalties add up; a candidate's mean is not.
+    """
+    rows = [replace(row, mean_score=clip_interval(row.mean_score, scale)) for row in ranking.rows]
+    return replace(ranking, rows=tuple(rows))
+
+
+def clip_interval(given: Interval, scale: tuple[float, float]) -> Interval:
+    """Return a figure and its bounds clipped to the scale; an unknown bound stays unknown."""
+    low, high = scale
+
+    def clipped(value: float) -> float:
+        return value if math.isnan(value) else min(max(value, low), high)
+
+    return Interval(clipped(given.value), clipped(given.low), clipped(given.high))
 
 
 def check_anchor(store: RunStore, config: RunConfig) -> None:

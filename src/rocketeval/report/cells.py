@@ -218,7 +218,7 @@ def _means(scores: Floats) -> tuple[float | None, ...]:
     )
 
 
-_WEIGH_ALIKE = frozenset({"mean", "hard", "isotonic"})
+_WEIGH_ALIKE = frozenset({"mean", "hard", "isotonic", "points"})
 _MEAN_WITHOUT_LABELS = frozenset({"extra_trees", "random_forest"})
 """Scorers that use the mean on queries without learned weights."""
 _LEARN_FROM_VOTES = frozenset({"pooled_logistic"})

@@ -12,6 +12,7 @@ import numpy as np
 
 from rocketeval.arrays import Floats, Ints
 from rocketeval.config import RunConfig
+from rocketeval.explain.candidate import weight_shares
 from rocketeval.explain.items import item_verdicts
 from rocketeval.grid import ScoreGrid
 from rocketeval.records import Checklist, Label, Query, Status, Turn
@@ -42,6 +43,7 @@ from rocketeval.report.model import (
 )
 from rocketeval.scoring.learning import label_cells
 from rocketeval.scoring.read_answers import answers_yes_or_no
+from rocketeval.scoring.rubric import POINTS
 from rocketeval.store.run import RunStore
 
 _DIGITS = 4
@@ -285,8 +287,14 @@ class RunContent:
             answers = judged.answers(place, int(self.items[place]))
             learned = self.findings.weights.get(checklist.query_id)
             weights = self._weighing.of_items(int(self.items[place]), learned)
+            if checklist.details is not None:
+                signs = np.array([detail.weight for detail in checklist.details])
+                answers = np.where(signs < 0, 1.0 - answers, answers)
+                if learned is None and weights is not None:
+                    points = self.config.scorer.kind == POINTS
+                    weights = weight_shares(checklist, len(signs), points=points)
             self._made[place] = {
-                "texts": list(checklist.items),
+                "texts": list(checklist.titles),
                 "groups": None if checklist.groups is None else list(checklist.groups),
                 "figures": figures_of(
                     answers, self.scores[place], weights, learned=learned is not None

@@ -127,7 +127,10 @@ def _every_loss(findings: Findings, status_text: Mapping[str, str]) -> list[Miss
 
 
 def _lost_answers(score: ScoreFacts, status_text: Mapping[str, str]) -> list[MissingNote]:
-    return [
+    inapplicable = (
+        MissingNote("answers: not applicable", score.not_applicable, score.answers, False),
+    )
+    found = [
         MissingNote(
             f"answers: {words}",
             score.statuses.get(status, 0),
@@ -135,7 +138,10 @@ def _lost_answers(score: ScoreFacts, status_text: Mapping[str, str]) -> list[Mis
             status not in _STILL_USED,
         )
         for status, words in status_text.items()
+        # Most runs have no checks, and need no note that none failed.
+        if status != Status.CHECK_FAILED or score.statuses.get(status)
     ]
+    return [*found, *(inapplicable if score.not_applicable else ())]
 
 
 def _lost_reference_data(audit: Audit | None, load: LoadFacts) -> list[MissingNote]:

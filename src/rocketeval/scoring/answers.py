@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,27 @@ from numpy.typing import NDArray
 from rocketeval.arrays import Bools, Floats
 
 __all__ = ["AnswerTable"]
+
+
+@dataclass(frozen=True, eq=False)
+class RubricColumns:
+    """Answers as given, with weights and applicability, in the layout of an answer table."""
+
+    values: Floats
+    """The answers themselves, from 0 to 1; NaN is missing."""
+    weights: Floats
+    """Weight of each item; negative for a penalty."""
+    applicable: Floats
+    """One minus the probability of "not applicable"."""
+
+    @classmethod
+    def plain(cls, p_yes: Floats) -> RubricColumns:
+        """Return plain answers, all of weight 1."""
+        return cls(p_yes, np.ones(len(p_yes)), np.ones(len(p_yes)))
+
+    def at(self, places: NDArray[np.int64]) -> RubricColumns:
+        """Return the columns of some answers."""
+        return RubricColumns(self.values[places], self.weights[places], self.applicable[places])
 
 
 @dataclass(frozen=True)
@@ -27,6 +48,10 @@ class AnswerTable:
     offsets: NDArray[np.int64]
     categories: Mapping[str, str] = field(default_factory=dict)
     """The category of each query that has one, by query id."""
+    rubric: RubricColumns | None = None
+    """Weights and applicability; None if all items are plain. With it, `p_yes` is what each answer
+    contributes to the score: turned around for a penalty, and mixed with the response's mean as far
+    as the item does not apply."""
 
     def __len__(self) -> int:
         return len(self.query_ids)
@@ -37,9 +62,25 @@ class AnswerTable:
         return np.diff(self.offsets)
 
     @property
+    def shown(self) -> Floats:
+        """Return the answers as the judge gave them."""
+        return self.p_yes if self.rubric is None else self.rubric.values
+
+    def as_given(self) -> AnswerTable:
+        """Return the table with the judge's answers instead of their contributions to scores."""
+        return self if self.rubric is None else replace(self, p_yes=self.rubric.values)
+
+    @property
     def answered(self) -> NDArray[np.int64]:
         """Return the number of answered items of each response."""
-        return sum_rows(~np.isnan(self.p_yes), self.offsets).astype(np.int64)
+        return sum_rows(~np.isnan(self.shown), self.offsets).astype(np.int64)
+
+    @property
+    def item_weights(self) -> Floats:
+        """Return the size of each answer's weight; 1 if all items are plain."""
+        if self.rubric is None:
+            return np.ones(len(self.p_yes))
+        return np.abs(self.rubric.weights)
 
     def take(self, rows: Sequence[int] | NDArray[np.intp]) -> AnswerTable:
         """Return the table of the given rows, in that order."""
@@ -47,12 +88,14 @@ class AnswerTable:
         lengths = self.items[places]
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
+        cells = np.repeat(self.offsets[places], lengths) + within
         return AnswerTable(
             [self.query_ids[row] for row in places],
             [self.candidates[row] for row in places],
-            self.p_yes[np.repeat(self.offsets[places], lengths) + within],
+            self.p_yes[cells],
             offsets,
             self.categories,
+            None if self.rubric is None else self.rubric.at(cells),
         )
 
     def blocks(self) -> Iterator[QueryRows]:
@@ -74,7 +117,16 @@ class AnswerTable:
             for place, row in enumerate(range(start, stop)):
                 own = self.p_yes[self.offsets[row] : self.offsets[row + 1]]
                 matrix[place, : len(own)] = own
-        return QueryRows(self.query_ids[start], start, tuple(self.candidates[start:stop]), matrix)
+        names = tuple(self.candidates[start:stop])
+        return QueryRows(self.query_ids[start], start, names, matrix, self._weights(start, stop))
+
+    def _weights(self, start: int, stop: int) -> Floats | None:
+        """Return the size of each item's weight in a query; None if all items are plain."""
+        if self.rubric is None:
+            return None
+        longest = start + int(np.diff(self.offsets[start : stop + 1]).argmax())
+        own = self.rubric.weights[self.offsets[longest] : self.offsets[longest + 1]]
+        return np.abs(own)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +139,8 @@ class QueryRows:
     candidates: tuple[str, ...]
     p_yes: Floats
     """Shape (responses, items); NaN is missing. A response without a judgment is all NaN."""
+    weights: Floats | None = None
+    """Size of each item's weight; None if all items are plain."""
 
     @property
     def rows(self) -> slice:

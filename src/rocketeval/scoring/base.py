@@ -87,6 +87,7 @@ SCORERS: Registry[Scorer] = Registry(
     {
         "mean": "rocketeval.scoring.mean:MeanScorer",
         "hard": "rocketeval.scoring.mean:HardMeanScorer",
+        "points": "rocketeval.scoring.rubric:PointsScorer",
         "extra_trees": "rocketeval.scoring.extra_trees:ExtraTreesScorer",
         "random_forest": "rocketeval.scoring.extra_trees:RandomForestScorer",
         "pooled_ridge": "rocketeval.scoring.ridge:PooledRidgeScorer",

@@ -51,10 +51,8 @@ class MeanScorer:
         answered = answers.answered
         usable = answered > 0 if self.missing == "skip" else answered == answers.items
         usable &= answers.items > 0
-        totals = sum_rows(np.nan_to_num(self._values(answers.p_yes), nan=0.0), answers.offsets)
-        mean = np.divide(totals, answered, out=np.full(len(answers), np.nan), where=usable)
         low, high = self.scale
-        scores: Floats = low + (high - low) * mean
+        scores: Floats = low + (high - low) * np.where(usable, self._means(answers), np.nan)
         return scores
 
     def state(self) -> State:
@@ -68,12 +66,25 @@ class MeanScorer:
             raise ArtifactError(f"The saved state is not from a {config.kind} scorer.")
         return cls.create(config)
 
+    def _means(self, answers: AnswerTable) -> Floats:
+        """Return the weighted mean of each response; NaN without anything applicable."""
+        values = self._values(answers.p_yes)
+        weights = np.where(np.isnan(values), 0.0, answers.item_weights)
+        totals = sum_rows(weights * np.nan_to_num(values, nan=0.0), answers.offsets)
+        shares = sum_rows(weights, answers.offsets)
+        none = np.full(len(answers), np.nan)
+        means: Floats = np.divide(totals, shares, out=none, where=shares > 0)
+        return means
+
     def _values(self, p_yes: Floats) -> Floats:
         return p_yes
 
 
 class HardMeanScorer(MeanScorer):
-    """The share of items answered yes, ignoring probabilities (the paper's ablation)."""
+    """The share of items answered yes, ignoring probabilities (the paper's ablation).
+
+    With weights, the weighted share of answers that count more than half.
+    """
 
     def _values(self, p_yes: Floats) -> Floats:
         return np.where(np.isnan(p_yes), np.nan, p_yes >= 0.5)

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from rocketeval.arrays import Floats, Ints
 from rocketeval.config import RunConfig
 from rocketeval.grading.methods import kind_of
 from rocketeval.grading.schedule import CellBlock, cell_blocks
-from rocketeval.scoring.answers import AnswerTable
+from rocketeval.items import Checklist
+from rocketeval.scoring.answers import AnswerTable, RubricColumns
 from rocketeval.scoring.crossfit import align_answers, table_of_lists
+from rocketeval.scoring.rubric import AnswerBounds, credits, rubric_columns
 from rocketeval.store.ledger_index import LedgerIndex, hex_column, to_keys
 from rocketeval.store.run import RunStore
+from rocketeval.store.schema import no_judgments
 
 PART_RESPONSES = 1 << 19
 """Number of responses per part."""
@@ -27,6 +32,8 @@ class AnsweredPart:
     answers: AnswerTable
     keys: pa.StringArray
     """Judgment key of each response; null if its query has no checklist."""
+    bounds: AnswerBounds | None = None
+    """Proven bounds of the answers; None if all items are plain."""
 
 
 class AnswerReader:
@@ -44,8 +51,9 @@ class AnswerReader:
         judge, inputs = self._store.judge().digest, self._store.inputs
         queries = inputs.queries.values()
         categories = {query.id: query.category for query in queries if query.category}
+        checklists = inputs.checklists()
         for cells in cell_blocks(inputs, judge, PART_RESPONSES, query_ids):
-            yield self._answered(cells, categories)
+            yield self._answered(cells, categories, checklists)
 
     def whole(self) -> AnsweredPart:
         """Return all responses at once."""
@@ -55,13 +63,35 @@ class AnswerReader:
         """Count the answers by status, over all parts read so far."""
         return self._index.asked_statuses()
 
-    def _answered(self, cells: CellBlock, categories: Mapping[str, str]) -> AnsweredPart:
+    def _answered(
+        self,
+        cells: CellBlock,
+        categories: Mapping[str, str],
+        checklists: Mapping[str, Checklist],
+    ) -> AnsweredPart:
         rows = np.full(len(cells.known), -1, dtype=np.int64)
         rows[cells.known] = self._index.find(to_keys(cells.keys))
         lists = self._index.lists(rows, "p_yes")
         answers = table_of_lists(cells.query_ids, cells.candidates, lists)
         answers = replace(answers, categories=categories)
-        return AnsweredPart(answers, hex_column(cells.keys, cells.known))
+        bounds = None
+        if any(made.details is not None for made in checklists.values()):
+            answers, bounds = self._weighed(answers, rows, checklists)
+        return AnsweredPart(answers, hex_column(cells.keys, cells.known), bounds)
+
+    def _weighed(
+        self, answers: AnswerTable, rows: Ints, checklists: Mapping[str, Checklist]
+    ) -> tuple[AnswerTable, AnswerBounds]:
+        """Return the answers with weights and applicability, and their bounds."""
+
+        def column(name: str) -> Floats:
+            lists = self._index.lists(rows, name)
+            return flat_column(lists, answers.offsets)
+
+        weighed = with_rubric(answers, checklists, column("p_na"))
+        assert weighed.rubric is not None
+        names = ("p_low", "p_high", "na_low", "na_high")
+        return weighed, AnswerBounds.of(weighed.rubric, *map(column, names))
 
 
 def read_answers(store: RunStore) -> tuple[AnswerTable, list[str | None]]:
@@ -74,7 +104,45 @@ def scored_answers(store: RunStore) -> tuple[AnswerTable, list[str | None]]:
     """Return the answers behind the run's scores, in score order, with their judgment keys."""
     keys = store.scores(["judgment"])["judgment"].to_pylist()
     query_ids, candidates = store.score_names("query_id"), store.score_names("candidate")
-    return align_answers(query_ids, candidates, keys, store.judgments(["key", "p_yes"])), keys
+    answers = align_answers(query_ids, candidates, keys, store.judgments(["key", "p_yes"]))
+    checklists = store.inputs.checklists()
+    if all(made.details is None for made in checklists.values()):
+        return answers, keys
+    p_na = align_column("p_na", answers, keys, store.judgments(["key", "p_na"]))
+    return with_rubric(answers, checklists, p_na), keys
+
+
+def align_column(
+    name: str, answers: AnswerTable, keys: Sequence[str | None], judgments: Iterable[pa.Table]
+) -> Floats:
+    """Return another column of the ledger in the layout of `answers.p_yes`; NaN if null."""
+    parts = [table.select(["key", name]) for table in judgments]
+    ledger = pa.concat_tables([no_judgments(["key", name]), *parts]).combine_chunks()
+    rows = pc.index_in(pa.array(keys, pa.string()), value_set=ledger["key"])
+    lists = ledger[name].combine_chunks().take(rows)
+    if isinstance(lists, pa.ChunkedArray):
+        lists = lists.combine_chunks()
+    return flat_column(lists, answers.offsets)
+
+
+def flat_column(lists: pa.ListArray, offsets: Ints) -> Floats:
+    """Return the numbers of one list per response, flat; a null list or number is NaN."""
+    lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
+    found = np.full(int(offsets[-1]), np.nan)
+    there = np.repeat(lengths == np.diff(offsets), np.diff(offsets))
+    kept = lists.filter(pa.array(lengths == np.diff(offsets)))
+    found[there] = pc.list_flatten(kept).to_numpy(zero_copy_only=False).astype(np.float64)
+    return found
+
+
+def with_rubric(
+    answers: AnswerTable, checklists: Mapping[str, Checklist], p_na: Floats
+) -> AnswerTable:
+    """Return the answers with weights and applicability, if some items are not plain."""
+    columns = rubric_columns(checklists, answers.query_ids, answers.offsets, answers.p_yes, p_na)
+    if columns is None:
+        return answers
+    return replace(answers, p_yes=credits(columns, answers.offsets), rubric=columns)
 
 
 def _joined(parts: Sequence[AnsweredPart]) -> AnsweredPart:
@@ -88,8 +156,33 @@ def _joined(parts: Sequence[AnsweredPart]) -> AnsweredPart:
         np.concatenate([table.p_yes for table in tables]),
         np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]),
         tables[0].categories,
+        _joined_columns(tables),
     )
-    return AnsweredPart(answers, pa.concat_arrays([part.keys for part in parts]))
+    keys = pa.concat_arrays([part.keys for part in parts])
+    return AnsweredPart(answers, keys, _joined_bounds([part.bounds for part in parts]))
+
+
+def _joined_columns(tables: Sequence[AnswerTable]) -> RubricColumns | None:
+    columns = [table.rubric for table in tables if table.rubric is not None]
+    if not columns:
+        return None
+    return RubricColumns(
+        np.concatenate([each.values for each in columns]),
+        np.concatenate([each.weights for each in columns]),
+        np.concatenate([each.applicable for each in columns]),
+    )
+
+
+def _joined_bounds(parts: Sequence[AnswerBounds | None]) -> AnswerBounds | None:
+    bounds = [each for each in parts if each is not None]
+    if not bounds:
+        return None
+    return AnswerBounds(
+        np.concatenate([each.value_low for each in bounds]),
+        np.concatenate([each.value_high for each in bounds]),
+        np.concatenate([each.applicable_low for each in bounds]),
+        np.concatenate([each.applicable_high for each in bounds]),
+    )
 
 
 def answers_yes_or_no(config: RunConfig) -> bool:

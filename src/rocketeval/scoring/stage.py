@@ -14,12 +14,13 @@ from rocketeval.config import RunConfig, ScorerConfig
 from rocketeval.errors import ArtifactError, StageMissing
 from rocketeval.grid import GridBuilder, ScoreGrid
 from rocketeval.records import Basis, Gold
-from rocketeval.scoring.answers import AnswerTable
+from rocketeval.scoring.answers import AnswerTable, sum_rows
 from rocketeval.scoring.artifact import Provenance, load_scorer, save_scorer
 from rocketeval.scoring.base import Learner, Saveable, Scorer, create_scorer
 from rocketeval.scoring.crossfit import Scored, score_answers, score_table, score_unlearned
 from rocketeval.scoring.learning import refuse_off_scale
 from rocketeval.scoring.read_answers import AnsweredPart, AnswerReader
+from rocketeval.scoring.rubric import POINTS, not_applicable, score_bounds, widen
 from rocketeval.scoring.split import gold_cells, split_gold
 from rocketeval.store.ledger import live_files
 from rocketeval.store.manifest import LearnedFacts, ScoreFacts
@@ -144,7 +145,7 @@ def _written(setting: Any) -> str:
 
 def _checklist_hashes(store: RunStore) -> dict[str, str]:
     checklists = store.inputs.checklists()
-    return {query_id: made.content_hash.hex() for query_id, made in checklists.items()}
+    return {query_id: made.scoring_hash.hex() for query_id, made in checklists.items()}
 
 
 def _learned_keys(gold: Gold, answers: AnswerTable, keys: pa.StringArray) -> list[str]:
@@ -164,7 +165,7 @@ def score_responses(store: RunStore, config: RunConfig) -> ScoreFacts:
         )
     store.drop_from("score")
     reader = AnswerReader(store)
-    tally = ScoreCounts()
+    tally = ScoreCounts(config.scorer.scale)
     store.save_scores(map(tally.count, _scored_parts(store, config.scorer, reader)))
     assert tally.last is not None
     return replace(tally.facts(reader), learned=learned_facts(tally.last))
@@ -180,6 +181,8 @@ def read_grid(store: RunStore) -> ScoreGrid:
 
 
 _Part = tuple[AnsweredPart, Scored]
+BOUNDED = ("mean", POINTS)
+"""Scorers whose scores have proven bounds if items are weighted."""
 
 
 def _scored_parts(store: RunStore, config: ScorerConfig, reader: AnswerReader) -> Iterator[_Part]:
@@ -209,10 +212,12 @@ def _scored_parts(store: RunStore, config: ScorerConfig, reader: AnswerReader) -
 class ScoreCounts:
     """Counts over all parts, for the manifest."""
 
+    scale: tuple[float, float] = (1.0, 10.0)
     scores: int = 0
     without_score: int = 0
     answers: int = 0
     missing_answers: int = 0
+    not_applicable: int = 0
     basis: Counter[str] = field(default_factory=Counter)
     last: Scored | None = None
     """The last part; any part has the facts on the fit."""
@@ -225,8 +230,28 @@ class ScoreCounts:
         self.without_score += int(np.isnan(scores).sum())
         self.answers += int(answers.items.sum())
         self.missing_answers += int((answers.items - answers.answered).sum())
+        self.not_applicable += not_applicable(answers.rubric)
         self.basis.update(self.last.counts())
-        return score_table(answers, self.last, part.keys)
+        table = score_table(answers, self.last, part.keys)
+        return table if part.bounds is None else self._with_bounds(table, part, self.last)
+
+    def _with_bounds(self, table: pa.Table, part: AnsweredPart, scored: Scored) -> pa.Table:
+        """Return the table with the applicable items, and bounds of scores that do not learn."""
+        answers, columns = part.answers, part.answers.rubric
+        assert columns is not None
+        assert part.bounds is not None
+        given = np.where(np.isnan(columns.values), 0.0, columns.applicable)
+        table = table.append_column("applicable", pa.array(sum_rows(given, answers.offsets)))
+        if scored.kind not in BOUNDED:
+            return table
+        low, high = score_bounds(scored.kind, columns, part.bounds, answers.offsets)
+        start, end = self.scale
+        unscored = np.isnan(scored.scores)
+        low, high = (np.where(unscored, np.nan, start + (end - start) * s) for s in (low, high))
+        low, high = widen(low, high, scored.scores)
+        for name, side in (("score_low", low), ("score_high", high)):
+            table = table.append_column(name, pa.array(side, from_pandas=True))
+        return table
 
     def facts(self, reader: AnswerReader) -> ScoreFacts:
         """Return the totals after the last part."""
@@ -236,6 +261,7 @@ class ScoreCounts:
             without_score=self.without_score,
             answers=self.answers,
             missing_answers=self.missing_answers,
+            not_applicable=self.not_applicable,
             statuses=reader.statuses(),
             scorer=self.last.kind,
             basis=dict(sorted(self.basis.items())),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 
 from rocketeval.errors import StageMissing
 from rocketeval.hashing import combine, content_hash
+from rocketeval.items import parse_item
 from rocketeval.records import Checklist, Label, Query, Rating, Response, Turn, Vote
 from rocketeval.store.codec import Finding, decode_finding, encode_finding
 from rocketeval.store.files import read_json, read_jsonl, write_json, write_jsonl, write_parquet
@@ -30,13 +31,16 @@ from rocketeval.store.schema import table_schema
 RESPONSES = table_schema(
     ("query_id candidate hash", pa.string()),
     ("length", pa.int64()),
-    ("text history", pa.large_string()),
+    ("text history context", pa.large_string()),
+    ("context_hash", pa.string()),
 )
+"""The last two columns are absent in parts whose responses have no context of their own."""
 PROVENANCE = "checklist_provenance.json"
 EARLIER = "earlier_checklists.jsonl"
 """Replaced checklists: their judgments still answer the items that did not change."""
-_HEAD_COLUMNS = ["query_id", "candidate", "hash"]
-_RESPONSE_COLUMNS = ["query_id", "candidate", "text", "history"]
+_HEAD_COLUMNS = ["query_id", "candidate", "hash", "context_hash"]
+_RESPONSE_COLUMNS = ["query_id", "candidate", "text", "history", "context"]
+_CONTEXT_COLUMNS = ("context", "context_hash")
 QUERIES_PER_BUCKET = 64
 MOST_BUCKETS = 128
 """Limit, because each bucket is an open file while responses are read."""
@@ -54,6 +58,12 @@ class ResponseHead:
     hash: bytes
     length: int
     """Characters in the response."""
+    context_hash: bytes | None = None
+    """The hash including the response's own context; None without one."""
+
+    def shown_hash(self, *, context: bool) -> bytes:
+        """Return the hash of what a judge is shown, with or without the context."""
+        return self.context_hash if context and self.context_hash else self.hash
 
 
 def clusters_of(queries: Iterable[Query]) -> dict[str, str]:
@@ -131,7 +141,7 @@ class Inputs:
         """Queries by id, in benchmark order."""
         self.summary()
         rows = read_jsonl(self.folder / "queries.jsonl")
-        return {row["id"]: Query(**{**row, "history": _turns(row["history"])}) for row in rows}
+        return {row["id"]: _query(row) for row in rows}
 
     def clusters(self) -> dict[str, str]:
         """Return the cluster of each query; a query without one is its own."""
@@ -157,7 +167,8 @@ class Inputs:
         """Yield the responses to a few queries, in the same order."""
         chosen = pc.field("query_id").isin(list(query_ids))
         for path in self._parts():
-            table = pq.read_table(path, columns=_RESPONSE_COLUMNS, filters=chosen)
+            columns = _present(pq.read_schema(path), _RESPONSE_COLUMNS)
+            table = pq.read_table(path, columns=columns, filters=chosen)
             yield from map(_response, table.to_pylist())
 
     def heads(self) -> Iterator[ResponseHead]:
@@ -165,13 +176,15 @@ class Inputs:
 
         Each has the hash of its content.
         """
-        for row in self._rows(["query_id", "candidate", "hash", "length"]):
+        for row in self._rows([*_HEAD_COLUMNS, "length"]):
+            own = row.get("context_hash")
             # Callers keep millions of these: equal names should be the same object.
             yield ResponseHead(
                 sys.intern(row["query_id"]),
                 sys.intern(row["candidate"]),
                 bytes.fromhex(row["hash"]),
                 row["length"],
+                None if own is None else bytes.fromhex(own),
             )
 
     def head_tables(
@@ -179,26 +192,29 @@ class Inputs:
         rows: int,
         query_ids: Collection[str] | None = None,
         *,
-        rehash: Callable[[Response], bytes] | None = None,
+        rehash: Callable[[Response, bool], bytes] | None = None,
     ) -> Iterator[pa.Table]:
         """Yield names and hashes of all responses in the same order, in tables of about `rows`.
 
         All responses to a query are in one table. Without responses there is one empty table.
         `query_ids` restricts the result to these queries. `rehash` computes other hashes than
-        those of the content; it reads every text.
+        those of the content, with and without the context; it reads every text. `context_hash` is
+        null for a response without its own context.
         """
-        columns = _HEAD_COLUMNS if rehash is None else [*_HEAD_COLUMNS, "text", "history"]
+        columns = _HEAD_COLUMNS if rehash is None else [*_HEAD_COLUMNS, *_RESPONSE_COLUMNS[2:]]
         chosen = None if query_ids is None else pa.array(sorted(query_ids), pa.string())
         waiting = RESPONSES.empty_table().select(_HEAD_COLUMNS)
         for path in self._parts():
             with pq.ParquetFile(path) as part:
-                for batch in part.iter_batches(HEAD_ROWS, columns=columns):
+                there = _present(part.schema_arrow, columns)
+                for batch in part.iter_batches(HEAD_ROWS, columns=there):
                     heads = pa.Table.from_batches([batch])
                     if rehash is not None:
-                        hashes = [rehash(_response(row)).hex() for row in heads.to_pylist()]
-                        place = heads.schema.get_field_index("hash")
-                        heads = heads.set_column(place, "hash", pa.array(hashes, pa.string()))
-                        heads = heads.select(_HEAD_COLUMNS)
+                        heads = _rehashed(heads, rehash)
+                    elif "context_hash" not in heads.column_names:
+                        none = pa.nulls(heads.num_rows, pa.string())
+                        heads = heads.append_column("context_hash", none)
+                    heads = heads.select(_HEAD_COLUMNS)
                     if chosen is not None:
                         heads = heads.filter(pc.is_in(heads["query_id"], value_set=chosen))
                     waiting = pa.concat_tables([waiting, heads])
@@ -282,7 +298,8 @@ class Inputs:
     def _rows(self, columns: list[str]) -> Iterator[dict[str, Any]]:
         for path in self._parts():
             with pq.ParquetFile(path) as part:
-                for batch in part.iter_batches(BATCH_ROWS, columns=columns):
+                there = _present(part.schema_arrow, columns)
+                for batch in part.iter_batches(BATCH_ROWS, columns=there):
                     yield from batch.to_pylist()
 
 
@@ -349,9 +366,13 @@ class _ResponseSorter:
             order = table.select(["candidate"]).append_column("place", pa.array(place))
             indices = pc.sort_indices(order, [("place", "ascending"), ("candidate", "ascending")])
             table = table.take(indices)
+            hashed = ["query_id", "candidate", "hash"]
+            if table["context_hash"].null_count == table.num_rows:
+                table = table.drop_columns(list(_CONTEXT_COLUMNS))
+            else:
+                hashed.append("context_hash")
             write_parquet(self.folder / f"part-{bucket:06d}.parquet", table)
-            names = (table[name].to_pylist() for name in ("query_id", "candidate", "hash"))
-            digest = combine(digest, content_hash(*names))
+            digest = combine(digest, content_hash(*(table[name].to_pylist() for name in hashed)))
         return digest.hex()
 
 
@@ -361,31 +382,65 @@ def _last_query_begins(heads: pa.Table) -> int:
     return int(query_ids.index(query_ids[-1]).as_py())
 
 
+def _present(schema: pa.Schema, columns: Sequence[str]) -> list[str]:
+    return [name for name in columns if name in schema.names]
+
+
+def _rehashed(heads: pa.Table, rehash: Callable[[Response, bool], bytes]) -> pa.Table:
+    rows = list(map(_response, heads.to_pylist()))
+    hashes = {
+        "hash": [rehash(row, False).hex() for row in rows],
+        "context_hash": [None if row.context is None else rehash(row, True).hex() for row in rows],
+    }
+    kept = heads.select(["query_id", "candidate"])
+    for name, own in hashes.items():
+        kept = kept.append_column(name, pa.array(own, pa.string()))
+    return kept
+
+
 def _same(now: Checklist | None, before: Checklist) -> bool:
     return now is not None and now.content_hash == before.content_hash
 
 
 def _checklist(row: dict[str, Any]) -> Checklist:
-    groups = tuple(row["groups"]) if "groups" in row else None
-    return Checklist(row["query_id"], tuple(row["items"]), row["author"], groups, row.get("about"))
+    parsed = [parse_item(item, trusted=True) for item in row["items"]]
+    made = Checklist.from_items(row["query_id"], parsed, row["author"], row.get("about"))
+    return replace(made, groups=tuple(row["groups"])) if "groups" in row else made
 
 
 def _checklist_row(checklist: Checklist) -> dict[str, Any]:
-    row = asdict(checklist)
-    for name in ("groups", "about"):
-        if row[name] is None:
-            del row[name]
+    texts = replace(checklist, groups=None).to_json()
+    row: dict[str, Any] = {
+        "query_id": checklist.query_id,
+        "items": texts,
+        "author": checklist.author,
+    }
+    if checklist.groups is not None:
+        row["groups"] = list(checklist.groups)
+    if checklist.about is not None:
+        row["about"] = checklist.about
     return row
 
 
+def _query(row: dict[str, Any]) -> Query:
+    passages = row.get("context")
+    own = {
+        "history": _turns(row["history"]),
+        "context": None if passages is None else tuple(passages),
+        "tags": tuple(row.get("tags", ())),
+    }
+    return Query(**{**row, **own})
+
+
 def _response(row: dict[str, Any]) -> Response:
-    own = row["history"]
+    own, passages = row["history"], row.get("context")
     history = None if own is None else _turns(orjson.loads(own))
-    return Response(row["query_id"], row["candidate"], row["text"], history)
+    context = None if passages is None else tuple(orjson.loads(passages))
+    return Response(row["query_id"], row["candidate"], row["text"], history, context)
 
 
 def _response_row(response: Response) -> dict[str, Any]:
-    own = response.history
+    own, passages = response.history, response.context
     return {
         "query_id": response.query_id,
         "candidate": response.candidate,
@@ -393,18 +448,34 @@ def _response_row(response: Response) -> dict[str, Any]:
         "length": len(response.text),
         "text": response.text,
         "history": None if own is None else orjson.dumps([asdict(turn) for turn in own]).decode(),
+        "context": None if passages is None else orjson.dumps(passages).decode(),
+        "context_hash": None if passages is None else response.hash_with_context.hex(),
     }
+
+
+_UNHASHED = ("tags", "metadata")
+"""Fields of a query that change nothing the judge sees and no score."""
+_NEW: Mapping[str, object] = {
+    "cluster": None,
+    "system": None,
+    "context": None,
+    "tags": (),
+    "metadata": {},
+}
+"""Fields that earlier versions did not write, with the value at which they are left out."""
 
 
 def _save_rows(folder: Path, name: str, records: Iterable[Any]) -> dict[str, Any]:
     """Write `<name>.jsonl`; return its fields of the summary."""
     rows = [asdict(record) for record in records]
     for row in rows:
-        # Without one, the row and its hash are those of earlier versions.
-        if row.get("cluster", "") is None:
-            del row["cluster"]
+        # Without these, the row and its hash are those of earlier versions.
+        for field, default in _NEW.items():
+            if field in row and row[field] == default:
+                del row[field]
     write_jsonl(folder / f"{name}.jsonl", rows)
-    return {name: len(rows), f"{name}_hash": content_hash(name, rows).hex()}
+    hashed = [{key: own for key, own in row.items() if key not in _UNHASHED} for row in rows]
+    return {name: len(rows), f"{name}_hash": content_hash(name, hashed).hex()}
 
 
 def _turns(rows: Iterable[Mapping[str, str]]) -> tuple[Turn, ...]:

@@ -13,6 +13,7 @@ from typing import IO, Any, NamedTuple
 import orjson
 
 from rocketeval.errors import StoreError
+from rocketeval.items import parse_item
 from rocketeval.records import Checklist, Usage
 from rocketeval.store.files import writing
 
@@ -52,6 +53,13 @@ class PaidWork(NamedTuple):
     """How the result was obtained; None in journals of earlier versions."""
     run: str | None = None
     """The id of the run that paid; None in journals of earlier versions."""
+    rubric: tuple[object, ...] | None = None
+    """The items as JSON, if they have weights or kinds; None for plain ones."""
+
+    def checklist(self, query_id: str) -> Checklist:
+        """Return the result as the checklist of a query."""
+        parsed = [parse_item(item) for item in self.rubric or self.items]
+        return Checklist.from_items(query_id, parsed, self.author)
 
 
 class Journal:
@@ -116,7 +124,11 @@ class AuthoredJournal:
         """Return all paid results by key."""
         return {
             bytes.fromhex(row["key"]): PaidWork(
-                row["author"], tuple(row["items"]), _effort(row.get("effort")), row.get("run")
+                row["author"],
+                tuple(row["items"]),
+                _effort(row.get("effort")),
+                row.get("run"),
+                tuple(row["rubric"]) if row.get("rubric") else None,
             )
             for row in self._journal.rows()
         }
@@ -137,6 +149,7 @@ class AuthoredJournal:
                 "items": checklist.items,
                 "effort": None if effort is None else asdict(effort),
                 "run": run,
+                **({} if checklist.details is None else {"rubric": checklist.to_json()}),
             }
         )
 

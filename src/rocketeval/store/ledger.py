@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from rocketeval.errors import StoreError
 from rocketeval.records import JudgeFingerprint, Judgment
 from rocketeval.store.files import read_json, write_json, write_parquet
-from rocketeval.store.schema import JUDGMENTS, judgment_to_row
+from rocketeval.store.schema import JUDGMENTS, judgment_to_row, without_unused
 
 ROLL_ROWS = 50_000
 SYNC_SECONDS = 1.0
@@ -88,7 +88,7 @@ class Ledger:
         if not self._rows:
             return
         os.fsync(self._handle)
-        write_parquet(self._part_path, _read_journal(self._journal_path))
+        write_parquet(self._part_path, without_unused(_read_journal(self._journal_path)))
         if self._mirror:
             self._mirror.publish(self._part_path)
         self._start_next()
@@ -107,7 +107,7 @@ class Ledger:
     def _add_part(self, table: pa.Table, *, publish: bool) -> None:
         self._will_change()
         self.roll()
-        write_parquet(self._part_path, table)
+        write_parquet(self._part_path, without_unused(table))
         if publish and self._mirror:
             self._mirror.publish(self._part_path)
         self.finished.update(map(bytes.fromhex, table["key"].to_pylist()))

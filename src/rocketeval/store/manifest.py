@@ -385,6 +385,8 @@ class ScoreFacts(StageFacts):
     basis: Mapping[str, int] = field(default_factory=dict)
     learned: LearnedFacts = field(default=LearnedFacts())
     evaluator: DecisionFacts | None = field(default=None, metadata=OPTIONAL)
+    not_applicable: int = field(default=0, metadata=OPTIONAL)
+    """Answers that are more likely "not applicable" than not."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -60,6 +60,7 @@ from rocketeval.store.schema import (
     judgment_to_row,
     lists_to_answers,
     row_to_judgment,
+    without_unused,
 )
 
 JSONL_ROWS = 200_000
@@ -268,7 +269,7 @@ class RunStore:
         self.drop_from("score")
         shutil.rmtree(self.ledger_folder, ignore_errors=True)
         self.bind_judge(judge)
-        write_parquet(self.ledger_folder / "part-000001.parquet", fresh)
+        write_parquet(self.ledger_folder / "part-000001.parquet", without_unused(fresh))
 
     def check_derivable(self) -> None:
         """Raise RunMismatch if the run has judgments not derived from runs inside it."""

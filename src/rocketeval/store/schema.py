@@ -27,6 +27,8 @@ def table_schema(*columns: tuple[str, pa.DataType]) -> pa.Schema:
 
 _NUMBERS = ("p_yes", "p_low", "p_high", "mass", "logp_yes", "logp_no")
 """The numeric fields of an answer, in order."""
+_APPLICABILITY = ("p_na", "na_low", "na_high")
+"""Numeric fields that only answers to items that may not apply have."""
 JUDGMENTS = table_schema(
     ("key judge query_id candidate", pa.string()),
     ("status", pa.list_(pa.string())),
@@ -36,7 +38,15 @@ JUDGMENTS = table_schema(
     ("seconds", pa.float64()),
     ("neutralised", pa.int32()),
     ("text", pa.list_(pa.string())),
+    ("p_na na_low na_high", _DOUBLES),
 )
+
+
+def without_unused(judgments: pa.Table) -> pa.Table:
+    """Return a part without the columns of `p_na` if none of its items may be inapplicable."""
+    there = [name for name in _APPLICABILITY if name in judgments.column_names]
+    unused = [name for name in there if judgments[name].null_count == judgments.num_rows]
+    return judgments.drop_columns(unused) if len(unused) == len(_APPLICABILITY) else judgments
 
 
 def no_judgments(columns: Sequence[str]) -> pa.Table:
@@ -45,20 +55,26 @@ def no_judgments(columns: Sequence[str]) -> pa.Table:
 
 
 def answers_to_lists(answers: Sequence[Answer]) -> dict[str, list[Any]]:
-    """Return the answers column by column; texts only if there are any."""
+    """Return the answers column by column; texts and `p_na` only if there are any."""
     texts = [answer.text for answer in answers]
     return {
         "status": [answer.status for answer in answers],
         **{name: [getattr(answer, name) for answer in answers] for name in _NUMBERS},
         **({"text": texts} if any(text is not None for text in texts) else {}),
+        **(_applicability(answers) if any(each.na_low is not None for each in answers) else {}),
     }
+
+
+def _applicability(answers: Sequence[Answer]) -> dict[str, list[Any]]:
+    return {name: [getattr(answer, name) for answer in answers] for name in _APPLICABILITY}
 
 
 def lists_to_answers(row: Mapping[str, object]) -> tuple[Answer, ...]:
     """Return the answers of a row; the inverse of `answers_to_lists`."""
     lists: Mapping[str, Any] = row
-    texts = lists.get("text") or [None] * len(lists["status"])
-    rows = zip(lists["status"], *(lists[name] for name in _NUMBERS), texts, strict=True)
+    none = [None] * len(lists["status"])
+    optional = (lists.get(name) or none for name in ("text", *_APPLICABILITY))
+    rows = zip(lists["status"], *(lists[name] for name in _NUMBERS), *optional, strict=True)
     return tuple(Answer(Status(status), *values) for status, *values in rows)
 
 

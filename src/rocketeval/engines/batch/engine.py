@@ -26,8 +26,10 @@ from rocketeval.engines.batch.api import BatchApi, FileClient
 from rocketeval.engines.batch.queue import Batcher, BatchOptions, Outcome
 from rocketeval.engines.batch.store import BatchStore
 from rocketeval.engines.http import UsageMeter
+from rocketeval.engines.label_tokens import AnyReadout
 from rocketeval.engines.likelihood import refused_likelihood
 from rocketeval.engines.openai_http import base_url, extra_mark
+from rocketeval.engines.rubric_readout import item_readout
 from rocketeval.engines.scale_readout import make_readout
 from rocketeval.engines.server import Server, inspect_server
 from rocketeval.engines.transports.base import items_of
@@ -132,7 +134,7 @@ class OpenAIBatchEngine:
     async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
         """Answer every item of `task` that is not already `known`, once the batches have ended."""
         started = time.monotonic()
-        asked = [item for item in range(len(task.suffixes)) if item not in known]
+        asked = task.left(known)
         settings = top_settings(self.config.top_logprobs)
         bodies = (self._body(task.prefix + task.suffixes[item], settings) for item in asked)
         try:
@@ -143,7 +145,7 @@ class OpenAIBatchEngine:
         answers, failures = dict(known), []
         for item, outcome in zip(asked, outcomes, strict=True):
             try:
-                answers[item] = read_top(self.readout, _choice(outcome, meter))
+                answers[item] = read_top(self._readout_of(task, item), _choice(outcome, meter))
             except EngineRefused:
                 raise
             except EngineError as error:
@@ -155,6 +157,10 @@ class OpenAIBatchEngine:
             failure=_first_failure(failures),
             unavailable=any(isinstance(error, EngineUnavailable) for _, error in failures),
         )
+
+    def _readout_of(self, task: GradingTask, item: int) -> AnyReadout:
+        labels = task.labels_of(item)
+        return self.readout if labels is None else item_readout(self.config, labels)
 
     async def tokenise(self, prompts: Sequence[str]) -> list[list[int]] | None:
         """Return None: the Batch API has no tokenizer."""

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from rocketeval.engines.http import HttpClient, UsageMeter
-from rocketeval.engines.label_tokens import LabelTokens
+from rocketeval.engines.label_tokens import AnyReadout, LabelTokens
 from rocketeval.engines.readout import YES_NO, called
-from rocketeval.engines.scale_readout import AnyReadout
 from rocketeval.engines.server import CHAT_SETTINGS, ChatFrame, Server, Tokenizer
 from rocketeval.errors import RequestRejected
 from rocketeval.records import Answer

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rocketeval.engines.http import UsageMeter
-from rocketeval.engines.scale_readout import AnyReadout
+from rocketeval.engines.label_tokens import AnyReadout
 from rocketeval.engines.transports.base import ServerConnection, Transport, expected_shape, items_of
 from rocketeval.records import Answer
 

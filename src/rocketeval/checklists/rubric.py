@@ -1,0 +1,179 @@
+"""Binding of a checklist to the config: which material items show, and which checks exist."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator
+
+from rocketeval.checks.library import LIBRARY
+from rocketeval.checks.runner import CheckSettings
+from rocketeval.config import RunConfig, Section, parse_options
+from rocketeval.errors import ChecklistError
+from rocketeval.items import CHECK_NAME, MATERIALS, Checklist, ItemDetail, without_source
+from rocketeval.records import Query
+from rocketeval.text import join_words
+
+SHOWING = ("checklist", "fixed")
+"""Grading methods with these options."""
+SHOWN_NAMES = 3
+
+
+class RubricOptions(Section):
+    """Options of the method checklist."""
+
+    shows: tuple[Literal["system", "context", "reference"], ...] = ()
+    """Material that the judge sees for every item, if the query or response has it; items may ask
+    for it themselves with `uses`."""
+    functions: dict[str, str] = Field(default_factory=dict)
+    """Your own checks: `module:function`, or an entry point of the group rocketeval.checks, by the
+    name that items use."""
+    check_seconds: Annotated[float, Field(gt=0, le=600)] = 2.0
+    """Time limit of one check."""
+    check_megabytes: Annotated[int, Field(ge=256)] = 1024
+    """Memory limit of the process that runs checks."""
+
+    @field_validator("functions")
+    @classmethod
+    def _names_and_paths(cls, functions: dict[str, str]) -> dict[str, str]:
+        for name, target in functions.items():
+            if not CHECK_NAME.fullmatch(name):
+                raise ValueError(f"{name!r} must be a lower-case name, such as is_polite.")
+            if not target.strip():
+                raise ValueError(f"{name!r} names no function.")
+        return functions
+
+    @property
+    def checks(self) -> CheckSettings:
+        """The settings of code checks."""
+        return CheckSettings(self.functions, self.check_seconds, self.check_megabytes)
+
+
+class AuthorOptions(Section):
+    """Options of the author kind instance: what its items may have besides a yes/no question."""
+
+    weights: bool = False
+    """Items may weigh more or less than others."""
+    penalties: bool = False
+    """Items may ask for a fault, with a negative weight."""
+    graded: bool = False
+    """Items may have ordered levels instead of yes and no."""
+    na: bool = False
+    """Items may be answered with "not applicable"."""
+    checks: bool = False
+    """Items may be decided by the library of code checks."""
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The fields of an item that the author may write; empty for plain yes/no questions."""
+        given = {
+            "weight": self.weights or self.penalties,
+            "penalty": self.penalties,
+            "levels": self.graded,
+            "na": self.na,
+            "check": self.checks,
+        }
+        return tuple(name for name, wanted in given.items() if wanted)
+
+    @property
+    def rules(self) -> str:
+        """The rules of the author's prompt on these fields."""
+        return "\n".join(rule for name, rule in _RULES.items() if getattr(self, name))
+
+
+_CHECKS = ", ".join(
+    f"{name} ({', '.join(function.args) or 'no arguments'})"
+    for name, function in LIBRARY.items()
+    if not function.package and not function.needs_reference
+)
+_RULES = {
+    "weights": '- "weight": how much the item matters, from 1 (little) to 10 (decisive); 1 if left '
+    "out.",
+    "penalties": "- A serious fault may be an item of its own with a negative weight, from -1 to "
+    "-10: then Yes means that the response has the fault, and lowers the score.",
+    "graded": '- "levels": for a matter of degree, a list of 3 to 5 short descriptions from the '
+    "worst to the best response; the reader then chooses a level instead of Yes or No. No two may "
+    "describe the same response.",
+    "na": '- "na": true if the question does not apply to some good responses; the reader may then '
+    "answer NA.",
+    "checks": '- "check": what code can decide must not be asked: {"fn": NAME, "args": {...}}, and '
+    f'a "text" that says what is checked. Names with their arguments: {_CHECKS}. '
+    'Example: {"text": "Has at most 100 words", "check": {"fn": "words", "args": {"max": 100}}}',
+}
+
+
+def rubric_options(config: RunConfig) -> RubricOptions:
+    """Return the options on items of the config's method; defaults for other methods."""
+    if config.method.kind not in SHOWING:
+        return RubricOptions()
+    own = {
+        name: value
+        for name, value in config.method.options.items()
+        if name in RubricOptions.model_fields
+    }
+    return parse_options(own, RubricOptions, f"method.options of {config.method.kind!r}")
+
+
+def bind_checklist(checklist: Checklist, query: Query, options: RubricOptions) -> Checklist:
+    """Return the checklist as it will be asked; raise ChecklistError that names a wrong item."""
+    if checklist.details is None and not options.shows:
+        return checklist
+    checks = options.checks
+    details = []
+    for number, detail in enumerate(checklist.every_detail, 1):
+        bound = _with_material(detail, query, options.shows)
+        if bound.check is not None:
+            try:
+                bound = replace(bound, check=checks.bind(bound.check))
+            except ValueError as error:
+                raise ChecklistError(f"item {number}: {error}") from None
+        details.append(bound)
+    plain = all(detail == ItemDetail() for detail in details)
+    return replace(checklist, details=None if plain else tuple(details))
+
+
+def _with_material(detail: ItemDetail, query: Query, shows: Iterable[str]) -> ItemDetail:
+    if detail.check is not None:
+        return detail
+    # A response may have its own context, so `context` is shown wherever there is one.
+    given = {name for name in shows if name == "context" or getattr(query, name) is not None}
+    uses = tuple(name for name in MATERIALS if name in given or name in detail.uses)
+    return replace(detail, uses=uses)
+
+
+def unbound(checklist: Checklist) -> Checklist:
+    """Return the checklist as a user writes it: without the identities of Python functions."""
+    if checklist.details is None:
+        return checklist
+    return replace(checklist, details=tuple(map(without_source, checklist.details)))
+
+
+def rubric_notes(
+    checklists: Mapping[str, Checklist], queries: Mapping[str, Query]
+) -> Iterator[str]:
+    """Yield notes on items whose material or reference is missing, and on material never shown."""
+    for name, what in (("reference", "a reference"), ("system", "a system prompt")):
+        lacking = [
+            repr(query_id)
+            for query_id, made in checklists.items()
+            if name in made.uses and getattr(queries[query_id], name) is None
+        ]
+        if lacking:
+            yield (
+                f"queries whose items use {what} that is missing: {len(lacking):,} "
+                f"({join_words(lacking, most=SHOWN_NAMES)}). These items are asked without it."
+            )
+    for name, what in (("context", "a context"), ("system", "a system prompt")):
+        unseen = [
+            repr(query_id)
+            for query_id, made in checklists.items()
+            if getattr(queries[query_id], name) is not None and name not in made.uses
+        ]
+        if unseen:
+            yield (
+                f"queries with {what} that the judge does not see: {len(unseen):,} "
+                f"({join_words(unseen, most=SHOWN_NAMES)}). To show it, set "
+                f"`method: {{options: {{shows: [{name}]}}}}`, or `uses` of an item."
+            )

@@ -1,0 +1,1 @@
+"""Code-checked items: a library of safe checks, run in a limited process."""

@@ -1,0 +1,212 @@
+"""Runs code checks in a process of their own, with limits on time and memory.
+
+The library's names are the only ones that data may use. Python functions of the user have names in
+the config: `functions: {polite: my_package.checks:polite}`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+from pathlib import Path
+from threading import Lock, Thread
+from typing import Any
+
+from rocketeval.checks.library import LIBRARY, check_arguments
+from rocketeval.checks.worker import read_frame, write_frame
+from rocketeval.errors import ConfigError
+from rocketeval.hashing import content_hash
+from rocketeval.items import CheckCall
+from rocketeval.records import Answer, PendingCheck, Status
+from rocketeval.registry import nearest
+
+ENTRY_POINTS = "rocketeval.checks"
+START_SECONDS = 60.0
+"""Time for the process to start and import the user's functions."""
+INSTALL = "pip install 'rocketeval[checks]'"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckSettings:
+    """The user's functions, and the limits of one check."""
+
+    functions: Mapping[str, str] = field(default_factory=dict)
+    """`module:function`, or the name of an entry point, by the name that items use."""
+    seconds: float = 2.0
+    """Time limit of one check."""
+    megabytes: int = 1024
+    """Memory limit of the process that runs checks."""
+
+    def bind(self, call: CheckCall) -> CheckCall:
+        """Return a call of a known function with valid arguments; raise ValueError otherwise.
+
+        A function of the config gets the identity of its code, so that a changed function checks
+        again.
+        """
+        if call.fn in self.functions:
+            return replace(call, source=_source_of(call.fn, self.functions[call.fn]))
+        if call.fn not in LIBRARY:
+            raise ValueError(
+                f"there is no check {call.fn!r}. {nearest(call.fn, [*LIBRARY, *self.functions])} "
+                "Your own Python function needs a name in the config: method.options.functions."
+            )
+        check_arguments(call.fn, call.args)
+        package = LIBRARY[call.fn].package
+        if package and find_spec(package) is None:
+            raise ValueError(
+                f"the check {call.fn!r} needs the package {package}, which is not installed: "
+                f"{INSTALL}"
+            )
+        return replace(call, source="")
+
+    def targets(self) -> dict[str, str]:
+        """Return the functions as `module:function`, with entry points resolved."""
+        return {name: _target(name, target) for name, target in self.functions.items()}
+
+
+def _target(name: str, target: str) -> str:
+    if ":" in target:
+        return target
+    found = {each.name: each.value for each in entry_points(group=ENTRY_POINTS)}
+    if target not in found:
+        raise ConfigError(
+            f"method.options.functions.{name}: {target!r} is neither `module:function` nor an "
+            f"entry point of the group {ENTRY_POINTS}.",
+            hint=nearest(target, list(found))
+            if found
+            else "No package declares such entry points.",
+        )
+    return found[target]
+
+
+def _source_of(name: str, given: str) -> str:
+    """Return the identity of a function: its import path and a hash of its module's file."""
+    target = _target(name, given)
+    module = target.partition(":")[0]
+    try:
+        spec = find_spec(module)
+    except (ImportError, ValueError):
+        spec = None
+    if spec is None or not spec.origin or not Path(spec.origin).is_file():
+        raise ConfigError(
+            f"method.options.functions.{name}: the module {module!r} cannot be found.",
+            hint="Install it, or add its folder to PYTHONPATH.",
+        )
+    return f"{target} {content_hash('code', Path(spec.origin).read_bytes().hex()).hex()}"
+
+
+class CheckRunner:
+    """Runs checks one after the other; a process that hangs is replaced.
+
+    >>> runner = CheckRunner(CheckSettings())
+    >>> call = PendingCheck(CheckCall("contains", {"text": "Paris"}), "It is Paris.")
+    >>> runner.check(call).p_yes
+    1.0
+    >>> runner.close()
+    """
+
+    def __init__(self, settings: CheckSettings) -> None:
+        self.settings = settings
+        self._lock = Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._replies: queue.SimpleQueue[Any] = queue.SimpleQueue()
+
+    async def run(self, checks: Mapping[int, PendingCheck]) -> dict[int, Answer]:
+        """Return the answer to each check of a response, by its position."""
+        return {place: await asyncio.to_thread(self.check, one) for place, one in checks.items()}
+
+    def check(self, pending: PendingCheck) -> Answer:
+        """Return the answer to one check: 1 or 0, or a named failure."""
+        with self._lock:
+            reply = self._ask(pending)
+        if "result" in reply:
+            p_yes = float(reply["result"])
+            return Answer(Status.OK, p_yes, p_yes, p_yes, 1.0)
+        return Answer(Status.CHECK_FAILED, text=reply["problem"])
+
+    def close(self) -> None:
+        """End the process."""
+        with self._lock:
+            self._stop()
+
+    def _ask(self, pending: PendingCheck) -> dict[str, Any]:
+        call = pending.call
+        if self._process is None or self._process.poll() is not None:
+            self._start()
+        assert self._process is not None
+        assert self._process.stdin is not None
+        asked = {
+            "fn": call.fn,
+            "args": dict(call.args),
+            "response": pending.response,
+            "reference": pending.reference,
+        }
+        try:
+            write_frame(self._process.stdin, asked)
+            reply = self._replies.get(timeout=self.settings.seconds)
+        except queue.Empty:
+            self._stop()
+            return {"problem": f"it took longer than {self.settings.seconds:g} s"}
+        except OSError:
+            reply = None
+        if reply is None:
+            self._stop()
+            return {"problem": "its process ended: too much memory, or a crash"}
+        found: dict[str, Any] = reply
+        return found
+
+    def _start(self) -> None:
+        self._stop()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "rocketeval.checks.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        self._process = process
+        self._replies = queue.SimpleQueue()
+        Thread(target=_listen, args=(process, self._replies), daemon=True).start()
+        assert process.stdin is not None
+        with suppress(OSError):
+            settings = {
+                "functions": self.settings.targets(),
+                "megabytes": self.settings.megabytes,
+            }
+            write_frame(process.stdin, settings)
+        try:
+            ready = self._replies.get(timeout=START_SECONDS)
+        except queue.Empty:
+            ready = None
+        if ready is None or not ready["ready"]:
+            self._stop()
+            why = "it did not start" if ready is None else ready["problem"]
+            raise ConfigError(
+                f"The process that runs checks failed: {why}.",
+                hint="Check method.options.functions and method.options.check_megabytes.",
+            )
+
+    def _stop(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                with suppress(OSError):
+                    pipe.close()
+
+
+def _listen(process: subprocess.Popen[bytes], replies: queue.SimpleQueue[Any]) -> None:
+    """Pass the process's frames on; None when it ends."""
+    assert process.stdout is not None
+    with suppress(OSError, ValueError):
+        while (frame := read_frame(process.stdout)) is not None:
+            replies.put(frame)
+    replies.put(None)

@@ -1,0 +1,226 @@
+"""Scores of weighted items: penalties, applicability, the `points` rule, and proven bounds.
+
+Each answer has a value in [0, 1] and an applicability in [0, 1], one minus the probability of "not
+applicable". The default rule is the mean of the values, weighted by |weight| times applicability; a
+penalty (negative weight) counts one minus its value. With weights 1 it is the plain mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocketeval.arrays import Bools, Floats
+from rocketeval.config import ScorerConfig
+from rocketeval.items import Checklist
+from rocketeval.scoring.answers import AnswerTable, RubricColumns, sum_rows
+from rocketeval.scoring.mean import MeanScorer
+
+POINTS = "points"
+"""The kind of the scorer whose means are clipped to the scale."""
+
+
+def rubric_columns(
+    checklists: Mapping[str, Checklist],
+    query_ids: Sequence[str],
+    offsets: NDArray[np.int64],
+    values: Floats,
+    p_na: Floats,
+) -> RubricColumns | None:
+    """Return the weights and applicability of answers; None if all items are plain."""
+    if all(checklist.details is None for checklist in checklists.values()):
+        return None
+    known = {
+        query_id: np.array([each.weight for each in made.every_detail])
+        for query_id, made in checklists.items()
+    }
+    weights = np.ones(len(values))
+    for query_id, start, stop in zip(query_ids, offsets[:-1], offsets[1:], strict=True):
+        own = known.get(query_id)
+        if own is not None and stop - start == len(own):
+            weights[start:stop] = own
+    return RubricColumns(values, weights, np.where(np.isnan(p_na), 1.0, 1.0 - p_na))
+
+
+def credits(columns: RubricColumns, offsets: NDArray[np.int64]) -> Floats:
+    """Return what each answer contributes, so that |weight| times it averages to the score.
+
+    A penalty contributes one minus its value. An answer that may not apply is mixed with the
+    response's score in proportion. NaN for a missing answer, and if nothing applies.
+    """
+    turned = np.where(columns.weights < 0, 1.0 - columns.values, columns.values)
+    if (columns.applicable == 1.0).all():
+        return turned
+    means = np.repeat(weighted_mean(columns, offsets), np.diff(offsets))
+    return columns.applicable * turned + (1.0 - columns.applicable) * means
+
+
+def weighted_mean(columns: RubricColumns, offsets: NDArray[np.int64]) -> Floats:
+    """Return the default rule for each response, from 0 to 1; NaN without anything applicable."""
+    known = ~np.isnan(columns.values)
+    shares = np.where(known, np.abs(columns.weights) * columns.applicable, 0.0)
+    turned = np.where(columns.weights < 0, 1.0 - columns.values, columns.values)
+    total, share = (
+        sum_rows(each, offsets) for each in (shares * np.where(known, turned, 0.0), shares)
+    )
+    return _ratio(total, share)
+
+
+def points(columns: RubricColumns, offsets: NDArray[np.int64]) -> Floats:
+    """Return weight times value over the sum of positive weights; NaN without a positive weight.
+
+    It may be negative.
+    """
+    known = ~np.isnan(columns.values)
+    shares = np.where(known, columns.weights * columns.applicable, 0.0)
+    total = sum_rows(shares * np.where(known, columns.values, 0.0), offsets)
+    return _ratio(total, sum_rows(np.maximum(shares, 0.0), offsets))
+
+
+def _ratio(total: Floats, share: Floats) -> Floats:
+    none = np.full(len(total), np.nan)
+    found: Floats = np.divide(total, share, out=none, where=share > 0)
+    return found
+
+
+class PointsScorer(MeanScorer):
+    """HealthBench's rule: points earned over the points that could be earned, on the scale.
+
+    A response may score below the scale; means of candidates are clipped to it.
+
+    >>> columns = RubricColumns(np.array([1.0, 1.0]), np.array([5.0, -2.0]), np.ones(2))
+    >>> table = AnswerTable(["q"], ["c"], np.array([1.0, 0.0]), np.array([0, 2]), rubric=columns)
+    >>> PointsScorer((0.0, 1.0)).predict(table)
+    array([0.6])
+    """
+
+    @classmethod
+    def create(cls, config: ScorerConfig) -> Self:
+        """Return a scorer on the config's scale."""
+        return super().create(config)
+
+    def _means(self, answers: AnswerTable) -> Floats:
+        columns = answers.rubric
+        if columns is None:
+            columns = RubricColumns.plain(answers.p_yes)
+        return points(columns, answers.offsets)
+
+
+@dataclass(frozen=True, eq=False)
+class AnswerBounds:
+    """Proven bounds of values and applicability, in the layout of `RubricColumns`."""
+
+    value_low: Floats
+    value_high: Floats
+    applicable_low: Floats
+    applicable_high: Floats
+
+    @classmethod
+    def of(
+        cls, columns: RubricColumns, low: Floats, high: Floats, na_low: Floats, na_high: Floats
+    ) -> AnswerBounds:
+        """Return the bounds in a ledger; an exact figure is its own bound."""
+        return cls(
+            np.where(np.isnan(low), columns.values, low),
+            np.where(np.isnan(high), columns.values, high),
+            np.where(np.isnan(na_high), columns.applicable, 1.0 - na_high),
+            np.where(np.isnan(na_low), columns.applicable, 1.0 - na_low),
+        )
+
+
+def score_bounds(
+    rule: str, columns: RubricColumns, bounds: AnswerBounds, offsets: NDArray[np.int64]
+) -> tuple[Floats, Floats]:
+    """Return the smallest and largest score, from 0 to 1, that the bounds of all answers allow.
+
+    They are the extremes of the whole ratio: value and applicability of every answer vary at once.
+    Missing answers are left out. NaN if no allowed score is defined.
+    """
+    low, high = np.full((2, len(offsets) - 1), np.nan)
+    for row, (start, stop) in enumerate(pairwise(offsets)):
+        known = start + np.flatnonzero(~np.isnan(columns.values[start:stop]))
+        if known.size:
+            parts = _parts(rule, columns.weights[known], *_cut(bounds, known))
+            high[row] = _highest(*parts)
+            low[row] = -_highest(*_mirrored(rule, parts, columns.weights[known], bounds, known))
+    return low, high
+
+
+def _cut(bounds: AnswerBounds, at: NDArray[np.int64]) -> tuple[Floats, Floats, Floats, Floats]:
+    return (
+        bounds.value_low[at],
+        bounds.value_high[at],
+        bounds.applicable_low[at],
+        bounds.applicable_high[at],
+    )
+
+
+_Parts = tuple[Floats, Floats, Floats, float]
+
+
+def _parts(
+    rule: str, weights: Floats, low: Floats, high: Floats, least: Floats, most: Floats
+) -> _Parts:
+    """Return best values, and least and most shares of the denominator, and a constant.
+
+    The score is the sum of share times value, plus the constant, over the sum of shares.
+    """
+    penalty = weights < 0
+    if rule != POINTS:
+        best = np.where(penalty, 1.0 - low, high)
+        return best, np.abs(weights) * least, np.abs(weights) * most, 0.0
+    kept = weights > 0
+    # A penalty has no share of the denominator; at best it costs its least.
+    cost = float((np.abs(weights) * least * low)[penalty].sum())
+    return high[kept], (weights * least)[kept], (weights * most)[kept], -cost
+
+
+def _mirrored(
+    rule: str, parts: _Parts, weights: Floats, bounds: AnswerBounds, at: NDArray[np.int64]
+) -> _Parts:
+    """Return the parts of the negated score, whose largest value is the smallest score."""
+    low, high, _, most = _cut(bounds, at)
+    penalty = weights < 0
+    _, least_share, most_share, _ = parts
+    if rule != POINTS:
+        worst = np.where(penalty, 1.0 - high, low)
+        return -worst, least_share, most_share, 0.0
+    kept = weights > 0
+    cost = float((np.abs(weights) * most * high)[penalty].sum())
+    return -low[kept], least_share, most_share, cost
+
+
+def _highest(values: Floats, least: Floats, most: Floats, constant: float) -> float:
+    """Return the largest ratio: shares of the largest values are at their most, others least.
+
+    A fraction of two linear functions has its extremes where the shares above some threshold are
+    at one end and those below at the other, so trying every threshold is exact.
+    """
+    order = np.argsort(-values, kind="stable")
+    values, least, most = values[order], least[order], most[order]
+    best = np.nan
+    for cut in range(len(values) + 1):
+        shares = np.concatenate([most[:cut], least[cut:]])
+        total = float(shares.sum())
+        if total > 0:
+            ratio = (float((shares * values).sum()) + constant) / total
+            best = ratio if np.isnan(best) else max(best, ratio)
+    return float(best)
+
+
+def widen(low: Floats, high: Floats, scores: Floats) -> tuple[Floats, Floats]:
+    """Return bounds that contain the scores; rounding may part them in the last bits."""
+    return np.fmin(low, scores), np.fmax(high, scores)
+
+
+def not_applicable(columns: RubricColumns | None) -> int:
+    """Return the number of answers that are more likely "not applicable" than not."""
+    if columns is None:
+        return 0
+    rarely: Bools = columns.applicable < 0.5
+    return int((rarely & ~np.isnan(columns.values)).sum())

@@ -1,0 +1,84 @@
+"""Results of promptfoo: `promptfoo/` was written by promptfoo 0.121 with its echo provider."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rocketeval.benchmarks.base import check_benchmark
+from rocketeval.benchmarks.promptfoo import PromptfooBenchmark, read_assertion
+from rocketeval.checks.runner import CheckSettings
+from rocketeval.errors import BenchmarkError
+
+FOLDER = Path(__file__).parent / "promptfoo"
+
+
+@pytest.mark.parametrize("name", ["results.json", "results.jsonl"])
+def test_real_results_are_read(name: str) -> None:
+    """Tests are queries, prompts are candidates, and assertions are items."""
+    benchmark = PromptfooBenchmark(FOLDER / name)
+    check_benchmark(benchmark)
+    queries = list(benchmark.queries())
+    assert [(query.id, query.text) for query in queries] == [
+        ("test-0", "q: capital of France?"),
+        ("test-1", "q: 2+2?"),
+    ]
+    responses = list(benchmark.responses())
+    assert len(responses) == 4
+    assert len({response.candidate for response in responses}) == 2
+    first, second = benchmark.checklists()
+    calls = [detail.check for detail in first.every_detail]
+    assert [(call.fn, dict(call.args)) for call in calls if call] == [
+        ("contains", {"text": "France", "ignore_case": True}),
+        ("contains", {"text": "Berlin", "negate": True}),
+        ("regex", {"pattern": "capital\\s+of"}),
+        ("json_schema", {"schema": {"type": "object"}}),
+        ("contains_all", {"texts": ["capital", "France"]}),
+    ]
+    assert first.every_detail[0].weight == 2.0
+    assert first.groups is not None
+    assert first.groups[0] == "names"
+    assert len(second.items) == 1
+    for call in calls:
+        assert call is not None
+        CheckSettings().bind(call)
+
+
+def test_assertions_that_run_code_are_left_out_and_counted() -> None:
+    """JavaScript and latency are no items; both are reported."""
+    left = PromptfooBenchmark(FOLDER / "results.json").left_out()
+    assert left == {"assertions of type javascript": 1, "assertions of type latency": 1}
+
+
+@pytest.mark.parametrize(
+    ("given", "weights"),
+    [
+        ({"type": "llm-rubric", "value": "Names Paris", "weight": 2}, [2.0]),
+        ({"type": "not-llm-rubric", "value": "Is rude"}, [-1.0]),
+        ({"type": "g-eval", "value": ["Is short", "Is right"], "weight": 3}, [1.5, 1.5]),
+        (
+            {
+                "type": "assert-set",
+                "weight": 4,
+                "assert": [
+                    {"type": "contains", "value": "a", "weight": 3},
+                    {"type": "contains", "value": "b"},
+                ],
+            },
+            [3.0, 1.0],
+        ),
+    ],
+)
+def test_weights(given: dict[str, Any], weights: list[float]) -> None:
+    """Weights of assertions, lists and sets reach the items; `not-` makes a penalty."""
+    items = [item for item, _ in read_assertion(given, "here")]
+    assert [item.detail.weight for item in items if item] == weights
+
+
+def test_other_files_are_refused(tmp_path: Path) -> None:
+    """A file that promptfoo did not write is named."""
+    (tmp_path / "x.json").write_text("[]")
+    with pytest.raises(BenchmarkError, match="results"):
+        list(PromptfooBenchmark(tmp_path / "x.json").queries())

@@ -1,0 +1,76 @@
+"""Checklists with weights, levels and checks survive export and editing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rocketeval.checklists.checklist_file import read_checklist_file
+from rocketeval.checklists.export import write_checklists
+from rocketeval.checklists.rubric import RubricOptions, bind_checklist
+from rocketeval.errors import ChecklistError, ConfigError
+from rocketeval.items import Checklist, parse_item
+from rocketeval.records import Query
+
+ITEMS: list[Any] = [
+    "Is it short?",
+    {"text": "Is it rude?", "weight": -2.5, "tags": ["tone"]},
+    {"text": "How clear?", "levels": ["=bad", "ok", "good"], "na": True, "uses": ["context"]},
+    {"text": "Has 3 words", "check": {"fn": "words", "args": {"min": 3}}},
+]
+
+
+@pytest.mark.parametrize("ending", ["yaml", "csv"])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_round_trip(tmp_path: Path, ending: str, grouped: bool) -> None:
+    """Exported and read again, every detail is the same."""
+    items = [parse_item(item) for item in ITEMS]
+    if grouped:
+        items = [
+            parse_item({**_object(item), "group": f"g{n // 2}"}) for n, item in enumerate(ITEMS)
+        ]
+    made = Checklist.from_items("q", items, "file")
+    other = Checklist.from_items("r", items[::-1], "file")
+    path = tmp_path / f"lists.{ending}"
+    queries = {name: Query(name, "Why?") for name in ("q", "r")}
+    write_checklists({"q": made, "r": other}, queries, path)
+    found = read_checklist_file(path)
+    assert found.queries["q"].checklist("q") == made
+    assert sorted(found.queries["r"].checklist("r").items) == sorted(other.items)
+
+
+def _object(item: Any) -> dict[str, Any]:
+    return item if isinstance(item, dict) else {"text": item}
+
+
+@pytest.mark.parametrize(
+    ("content", "part"),
+    [
+        ("for_all: {items: [{text: x, weight: heavy}]}", "weight must be a number"),
+        ("for_all: {items: [{text: x, check: {fn: 'os:system'}}]}", "Python function"),
+        ("for_all: {items: [{weight: 2}]}", "'text' is missing"),
+    ],
+)
+def test_mistakes_in_a_file_are_named(tmp_path: Path, content: str, part: str) -> None:
+    """A wrong item of a file is refused with its field."""
+    (tmp_path / "lists.yaml").write_text(content)
+    with pytest.raises(ConfigError, match=part):
+        read_checklist_file(tmp_path / "lists.yaml")
+
+
+def test_binding_shows_only_what_exists() -> None:
+    """`shows` adds material that the query has, and context in any case; checks use none."""
+    made = Checklist.from_items("q", [parse_item(item) for item in (ITEMS[0], ITEMS[3])])
+    options = RubricOptions(shows=("reference", "context", "system"))
+    bound = bind_checklist(made, Query("q", "Why?", system="Be kind."), options)
+    assert [detail.uses for detail in bound.every_detail] == [("system", "context"), ()]
+    assert bind_checklist(Checklist("q", ("a",)), Query("q", "x"), RubricOptions()).details is None
+
+
+def test_unknown_check_names_the_item() -> None:
+    """Neither library nor config has it."""
+    made = Checklist.from_items("q", [parse_item({"text": "x", "check": {"fn": "is_polite"}})])
+    with pytest.raises(ChecklistError, match="item 1: there is no check 'is_polite'"):
+        bind_checklist(made, Query("q", "x"), RubricOptions())

@@ -1,0 +1,235 @@
+"""Whole runs with weights, penalties, levels, checks and material, on the scripted engine."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from rocketeval.config import RunConfig, parse_config
+from rocketeval.engines.scripted import ScriptedEngine
+from rocketeval.errors import BenchmarkError
+from rocketeval.pipeline import Run
+
+ITEMS: list[Any] = [
+    "Is the response polite?",
+    {"text": "Does the response insult the user?", "weight": -4},
+    {"text": "How clear is the response?", "weight": 2, "levels": ["unclear", "fair", "clear"]},
+    {"text": "Says 42", "check": {"fn": "contains", "args": {"text": "42"}}},
+    {"text": "Is the date right?", "na": True},
+    {"text": "Is the response supported by the context?", "uses": ["context"], "weight": 3},
+]
+
+
+def make(folder: Path, items: list[Any] = ITEMS, query: dict[str, Any] | None = None) -> RunConfig:
+    """Write a benchmark of three queries and two candidates, and return its config."""
+    data = folder / "data"
+    (data / "responses").mkdir(parents=True, exist_ok=True)
+    more = {"context": ["The answer is 42."], "reference": "42"} if query is None else query
+    rows = [{"id": f"q{n}", "text": f"Question {n}?", "topic": n, **more} for n in range(3)]
+    lists = [{"query_id": f"q{n}", "items": items} for n in range(3)]
+    for name, lines in (("queries", rows), ("checklists", lists)):
+        (data / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    for name, text in (("good", "It is 42."), ("bad", "No idea.")):
+        answers = [{"query_id": f"q{n}", "text": f"{text} ({n})"} for n in range(3)]
+        file = data / "responses" / f"{name}.jsonl"
+        file.write_text("".join(json.dumps(line) + "\n" for line in answers))
+    return parse_config(
+        {
+            "benchmark": {"path": str(data)},
+            "judge": {"engine": "scripted", "model": "s"},
+            "ranking": {"bootstrap": 50},
+            "output": str(folder / "runs"),
+            "cache": None,
+        }
+    )
+
+
+def p_yes(prefix: str, suffix: str) -> float:
+    prompt = prefix + suffix
+    if "insult" in suffix:
+        return 0.75
+    if "supported" in suffix:
+        return 0.9 if "42" in prompt.split("Response of the assistant")[1] else 0.2
+    return 0.5
+
+
+def p_na(prefix: str, suffix: str) -> float:
+    return 0.8
+
+
+def judge() -> ScriptedEngine:
+    return ScriptedEngine(p_yes, model="s", p_na=p_na)
+
+
+async def run(
+    config: RunConfig, engine: ScriptedEngine | None = None
+) -> tuple[Run, ScriptedEngine]:
+    engine = engine or judge()
+    made = Run(config, judge=engine)
+    await made.all()
+    return made, engine
+
+
+def scores(made: Run) -> dict[tuple[str, str], dict[str, Any]]:
+    rows = pq.read_table(made.store.path / "scores.parquet").to_pylist()
+    return {(row["query_id"], row["candidate"]): row for row in rows}
+
+
+async def test_scores_are_the_written_out_rule(tmp_path: Path) -> None:
+    """Weights, the penalty, the check and the applicability are in the score."""
+    made, engine = await run(make(tmp_path))
+    # polite 0.5, insult turned around 0.25, clear 0.5, check 1 or 0, date 0.5 at 0.2, supported
+    expected = {
+        "good": (0.5 + 4 * 0.25 + 2 * 0.5 + 1.0 + 0.2 * 0.5 + 3 * 0.9) / (11.2),
+        "bad": (0.5 + 4 * 0.25 + 2 * 0.5 + 0.0 + 0.2 * 0.5 + 3 * 0.2) / (11.2),
+    }
+    for (_, candidate), row in scores(made).items():
+        assert row["score"] == pytest.approx(1 + 9 * expected[candidate])
+        assert row["score_low"] <= row["score"] <= row["score_high"]
+        assert row["applicable"] == pytest.approx(5.2)
+    assert engine.items_asked == 3 * 2 * 5
+    facts = made.store.manifest().stages.score
+    assert (facts.missing_answers, facts.not_applicable) == (0, 6)
+
+
+async def test_weights_are_scored_again_without_asking(tmp_path: Path) -> None:
+    """Changed weights, tags and plain texts as objects ask the judge nothing."""
+    config = make(tmp_path)
+    first, engine = await run(config)
+    before, asked = scores(first), engine.items_asked
+    changed = [{"text": ITEMS[0], "weight": 5, "tags": ["x"]}, *ITEMS[1:]]
+    make(tmp_path, changed)
+    again, engine = await run(config, engine)
+    assert engine.items_asked == asked
+    assert scores(again)["q0", "good"]["judgment"] == before["q0", "good"]["judgment"]
+    assert scores(again)["q0", "good"]["score"] != before["q0", "good"]["score"]
+
+
+async def test_only_changed_items_are_asked_again(tmp_path: Path) -> None:
+    """A new level asks one item per response; the others are reused."""
+    config = make(tmp_path)
+    _, engine = await run(config)
+    asked = engine.items_asked
+    levels = {**ITEMS[2], "levels": ["unclear", "fair", "good", "clear"]}
+    make(tmp_path, [*ITEMS[:2], levels, *ITEMS[3:]])
+    _, engine = await run(config, engine)
+    assert engine.items_asked - asked == 6
+
+
+async def test_material_counts_only_where_it_is_used(tmp_path: Path) -> None:
+    """A new reference asks nothing if no item uses it; a new context asks again."""
+    config = make(tmp_path)
+    _, engine = await run(config)
+    asked = engine.items_asked
+    make(tmp_path, query={"context": ["The answer is 42."], "reference": "43", "topic": "new"})
+    _, engine = await run(config, engine)
+    assert engine.items_asked == asked
+    make(tmp_path, query={"context": ["The answer is 41."], "reference": "43"})
+    _, engine = await run(config, engine)
+    assert engine.items_asked > asked
+
+
+async def test_plain_runs_ask_nothing_after_material_is_added(tmp_path: Path) -> None:
+    """A run of plain items keeps its judgments and scores when the data gains new fields."""
+    config = make(tmp_path, ["Is it short?", "Is it right?"], query={})
+    first, engine = await run(config)
+    asked, bytes_before = engine.items_asked, (first.store.path / "scores.parquet").read_bytes()
+    make(tmp_path, ["Is it short?", "Is it right?"], query={"context": ["c"], "system": "s"})
+    again, engine = await run(config, engine)
+    assert engine.items_asked == asked
+    assert (again.store.path / "scores.parquet").read_bytes() == bytes_before
+    notes = again.store.manifest().stages.checklist.notes
+    assert any("context" in note and "does not see" in note for note in notes)
+
+
+async def test_config_shows_material_to_every_item(tmp_path: Path) -> None:
+    """`method.options.shows` works for plain items, where the query has the material."""
+    config = make(tmp_path, ["Is it right?"])
+    shown: list[str] = []
+
+    def record(prefix: str, suffix: str) -> float:
+        shown.append(prefix + suffix)
+        return 0.5
+
+    raw = config.model_dump(mode="json")
+    raw["method"]["options"] = {"shows": ["context", "reference", "system"]}
+    await run(parse_config(raw), ScriptedEngine(record, model="s"))
+    assert len(shown) == 6
+    assert all("The answer is 42." in prompt and "reference response" in prompt for prompt in shown)
+    assert not any("System prompt" in prompt for prompt in shown)
+
+
+async def test_unknown_check_is_named_with_query_and_item(tmp_path: Path) -> None:
+    """A check that does not exist fails its query before the judge is asked."""
+    config = make(tmp_path, [{"text": "x", "check": {"fn": "rm_rf"}}])
+    with pytest.raises(Exception, match="item 1: there is no check 'rm_rf'"):
+        await run(config)
+
+
+async def test_benchmark_cannot_name_a_python_function(tmp_path: Path) -> None:
+    """An import path in a checklist is refused with file, line and item."""
+    config = make(tmp_path, [{"text": "x", "check": {"fn": "os:system"}}])
+    with pytest.raises(BenchmarkError, match=r"checklists.jsonl:1: item 1 .* Python function"):
+        await run(config)
+
+
+async def test_points_of_a_run(tmp_path: Path) -> None:
+    """The scorer `points` may leave the scale for a response, but not for a candidate's mean."""
+    raw = make(
+        tmp_path,
+        [
+            {"text": "Does the response insult the user?", "weight": -4},
+            {"text": "Is it x?", "weight": 1},
+        ],
+    ).model_dump(mode="json")
+    raw["scorer"] |= {"kind": "points", "scale": [0, 1]}
+    raw["ranking"].pop("tie_margin")
+    made, _ = await run(parse_config(raw))
+    assert {row["score"] for row in scores(made).values()} == {-2.5}
+    ranking = json.loads((made.store.path / "ranking.json").read_text())
+    assert [row["mean_score"]["value"] for row in ranking["rows"]] == [0.0, 0.0]
+
+
+async def test_context_of_responses_is_kept_and_counted(tmp_path: Path) -> None:
+    """A response's own context reaches the judge, and changing it asks only that response again."""
+    config = make(tmp_path, [ITEMS[5]], query={})
+    path = tmp_path / "data" / "responses" / "good.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+
+    def write(passage: str) -> None:
+        for row in rows:
+            row["context"] = [passage]
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    write("It is 42.")
+    made, engine = await run(config)
+    stored = {one.candidate: one.context for one in made.store.inputs.responses()}
+    assert stored == {"good": ("It is 42.",), "bad": None}
+    asked = engine.items_asked
+    write("It is 43.")
+    _, engine = await run(config, engine)
+    assert engine.items_asked - asked == 3
+
+
+async def test_learned_scorers_see_turned_values(tmp_path: Path) -> None:
+    """A scorer that learns from labels works on rubrics, and weighs a penalty's absence as good."""
+    config = make(tmp_path)
+    labels = [
+        {"query_id": f"q{n}", "candidate": name, "value": value}
+        for n in range(3)
+        for name, value in (("good", 9), ("bad", 2))
+    ]
+    file = tmp_path / "data" / "labels.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in labels))
+    raw = config.model_dump(mode="json")
+    raw["ranking"].pop("tie_margin")
+    raw["scorer"] |= {"kind": "isotonic", "hold_out": 0.0, "folds": 2}
+    made, _ = await run(parse_config(raw))
+    found = scores(made)
+    assert all(row["score"] is not None for row in found.values())
+    assert "applicable" in found["q0", "good"]
+    assert "score_low" not in found["q0", "good"]
