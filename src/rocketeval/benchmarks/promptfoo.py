@@ -1,0 +1,248 @@
+"""promptfoo results: `promptfoo eval -o results.json` (or .jsonl, .yaml), versions 2 and 3.
+
+A candidate is a provider, a prompt, or both, whichever the file varies. If it varies the prompt,
+the query is what the prompts have in common: the test's variables.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from rocketeval.benchmarks.data import (
+    DataBenchmark,
+    Example,
+    Kept,
+    Skipped,
+    as_question,
+    as_text,
+    content_id,
+)
+from rocketeval.benchmarks.messages import (
+    RowError,
+    from_json,
+    is_messages,
+    mapped,
+    read_turns,
+    split_turns,
+)
+from rocketeval.benchmarks.reading import Row
+from rocketeval.benchmarks.row_files import (
+    BadRow,
+    Rows,
+    Sample,
+    data_files,
+    read_document,
+    row_format,
+    rows_of,
+)
+from rocketeval.errors import BenchmarkError
+from rocketeval.records import Label, Query, Response, Turn
+from rocketeval.text import count_of
+
+RUBRICS = ("llm-rubric", "g-eval", "model-graded-closedqa")
+"""Assertion types whose value is a criterion."""
+FAILED = "the provider returned an error"
+MOST_NAME = 60
+"""Maximum characters of a prompt's name."""
+NOT_TEXT = "a rubric that is not a text is not used"
+VARIABLE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
+
+
+class PromptfooResults(DataBenchmark):
+    """A results file of promptfoo."""
+
+    kind = "promptfoo"
+
+    @classmethod
+    def recognize(cls, sample: Sample) -> str | None:
+        """Look for a result list with prompts and providers."""
+        inner = sample.document.get("results")
+        if isinstance(inner, Mapping) and ("version" in inner or "table" in inner):
+            return f"promptfoo results (version {inner.get('version', 2)})"
+        if sample.has("testIdx", "promptIdx", "provider"):
+            return "promptfoo results (JSON lines)"
+        return None
+
+    def mapping(self) -> Mapping[str, str]:
+        """Return where the parts come from, with counts."""
+        by_prompt = len(self._prompts) > 1
+        rubrics = sum(bool(made.items) for made in self.summary.checklists.values())
+        tests = len({_test(row) for row in self._results() if isinstance(row, Row)})
+        providers = count_of(len(self._providers), "provider", "providers")
+        prompts = count_of(len(self._prompts), "prompt", "prompts")
+        said = {
+            "query": "the test's variables (the prompts differ)" if by_prompt else "the prompt",
+            "response": "response.output",
+            "candidate": f"{providers}, {prompts}: " + ", ".join(self.summary.candidates),
+            "id": f"testIdx ({count_of(tests, 'test', 'tests')})",
+        }
+        if rubrics:
+            said["checklist"] = "assertions " + ", ".join(RUBRICS) + f" of {rubrics} tests"
+        if self.summary.labels:
+            said["label"] = "score (of all assertions), as reference data"
+        return said
+
+    def examples(self) -> Iterator[Kept]:
+        """Yield an example per result."""
+        for row in self._results():
+            yield row if isinstance(row, BadRow) else mapped(row, self._example)
+
+    def _results(self) -> Rows:
+        for path in data_files(self.path):
+            if row_format(path) == "jsonl":
+                yield from rows_of(path)
+                continue
+            for place, result in enumerate(_results_in(read_document(path), path.name), 1):
+                where = f"{path.name} result {place}"
+                yield (
+                    Row(result, where)
+                    if isinstance(result, dict)
+                    else BadRow(where, "the result is not an object")
+                )
+
+    @cached_property
+    def _prompts(self) -> list[str]:
+        """The distinct prompts, by label or template."""
+        return list(
+            dict.fromkeys(_prompt_name(row) for row in self._results() if isinstance(row, Row))
+        )
+
+    @cached_property
+    def _short_names(self) -> dict[str, str]:
+        """A short name of each prompt: its own label, before the file and text that follow it."""
+        first = {name: name.partition(": ")[0] for name in self._prompts}
+        unique = len(set(first.values())) == len(first)
+        return {
+            name: first[name]
+            if unique and len(first[name]) <= MOST_NAME
+            else (name if len(name) <= MOST_NAME else f"prompt {place}")
+            for place, name in enumerate(self._prompts, 1)
+        }
+
+    @cached_property
+    def _providers(self) -> list[str]:
+        return list(
+            dict.fromkeys(_provider(row) for row in self._results() if isinstance(row, Row))
+        )
+
+    def _example(self, row: Row) -> Kept:
+        response = row.values.get("response")
+        output = response.get("output") if isinstance(response, Mapping) else None
+        if output is None:
+            why = FAILED if row.values.get("error") else "no output"
+            return Skipped(row.where, why)
+        variables = _object(row, "vars")
+        turns, notes = self._asked(row, variables)
+        split = split_turns(turns, notes)
+        name = f"test-{_test(row)}"
+        if row.values.get("testIdx") is None:
+            name = content_id(split.query, split.history)
+        candidate = self._candidate(row)
+        items, dropped = _rubrics(row, variables)
+        score = row.values.get("score")
+        labeled = isinstance(score, int | float) and bool(_graded(row))
+        test = _object(row, "testCase")
+        about = test.get("metadata")
+        category = about.get("category") if isinstance(about, Mapping) else None
+        return Example(
+            row.where,
+            Query(name, split.query, split.history, category=category and str(category)),
+            (Response(name, candidate, as_text(output)),),
+            items,
+            (Label(name, candidate, float(score), "promptfoo"),) if labeled else (),  # type: ignore[arg-type]
+            notes=(*split.notes, *dropped),
+        )
+
+    def _candidate(self, row: Row) -> str:
+        prompt = self._short_names[_prompt_name(row)]
+        if len(self._prompts) == 1:
+            return _provider(row)
+        return prompt if len(self._providers) == 1 else f"{_provider(row)} / {prompt}"
+
+    def _asked(
+        self, row: Row, variables: Mapping[str, Any]
+    ) -> tuple[tuple[Turn, ...], tuple[str, ...]]:
+        if len(self._prompts) > 1 and variables:
+            said = {name: as_text(value) for name, value in variables.items()}
+            text = next(iter(said.values()))
+            if len(said) > 1:
+                text = "\n".join(f"{name}: {value}" for name, value in said.items())
+            return (Turn("user", text),), ()
+        raw = _object(row, "prompt").get("raw")
+        if not isinstance(raw, str) or not raw.strip():
+            raise RowError("the result has no prompt text", "field prompt.raw")
+        messages = from_json(raw)
+        if is_messages(messages):
+            return read_turns(messages, "prompt.raw")
+        return (Turn("user", raw),), ()
+
+
+def _results_in(document: object, name: str) -> Sequence[object]:
+    inner = document.get("results") if isinstance(document, Mapping) else None
+    found = inner.get("results") if isinstance(inner, Mapping) else inner
+    if not isinstance(found, list):
+        raise BenchmarkError(
+            f"{name} has no list `results.results`, as promptfoo writes it.",
+            hint="Write it again: promptfoo eval -o results.json",
+        )
+    return found
+
+
+def _object(row: Row, name: str) -> Mapping[str, Any]:
+    value = row.values.get(name)
+    return value if isinstance(value, Mapping) else {}
+
+
+def _test(row: Row) -> object:
+    return row.values.get("testIdx")
+
+
+def _provider(row: Row) -> str:
+    given = row.values.get("provider")
+    if isinstance(given, Mapping):
+        given = given.get("label") or given.get("id")
+    if not isinstance(given, str) or not given:
+        return "unnamed provider"
+    return given
+
+
+def _prompt_name(row: Row) -> str:
+    prompt = _object(row, "prompt")
+    if prompt.get("label"):
+        return str(prompt["label"])
+    index = row.values.get("promptIdx")
+    return f"prompt {index + 1}" if isinstance(index, int) else "prompt"
+
+
+def _graded(row: Row) -> Sequence[object]:
+    grading = _object(row, "gradingResult")
+    parts = grading.get("componentResults")
+    return parts if isinstance(parts, list) else ()
+
+
+def _rubrics(row: Row, variables: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the rubric assertions as items, and notes about those that cannot be one."""
+    given = _object(row, "testCase").get("assert")
+    items: list[str] = []
+    notes: list[str] = []
+    for each in given if isinstance(given, list) else ():
+        if not isinstance(each, Mapping) or each.get("type") not in RUBRICS:
+            continue
+        value = each.get("value")
+        texts = value if isinstance(value, list) else [value]
+        for text in texts:
+            if isinstance(text, str) and text.strip() and not text.startswith("file://"):
+                items.append(as_question(_filled(text, variables)))
+            else:
+                notes.append(NOT_TEXT)
+    return tuple(dict.fromkeys(items)), tuple(notes)
+
+
+def _filled(text: str, variables: Mapping[str, Any]) -> str:
+    """Return a rubric with the test's variables in place."""
+    return VARIABLE.sub(
+        lambda found: as_text(variables[found[1]]) if found[1] in variables else found[0], text
+    )
