@@ -34,7 +34,11 @@ def run(
     observer: Observer | None = None,
 ) -> Outcome:
     """Like `arun`, for synchronous code; also works in a notebook with a running event loop."""
-    opened = _open(config, judge, observer)
+    return finish(_open(config, judge, observer))
+
+
+def finish(opened: Run) -> Outcome:
+    """Run every stage of an opened run from synchronous code, also inside a running event loop."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

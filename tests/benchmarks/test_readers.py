@@ -29,6 +29,7 @@ REAL = {
     "ragas/single.jsonl": ("ragas", 3, 3, 3, 3, 1),
     "ragas/single.csv": ("ragas", 3, 3, 3, 3, 1),
     "ragas/multi.jsonl": ("ragas", 1, 1, 1, 1, 1),
+    "lm_eval": ("lm_eval", 6, 3, 3, 3, 1),
     "otel_genai.jsonl": ("traces", 7, 6, 6, 3, 2),
     "openinference.jsonl": ("traces", 7, 6, 6, 3, 2),
     "long.csv": ("table", 6, 6, 6, 3, 2),
@@ -107,13 +108,14 @@ class TestContract(BenchmarkContract):
 
     has_checklists = False
 
-    @pytest.fixture(params=[*REAL, *MADE])
+    @pytest.fixture(params=[*(f"peer {name}" for name in REAL), *MADE])
     def config(self, request: pytest.FixtureRequest, tmp_path: Path) -> BenchmarkConfig:
         """The config that detection suggests for a file."""
         name = request.param
         if name.endswith(".xlsx"):
             need("openpyxl", "Excel files need openpyxl", in_ci=False)
-        path = PEERS / name if name in REAL else made(name, tmp_path)
+        real = name.removeprefix("peer ")
+        path = PEERS / real if name != real else made(name, tmp_path)
         return BenchmarkConfig(kind=detect_format(path).kind, path=path)
 
 

@@ -4,8 +4,11 @@
         opentelemetry-sdk opentelemetry-exporter-otlp-proto-common openinference-instrumentation
     python make_python.py inspect deepeval excel otel
 
-    pip install ragas datasets pandas
+    pip install ragas datasets pandas "langchain-community<0.4"
     python make_python.py ragas datasets
+
+    pip install lm-eval==0.4.13     # in lm_eval_task
+    lm_eval run --model dummy --tasks trivia --include_path . --log_samples --output_path out
 
 No file needs a network: models are mocks, spans go to memory.
 """

@@ -89,7 +89,7 @@ def check_columns(given: Mapping[str, str], wide: Sequence[str], rows: Sequence[
                 f"`columns` names the part {role!r}, which does not exist.",
                 hint=f"{guess}Valid: {PART_NAMES}.",
             )
-    named = [part for role, column in given.items() for part in _parts(role, column)]
+    named = [part for role, column in given.items() for part in _parts(role, column) if part]
     for column in (*named, *wide):
         if column not in columns:
             raise BenchmarkError(
@@ -122,7 +122,11 @@ def choose_columns(
     taken = {part for role, column in given.items() for part in _parts(role, column)} | {*wide}
     for role in found:
         free = [column for column in found[role] if column not in taken]
-        found[role] = [given[role]] if role in given and role != "candidate" else free
+        if role in given and role != "candidate":
+            # An empty name says that the table has no such column.
+            found[role] = [given[role]] if given[role] else []
+        else:
+            found[role] = free
     query = _query(found, rows, columns, what)
     taken.add(query)
     names = dict.fromkeys(wide) if wide else {}
@@ -212,7 +216,7 @@ def _candidate(
     used: set[str | None],
 ) -> tuple[str, ...]:
     if "candidate" in given:
-        return tuple(given["candidate"].split("+"))
+        return tuple(filter(None, given["candidate"].split("+")))
     likely = [each for each in found["candidate"] if each not in used]
     varied = [each for each in likely if len(_values(rows, each)) > 1]
     if len(varied) < 2:

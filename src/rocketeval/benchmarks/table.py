@@ -75,7 +75,7 @@ class TableOptions(DataOptions):
 
     columns: dict[str, str] = Field(default_factory=dict)
     """Column of each part: query, response, candidate, id, reference, category, checklist, label,
-    context, system. Parts that are not named are recognized by name."""
+    context, system. Parts that are not named are recognized by name; an empty name means none."""
     candidates: tuple[str, ...] = ()
     """Columns of a wide table, one per candidate."""
     candidate: str | None = None

@@ -27,7 +27,7 @@ from rocketeval.exports.display import (
     show_wins,
 )
 from rocketeval.exports.folder import Exported, export_folder, refuse_to_overwrite
-from rocketeval.exports.formats import ExportRequest
+from rocketeval.exports.formats import ExportRequest, make_request
 from rocketeval.exports.official import match_rows, unmade_pairs
 from rocketeval.exports.tables import (
     GROUP_SCORES,
@@ -178,6 +178,12 @@ def _read_table(store: RunStore, request: ExportRequest) -> _Table:
             as_matrix = request.form.name == "csv"
             table = (wins_matrix if as_matrix else wins_pairs)(_wins(ranking))
     return _Table(table.schema, (table,), left_out)
+
+
+def read_run_table(store: RunStore, what: str) -> pa.Table:
+    """Return a table of a run as a whole: ranking, scores or judgments."""
+    found = _read_table(store, make_request("parquet", what))
+    return pa.concat_tables([found.schema.empty_table(), *found.parts])
 
 
 def _read_rows(store: RunStore, what: str) -> _Table:
