@@ -156,6 +156,13 @@ def detect_format(path: Path) -> DetectedFormat:
     from rocketeval.benchmarks.table import TableBenchmark
 
     title = TableBenchmark.recognize(sample)
+    if title is None and sample.first_problem is not None:
+        bad = sample.first_problem
+        raise BenchmarkError(
+            f"{path} has no readable row. {bad.where}: {bad.kind}"
+            + (f" ({bad.detail})." if bad.detail else "."),
+            hint=bad.hint,
+        )
     if title is None:
         raise BenchmarkError(
             f"{path} has no rows that can be read as data.",

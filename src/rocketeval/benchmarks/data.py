@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import orjson
 
-from rocketeval.benchmarks.row_files import BadRow, Rows, Sample, rows_of
+from rocketeval.benchmarks.row_files import BadRow, Rows, Sample, other_files, rows_of
 from rocketeval.config import BenchmarkConfig, Section, parse_options
 from rocketeval.errors import BenchmarkError
 from rocketeval.hashing import content_hash
@@ -117,6 +117,8 @@ class DataSummary:
     """Changes of used rows by kind."""
     problems: dict[str, NamedCount] = field(default_factory=dict)
     """Rows with a mistake, by kind."""
+    other_files: NamedCount = field(default_factory=NamedCount)
+    """Files of a folder that are not read."""
     hints: dict[str, str] = field(default_factory=dict)
     """What to do about each kind of mistake."""
 
@@ -131,6 +133,8 @@ class DataSummary:
             yield f"skipped {count_of(rows.count, 'row', 'rows')}: {reason} ({rows})"
         for change, rows in self.notes.items():
             yield f"{count_of(rows.count, 'row', 'rows')}: {change} ({rows})"
+        if self.other_files.count:
+            yield f"not read, because their suffix is not that of a data file: {self.other_files}"
 
 
 class DataBenchmark(ABC):
@@ -179,6 +183,8 @@ class DataBenchmark(ABC):
         Raises BenchmarkError that lists all rows with a mistake, unless `bad_rows` is skip.
         """
         found = DataSummary()
+        for name in other_files(self.path):
+            found.other_files.add(name)
         for kept in self._checked(found):
             self.where = kept.where
             _collect(found, kept)
@@ -197,7 +203,15 @@ class DataBenchmark(ABC):
 
     def rows(self, path: Path) -> Rows:
         """Yield the rows of one file; in a folder, they are named by their path in it."""
-        return rows_of(path, str(path.relative_to(self.path)) if self.path.is_dir() else path.name)
+        if not self.path.is_dir():
+            yield from rows_of(path)
+            return
+        name = str(path.relative_to(self.path))
+        row = None
+        for row in rows_of(path, name):
+            yield row
+        if row is None:
+            yield BadRow(name, "the file has no rows", "", "Complete the file, or remove it.")
 
     def checklists(self) -> Iterator[Checklist]:
         """Yield the checklists that the rows hold."""

@@ -112,7 +112,8 @@ def _model(path: Path) -> str:
 
 
 def _lm_eval(row: Row, candidate: str, task: str) -> Kept:
-    given = row.values.get("arguments")
+    given = row.get("arguments", (list, dict))
+    row.get("resps", list)
     first: object = None
     if isinstance(given, Mapping):
         first = next(iter(given.values()), None)

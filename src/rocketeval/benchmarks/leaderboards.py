@@ -147,7 +147,7 @@ class ArenaHardAnswers(DataBenchmark):
     @cached_property
     def _files(self) -> dict[str, list[Path]]:
         """Files by what they hold."""
-        kinds: dict[str, list[Path]] = {"question": [], "answer": [], "judgment": []}
+        kinds: dict[str, list[Path]] = {"question": [], "answer": [], "judgment": [], "other": []}
         for path in data_files(self.path):
             first = next((row for row in rows_of(path) if isinstance(row, Row)), None)
             fields = set(first.values) if first else set()
@@ -155,8 +155,9 @@ class ArenaHardAnswers(DataBenchmark):
                 kinds["judgment"].append(path)
             elif fields & {"choices", "messages"}:
                 kinds["answer"].append(path)
-            elif fields & {"turns", "prompt"}:
-                kinds["question"].append(path)
+            else:
+                is_question = bool(fields & {"turns", "prompt"})
+                kinds["question" if is_question else "other"].append(path)
         if not kinds["answer"]:
             raise BenchmarkError(
                 f"{self.path} has no answers of Arena-Hard (model_answer/<model>.jsonl).",
@@ -205,6 +206,10 @@ class ArenaHardAnswers(DataBenchmark):
         for path in self._files["judgment"]:
             for row in self.rows(path):
                 yield row if isinstance(row, BadRow) else mapped(row, self._judgment)
+        for path in self._files["other"]:
+            for row in self.rows(path):
+                other = Skipped(row.where, "not a question, answer or judgment of Arena-Hard")
+                yield row if isinstance(row, BadRow) else other
 
     def _answer(self, row: Row) -> Kept:
         name = _question_id(row)

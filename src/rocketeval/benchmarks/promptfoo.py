@@ -44,6 +44,8 @@ from rocketeval.text import count_of
 
 RUBRICS = ("llm-rubric", "g-eval", "model-graded-closedqa")
 """Assertion types whose value is a criterion."""
+PROVIDER_ERROR = 2
+"""`failureReason` of a result without an answer; 1 is a failed assertion."""
 FAILED = "the provider returned an error"
 MOST_NAME = 60
 """Maximum characters of a prompt's name."""
@@ -132,7 +134,8 @@ class PromptfooResults(DataBenchmark):
         response = row.values.get("response")
         output = response.get("output") if isinstance(response, Mapping) else None
         if output is None:
-            why = FAILED if row.values.get("error") else "no output"
+            failed = row.values.get("failureReason") == PROVIDER_ERROR
+            why = FAILED if failed or not _graded(row) else "no output"
             return Skipped(row.where, why)
         variables = _object(row, "vars")
         turns, notes = self._asked(row, variables)

@@ -28,6 +28,7 @@ _EXPECTED: Mapping[object, str] = {
     _NUMBER: "a number",
     list: "a list",
     dict: "an object",
+    (list, dict): "a list or an object",
 }
 
 

@@ -20,7 +20,6 @@ from rocketeval.benchmarks.data import (
     Kept,
     Skipped,
     SourceIds,
-    as_text,
     content_id,
 )
 from rocketeval.benchmarks.messages import (
@@ -81,9 +80,9 @@ def _asked(given: object, field: str) -> tuple[tuple[Turn, ...], tuple[str, ...]
         value = from_json(value["messages"])
     if is_messages(value):
         return read_turns(value, field)
-    text = "" if value is None else as_text(value)
+    text = value if isinstance(value, str) else ""
     if not text.strip():
-        raise RowError("the request has no messages", f"field {field!r}")
+        raise RowError("the request has no messages", f"{field}: {shown_value(value)}")
     return (Turn("user", text),), ()
 
 

@@ -91,6 +91,16 @@ def data_files(path: Path) -> list[Path]:
     return [each for each in found if not (described and each.suffix == ".json")]
 
 
+def other_files(path: Path) -> Iterator[str]:
+    """Yield the visible files of a folder that are not data, except notes such as README.md."""
+    for each in sorted(path.rglob("*")) if path.is_dir() else ():
+        name = each.relative_to(path)
+        hidden = any(part.startswith(".") for part in name.parts)
+        about = each.suffix.lower() in (".md", ".py", ".sh", ".html", ".log", ".lock", ".js")
+        if each.is_file() and not (hidden or about or row_format(each)):
+            yield str(name)
+
+
 @dataclass(frozen=True)
 class Sample:
     """What detection sees: the path, its data files, and the first rows of the first one."""
@@ -126,6 +136,14 @@ class Sample:
             return []
         read = rows_of(self.files[0])
         return [row for row in islice(read, SAMPLE_ROWS) if isinstance(row, Row)]
+
+    @cached_property
+    def first_problem(self) -> BadRow | None:
+        """The first row that cannot be read."""
+        if not self.files or row_format(self.files[0]) in (None, "eval"):
+            return None
+        read = islice(rows_of(self.files[0]), SAMPLE_ROWS)
+        return next((row for row in read if isinstance(row, BadRow)), None)
 
     def has(self, *keys: str) -> bool:
         """Return whether the first row has all of these fields."""
@@ -220,9 +238,12 @@ def read_document(path: Path) -> object:
                 for row in (_json_row(line, f"{path.name}:{n}") for n, line in enumerate(lines, 1))
             ]
         problem = _broken(content, path.name, error)
+        what = f"{problem.kind.removeprefix('the line ')}"
         raise BenchmarkError(
-            f"{path.name}: not valid JSON: {problem.detail}.",
-            hint="The file may be cut off: write or download it again.",
+            f"{path.name} {what}" + (f": {problem.detail}." if problem.detail else "."),
+            hint="The file may be cut off: write or download it again."
+            if problem.detail
+            else problem.hint,
         ) from None
 
 

@@ -303,7 +303,7 @@ def _table_options(request: DataRequest) -> dict[str, object]:
     columns = {}
     for typed in request.columns:
         part, equals, column = typed.partition("=")
-        if not (part and equals and column):
+        if not (part and equals):
             raise click.UsageError(f"--column {typed!r} is not PART=NAME, such as query=question.")
         columns[part] = column
     wide = [each.strip() for each in (request.candidates or "").split(",") if each.strip()]
