@@ -9,6 +9,7 @@ traces   OTLP JSON (resourceSpans), spans with `attributes` of the GenAI convent
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator, Mapping
 from functools import cached_property, partial
 from pathlib import Path
@@ -304,13 +305,25 @@ def _span(row: Row) -> Kept:
     context = values.get("context")
     ids = context if isinstance(context, Mapping) else values
     source = SourceIds(
-        trace=_first(ids, "trace_id", "traceId", "context.trace_id"),
-        span=_first(ids, "span_id", "spanId", "context.span_id"),
+        trace=hex_id(_first(ids, "trace_id", "traceId", "context.trace_id")),
+        span=hex_id(_first(ids, "span_id", "spanId", "context.span_id")),
         response=str(found.get("gen_ai.response.id") or ""),
     )
     if "gen_ai.input.messages" in found or "gen_ai.prompt.0.content" in found:
         return _gen_ai(row, found, source)
     return _openinference(row, found, source)
+
+
+def hex_id(name: str) -> str:
+    """Return a trace or span id in hex; some exporters write it in base64.
+
+    >>> hex_id("KB1+J5ljrt4="), hex_id("281d7e279963aede"), hex_id("0x281d7e279963aede")
+    ('281d7e279963aede', '281d7e279963aede', '281d7e279963aede')
+    """
+    plain = name.removeprefix("0x")
+    if len(plain) in (12, 24) and plain.endswith("="):
+        return base64.b64decode(plain).hex()
+    return plain
 
 
 def _first(values: Mapping[str, Any], *names: str) -> str:

@@ -357,7 +357,7 @@ def _batches(path: Path, form: str) -> Iterator[Any]:
                 yield batch.slice(start, BATCH_ROWS)
 
 
-def without_nan(values: Mapping[str, Any]) -> dict[str, Any]:
+def without_nan(values: Mapping[str, object]) -> dict[str, object]:
     """Return a row in which NaN, a data frame's missing value, is None."""
     return {
         name: None if isinstance(value, float) and math.isnan(value) else value
