@@ -61,11 +61,11 @@ from typing import TYPE_CHECKING, Any
 from rocketeval._version import __version__
 
 if TYPE_CHECKING:
-    from rocketeval.api import arun, run
+    from rocketeval.api import Judge, arun, run
     from rocketeval.config import RunConfig, load_config, parse_config
     from rocketeval.engines.scripted import ScriptedEngine
     from rocketeval.errors import RocketEvalError
-    from rocketeval.evaluation import Judge, evaluate, evaluate_async
+    from rocketeval.evaluation import evaluate, evaluate_async
     from rocketeval.observer import Observer
     from rocketeval.pipeline import Outcome, Run
     from rocketeval.records import (
@@ -85,7 +85,7 @@ _HOME = {
     "Answer": "records",
     "Checklist": "records",
     "Evaluation": "results",
-    "Judge": "evaluation",
+    "Judge": "api",
     "Judgment": "records",
     "Label": "records",
     "Observer": "observer",

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rocketeval.cli.help import DATA, codes, option, verb
+from rocketeval.cli.help import codes, option, verb
+from rocketeval.cli.options import with_format, with_source
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.text import as_argument, printable, printable_lines, shown_path
 from rocketeval.errors import BenchmarkError, ConfigError
@@ -81,49 +82,6 @@ class ImportedData:
     out: Path | None
 
 
-FORMAT_OPTIONS = (
-    option("--format", "form", metavar="NAME", section=DATA, help="Format; default: detected."),
-    option(
-        "--column",
-        "columns",
-        multiple=True,
-        metavar="PART=NAME",
-        section=DATA,
-        help="Column of a part of a table, such as query=question; repeat for more.",
-    ),
-    option(
-        "--candidates",
-        metavar="A,B",
-        section=DATA,
-        help="Columns of a table with one column per candidate.",
-    ),
-    option(
-        "--skip-bad", is_flag=True, section=DATA, help="Leave out rows with a mistake; count them."
-    ),
-)
-SOURCE_OPTIONS = (
-    option(
-        "--author",
-        metavar="MODEL",
-        section=DATA,
-        help="LLM that writes a checklist per query, if the data has none.",
-    ),
-    option(
-        "--author-url",
-        metavar="URL",
-        section=DATA,
-        help="URL of the author's server; default: $OPENAI_BASE_URL, then the OpenAI API.",
-    ),
-    option(
-        "--checklist",
-        metavar="FILE",
-        section=DATA,
-        help="Checklists instead of an author: a .yaml or .csv file, or `general`, seven items for "
-        "all queries.",
-    ),
-)
-
-
 def with_data(verb: Callable[..., Any]) -> Callable[..., Any]:
     """Let a verb whose first argument is a config also take a data file or folder, or a run."""
 
@@ -165,20 +123,6 @@ def with_data(verb: Callable[..., Any]) -> Callable[..., Any]:
         return verb(config=written, **own)
 
     return with_format(with_source(command))
-
-
-def with_format(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options about the format of a data file."""
-    for add in reversed(FORMAT_OPTIONS):
-        verb = add(verb)
-    return verb
-
-
-def with_source(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options about the source of the checklists."""
-    for add in reversed(SOURCE_OPTIONS):
-        verb = add(verb)
-    return verb
 
 
 def _say(line: str) -> None:

@@ -15,10 +15,9 @@ from rocketeval.cli.import_data import (
     DataRequest,
     describe,
     open_data,
-    with_format,
-    with_source,
     write_config,
 )
+from rocketeval.cli.options import with_format, with_source
 from rocketeval.cli.text import as_argument, printable_lines, shown_path
 from rocketeval.errors import ConfigError
 
