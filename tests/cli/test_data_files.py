@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -212,3 +215,34 @@ def test_bad_rows_are_listed_and_can_be_skipped(folder: Path) -> None:
     assert "the query is empty (1 row)" in told
     shown = json.loads(cli(folder, "import", "bad.jsonl", "--skip-bad", "--json").stdout)
     assert (shown["rows"], shown["used"], sum(shown["skipped"].values())) == (30, 14, 16)
+
+
+class Terminal(io.StringIO):
+    """A terminal at which someone types."""
+
+    def isatty(self) -> bool:
+        """Return True."""
+        return True
+
+
+def test_questions_on_a_terminal(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without flags, `init` asks for the data, the judge and the author, and writes a config."""
+    monkeypatch.setattr(sys, "stdin", Terminal("answers.csv\nm\n\n"))
+    told = cli(folder, "init", "asked")
+    assert "4 requests" in told.stderr
+    config = load_config(folder / "asked" / "rocketeval.yaml")
+    assert (config.judge.model, config.author.kind) == ("m", "fixed")
+    monkeypatch.setattr(sys, "stdin", Terminal("m\ngpt-4o\nhttp://127.0.0.1:9/v1\n"))
+    cli(folder, "init", "second", "--data", "answers.csv")
+    author = load_config(folder / "second" / "rocketeval.yaml").author
+    assert author.engine is not None
+    assert author.engine.base_url == "http://127.0.0.1:9/v1"
+    monkeypatch.setattr(sys, "stdin", Terminal("\n"))
+    assert "benchmark" in cli(folder, "init", "example").stdout
+
+
+def test_a_dataset_without_its_package(folder: Path) -> None:
+    """A Hugging Face name without `datasets` installed says what to install."""
+    if find_spec("datasets") is not None:
+        pytest.skip("datasets is installed")
+    assert "pip install datasets" in cli(folder, "import", "hf:some/name", code=2).stderr

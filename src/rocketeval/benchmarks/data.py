@@ -183,7 +183,7 @@ class DataBenchmark(ABC):
         Raises BenchmarkError that lists all rows with a mistake, unless `bad_rows` is skip.
         """
         found = DataSummary()
-        for name in other_files(self.path):
+        for name in self.other_files():
             found.other_files.add(name)
         for kept in self._checked(found):
             self.where = kept.where
@@ -200,6 +200,10 @@ class DataBenchmark(ABC):
         for kept in self._checked(DataSummary(queries=self.summary.queries)):
             self.where = kept.where
             yield from kept.responses
+
+    def other_files(self) -> Iterable[str]:
+        """Return the names of files in the folder that are not data."""
+        return other_files(self.path)
 
     def rows(self, path: Path) -> Rows:
         """Yield the rows of one file; in a folder, they are named by their path in it."""

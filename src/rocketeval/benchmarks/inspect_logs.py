@@ -7,6 +7,7 @@ Zstandard, which pyarrow decompresses; no further package is needed.
 from __future__ import annotations
 
 import struct
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -46,6 +47,9 @@ from rocketeval.text import count_of
 
 ZSTANDARD = 93
 """Compression method of ZIP members."""
+MOST_BYTES = 1 << 30
+"""Maximum size of one sample; more is taken for a damaged or hostile archive."""
+_DAMAGED = (OSError, ValueError, EOFError, RuntimeError, BadZipFile, struct.error, zlib.error)
 ATTACHMENT = "attachment://"
 GRADES = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
 """Values of Inspect's scorers: correct, incorrect, partial, no answer."""
@@ -187,7 +191,7 @@ def _header(path: Path) -> LogHeader:
                 raise BenchmarkError(
                     f"{path} is a ZIP archive, but not an Inspect log: it has no header.json."
                 )
-            document = orjson.loads(read_member(path, archive.getinfo(member)))
+            document = _member(path, archive.getinfo(member))
     else:
         document = read_document(path)
     about = document.get("eval") if isinstance(document, Mapping) else None
@@ -200,7 +204,7 @@ def _header(path: Path) -> LogHeader:
 def _archive(path: Path) -> ZipFile:
     try:
         return ZipFile(path)
-    except BadZipFile:
+    except (BadZipFile, RuntimeError, ValueError, struct.error):
         raise BenchmarkError(
             f"{path} is not a complete Inspect log: it is not a readable ZIP archive.",
             hint="Copy it again, or recover it: inspect log recover",
@@ -223,6 +227,19 @@ def read_member(path: Path, member: ZipInfo) -> bytes:
     if not member.file_size:
         return b""
     return bytes(pa.decompress(content, member.file_size, codec="zstd", asbytes=True))
+
+
+def _member(path: Path, member: ZipInfo) -> object:
+    """Return the JSON content of an archive's member; raise BenchmarkError if it is damaged."""
+    try:
+        if member.file_size > MOST_BYTES:
+            raise ValueError(f"{member.file_size:,} bytes")
+        return orjson.loads(read_member(path, member))
+    except _DAMAGED as error:
+        raise BenchmarkError(
+            f"{path}: {member.filename} cannot be read: {error}.",
+            hint="The log is damaged: copy it again.",
+        ) from None
 
 
 def _samples(path: Path) -> Rows:
@@ -250,9 +267,15 @@ def _samples(path: Path) -> Rows:
     for member in members:
         where = f"{path.name}/{member.filename}"
         try:
-            yield Row(orjson.loads(read_member(path, member)), where)
-        except (orjson.JSONDecodeError, OSError, BadZipFile) as error:
-            yield BadRow(where, "the sample cannot be read", str(error))
+            sample = _member(path, member)
+        except BenchmarkError as error:
+            yield BadRow(where, "the sample cannot be read", "", error.hint)
+            continue
+        yield (
+            Row(sample, where)
+            if isinstance(sample, dict)
+            else BadRow(where, "the sample is not an object", shown_value(sample))
+        )
 
 
 def _attached(row: Row) -> dict[str, Any]:

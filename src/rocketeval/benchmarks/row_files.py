@@ -325,10 +325,12 @@ def _arrow_rows(path: Path, name: str, form: str) -> Rows:
     number = 0
     try:
         for batch in _batches(path, form):
+            # Without this, damaged offsets are errors of the interpreter.
+            batch.validate(full=True)
             for values in batch.to_pylist():
                 number += 1
                 yield Row(without_nan(values), f"{name}[{number}]")
-    except pa.ArrowInvalid as error:
+    except pa.ArrowException as error:
         raise BenchmarkError(
             f"{path.name} is not a readable {form.title()} file: {str(error).splitlines()[0]}",
             hint="Write or download it again.",

@@ -8,7 +8,7 @@ files with a candidate column.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
@@ -156,6 +156,10 @@ class TableBenchmark(DataBenchmark):
                     yield row
                 else:
                     yield mapped(row, partial(self._example, place=place))
+
+    def other_files(self) -> Iterable[str]:
+        """Return the names of files in the folder that are not data; none for a dataset."""
+        return () if self.options.dataset else super().other_files()
 
     def _rows(self, place: int) -> Rows:
         if self.options.dataset:

@@ -202,6 +202,8 @@ def _check_same(target: Path, request: DataRequest) -> None:
 class OpenedData:
     """A data file with the reader of its format."""
 
+    name: str
+    """The file, folder or dataset, as typed."""
     title: str
     reader: DataBenchmark | None
     """None for a folder that is not read by a data reader, such as MT-Bench."""
@@ -239,8 +241,8 @@ def open_data(request: DataRequest) -> OpenedData:
     config = BenchmarkConfig(kind=found.kind, path=path.absolute(), options=options)
     reader = open_benchmark(config)
     if not isinstance(reader, DataBenchmark):
-        return OpenedData(found.title, None, found.kind, path, None)
-    return OpenedData(found.title, reader, found.kind, path, reader.summary)
+        return OpenedData(request.path, found.title, None, found.kind, path, None)
+    return OpenedData(request.path, found.title, reader, found.kind, path, reader.summary)
 
 
 def _table_options(request: DataRequest) -> dict[str, object]:
@@ -258,7 +260,7 @@ def describe(found: OpenedData) -> Iterator[str]:
     """Yield the detected format, the mapping and what was left out."""
     summary = found.summary
     if found.reader is None or summary is None:
-        yield f"{found.path}: {found.title}"
+        yield f"{found.name}: {found.title}"
         return
     candidates = count_of(len(summary.candidates), "candidate", "candidates")
     queries = count_of(len(summary.queries), "query", "queries")
@@ -271,7 +273,7 @@ def describe(found: OpenedData) -> Iterator[str]:
     ):
         if number:
             parts.append(count_of(number, one, many))
-    yield f"{found.path}: {found.title}, {', '.join(parts)}"
+    yield f"{found.name}: {found.title}, {', '.join(parts)}"
     for part, source in found.reader.mapping().items():
         yield f"  {part:<10} {source}"
     for line in summary.lines():
@@ -290,7 +292,7 @@ def write_config(request: DataRequest, found: OpenedData, target: Path) -> None:
     """Write the smallest config for a data file; ask or refuse if something is missing."""
     judge = request.judge or _ask("Judge model (its name on the server)", "judge", "--judge MODEL")
     sections = [
-        f"# Written from {found.path.name or request.path}. Edit it, then: rocketeval run "
+        f"# Written from {found.path.name or found.name}. Edit it, then: rocketeval run "
         f"{shlex.quote(target.name)}",
         _dumped({"name": _folder_name(_name_of(request))}),
         _dumped({"benchmark": _benchmark(request, found, target)}),
@@ -474,6 +476,6 @@ def _show(found: OpenedData, out: Path | None) -> None:
     for line in describe(found):
         click.echo(printable_lines(line))
     if out is None:
-        click.echo(f"Next: rocketeval run {printable(shlex.quote(str(found.path)))}")
+        click.echo(f"Next: rocketeval run {printable(shlex.quote(found.name))}")
     else:
         click.echo(f"Written: {shown_path(out)} (benchmark.kind: jsonl)")
