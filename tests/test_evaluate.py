@@ -103,6 +103,16 @@ def test_results_convert() -> None:
         result.ranking[2]
 
 
+def test_skipped_rows_are_said() -> None:
+    """A row without a response is counted and named, in text and in HTML."""
+    given = [*rows(), {"question": "And 4?", "version": "good", "output": None}]
+    result = evaluate(given, judge=judge(), checklists=ITEMS)
+    assert any("skipped 1 row: no response (data.jsonl:7)" in note for note in result.notes)
+    assert "skipped 1 row" in repr(result)
+    assert "skipped 1 row" in result._repr_html_()
+    assert evaluate(rows(), judge=judge(), checklists=ITEMS).notes == ()
+
+
 def test_compare_audit_and_report() -> None:
     """A result compares candidates, audits labels, and shows its report in a frame."""
     labeled = [{**row, "score": 9 if row["version"] == "good" else 2} for row in rows()]

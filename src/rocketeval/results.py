@@ -239,6 +239,19 @@ class Evaluation:
 
         return conclusion_in_words(self.outcome.ranking, doubt(self.outcome.audit))
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was skipped, changed or is missing, one sentence each; empty if nothing."""
+        stages = self.outcome.stages
+        counts = (
+            (stages.load.absent_responses, "responses are missing: not every candidate answers "
+             "every query"),
+            (stages.score.without_score, "responses have no score"),
+            (stages.score.missing_answers, f"of {stages.score.answers:,} answers are missing"),
+        )  # fmt: skip
+        missing = (f"{count:,} {words}" for count, words in counts if count)
+        return (*stages.load.notes, *missing)
+
     def compare(
         self, first: str, second: str, *, min_effect: float | None = None, level: float = 0.95
     ) -> Comparison:
@@ -271,12 +284,14 @@ class Evaluation:
             for row in self.ranking[:MOST_SHOWN]
             if row.mean_score is not None
         ]
-        return "\n".join([self.verdict, *lines, f"run: {self.path}"])
+        return "\n".join([self.verdict, *lines, *self.notes, f"run: {self.path}"])
 
     def _repr_html_(self) -> str:
         shown = ["rank", "candidate", "mean_score", "mean_score_low", "mean_score_high", "rating"]
         table = self.ranking.to_arrow().select(shown)
-        return f"<p><b>{escape(self.verdict)}</b></p>{as_html(table)}"
+        notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
+        listed = f"<ul>{notes}</ul>" if notes else ""
+        return f"<p><b>{escape(self.verdict)}</b></p>{as_html(table)}{listed}"
 
     def _table(self, what: str, record: type[R]) -> ResultTable[R]:
         from rocketeval.exports.stage import read_run_table
