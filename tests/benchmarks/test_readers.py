@@ -50,6 +50,7 @@ SHAPES = {
     "openai_batch": (4, 3, 3, 2, 2),
     "langfuse": (5, 4, 4, 2, 2),
     "lm_eval": (10, 4, 4, 2, 2),
+    "deepeval_run": (3, 2, 2, 2, 1),
     "wide_csv": (2, 2, 3, 2, 2),
 }
 """Files in a documented shape: rows, used rows, responses, queries, candidates."""

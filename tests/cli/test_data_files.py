@@ -246,3 +246,14 @@ def test_a_dataset_without_its_package(folder: Path) -> None:
     if find_spec("datasets") is not None:
         pytest.skip("datasets is installed")
     assert "pip install datasets" in cli(folder, "import", "hf:some/name", code=2).stderr
+
+
+def test_folders_of_known_layouts(folder: Path) -> None:
+    """A folder with a config uses it; a benchmark folder with checklists needs no author."""
+    cli(folder, "init", "demo", "--model", "m")
+    scripted(folder / "demo" / "rocketeval.yaml")
+    done = cli(folder, "run", "demo", "--limit", "2")
+    assert "the config in this folder" in done.stderr
+    cli(folder, "init", "own", "--data", "demo/benchmark", "--model", "m")
+    config = load_config(folder / "own" / "rocketeval.yaml")
+    assert (config.benchmark.kind, config.author.kind) == ("jsonl", "imported")

@@ -227,6 +227,19 @@ def lm_eval(folder: Path) -> Path:
     return folder
 
 
+def deepeval_run(folder: Path) -> Path:
+    """The latest test run of DeepEval: two cases with a metric, one without an output."""
+    case = {"name": "test_0", "input": QUESTIONS[0], "actualOutput": "One.", "success": True}
+    metric = {"name": "Relevancy", "threshold": 0.5, "success": True, "score": 0.8}
+    cases: list[dict[str, Any]] = [
+        {**case, "expectedOutput": "1", "retrievalContext": ["One is 1."], "metricsData": [metric]},
+        {**case, "input": QUESTIONS[1], "metricsData": [{**metric, "score": None}]},
+        {**case, "input": "Fails?", "actualOutput": None},
+    ]
+    run = {"testCases": cases, "hyperparameters": {"model": "small"}}
+    return write_json(folder / ".latest_test_run.json", run)
+
+
 def wide_csv(folder: Path) -> Path:
     """A wide table with an empty cell, a category and a checklist."""
     path = folder / "wide.csv"
@@ -257,6 +270,7 @@ MADE: dict[str, tuple[str, Callable[[Path], Path]]] = {
         ("openai_logs", openai_batch),
         ("traces", langfuse),
         ("lm_eval", lm_eval),
+        ("deepeval", deepeval_run),
         ("table", wide_csv),
     )
 }

@@ -291,7 +291,7 @@ def as_question(criterion: str) -> str:
 
 def as_text(value: Any) -> str:
     """Return a response as text: strings unchanged, anything else as JSON."""
-    return value if isinstance(value, str) else orjson.dumps(value).decode()
+    return value if isinstance(value, str) else orjson.dumps(value, default=str).decode()
 
 
 class _Cells:

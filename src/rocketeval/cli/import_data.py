@@ -152,6 +152,11 @@ def config_for(request: DataRequest, say: Callable[[str], None] | None) -> Path:
     path = Path(request.path)
     if path.is_dir() and (path / "manifest.json").exists() and (path / "run.yaml").exists():
         return path / "run.yaml"
+    inside = path / "rocketeval.yaml"
+    if path.is_dir() and inside.is_file():
+        if say:
+            say(f"Using {shown_path(inside)}, the config in this folder.")
+        return inside
     target = Path(f"{_name_of(request)}{ENDING}")
     if target.exists():
         _check_same(target, request)
@@ -210,6 +215,8 @@ class OpenedData:
     kind: str
     path: Path
     summary: DataSummary | None
+    queries: int
+    checklists: int
 
 
 def open_data(request: DataRequest) -> OpenedData:
@@ -240,9 +247,16 @@ def open_data(request: DataRequest) -> OpenedData:
         options |= _table_options(request)
     config = BenchmarkConfig(kind=found.kind, path=path.absolute(), options=options)
     reader = open_benchmark(config)
-    if not isinstance(reader, DataBenchmark):
-        return OpenedData(request.path, found.title, None, found.kind, path, None)
-    return OpenedData(request.path, found.title, reader, found.kind, path, reader.summary)
+    return OpenedData(
+        name=request.path,
+        title=found.title,
+        reader=reader if isinstance(reader, DataBenchmark) else None,
+        kind=found.kind,
+        path=path,
+        summary=reader.summary if isinstance(reader, DataBenchmark) else None,
+        queries=sum(1 for _ in reader.queries()),
+        checklists=sum(1 for _ in reader.checklists()),
+    )
 
 
 def _table_options(request: DataRequest) -> dict[str, object]:
@@ -338,8 +352,6 @@ def _engine(model: str, base_url: str | None) -> dict[str, object]:
 def _author(request: DataRequest, found: OpenedData) -> dict[str, object]:
     if request.author and request.checklist:
         raise click.UsageError("--author and --checklist exclude each other: drop one of them.")
-    own = found.summary.checklists if found.summary else {}
-    queries = len(found.summary.queries) if found.summary else 0
     if request.author:
         return {"kind": "instance", "engine": _engine(request.author, request.author_url)}
     if request.checklist == GENERAL:
@@ -351,9 +363,9 @@ def _author(request: DataRequest, found: OpenedData) -> dict[str, object]:
                 f"There is no checklist file {path}.", hint="Give a .yaml or .csv file, or general."
             )
         return {"kind": "file", "options": {"file": str(path.absolute())}}
-    if own and len(own) == queries:
+    if found.checklists and found.checklists == found.queries:
         return {"kind": "imported"}
-    return _ask_for_checklists(len(own), queries)
+    return _ask_for_checklists(found.checklists, found.queries)
 
 
 def _ask_for_checklists(own: int, queries: int) -> dict[str, object]:
