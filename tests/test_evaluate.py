@@ -190,7 +190,7 @@ def test_checklists_in_the_data_and_from_a_file() -> None:
         ({"data": {"a": [1]}}, "type dict"),
         ({"data": [{"ask": "1?", "output": "x"}]}, "no column looks like the query"),
         ({"columns": {"qurey": "question"}}, "qurey"),
-        ({"columns": {"query": "questoin"}}, "questoin"),
+        ({"columns": {"query": "questionn"}}, "questionn"),
         ({"checklists": ""}, "checklist file"),
         ({"checklists": [1]}, "yes/no questions"),
         ({"checklists": "nowhere.yaml"}, "nowhere.yaml"),

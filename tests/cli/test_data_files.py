@@ -167,7 +167,7 @@ def test_columns_can_be_named(tmp_path: Path) -> None:
     path = str(wide_csv(tmp_path))
     shown = cli(tmp_path, "import", path, "--candidates", "v1,v2", "--column", "category=")
     assert "category" not in shown.stdout
-    wrong = cli(tmp_path, "import", path, "--column", "query=qestion", code=2)
+    wrong = cli(tmp_path, "import", path, "--column", "query=questionn", code=2)
     assert "Did you mean 'question'?" in wrong.stderr
     part = cli(tmp_path, "import", path, "--column", "qurey=question", code=2)
     assert "Did you mean 'query'?" in part.stderr
