@@ -29,8 +29,8 @@ def test_every_public_name_exists_and_is_documented() -> None:
 
 def test_unknown_names_fail_as_usual() -> None:
     """An unknown name is an AttributeError."""
-    with pytest.raises(AttributeError, match="no attribute 'evaluate'"):
-        _ = rocketeval.evaluate
+    with pytest.raises(AttributeError, match="no attribute 'evaluated'"):
+        _ = rocketeval.evaluated
 
 
 def test_documented_names_are_exported() -> None:

@@ -1,17 +1,19 @@
-"""Functions that execute a whole run in one call."""
+"""A whole run in one call, and a judge for single questions."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from rocketeval.config import RunConfig, load_config, parse_config
-from rocketeval.engines.base import Engine
+from rocketeval.config import EngineConfig, RunConfig, load_config, parse_config
+from rocketeval.engines.base import Engine, create_engine
+from rocketeval.errors import ConfigError, EngineError
 from rocketeval.observer import Observer
 from rocketeval.pipeline import Outcome, Run
+from rocketeval.records import Answer, Checklist, Query, Response, Turn
 
 Config = RunConfig | Mapping[str, Any] | Path | str
 """A config, a mapping of settings as in YAML, or the path of a YAML file."""
@@ -34,7 +36,11 @@ def run(
     observer: Observer | None = None,
 ) -> Outcome:
     """Like `arun`, for synchronous code; also works in a notebook with a running event loop."""
-    opened = _open(config, judge, observer)
+    return finish(_open(config, judge, observer))
+
+
+def finish(opened: Run) -> Outcome:
+    """Run every stage of an opened run from synchronous code, also inside a running event loop."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -64,3 +70,124 @@ def _open(config: Config, judge: Engine | None, observer: Observer | None) -> Ru
     else:
         chosen = load_config(config)
     return Run(chosen, judge=judge, observer=observer)
+
+
+class Judge:
+    """A judge model: settings to share between evaluations, and single questions.
+
+    >>> import asyncio, rocketeval
+    >>> judge = Judge(engine=rocketeval.ScriptedEngine(lambda prefix, item: 0.8))
+    >>> answers = asyncio.run(judge.answers("1 + 1?", "2", ["Is it right?", "Is it short?"]))
+    >>> [answer.p_yes for answer in answers]
+    [0.8, 0.8]
+
+    `model` and `base_url` name a model on an OpenAI-compatible server; a path that ends in .gguf is
+    loaded into this process. Further settings are those of `judge` in the config, such as
+    `concurrency`. `engine` is an engine object instead of settings.
+    """
+
+    def __init__(
+        self,
+        model: str | None = None,
+        base_url: str | None = None,
+        *,
+        engine: Engine | None = None,
+        **settings: object,
+    ) -> None:
+        if (model is None) == (engine is None):
+            raise ConfigError(
+                "A judge needs either a model or an engine.",
+                hint='Judge("qwen2.5-3b-instruct", base_url="http://127.0.0.1:8000/v1")',
+            )
+        self.engine = engine
+        """The engine object, if one was given."""
+        self.settings = engine_settings(model or "engine", base_url, settings)
+        """The `judge` section of a config."""
+        self._engines: dict[int, Engine] = {}
+
+    async def answers(
+        self,
+        query: str | Query,
+        response: str | Response,
+        checklist: Sequence[str] | Checklist,
+        *,
+        history: Sequence[Turn] = (),
+    ) -> tuple[Answer, ...]:
+        """Return the answers to the items of a checklist about one response, in its order.
+
+        Nothing is stored. Raises EngineError if the judge cannot be used, or fails on an item.
+        """
+        from rocketeval.prompts.render import GradingPrompt
+
+        asked = query if isinstance(query, Query) else Query("query", query, tuple(history))
+        given = response
+        if isinstance(given, str):
+            given = Response(asked.id, "response", given)
+        items = checklist
+        if not isinstance(items, Checklist):
+            items = Checklist(asked.id, checklist_items(items, "checklist"))
+        task = GradingPrompt().render(asked, given, items, b"")
+        found = await (await self._engine_here()).grade(task, {})
+        if found.failure is not None:
+            raise EngineError(f"The judge cannot be used: {found.failure}")
+        return found.answers
+
+    async def score(
+        self,
+        query: str | Query,
+        response: str | Response,
+        checklist: Sequence[str] | Checklist,
+        *,
+        history: Sequence[Turn] = (),
+        scale: tuple[float, float] = (1.0, 10.0),
+    ) -> float | None:
+        """Return the mean answer on a scale; None if no item has an answer."""
+        answers = await self.answers(query, response, checklist, history=history)
+        known = [answer.p_yes for answer in answers if answer.p_yes is not None]
+        low, high = scale
+        return low + (high - low) * sum(known) / len(known) if known else None
+
+    async def aclose(self) -> None:
+        """Close the connections that `answers` opened."""
+        while self._engines:
+            _, engine = self._engines.popitem()
+            await engine.aclose()
+
+    async def __aenter__(self) -> Judge:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def _engine_here(self) -> Engine:
+        """Return the engine of the running event loop; connections belong to one loop."""
+        if self.engine is not None:
+            return self.engine
+        loop = id(asyncio.get_running_loop())
+        if loop not in self._engines:
+            engine = create_engine(EngineConfig.model_validate(self.settings))
+            self._engines[loop] = engine
+            await engine.ready()
+        return self._engines[loop]
+
+
+def engine_settings(
+    model: str, base_url: str | None, more: Mapping[str, object]
+) -> dict[str, object]:
+    """Return the settings of an engine; a GGUF file is loaded into this process."""
+    named: dict[str, object] = {"model": model, **more}
+    if model.endswith(".gguf"):
+        named = {"engine": "llamacpp", **named, "model": str(Path(model).expanduser().absolute())}
+    if base_url is not None:
+        named["base_url"] = base_url
+    return named
+
+
+def checklist_items(given: object, what: str) -> tuple[str, ...]:
+    """Return checklist items; raise ConfigError unless they are texts."""
+    items = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else ()
+    if not items or not all(isinstance(item, str) and item.strip() for item in items):
+        raise ConfigError(
+            f"`{what}` must be a list of yes/no questions.", hint='Such as ["Is it correct?"].'
+        )
+    return items

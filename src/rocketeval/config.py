@@ -85,10 +85,10 @@ class BenchmarkConfig(Section):
     """Source of queries, responses and reference data."""
 
     kind: str = "jsonl"
-    """Format: jsonl, rocketeval, mt_bench, healthbench, biggen, writingbench, infobench, promptfoo,
-    or an installed plugin's name."""
+    """Format: jsonl, rocketeval, mt_bench, a rubric format such as healthbench, a data format such
+    as table, or a plugin's name."""
     path: ConfigPath
-    """The benchmark's folder or file, relative to the config file."""
+    """The benchmark's folder or data file, relative to the config file."""
     options: dict[str, object] = {}
     """Settings of the format."""
     candidates: Annotated[list[str], Field(min_length=1)] | None = None

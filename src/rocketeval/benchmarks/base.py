@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol, get_args, runtime_checkable
 
 from rocketeval.config import BenchmarkConfig
+from rocketeval.errors import BenchmarkError
 from rocketeval.records import Checklist, Label, Query, Rating, Response, Vote, Winner
 from rocketeval.registry import Registry
 
@@ -76,9 +79,122 @@ BENCHMARKS: Registry[Benchmark] = Registry(
         "biggen": "rocketeval.benchmarks.rubric_files:BigGenBench",
         "writingbench": "rocketeval.benchmarks.rubric_files:WritingBench",
         "infobench": "rocketeval.benchmarks.rubric_files:InFoBench",
-        "promptfoo": "rocketeval.benchmarks.promptfoo:PromptfooBenchmark",
+        "promptfoo_rubric": "rocketeval.benchmarks.promptfoo_rubric:PromptfooBenchmark",
+        "alpaca_eval": "rocketeval.benchmarks.leaderboards:AlpacaEvalOutputs",
+        "arena_hard": "rocketeval.benchmarks.leaderboards:ArenaHardAnswers",
+        "wildbench": "rocketeval.benchmarks.leaderboards:WildBenchResults",
+        "promptfoo": "rocketeval.benchmarks.promptfoo:PromptfooResults",
+        "inspect": "rocketeval.benchmarks.inspect_logs:InspectLogs",
+        "lm_eval": "rocketeval.benchmarks.eval_datasets:LmEvalSamples",
+        "deepeval": "rocketeval.benchmarks.eval_datasets:DeepEvalCases",
+        "ragas": "rocketeval.benchmarks.eval_datasets:RagasDataset",
+        "openai_logs": "rocketeval.benchmarks.request_logs:ChatLogs",
+        "traces": "rocketeval.benchmarks.request_logs:TraceExport",
+        "preference_pairs": "rocketeval.benchmarks.table:PreferencePairs",
+        "table": "rocketeval.benchmarks.table:TableBenchmark",
     },
 )
+FOLDERS = ("jsonl", "rocketeval", "mt_bench")
+"""Kinds that are recognized by their file names."""
+READERS = (
+    "inspect",
+    "promptfoo",
+    "arena_hard",
+    "lm_eval",
+    "wildbench",
+    "alpaca_eval",
+    "traces",
+    "openai_logs",
+    "preference_pairs",
+    "deepeval",
+    "ragas",
+)
+"""Data readers in the order in which they are tried; a table is what none of them recognizes."""
+
+
+@dataclass(frozen=True, slots=True)
+class DetectedFormat:
+    """The format of a file or folder of data."""
+
+    kind: str
+    """Name of the benchmark kind."""
+    title: str
+    """Name of the format for people."""
+
+
+def detect_format(path: Path) -> DetectedFormat:
+    """Return the format of the data at `path`.
+
+    Raises BenchmarkError if it has none, or if two formats fit: then the message names both.
+    """
+    from rocketeval.benchmarks.data import DataBenchmark
+    from rocketeval.benchmarks.row_files import Sample
+
+    if not path.exists():
+        raise BenchmarkError(f"There is no file or folder {path}.", hint=_near_file(path))
+    sample = Sample(path)
+    if path.is_dir():
+        known = _known_folder(sample.names)
+        if known is not None:
+            return known
+        if not sample.files:
+            raise BenchmarkError(
+                f"{path} has no data file.",
+                hint="Give a file such as .csv, .jsonl, .json, .parquet, .xlsx or .eval.",
+            )
+    found = []
+    for kind in READERS:
+        reader = BENCHMARKS.get(kind)
+        title = reader.recognize(sample) if issubclass(reader, DataBenchmark) else None
+        if title is not None:
+            found.append(DetectedFormat(kind, title))
+    if len(found) > 1:
+        readings = "\n".join(f"  --format {each.kind}   ({each.title})" for each in found)
+        raise BenchmarkError(
+            f"{path} fits two formats: {found[0].title} and {found[1].title}.",
+            hint=f"Choose a reading:\n{readings}",
+        )
+    if found:
+        return found[0]
+    if "question.jsonl" in sample.names and any("model_answer/" in name for name in sample.names):
+        return DetectedFormat("mt_bench", "MT-Bench")
+    from rocketeval.benchmarks.table import TableBenchmark
+
+    title = TableBenchmark.recognize(sample)
+    if title is None and sample.first_problem is not None:
+        bad = sample.first_problem
+        raise BenchmarkError(
+            f"{path} has no readable row. {bad.where}: {bad.kind}"
+            + (f" ({bad.detail})." if bad.detail else "."),
+            hint=bad.hint,
+        )
+    if title is None:
+        raise BenchmarkError(
+            f"{path} has no rows that can be read as data.",
+            hint="Check that it is not empty. --format NAME names its format: "
+            + ", ".join((*READERS, "table"))
+            + ".",
+        )
+    return DetectedFormat("table", title)
+
+
+def _known_folder(names: set[str]) -> DetectedFormat | None:
+    """Return the format of a folder with well-known file names."""
+    inside = {name.partition("/")[0] for name in names if "/" in name}
+    if "queries.jsonl" in names and ("responses" in inside or "responses.jsonl" in names):
+        return DetectedFormat("jsonl", "RocketEval's own folder (queries and responses)")
+    if names & {"query.jsonl", "queries.jsonl"} and "response" in inside:
+        return DetectedFormat("rocketeval", "the layout of the paper's scripts")
+    return None
+
+
+def _near_file(path: Path) -> str:
+    from rocketeval.text import near_name
+
+    folder = path.parent
+    names = [each.name for each in folder.iterdir()] if folder.is_dir() else []
+    meant = near_name(path.name, names)
+    return f"Did you mean {folder / meant}?" if meant else "Check the path."
 
 
 def open_benchmark(config: BenchmarkConfig) -> Benchmark:

@@ -14,13 +14,20 @@ Items are texts or objects. Further fields of a query are kept as metadata.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from rocketeval.benchmarks.reading import Row, files_in, find, need, need_folder, read_rows
 from rocketeval.config import BenchmarkConfig, NoOptions, parse_options
 from rocketeval.errors import BenchmarkError
 from rocketeval.records import Checklist, Label, Query, Rating, Response, Vote, Winner
+from rocketeval.store.files import write_jsonl
+
+if TYPE_CHECKING:
+    from rocketeval.benchmarks.base import Benchmark
 
 QUERY_FIELDS = frozenset(
     "id text history reference category cluster system context tags".split()  # noqa: SIM905
@@ -130,6 +137,35 @@ class JsonlBenchmark:
         if not found:
             raise BenchmarkError(f"There is no .jsonl file in {folder}.")
         return {path: (name,) for path, name in found.items()}
+
+
+def write_folder(benchmark: Benchmark, folder: Path) -> None:
+    """Write a benchmark in the generic format; raise BenchmarkError if the folder has files.
+
+    Responses are written one at a time; a file that would be empty is not written.
+    """
+    if folder.exists() and any(folder.iterdir()):
+        raise BenchmarkError(
+            f"{folder} already has files.", hint="Name a new folder, or empty this one."
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    parts: dict[str, Iterable[object]] = {
+        "queries": benchmark.queries(),
+        "responses": benchmark.responses(),
+        "checklists": benchmark.checklists(),
+        "labels": benchmark.labels(),
+        "votes": benchmark.votes(),
+        "ratings": benchmark.ratings(),
+    }
+    for name, records in parts.items():
+        rows = (_without_none(record) for record in records)
+        first = next(rows, None)
+        if first is not None:
+            write_jsonl(folder / f"{name}.jsonl", chain([first], rows))
+
+
+def _without_none(record: Any) -> dict[str, object]:
+    return {name: value for name, value in asdict(record).items() if value not in (None, ())}
 
 
 def _refuse_unsupported_files(folder: Path) -> None:

@@ -284,7 +284,7 @@ def load_inputs(store: RunStore, config: RunConfig) -> LoadFacts:
     )
     if summary != before:
         store.drop_from("score")
-    notes = tuple(loaded.notes())
+    notes = (*loaded.notes(), *_reader_notes(loaded.benchmark))
     _log_all(notes)
     _log_all(loaded.absent())
     _log_all(loaded.empty.sentence("empty responses: {count} ({named}); they are judged anyway"))
@@ -297,6 +297,14 @@ def _refuse_assumed(config: BenchmarkConfig) -> None:
             "benchmark.options.assume: assumed responses are for `rocketeval plan` only.",
             hint="Remove it, and name real responses in benchmark.options.responses.",
         )
+
+
+def _reader_notes(benchmark: Benchmark) -> Iterator[str]:
+    """Yield what a data reader skipped or changed."""
+    from rocketeval.benchmarks.data import DataBenchmark
+
+    if isinstance(benchmark, DataBenchmark):
+        yield from benchmark.summary.lines()
 
 
 def _log_all(lines: Iterable[str]) -> None:

@@ -1,243 +1,251 @@
-"""Results of promptfoo: outputs of several providers or prompts, with their assertions as items.
+"""promptfoo results: `promptfoo eval -o results.json` (or .jsonl, .yaml), versions 2 and 3.
 
-`promptfoo eval -o results.json` (or .jsonl) writes them. An assertion for a model becomes a yes/no
-item, one for code a check of the library. Assertions that would run code (javascript, python), or
-that are not about the text (latency, cost), are left out and counted.
+A candidate is a provider, a prompt, or both, whichever the file varies. If it varies the prompt,
+the query is what the prompts have in common: the test's variables.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
-import orjson
-
-from rocketeval.benchmarks.reading import Row, open_bytes, read_rows
-from rocketeval.benchmarks.rubric_files import as_question
-from rocketeval.config import BenchmarkConfig, NoOptions, parse_options
+from rocketeval.benchmarks.data import (
+    DataBenchmark,
+    Example,
+    Kept,
+    Skipped,
+    as_question,
+    as_text,
+    content_id,
+)
+from rocketeval.benchmarks.messages import (
+    RowError,
+    from_json,
+    is_messages,
+    mapped,
+    read_turns,
+    split_turns,
+)
+from rocketeval.benchmarks.reading import Row
+from rocketeval.benchmarks.row_files import (
+    BadRow,
+    Rows,
+    Sample,
+    data_files,
+    read_document,
+    row_format,
+    rows_of,
+)
 from rocketeval.errors import BenchmarkError
-from rocketeval.items import CheckCall, Checklist, ItemDetail, ItemKind, ParsedItem
-from rocketeval.records import Label, Query, Rating, Response, Vote
+from rocketeval.records import Label, Query, Response, Turn
+from rocketeval.text import count_of
 
-MODEL_GRADED = ("llm-rubric", "g-eval", "model-graded-closedqa")
-"""Assertions whose value is a criterion."""
-_TEXT_CHECKS = {"contains": "contains", "starts-with": "starts_with", "equals": "equals"}
-_LIST_CHECKS = {"contains-all": "contains_all", "contains-any": "contains_any"}
+RUBRICS = ("llm-rubric", "g-eval", "model-graded-closedqa")
+"""Assertion types whose value is a criterion."""
+PROVIDER_ERROR = 2
+"""`failureReason` of a result without an answer; 1 is a failed assertion."""
+FAILED = "the provider returned an error"
+MOST_NAME = 60
+"""Maximum characters of a prompt's name."""
+NOT_TEXT = "a rubric that is not a text is not used"
+VARIABLE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 
 
-class PromptfooBenchmark:
+class PromptfooResults(DataBenchmark):
     """A results file of promptfoo."""
 
-    def __init__(self, path: Path) -> None:
-        if not path.is_file():
-            raise BenchmarkError(
-                f"There is no promptfoo results file {path}.",
-                hint="Write one with `promptfoo eval -o results.json`.",
-            )
-        self.path = path
-        self.where = ""
+    kind = "promptfoo"
 
     @classmethod
-    def create(cls, config: BenchmarkConfig) -> PromptfooBenchmark:
-        """Return a reader of the file `config.path`."""
-        parse_options(config.options, NoOptions, "benchmark.options")
-        return cls(config.path)
+    def recognize(cls, sample: Sample) -> str | None:
+        """Look for a result list with prompts and providers."""
+        inner = sample.document.get("results")
+        if isinstance(inner, Mapping) and ("version" in inner or "table" in inner):
+            return f"promptfoo results (version {inner.get('version', 2)})"
+        if sample.has("testIdx", "promptIdx", "provider"):
+            return "promptfoo results (JSON lines)"
+        return None
 
-    def queries(self) -> Iterator[Query]:
-        """Yield one query per test: its prompt, or its variables if there are several prompts."""
-        seen: set[str] = set()
-        for row in self._results:
-            name = self._query_id(row)
-            if name in seen:
+    def mapping(self) -> Mapping[str, str]:
+        """Return where the parts come from, with counts."""
+        by_prompt = len(self._prompts) > 1
+        rubrics = sum(bool(made.items) for made in self.summary.checklists.values())
+        tests = len({_test(row) for row in self._results() if isinstance(row, Row)})
+        providers = count_of(len(self._providers), "provider", "providers")
+        prompts = count_of(len(self._prompts), "prompt", "prompts")
+        said = {
+            "query": "the test's variables (the prompts differ)" if by_prompt else "the prompt",
+            "response": "response.output",
+            "candidate": f"{providers}, {prompts}: " + ", ".join(self.summary.candidates),
+            "id": f"testIdx ({count_of(tests, 'test', 'tests')})",
+        }
+        if rubrics:
+            said["checklist"] = "assertions " + ", ".join(RUBRICS) + f" of {rubrics} tests"
+        if self.summary.labels:
+            said["label"] = "score (of all assertions), as reference data"
+        return said
+
+    def examples(self) -> Iterator[Kept]:
+        """Yield an example per result."""
+        for row in self._results():
+            yield row if isinstance(row, BadRow) else mapped(row, self._example)
+
+    def _results(self) -> Rows:
+        for path in data_files(self.path):
+            if row_format(path) == "jsonl":
+                yield from rows_of(path)
                 continue
-            seen.add(name)
-            test = _object(row, "testCase")
-            text = _variables(row) if self._prompts > 1 else _object(row, "prompt").text("raw")
-            described = test.text("description", None)
-            yield Query(
-                id=name, text=text or _object(row, "prompt").text("raw"), category=described
-            )
-
-    def responses(self) -> Iterator[Response]:
-        """Yield every output; a result with an error has none."""
-        for row in self._results:
-            self.where = row.where
-            response = row.values.get("response")
-            output = response.get("output") if isinstance(response, Mapping) else None
-            if output is None:
-                continue
-            text = output if isinstance(output, str) else orjson.dumps(output).decode()
-            yield Response(self._query_id(row), self._candidate(row), text)
-
-    def checklists(self) -> Iterator[Checklist]:
-        """Yield the assertions of each test that can be items."""
-        seen: set[str] = set()
-        for row in self._results:
-            name = self._query_id(row)
-            if name in seen:
-                continue
-            seen.add(name)
-            items = [item for item, _ in _assertions(_object(row, "testCase")) if item is not None]
-            if items:
-                yield Checklist.from_items(name, items, "promptfoo")
-
-    def labels(self) -> Iterator[Label]:
-        """Yield nothing: promptfoo's scores come from its assertions, not from people."""
-        return iter(())
-
-    def votes(self) -> Iterator[Vote]:
-        """Yield nothing."""
-        return iter(())
-
-    def ratings(self) -> Iterator[Rating]:
-        """Yield nothing."""
-        return iter(())
-
-    def left_out(self) -> Mapping[str, int]:
-        """Return the number of results without output, and of assertions that are not items."""
-        counts: Counter[str] = Counter()
-        seen: set[str] = set()
-        for row in self._results:
-            response = row.values.get("response")
-            if not isinstance(response, Mapping) or response.get("output") is None:
-                counts["results without an output"] += 1
-            name = self._query_id(row)
-            if name not in seen:
-                seen.add(name)
-                kinds = (
-                    kind for item, kind in _assertions(_object(row, "testCase")) if item is None
+            for place, result in enumerate(_results_in(read_document(path), path.name), 1):
+                where = f"{path.name} result {place}"
+                yield (
+                    Row(result, where)
+                    if isinstance(result, dict)
+                    else BadRow(where, "the result is not an object")
                 )
-                counts.update(f"assertions of type {kind}" for kind in kinds)
-        return counts
 
     @cached_property
-    def _results(self) -> list[Row]:
-        if self.path.name.removesuffix(".gz").endswith(".jsonl"):
-            return list(read_rows(self.path))
-        with open_bytes(self.path) as stream:
-            try:
-                content: Any = orjson.loads(stream.read())
-            except orjson.JSONDecodeError as error:
-                raise BenchmarkError(f"{self.path.name}: not valid JSON: {error}.") from None
-        outer = content.get("results") if isinstance(content, Mapping) else None
-        rows = outer.get("results") if isinstance(outer, Mapping) else None
-        if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
-            raise BenchmarkError(
-                f"{self.path.name} has no list `results.results`.",
-                hint="Write the file with `promptfoo eval -o results.json`.",
-            )
-        return [Row(row, f"{self.path.name}[{number}]") for number, row in enumerate(rows, 1)]
+    def _prompts(self) -> list[str]:
+        """The distinct prompts, by label or template."""
+        return list(
+            dict.fromkeys(_prompt_name(row) for row in self._results() if isinstance(row, Row))
+        )
 
     @cached_property
-    def _prompts(self) -> int:
-        return len({row.values.get("promptIdx", 0) for row in self._results})
+    def _short_names(self) -> dict[str, str]:
+        """A short name of each prompt: its own label, before the file and text that follow it."""
+        first = {name: name.partition(": ")[0] for name in self._prompts}
+        unique = len(set(first.values())) == len(first)
+        return {
+            name: first[name]
+            if unique and len(first[name]) <= MOST_NAME
+            else (name if len(name) <= MOST_NAME else f"prompt {place}")
+            for place, name in enumerate(self._prompts, 1)
+        }
 
-    def _query_id(self, row: Row) -> str:
-        return f"test-{row.get('testIdx', int)}"
+    @cached_property
+    def _providers(self) -> list[str]:
+        return list(
+            dict.fromkeys(_provider(row) for row in self._results() if isinstance(row, Row))
+        )
+
+    def _example(self, row: Row) -> Kept:
+        response = row.values.get("response")
+        output = response.get("output") if isinstance(response, Mapping) else None
+        if output is None:
+            failed = row.values.get("failureReason") == PROVIDER_ERROR
+            why = FAILED if failed or not _graded(row) else "no output"
+            return Skipped(row.where, why)
+        variables = _object(row, "vars")
+        turns, notes = self._asked(row, variables)
+        split = split_turns(turns, notes)
+        name = f"test-{_test(row)}"
+        if row.values.get("testIdx") is None:
+            name = content_id(split.query, split.history)
+        candidate = self._candidate(row)
+        items, dropped = _rubrics(row, variables)
+        score = row.values.get("score")
+        labeled = isinstance(score, int | float) and bool(_graded(row))
+        test = _object(row, "testCase")
+        about = test.get("metadata")
+        category = about.get("category") if isinstance(about, Mapping) else None
+        return Example(
+            row.where,
+            Query(name, split.query, split.history, category=category and str(category)),
+            (Response(name, candidate, as_text(output)),),
+            items,
+            (Label(name, candidate, float(score), "promptfoo"),) if labeled else (),  # type: ignore[arg-type]
+            notes=(*split.notes, *dropped),
+        )
 
     def _candidate(self, row: Row) -> str:
-        provider = row.values.get("provider")
-        named = provider if isinstance(provider, Mapping) else {"id": provider}
-        name = str(named.get("label") or named.get("id") or "provider")
-        if self._prompts == 1:
-            return name
-        prompt = _object(row, "prompt")
-        label = prompt.values.get("label") or f"prompt {row.values.get('promptIdx', 0)}"
-        return f"{name} / {label}"
+        prompt = self._short_names[_prompt_name(row)]
+        if len(self._prompts) == 1:
+            return _provider(row)
+        return prompt if len(self._providers) == 1 else f"{_provider(row)} / {prompt}"
+
+    def _asked(
+        self, row: Row, variables: Mapping[str, Any]
+    ) -> tuple[tuple[Turn, ...], tuple[str, ...]]:
+        if len(self._prompts) > 1 and variables:
+            said = {name: as_text(value) for name, value in variables.items()}
+            text = next(iter(said.values()))
+            if len(said) > 1:
+                text = "\n".join(f"{name}: {value}" for name, value in said.items())
+            return (Turn("user", text),), ()
+        raw = _object(row, "prompt").get("raw")
+        if not isinstance(raw, str) or not raw.strip():
+            raise RowError("the result has no prompt text", "field prompt.raw")
+        messages = from_json(raw)
+        if is_messages(messages):
+            return read_turns(messages, "prompt.raw")
+        return (Turn("user", raw),), ()
 
 
-def _object(row: Row, name: str) -> Row:
-    values: Any = row.get(name, dict)
-    return Row(values, f"{row.where}, {name!r}")
+def _results_in(document: object, name: str) -> Sequence[object]:
+    inner = document.get("results") if isinstance(document, Mapping) else None
+    found = inner.get("results") if isinstance(inner, Mapping) else inner
+    if not isinstance(found, list):
+        raise BenchmarkError(
+            f"{name} has no list `results.results`, as promptfoo writes it.",
+            hint="Write it again: promptfoo eval -o results.json",
+        )
+    return found
 
 
-def _variables(row: Row) -> str:
-    """Return the variables of a test as text, one per line."""
-    given = row.values.get("vars")
-    named = given if isinstance(given, Mapping) else {}
-    return "\n".join(
-        f"{name}: {value if isinstance(value, str) else orjson.dumps(value).decode()}"
-        for name, value in named.items()
-    )
+def _object(row: Row, name: str) -> Mapping[str, Any]:
+    value = row.values.get(name)
+    return value if isinstance(value, Mapping) else {}
 
 
-def _assertions(test: Row) -> Iterator[tuple[ParsedItem | None, str]]:
-    """Yield the items of a test's assertions; None with the type of one that cannot be an item."""
-    listed: Any = test.values.get("assert") or []
-    for number, given in enumerate(listed if isinstance(listed, list) else [], 1):
-        if isinstance(given, Mapping):
-            yield from read_assertion(given, f"{test.where}, assertion {number}")
+def _test(row: Row) -> object:
+    return row.values.get("testIdx")
 
 
-def read_assertion(
-    given: Mapping[str, Any], where: str, share: float = 1.0
-) -> Iterator[tuple[ParsedItem | None, str]]:
-    """Yield the items of one assertion; None if it cannot be an item. `share` scales its weight."""
-    kind, value = str(given.get("type", "")), given.get("value")
-    weight = given.get("weight", 1.0)
-    if isinstance(weight, bool) or not isinstance(weight, int | float):
-        raise BenchmarkError(f"{where}: weight should be a number.")
-    weight = float(weight) * share
-    inner = given.get("assert")
-    if kind == "assert-set" and isinstance(inner, list):
-        total = sum(float(each.get("weight", 1.0)) for each in inner if isinstance(each, Mapping))
-        for each in inner:
-            if isinstance(each, Mapping):
-                yield from read_assertion(each, where, weight / total if total else 0.0)
-        return
-    group = given.get("metric")
-    named = group if isinstance(group, str) and group.strip() else None
-    plain, negate = kind.removeprefix("not-"), kind.startswith("not-")
-    if plain in MODEL_GRADED:
-        # `not-` turns the criterion around: meeting it is worse.
-        criteria = value if isinstance(value, list) else [value]
-        texts = [text for text in criteria if isinstance(text, str) and text.strip()]
+def _provider(row: Row) -> str:
+    given = row.values.get("provider")
+    if isinstance(given, Mapping):
+        given = given.get("label") or given.get("id")
+    if not isinstance(given, str) or not given:
+        return "unnamed provider"
+    return given
+
+
+def _prompt_name(row: Row) -> str:
+    prompt = _object(row, "prompt")
+    if prompt.get("label"):
+        return str(prompt["label"])
+    index = row.values.get("promptIdx")
+    return f"prompt {index + 1}" if isinstance(index, int) else "prompt"
+
+
+def _graded(row: Row) -> Sequence[object]:
+    grading = _object(row, "gradingResult")
+    parts = grading.get("componentResults")
+    return parts if isinstance(parts, list) else ()
+
+
+def _rubrics(row: Row, variables: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the rubric assertions as items, and notes about those that cannot be one."""
+    given = _object(row, "testCase").get("assert")
+    items: list[str] = []
+    notes: list[str] = []
+    for each in given if isinstance(given, list) else ():
+        if not isinstance(each, Mapping) or each.get("type") not in RUBRICS:
+            continue
+        value = each.get("value")
+        texts = value if isinstance(value, list) else [value]
         for text in texts:
-            own = (-weight if negate else weight) / len(texts)
-            yield ParsedItem(as_question(text), ItemDetail(weight=own), named), kind
-        if not texts:
-            yield None, kind
-        return
-    call = _call(plain, value)
-    if call is None:
-        yield None, kind or "(none)"
-        return
-    args = {**call.args, **({"negate": True} if negate else {})}
-    detail = ItemDetail(weight=weight, kind=ItemKind.CHECK, check=CheckCall(call.fn, args))
-    yield ParsedItem(_title(kind, value), detail, named), kind
+            if isinstance(text, str) and text.strip() and not text.startswith("file://"):
+                items.append(as_question(_filled(text, variables)))
+            else:
+                notes.append(NOT_TEXT)
+    return tuple(dict.fromkeys(items)), tuple(notes)
 
 
-def _title(kind: str, value: object) -> str:
-    shown = value if isinstance(value, str) else orjson.dumps(value).decode()
-    return f"{kind}: {shown}"[:200] if value is not None else kind
-
-
-def _call(kind: str, value: object) -> CheckCall | None:
-    """Return an assertion as a check of the library; None if there is none like it."""
-    fold = {"ignore_case": True} if kind.startswith("icontains") else {}
-    kind = kind.removeprefix("i") if fold else kind
-    if kind in _TEXT_CHECKS and isinstance(value, str | int | float) and str(value):
-        return CheckCall(_TEXT_CHECKS[kind], {"text": str(value), **fold})
-    if kind in _LIST_CHECKS:
-        listed = value.split(",") if isinstance(value, str) else value
-        if isinstance(listed, list) and listed:
-            texts = [str(each).strip() for each in listed]
-            return CheckCall(_LIST_CHECKS[kind], {"texts": texts, **fold})
-    if kind == "regex" and isinstance(value, str) and value:
-        return CheckCall("regex", {"pattern": value})
-    if kind == "is-json":
-        if isinstance(value, Mapping):
-            return CheckCall("json_schema", {"schema": dict(value)})
-        return CheckCall("json") if value is None else None
-    if kind == "word-count":
-        if isinstance(value, Mapping):
-            limits = {
-                name: value[name] for name in ("min", "max") if isinstance(value.get(name), int)
-            }
-            return CheckCall("words", limits) if limits else None
-        if isinstance(value, int) and not isinstance(value, bool):
-            return CheckCall("words", {"min": value, "max": value})
-    return None
+def _filled(text: str, variables: Mapping[str, Any]) -> str:
+    """Return a rubric with the test's variables in place."""
+    return VARIABLE.sub(
+        lambda found: as_text(variables[found[1]]) if found[1] in variables else found[0], text
+    )

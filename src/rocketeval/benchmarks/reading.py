@@ -21,7 +21,7 @@ from rocketeval.records import Turn
 T = TypeVar("T")
 _MISSING = object()
 _BOM = b"\xef\xbb\xbf"
-_UNREADABLE = (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error)
+UNREADABLE = (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error)
 _TEXT = (str, int)
 _NUMBER = (int, float, str)
 _EXPECTED: Mapping[object, str] = {
@@ -29,6 +29,7 @@ _EXPECTED: Mapping[object, str] = {
     _NUMBER: "a number",
     list: "a list",
     dict: "an object",
+    (list, dict): "a list or an object",
 }
 
 
@@ -54,7 +55,7 @@ class Row:
         if isinstance(value, bool) or not isinstance(value, kind):
             raise BenchmarkError(
                 f"{self.where}: the field {name!r} should be {_EXPECTED[kind]}, "
-                f"but is {_shown(value)}.",
+                f"but is {shown_value(value)}.",
                 hint='Write "" for an empty text, or remove the row.' * (value is None),
             )
         return value
@@ -83,7 +84,7 @@ class Row:
         if wrong:
             raise BenchmarkError(
                 f"{self.where}: the field {name!r} must be a list of texts, but holds "
-                f"{_shown(wrong[0])}."
+                f"{shown_value(wrong[0])}."
             )
         return tuple(values)
 
@@ -151,7 +152,7 @@ def as_number(value: Any, what: str) -> float:
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise BenchmarkError(f"{what} should be a number, but is {_shown(value)}.")
+        raise BenchmarkError(f"{what} should be a number, but is {shown_value(value)}.")
     return number
 
 
@@ -212,8 +213,8 @@ def read_rows(path: Path) -> Iterator[Row]:
                 content = line.removeprefix(_BOM) if number == 1 else line
                 if content.strip():
                     yield _row(content, f"{path.name}:{number}")
-    except _UNREADABLE as error:
-        raise _cannot_read(path, error) from None
+    except UNREADABLE as error:
+        raise cannot_read(path, error) from None
 
 
 def read_csv(path: Path, *columns: str) -> Iterator[Row]:
@@ -231,8 +232,8 @@ def read_csv(path: Path, *columns: str) -> Iterator[Row]:
                     )
             for values in reader:
                 yield Row(values, f"{path.name}:{reader.line_num}")
-    except _UNREADABLE as error:
-        raise _cannot_read(path, error) from None
+    except UNREADABLE as error:
+        raise cannot_read(path, error) from None
 
 
 def open_bytes(path: Path) -> BinaryIO:
@@ -242,7 +243,8 @@ def open_bytes(path: Path) -> BinaryIO:
     return path.open("rb")
 
 
-def _cannot_read(path: Path, error: Exception) -> BenchmarkError:
+def cannot_read(path: Path, error: Exception) -> BenchmarkError:
+    """Return the error for a file that cannot be opened, decoded or decompressed."""
     if isinstance(error, UnicodeDecodeError):
         return _not_utf8(error.object, str(path))
     hints = {
@@ -263,7 +265,7 @@ def _row(line: bytes, where: str) -> Row:
         raise _not_json(line, where, error) from None
     if not isinstance(values, dict):
         raise BenchmarkError(
-            f"{where}: expected one JSON object per line, but found {_shown(values)}.",
+            f"{where}: expected one JSON object per line, but found {shown_value(values)}.",
             hint='Write each row on its own line: {"...": ...}, without enclosing brackets.',
         )
     return Row(values, where)
@@ -324,6 +326,7 @@ def _not_utf8(content: bytes, where: str) -> BenchmarkError:
     )
 
 
-def _shown(value: Any) -> str:
-    written = orjson.dumps(value).decode()
+def shown_value(value: Any) -> str:
+    """Return a value as JSON, cut to 80 characters."""
+    written = orjson.dumps(value, default=str).decode()
     return written if len(written) <= 80 else written[:80] + "..."

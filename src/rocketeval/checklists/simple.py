@@ -86,6 +86,18 @@ REFERENCE = "A response that is known to be good, to compare it with:"
 """Text before the reference response."""
 
 
+GENERAL_ITEMS = (
+    "Does the response answer what was asked?",
+    "Is everything the response states correct?",
+    "Does the response follow every instruction and constraint of the query?",
+    "Does the response cover all parts of the query?",
+    "Is the response free of irrelevant or repeated content?",
+    "Is the response clear and easy to follow?",
+    "Could a reader use the response as it is, without correcting it?",
+)
+"""A checklist for any query: a start without an author, weaker than one written for the query."""
+
+
 class FixedOptions(Section):
     """Settings of the fixed author."""
 

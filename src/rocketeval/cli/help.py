@@ -10,13 +10,14 @@ import click
 from rocketeval.errors import ConfigError
 
 OWN = "Options"
+DATA = "Data files"
 RUN = "Which run"
 JUDGE = "Judge"
 COST = "Cost"
 CLUSTER = "For a cluster"
 LISTS = "Lists"
 OUTPUT = "Output"
-SECTIONS = (OWN, RUN, JUDGE, COST, CLUSTER, LISTS, OUTPUT)
+SECTIONS = (OWN, DATA, RUN, JUDGE, COST, CLUSTER, LISTS, OUTPUT)
 """Headings of options, in the order of a help page."""
 
 EXIT_CODES = {

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
 import click
 
-from rocketeval.cli.help import codes, option, verb
-from rocketeval.cli.text import as_argument, shown_path
+from rocketeval.cli.help import DATA, codes, option, verb
+from rocketeval.cli.import_data import (
+    DataRequest,
+    describe,
+    open_data,
+    write_config,
+)
+from rocketeval.cli.options import with_format, with_source
+from rocketeval.cli.text import as_argument, printable_lines, shown_path
 from rocketeval.errors import ConfigError
 
 PLACEHOLDER = "your-judge-model"
@@ -76,6 +84,7 @@ judge:
         ("rocketeval init demo --recorded", "see a result in a minute"),
         ("rocketeval init demo --model judge.gguf", "use a GGUF file as judge"),
         ("rocketeval init demo --model NAME --base-url URL", "use a server as judge"),
+        ("rocketeval init --data answers.csv --model NAME", "a config for your own file"),
     ],
     exit_codes=codes(2),
 )
@@ -83,12 +92,42 @@ judge:
 @option("--recorded", is_flag=True, help="Replay recorded answers of a real judge; needs no model.")
 @option("--model", metavar="NAME", help="Judge: its name on the server, or a GGUF file.")
 @option("--base-url", metavar="URL", help=f"URL of the judge's server (default {URL}).")
-def command(folder: Path, model: str | None, base_url: str | None, recorded: bool) -> None:
-    """Write an example benchmark and a config to start from.
+@option("--data", metavar="PATH", section=DATA, help="Write a config for this file or folder.")
+@with_format
+@with_source
+def command(
+    folder: Path,
+    model: str | None,
+    base_url: str | None,
+    recorded: bool,
+    data: str | None,
+    form: str | None,
+    columns: tuple[str, ...],
+    candidates: str | None,
+    skip_bad: bool,
+    author: str | None,
+    author_url: str | None,
+    checklist: str | None,
+) -> None:
+    """Write a config to start from, with an example benchmark or for your own data.
 
-    The benchmark in FOLDER (default: the current folder) has 12 queries, 5 candidates of
-    different quality, checklists and votes. Existing files are never overwritten.
+    The example in FOLDER (default: the current folder) has 12 queries, 5 candidates of different
+    quality, checklists and votes. With --data, the config reads your file or folder; what is
+    missing is asked for on a terminal. Existing files are never overwritten.
     """
+    if data is None and not (model or base_url or recorded) and sys.stdin.isatty():
+        data = click.prompt(
+            "A file or folder with your data (empty: an example)", default="", show_default=False
+        )
+    if data:
+        if recorded:
+            raise click.UsageError("--recorded can judge only its own example: drop --data.")
+        shape = (form, columns, candidates, skip_bad)
+        source = (author, author_url, checklist)
+        _config_for_data(folder, DataRequest(data, *shape, model, base_url, *source))
+        return
+    if form or columns or candidates or skip_bad or author or author_url or checklist:
+        raise click.UsageError("The options about data and checklists need --data PATH.")
     judge = _judge(model, base_url, recorded=recorded)
     config = folder / "rocketeval.yaml"
     benchmark = folder / "benchmark"
@@ -107,6 +146,21 @@ def command(folder: Path, model: str | None, base_url: str | None, recorded: boo
     command = shlex.join(["rocketeval", "run", as_argument(config)])
     if command.isprintable():
         click.echo(f"Next: {command}")
+
+
+def _config_for_data(folder: Path, request: DataRequest) -> None:
+    """Write the smallest config for the user's own data."""
+    config = folder / "rocketeval.yaml"
+    if config.exists():
+        raise ConfigError(f"{config} already exists.", hint="Choose another folder.")
+    found = open_data(request)
+    for line in describe(found):
+        click.echo(printable_lines(line))
+    folder.mkdir(parents=True, exist_ok=True)
+    write_config(request, found, config)
+    click.echo(f"Wrote {shown_path(config)}")
+    click.echo(f"Check the judge: {shlex.join(['rocketeval', 'doctor', as_argument(config)])}")
+    click.echo(f"Next: {shlex.join(['rocketeval', 'run', as_argument(config)])}")
 
 
 def _judge(model: str | None, base_url: str | None, *, recorded: bool) -> str:

@@ -18,6 +18,7 @@ from rocketeval.errors import ConfigError, RocketEvalError, Stopped
 GROUPS = {
     "Start": {
         "init": "Write a small benchmark and a config to start from.",
+        "import": "Show what a data file holds, or convert it.",
         "doctor": "Check that a judge works before you spend money on it.",
         "plan": "Estimate the requests, cost and time of a run.",
     },
@@ -41,6 +42,8 @@ GROUPS = {
 }
 """Verbs by heading, in the order of the help page."""
 VERBS = {verb: does for verbs in GROUPS.values() for verb, does in verbs.items()}
+MODULES = {"import": "import_data"}
+"""Modules whose name differs from their verb's, because that is a keyword."""
 RENAMED = {
     **{stage: f"run --only {stage}" for stage in ("grade", "score", "rank", "report")},
     "advise": "labels next",
@@ -64,7 +67,8 @@ class LazyGroup(click.Group):
             raise ConfigError(f"`rocketeval {cmd_name}` is now `rocketeval {RENAMED[cmd_name]}`.")
         if cmd_name not in VERBS:
             return None
-        command: click.Command = import_module(f"rocketeval.cli.{cmd_name}").command
+        module = MODULES.get(cmd_name, cmd_name)
+        command: click.Command = import_module(f"rocketeval.cli.{module}").command
         return command
 
     def resolve_command(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rocketeval.cli.help import COST, JUDGE, RUN, option
+from rocketeval.cli.help import COST, DATA, JUDGE, RUN, option
 from rocketeval.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -215,3 +215,60 @@ def own_config(what: Path, name: str | None) -> RunConfig | None:
         return None
     config = load_config(what)
     return config.model_copy(update={"name": name}) if name else config
+
+
+_FORMAT = (
+    option("--format", "form", metavar="NAME", section=DATA, help="Format; default: detected."),
+    option(
+        "--column",
+        "columns",
+        multiple=True,
+        metavar="PART=NAME",
+        section=DATA,
+        help="Column of a part of a table, such as query=question; repeat for more.",
+    ),
+    option(
+        "--candidates",
+        metavar="A,B",
+        section=DATA,
+        help="Columns of a table with one column per candidate.",
+    ),
+    option(
+        "--skip-bad", is_flag=True, section=DATA, help="Leave out rows with a mistake; count them."
+    ),
+)
+_SOURCE = (
+    option(
+        "--author",
+        metavar="MODEL",
+        section=DATA,
+        help="LLM that writes a checklist per query, if the data has none.",
+    ),
+    option(
+        "--author-url",
+        metavar="URL",
+        section=DATA,
+        help="URL of the author's server; default: $OPENAI_BASE_URL, then the OpenAI API.",
+    ),
+    option(
+        "--checklist",
+        metavar="FILE",
+        section=DATA,
+        help="Checklists instead of an author: a .yaml or .csv file, or `general`, seven items for "
+        "all queries.",
+    ),
+)
+
+
+def with_format(verb: Verb) -> Verb:
+    """Add the options about the format of a data file."""
+    for add in reversed(_FORMAT):
+        verb = add(verb)
+    return verb
+
+
+def with_source(verb: Verb) -> Verb:
+    """Add the options about the source of the checklists."""
+    for add in reversed(_SOURCE):
+        verb = add(verb)
+    return verb

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rocketeval.cli.help import COST, codes, option, verb
+from rocketeval.cli.import_data import with_data
 from rocketeval.cli.missing import Missing, find_missing, missing_in_words, notes_of
 from rocketeval.cli.options import DEFAULT_CONFIG, with_evaluator, with_place, with_settings
 from rocketeval.cli.output import Output, with_output
@@ -291,12 +292,14 @@ def _time(stages: Stages) -> str:
 @verb(
     examples=[
         ("rocketeval run", "all of rocketeval.yaml"),
+        ("rocketeval run answers.csv --judge M", "rank what a file holds"),
         ("rocketeval run my.yaml --limit 20", "a trial on 20 queries"),
         ("rocketeval run --only grade --on ray", "grade on a Ray cluster, then stop"),
         ("rocketeval run --only rank --json", "rank again, print JSON"),
     ],
     exit_codes=codes(2, 3, 4, 5, 6, 130),
 )
+@with_data
 @with_settings
 @with_place
 @with_evaluator
@@ -317,7 +320,9 @@ def _time(stages: Stages) -> str:
 def command(settings: RunConfig, only: str | None, dry_run: bool, output: Output) -> int:
     """Grade, score and rank the benchmark of CONFIG, and write a report.
 
-    CONFIG is rocketeval.yaml unless you name another file. The stages are load, checklist, grade,
+    CONFIG is rocketeval.yaml unless you name another file. It may also be a run directory, or data:
+    a file or folder that `rocketeval import` reads. Then the format and the mapping are printed,
+    and a config is written that you can edit. The stages are load, checklist, grade,
     score, rank, audit, explain and report. Finished judgments are reused: after Ctrl-C or a crash,
     the same command continues where it stopped.
 

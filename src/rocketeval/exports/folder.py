@@ -111,7 +111,7 @@ MOST_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class _GradedResponse:
+class GradedResponse:
     """A response with its answers and score."""
 
     response: Response
@@ -171,7 +171,7 @@ def _write_official(
     checklists = store.inputs.checklists().values()
     write_jsonl(folder / "checklist" / "checklist.jsonl", map(checklist_row, checklists))
     rows = unjudged = unscored = unanswered = own_history = 0
-    for found in _graded(store):
+    for found in graded_responses(store):
         response, name = found.response, stems[found.response.candidate]
         query = queries[response.query_id]
         files.add(f"response/{name}.jsonl", response_row(response, query, name))
@@ -211,7 +211,7 @@ def _write_wildbench(
     checklists, files = store.inputs.checklists(), _Files(folder)
     yes_no = answers_yes_or_no(config)
     rows = unscored = 0
-    for found in _graded(store):
+    for found in graded_responses(store):
         response = found.response
         if found.score is None:
             unscored += 1
@@ -224,7 +224,7 @@ def _write_wildbench(
     return Exported(rows, {"responses without a score": unscored})
 
 
-def _graded(store: RunStore) -> Iterator[_GradedResponse]:
+def graded_responses(store: RunStore) -> Iterator[GradedResponse]:
     """Yield every response with its answers and its score, in query order."""
     answers, keys = read_answers(store)
     scores: list[float | None] = store.scores(["score"])["score"].to_pylist()
@@ -238,7 +238,7 @@ def _graded(store: RunStore) -> Iterator[_GradedResponse]:
             )
         own = answers.shown[answers.offsets[row] : answers.offsets[row + 1]].tolist()
         p_yes = [None if math.isnan(p) else p for p in own]
-        yield _GradedResponse(response, p_yes, bool(own), score)
+        yield GradedResponse(response, p_yes, bool(own), score)
 
 
 class _Files:

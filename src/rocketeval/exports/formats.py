@@ -58,13 +58,19 @@ FORMATS: Mapping[str, Format] = {
         Format("matches", "battles in arena format, one JSON object per pair", ".jsonl"),
         Format("rocketeval", "files for the RocketEval paper's scripts", None),
         Format("wildbench", "WildBench score files", None),
+        Format("inspect", "a copy of the run's Inspect logs, with its scores", None),
+        Format("promptfoo", "a Python assertion with the scores of known outputs", ".py"),
+        Format("langfuse", "scores for create_score, one JSON object per observation", ".jsonl"),
+        Format("otel", "gen_ai.evaluation.result events, one JSON object per span", ".jsonl"),
+        Format("mlflow", "feedback for log_feedback, one JSON object per response", ".jsonl"),
+        Format("openai_grader", "the checklists as graders of the OpenAI API", ".json"),
     )
 }
 """Every format by name."""
 
-_BY_ENDING = {
-    form.ending: form.name for form in FORMATS.values() if form.ending and form.name != "matches"
-}
+WRITTEN_BACK = ("promptfoo", "langfuse", "otel", "mlflow", "openai_grader")
+"""Formats for the tools that the data came from; `inspect` is a folder."""
+_BY_ENDING = {form.ending: form.name for form in FORMATS.values() if form.ending and form.whats}
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from rocketeval.exports.display import (
     show_wins,
 )
 from rocketeval.exports.folder import Exported, export_folder, refuse_to_overwrite
-from rocketeval.exports.formats import ExportRequest
+from rocketeval.exports.formats import WRITTEN_BACK, ExportRequest, make_request
 from rocketeval.exports.official import match_rows, unmade_pairs
 from rocketeval.exports.tables import (
     GROUP_SCORES,
@@ -44,6 +44,7 @@ from rocketeval.exports.tables import (
     wins_matrix,
     wins_pairs,
 )
+from rocketeval.exports.write_back import write_inspect_logs, write_rows_back
 from rocketeval.ranking.rank import Ranking, WinMatrix
 from rocketeval.ranking.stage import read_ranking
 from rocketeval.ranking.summary import ranking_table
@@ -62,6 +63,8 @@ def export_run(
 ) -> Exported:
     """Write the requested export to `path`; replace an existing one only with `force`."""
     refuse_to_overwrite(store, request, path, force=force)
+    if request.form.name == "inspect":
+        return write_inspect_logs(store, path)
     if request.form.is_folder:
         return export_folder(store, config, request, path)
     with replacing(path) as temporary, temporary.open("wb") as stream:
@@ -73,6 +76,8 @@ def export_stream(store: RunStore, request: ExportRequest, stream: BinaryIO) -> 
     """Write a single-file format to an open stream."""
     if request.form.name == "matches":
         return _write_matches(store, stream)
+    if request.form.name in WRITTEN_BACK:
+        return write_rows_back(store, request.form.name, stream)
     if request.form.name in _PAGES:
         return _write_page(store, request, stream)
     return _write_table(store, request, stream)
@@ -179,6 +184,12 @@ def _read_table(store: RunStore, request: ExportRequest) -> _Table:
             as_matrix = request.form.name == "csv"
             table = (wins_matrix if as_matrix else wins_pairs)(_wins(ranking))
     return _Table(table.schema, (table,), left_out)
+
+
+def read_run_table(store: RunStore, what: str) -> pa.Table:
+    """Return a table of a run as a whole: ranking, scores or judgments."""
+    found = _read_table(store, make_request("parquet", what))
+    return pa.concat_tables([found.schema.empty_table(), *found.parts])
 
 
 def _read_rows(store: RunStore, what: str) -> _Table:

@@ -112,7 +112,7 @@ def _every_loss(findings: Findings, status_text: Mapping[str, str]) -> list[Miss
             "empty responses (judged like any other)", load.empty_responses, responses, False
         ),
         *(
-            MissingNote(f"{kind} left out by the config", count, None, False)
+            MissingNote(f"{kind} left out{_by_config(kind)}", count, None, False)
             for kind, count in load.left_out_by_config.items()
         ),
     ]
@@ -124,6 +124,11 @@ def _every_loss(findings: Findings, status_text: Mapping[str, str]) -> list[Miss
     if score.answers:
         found += _lost_answers(score, status_text)
     return found + _lost_reference_data(findings.audit, load)
+
+
+def _by_config(kind: str) -> str:
+    """Return who left records of a kind out: the config's selection, or else the reader."""
+    return " by the config" if kind in ("responses", "labels", "votes", "ratings") else ""
 
 
 def _lost_answers(score: ScoreFacts, status_text: Mapping[str, str]) -> list[MissingNote]:

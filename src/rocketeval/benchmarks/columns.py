@@ -1,0 +1,360 @@
+"""Which column of a table holds what: recognized by name, checked, and described in words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rocketeval.benchmarks.data import column_hint
+from rocketeval.benchmarks.messages import from_json, is_messages
+from rocketeval.benchmarks.reading import Row, shown_value
+from rocketeval.errors import BenchmarkError
+from rocketeval.text import join_words, near_name
+
+ROLES = {
+    "query": "input prompt question instruction user_input query inputs messages conversation "
+    "user_prompt user_message request problem",
+    "response": "output outputs response completion answer actual_output generation model_output "
+    "model_response generated_text prediction reply",
+    "candidate": "model generator model_id model_name provider candidate variant version "
+    "prompt_version prompt_name system_name",
+    "id": "id uid question_id query_id session_id doc_id row_id prompt_id example_id custom_id",
+    "reference": "expected_output reference target ground_truth ideal expected expected_response "
+    "reference_answer reference_output gold_answer correct_answer best_answer",
+    "category": "category tag topic domain subject task",
+    "checklist": "checklist checklists checklist_items items criteria rubric",
+    "label": "score rating human_score human_rating grade label",
+    "context": "context contexts retrieved_contexts retrieval_context documents",
+    "system": "system system_prompt system_message",
+}
+"""Names of the columns that hold each part of an example, most usual first."""
+COLUMN_NAMES = {role: names.split() for role, names in ROLES.items()}
+WIDE = re.compile(
+    r"^(output|response|answer|completion)s?_(?P<a>.+)$|^(?P<b>.+)_(output|response|answer|completion)$"
+)
+"""Names of the columns of a wide table, such as output_gpt4 or gpt4_output."""
+PART_NAMES = ", ".join(COLUMN_NAMES)
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumns:
+    """The column of each part; None if the table has none."""
+
+    query: str
+    response: str | None = None
+    candidate: tuple[str, ...] = ()
+    """Columns whose values, joined, name the candidate."""
+    id: str | None = None
+    reference: str | None = None
+    category: str | None = None
+    checklist: str | None = None
+    label: str | None = None
+    context: str | None = None
+    system: str | None = None
+    wide: Mapping[str, str] = field(default_factory=dict)
+    """In a wide table: each candidate, and its column."""
+    unread: tuple[str, ...] = ()
+    """Columns that hold nothing known."""
+    row_ids: str | None = None
+    """An id column that is not used, because it numbers rows instead of queries."""
+
+    def option(self) -> dict[str, str]:
+        """Return the mapping as it is written in a config."""
+        named = {role: getattr(self, role) for role in COLUMN_NAMES if role != "candidate"}
+        if self.candidate:
+            named["candidate"] = "+".join(self.candidate)
+        return {role: column for role, column in named.items() if column}
+
+
+def snake(name: str) -> str:
+    """Return a column name in lower case with underscores.
+
+    >>> snake("Expected Output"), snake("actualOutput"), snake("inputs/question")
+    ('expected_output', 'actual_output', 'question')
+    """
+    last = name.rpartition("/")[2] or name
+    split = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", last.strip())
+    return re.sub(r"[^a-z0-9]+", "_", split.lower()).strip("_")
+
+
+def check_columns(given: Mapping[str, str], wide: Sequence[str], rows: Sequence[Row]) -> None:
+    """Raise BenchmarkError if the options name a part or a column that does not exist."""
+    columns = columns_of(rows)
+    for role in given:
+        if role not in COLUMN_NAMES:
+            meant = near_name(role, list(COLUMN_NAMES))
+            guess = f"Did you mean {meant!r}? " if meant else ""
+            raise BenchmarkError(
+                f"`columns` names the part {role!r}, which does not exist.",
+                hint=f"{guess}Valid: {PART_NAMES}.",
+            )
+    named = [part for role, column in given.items() for part in _parts(role, column) if part]
+    for column in (*named, *wide):
+        if column not in columns:
+            raise BenchmarkError(
+                f"The data has no column {column!r}.", hint=column_hint(column, columns)
+            )
+
+
+def _parts(role: str, column: str) -> list[str]:
+    return column.split("+") if role == "candidate" else [column]
+
+
+def columns_of(rows: Iterable[Row]) -> list[str]:
+    """Return the names of all fields, in order of appearance."""
+    return list(dict.fromkeys(name for row in rows for name in row.values))
+
+
+def choose_columns(
+    given: Mapping[str, str], wide: Sequence[str], rows: Sequence[Row], what: str
+) -> TableColumns:
+    """Return the column of each part: the given ones, else those with a known name.
+
+    Raises BenchmarkError if no column can be the query or the response, or if two could.
+    """
+    check_columns(given, wide, rows)
+    columns = columns_of(rows)
+    found: dict[str, list[str]] = {
+        role: [each for name in names for each in columns if snake(each) == name]
+        for role, names in COLUMN_NAMES.items()
+    }
+    taken = {part for role, column in given.items() for part in _parts(role, column)} | {*wide}
+    for role in found:
+        free = [column for column in found[role] if column not in taken]
+        if role in given and role != "candidate":
+            # An empty name says that the table has no such column.
+            found[role] = [given[role]] if given[role] else []
+        else:
+            found[role] = free
+    query = _query(found, rows, columns, what)
+    taken.add(query)
+    names = dict.fromkeys(wide) if wide else {}
+    by_pattern = {} if wide or "response" in given else _wide_by_name(columns, taken)
+    response = None
+    if not wide and len(by_pattern) < 2:
+        response = _response(found, rows, query)
+    if names:
+        chosen = {column: column for column in names}
+    elif response is None:
+        others = {part for role, every in found.items() if role != "response" for part in every}
+        chosen = (
+            by_pattern
+            if len(by_pattern) > 1
+            else _wide_by_content(rows, [each for each in columns if each not in taken | others])
+        )
+        if len(chosen) < 2 and not _holds_conversation(rows, query):
+            raise _no_response(what, columns)
+    else:
+        chosen = {}
+    candidate = () if chosen else _candidate(given, found, rows, {query, response})
+    used = {query, response, *candidate, *chosen.values()}
+    rest = {
+        role: next((each for each in found[role] if each not in used), None)
+        for role in ("reference", "category", "checklist", "context", "system")
+    }
+    label = next((each for each in found["label"] if _is_numeric(rows, each)), None)
+    identity = next((each for each in found["id"] if each not in used), None)
+    row_ids = None
+    if identity and "id" not in given and _numbers_rows(rows, identity, query, bool(candidate)):
+        identity, row_ids = None, identity
+    used |= {*rest.values(), label if not chosen else None, identity, row_ids}
+    return TableColumns(
+        query=query,
+        response=response,
+        candidate=candidate,
+        id=identity,
+        label=None if chosen else label,
+        wide=chosen,
+        unread=tuple(each for each in columns if each not in used),
+        row_ids=row_ids,
+        **rest,
+    )
+
+
+def _query(
+    found: Mapping[str, list[str]], rows: Sequence[Row], columns: Sequence[str], what: str
+) -> str:
+    likely = found["query"]
+    if not likely:
+        raise BenchmarkError(
+            f"{what}: no column looks like the query (the prompt or question).",
+            hint=f"{_nearest_part('query', columns)}Name it: --column query=COLUMN. "
+            f"Columns: {join_words(columns, most=30)}.",
+        )
+    if len(likely) == 1:
+        return likely[0]
+    distinct = {each: len(_values(rows, each)) for each in likely}
+    most = max(distinct.values())
+    # A column with few values, such as a prompt template, is not the text that varies by query.
+    varied = [each for each in likely if distinct[each] * 2 > most]
+    same = [_texts(rows, each) for each in varied]
+    if len(varied) == 1 or all(texts == same[0] for texts in same):
+        return varied[0]
+    raise _two_readings(what, "query", varied[:2], rows)
+
+
+def _response(found: Mapping[str, list[str]], rows: Sequence[Row], query: str) -> str | None:
+    likely = [each for each in found["response"] if each != query]
+    if len(likely) > 1:
+        first, second = likely[:2]
+        raise BenchmarkError(
+            f"Two columns could hold the response: {first!r} and {second!r}.",
+            hint="Choose a reading:\n"
+            f"  --column response={first} --column reference={second}   ({second} is the expected "
+            "answer)\n"
+            f"  --column response={second} --column reference={first}   ({first} is)\n"
+            f"  --candidates {first},{second}   (each is a candidate)",
+        )
+    return likely[0] if likely else None
+
+
+def _candidate(
+    given: Mapping[str, str],
+    found: Mapping[str, list[str]],
+    rows: Sequence[Row],
+    used: set[str | None],
+) -> tuple[str, ...]:
+    if "candidate" in given:
+        return tuple(filter(None, given["candidate"].split("+")))
+    likely = [each for each in found["candidate"] if each not in used]
+    varied = [each for each in likely if len(_values(rows, each)) > 1]
+    if len(varied) < 2:
+        return tuple((varied or likely)[:1])
+    if len({tuple(_codes(rows, each)) for each in varied}) == 1:
+        # They name the same groups, such as model and model_id.
+        return (varied[0],)
+    first, second = varied[:2]
+    raise BenchmarkError(
+        f"Two columns could name the candidate: {first!r} and {second!r}.",
+        hint="Choose a reading:\n"
+        f"  --column candidate={first}\n  --column candidate={second}\n"
+        f"  --column candidate={first}+{second}   (every combination is a candidate)",
+    )
+
+
+def _two_readings(
+    what: str, role: str, columns: Sequence[str], rows: Sequence[Row]
+) -> BenchmarkError:
+    shown = [f"  --column {role}={each}   ({_example(rows, each)})" for each in columns]
+    return BenchmarkError(
+        f"{what}: two columns could hold the {role}: {columns[0]!r} and {columns[1]!r}.",
+        hint="Choose a reading:\n" + "\n".join(shown),
+    )
+
+
+def _example(rows: Sequence[Row], column: str) -> str:
+    value = next((row.values[column] for row in rows if row.values.get(column)), "")
+    return shown_value(value)[:60]
+
+
+def _no_response(what: str, columns: Sequence[str]) -> BenchmarkError:
+    return BenchmarkError(
+        f"{what}: no column looks like a response, and there are not two text columns that could "
+        "be candidates.",
+        hint=f"{_nearest_part('response', columns)}Name it: --column response=COLUMN, or "
+        f"--candidates A,B for a column per candidate. Columns: {join_words(columns, most=30)}.",
+    )
+
+
+def _nearest_part(role: str, columns: Sequence[str]) -> str:
+    by_name = {snake(each): each for each in columns}
+    for name in COLUMN_NAMES[role]:
+        meant = near_name(name, list(by_name))
+        if meant and abs(len(meant) - len(name)) < 3 and meant[:1] == name[:1]:
+            return f"Is {by_name[meant]!r} the {role}? "
+    return ""
+
+
+def _wide_by_name(columns: Sequence[str], taken: set[str]) -> dict[str, str]:
+    matches = {each: WIDE.match(snake(each)) for each in columns if each not in taken}
+    return {
+        (found["a"] or found["b"]): each
+        for each, found in matches.items()
+        if found and snake(each) not in (*COLUMN_NAMES["response"], *COLUMN_NAMES["reference"])
+    }
+
+
+def _wide_by_content(rows: Sequence[Row], columns: Sequence[str]) -> dict[str, str]:
+    """Return the columns that look like responses: text that seldom repeats."""
+    return {each: each for each in columns if _is_prose(rows, each)}
+
+
+def _is_prose(rows: Sequence[Row], column: str) -> bool:
+    texts = [row.values.get(column) for row in rows]
+    filled = [text for text in texts if isinstance(text, str) and text.strip()]
+    numeric = all(_number(text) for text in filled)
+    if not filled or len(filled) * 2 < len(rows) or numeric:
+        return False
+    return len(rows) < 4 or len(set(filled)) * 2 > len(filled)
+
+
+def _number(value: object) -> bool:
+    if isinstance(value, bool):
+        return False
+    try:
+        float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _is_numeric(rows: Sequence[Row], column: str) -> bool:
+    filled = [row.values.get(column) for row in rows if row.values.get(column) not in (None, "")]
+    return bool(filled) and all(map(_number, filled))
+
+
+def _holds_conversation(rows: Sequence[Row], column: str) -> bool:
+    """Return whether the first cell holds messages that end with the assistant's."""
+    messages = from_json(rows[0].values.get(column)) if rows else None
+    if not is_messages(messages):
+        return False
+    last = messages[-1]  # type: ignore[index]
+    return (last.get("role") or last.get("from")) in ("assistant", "gpt", "ai", "model")
+
+
+def _numbers_rows(rows: Sequence[Row], column: str, query: str, long: bool) -> bool:
+    """Return whether ids never repeat although queries do: then they number rows."""
+    ids = _texts(rows, column)
+    return long and len(set(ids)) == len(ids) and len(set(_texts(rows, query))) < len(ids)
+
+
+def _texts(rows: Sequence[Row], column: str) -> list[str]:
+    return [str(row.values.get(column)) for row in rows]
+
+
+def _values(rows: Sequence[Row], column: str) -> set[str]:
+    return set(_texts(rows, column))
+
+
+def _codes(rows: Sequence[Row], column: str) -> Iterator[int]:
+    known: dict[str, int] = {}
+    return (known.setdefault(text, len(known)) for text in _texts(rows, column))
+
+
+def describe_columns(columns: TableColumns, default: str) -> Iterator[tuple[str, str]]:
+    """Yield where each part comes from, in words; `default` names a lone candidate."""
+    said: Callable[[str], str] = "column {!r}".format
+    yield "query", said(columns.query)
+    if columns.wide:
+        yield "candidate", "one column each: " + join_words(map(repr, columns.wide), most=8)
+    else:
+        source = "the last assistant message of " + said(columns.query)
+        yield "response", said(columns.response) if columns.response else source
+        names = " + ".join(map(repr, columns.candidate))
+        yield "candidate", f"column {names}" if names else default
+    why = f" (column {columns.row_ids!r} numbers rows, not queries)" if columns.row_ids else ""
+    yield "id", said(columns.id) if columns.id else f"a hash of the query{why}"
+    for role, words in (
+        ("reference", ""),
+        ("category", ""),
+        ("checklist", ""),
+        ("label", ", as reference data"),
+        ("context", ", shown to the judge as a turn before the query"),
+        ("system", ", shown to the judge as a system turn"),
+    ):
+        column = getattr(columns, role)
+        if column:
+            yield role, said(column) + words
+    if columns.unread:
+        yield "not read", join_words(map(repr, columns.unread), most=12)

@@ -1,0 +1,417 @@
+"""The core of the data readers: rows of a peer's file become examples, skips or problems.
+
+A reader yields exactly one of these per row, so that rows in = examples + rows named as skipped.
+The first pass over the file keeps queries, checklists, labels and votes, which are small, and
+checks every row; the second streams the responses.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self
+
+import orjson
+
+from rocketeval.benchmarks.row_files import BadRow, Rows, Sample, other_files, rows_of
+from rocketeval.config import BenchmarkConfig, Section, parse_options
+from rocketeval.errors import BenchmarkError
+from rocketeval.hashing import content_hash
+from rocketeval.records import Checklist, Label, Query, Rating, Response, Turn, Vote
+from rocketeval.text import count_of, join_words, near_name
+
+__all__ = ["DataBenchmark", "DataOptions", "DataSummary", "Example", "Kept", "Skipped", "SourceIds"]
+
+MOST_NAMED = 10
+"""Rows that are named per kind of skip or problem; all are counted."""
+SAME_TWICE = "the same response again"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceIds:
+    """Ids of a row in the tool it comes from, for writing scores back."""
+
+    trace: str = ""
+    span: str = ""
+    response: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """What one row of a data file holds."""
+
+    where: str
+    """`file:line`, or the row's name in its file."""
+    query: Query
+    responses: tuple[Response, ...] = ()
+    items: tuple[str, ...] = ()
+    """Checklist items of the query."""
+    labels: tuple[Label, ...] = ()
+    votes: tuple[Vote, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What was changed or left out in the row, in a few words."""
+    source: SourceIds | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A row that the format does not let us use, such as a failed request."""
+
+    where: str
+    reason: str
+
+
+Kept = Example | Skipped | BadRow
+"""What a reader makes of a row."""
+
+
+class DataOptions(Section):
+    """Settings common to all data readers."""
+
+    bad_rows: Literal["refuse", "skip"] = "refuse"
+    """refuse: a row with a mistake is an error that lists all of them; skip: leave such rows out,
+    and count them."""
+
+
+@dataclass
+class NamedCount:
+    """A number of rows, with the first few named."""
+
+    count: int = 0
+    named: list[str] = field(default_factory=list)
+
+    def add(self, where: str) -> None:
+        """Count a row, and keep its name if it is among the first."""
+        self.count += 1
+        if len(self.named) < MOST_NAMED:
+            self.named.append(where)
+
+    def __str__(self) -> str:
+        rest = self.count - len(self.named)
+        return ", ".join(self.named) + (f" and {rest:,} more" if rest else "")
+
+
+@dataclass
+class DataSummary:
+    """What a data file holds: the result of the first pass."""
+
+    rows: int = 0
+    used: int = 0
+    """Rows that became at least part of an example."""
+    responses: int = 0
+    queries: dict[str, Query] = field(default_factory=dict)
+    checklists: dict[str, Checklist] = field(default_factory=dict)
+    labels: list[Label] = field(default_factory=list)
+    votes: list[Vote] = field(default_factory=list)
+    candidates: dict[str, int] = field(default_factory=dict)
+    """Number of responses of each candidate, in order of appearance."""
+    skipped: dict[str, NamedCount] = field(default_factory=dict)
+    """Unused rows by reason."""
+    notes: dict[str, NamedCount] = field(default_factory=dict)
+    """Changes of used rows by kind."""
+    problems: dict[str, NamedCount] = field(default_factory=dict)
+    """Rows with a mistake, by kind."""
+    other_files: NamedCount = field(default_factory=NamedCount)
+    """Files of a folder that are not read."""
+    hints: dict[str, str] = field(default_factory=dict)
+    """What to do about each kind of mistake."""
+
+    @property
+    def unused(self) -> int:
+        """Number of rows that are named as skipped."""
+        return sum(each.count for each in self.skipped.values())
+
+    def lines(self) -> Iterator[str]:
+        """Yield what was skipped and what was changed, one line per kind."""
+        for reason, rows in self.skipped.items():
+            yield f"skipped {count_of(rows.count, 'row', 'rows')}: {reason} ({rows})"
+        for change, rows in self.notes.items():
+            yield f"{count_of(rows.count, 'row', 'rows')}: {change} ({rows})"
+        if self.other_files.count:
+            yield f"not read, because their suffix is not that of a data file: {self.other_files}"
+
+
+class DataBenchmark(ABC):
+    """A benchmark read from another tool's file; subclasses turn its rows into examples."""
+
+    kind: ClassVar[str]
+    """Name in the registry and in the config."""
+    options_type: ClassVar[type[DataOptions]] = DataOptions
+
+    def __init__(self, path: Path, options: DataOptions) -> None:
+        if not path.exists():
+            raise BenchmarkError(
+                f"There is no file or folder {path}.", hint="Check `benchmark.path` in the config."
+            )
+        self.path = path
+        self.options = options
+        self.where = ""
+
+    @classmethod
+    def create(cls, config: BenchmarkConfig) -> Self:
+        """Return a reader of `config.path`."""
+        options = parse_options(config.options, cls.options_type, "benchmark.options")
+        return cls(config.path, options)
+
+    @classmethod
+    @abstractmethod
+    def recognize(cls, sample: Sample) -> str | None:
+        """Return the format's name, with its version if any, if the sample has it; else None."""
+
+    @abstractmethod
+    def examples(self) -> Iterator[Kept]:
+        """Yield one example, skip or problem per row, in file order."""
+
+    @abstractmethod
+    def mapping(self) -> Mapping[str, str]:
+        """Return where each record comes from, in words, by the record's name."""
+
+    def settings(self) -> Mapping[str, object]:
+        """Return the options to write into a config, so that the mapping can be edited."""
+        return {}
+
+    @cached_property
+    def summary(self) -> DataSummary:
+        """The first pass: counts, and everything but the responses.
+
+        Raises BenchmarkError that lists all rows with a mistake, unless `bad_rows` is skip.
+        """
+        found = DataSummary()
+        for name in self.other_files():
+            found.other_files.add(name)
+        for kept in self._checked(found):
+            self.where = kept.where
+            _collect(found, kept)
+        self._finish(found)
+        return found
+
+    def queries(self) -> Iterator[Query]:
+        """Yield the distinct queries in order of appearance."""
+        yield from self.summary.queries.values()
+
+    def responses(self) -> Iterator[Response]:
+        """Yield the responses, read again from the file."""
+        for kept in self._checked(DataSummary(queries=self.summary.queries)):
+            self.where = kept.where
+            yield from kept.responses
+
+    def other_files(self) -> Iterable[str]:
+        """Return the names of files in the folder that are not data."""
+        return other_files(self.path)
+
+    def rows(self, path: Path) -> Rows:
+        """Yield the rows of one file; in a folder, they are named by their path in it."""
+        if not self.path.is_dir():
+            yield from rows_of(path)
+            return
+        name = str(path.relative_to(self.path))
+        row = None
+        for row in rows_of(path, name):
+            yield row
+        if row is None:
+            yield BadRow(name, "the file has no rows", "", "Complete the file, or remove it.")
+
+    def checklists(self) -> Iterator[Checklist]:
+        """Yield the checklists that the rows hold."""
+        yield from self.summary.checklists.values()
+
+    def labels(self) -> Iterator[Label]:
+        """Yield the labels that the rows hold."""
+        yield from self.summary.labels
+
+    def votes(self) -> Iterator[Vote]:
+        """Yield the votes that the rows hold."""
+        yield from self.summary.votes
+
+    def ratings(self) -> Iterator[Rating]:
+        """Yield nothing: these formats rate no candidates."""
+        return iter(())
+
+    def left_out(self) -> Mapping[str, int]:
+        """Return the number of unused rows by reason."""
+        return {f"rows: {reason}": each.count for reason, each in self.summary.skipped.items()}
+
+    def _checked(self, found: DataSummary) -> Iterator[Example]:
+        """Yield the usable examples, and count everything in `found`.
+
+        The order of rows decides alone, so that both passes use the same rows.
+        """
+        cells = _Cells()
+        for kept in self.examples():
+            found.rows += 1
+            checked = cells.check(kept, found.queries)
+            if isinstance(checked, BadRow):
+                _count_problem(found, checked)
+                if self.options.bad_rows == "skip":
+                    _named(found.skipped, checked.kind).add(checked.where)
+            elif isinstance(checked, Skipped):
+                _named(found.skipped, checked.reason).add(checked.where)
+            else:
+                found.used += 1
+                yield checked
+
+    def _finish(self, found: DataSummary) -> None:
+        if found.problems and self.options.bad_rows == "refuse":
+            raise _refusal(self.path, found)
+        if not found.queries:
+            raise BenchmarkError(
+                f"{self.path} has no usable row"
+                + (f": {_reasons(found)}." if found.rows else ": it is empty."),
+                hint="Check that the file is complete, and the columns in `benchmark.options`.",
+            )
+
+
+def content_id(text: str, history: Iterable[Turn] = ()) -> str:
+    """Return the id of a query that has none: a hash of its text and history.
+
+    >>> content_id("What is 1?")
+    '281feac585d9'
+    """
+    turns = [[turn.role, turn.content] for turn in history]
+    return content_hash("query", text, turns).hex()[:12]
+
+
+def as_question(criterion: str) -> str:
+    """Return a peer's criterion as a yes/no item; a question stays as it is.
+
+    >>> as_question("Names Paris.")
+    'Does the response meet this requirement: Names Paris?'
+    """
+    text = " ".join(criterion.split())
+    if text.endswith("?"):
+        return text
+    return f"Does the response meet this requirement: {text.rstrip('.;: ')}?"
+
+
+def as_text(value: Any) -> str:
+    """Return a response as text: strings unchanged, anything else as JSON."""
+    return value if isinstance(value, str) else orjson.dumps(value, default=str).decode()
+
+
+class _Cells:
+    """Which responses and labels were read: 8 bytes per response, a hash of its text."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, array[int]] = {}
+        self._places: dict[str, int] = {}
+        self._labels: set[tuple[int, str, str]] = set()
+
+    def check(self, kept: Kept, queries: Mapping[str, Query]) -> Kept:
+        """Return an example without what was read before, or why it is not usable."""
+        if not isinstance(kept, Example):
+            return kept
+        query = kept.query
+        known = queries.get(query.id)
+        if known is not None and (known.text, known.history) != (query.text, query.history):
+            return BadRow(
+                kept.where,
+                "the id belongs to another query text in an earlier row",
+                f"id {query.id!r}",
+                "Correct the ids, or name another column for `query` (the text that all "
+                "candidates answered) or `id`.",
+            )
+        place = self._places.setdefault(query.id, len(self._places))
+        fresh = []
+        for response in kept.responses:
+            status = self._add(place, response)
+            if status == "other":
+                return BadRow(
+                    kept.where,
+                    "a candidate has a second, different response to the same query",
+                    f"{response.candidate!r} on {query.id!r}",
+                    "Give repeated runs different candidate names, or keep one row.",
+                )
+            if status == "new":
+                fresh.append(response)
+        labels = [label for label in kept.labels if self._is_new(place, label)]
+        if kept.responses and not (fresh or labels or kept.votes):
+            return Skipped(kept.where, SAME_TWICE)
+        if len(fresh) == len(kept.responses) and len(labels) == len(kept.labels):
+            return kept
+        return replace(kept, responses=tuple(fresh), labels=tuple(labels))
+
+    def _add(self, place: int, response: Response) -> Literal["new", "same", "other"]:
+        """Record a response to the query at `place`; compare it with an earlier one."""
+        content = response.text.encode("utf-8", "surrogatepass")
+        code = int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "big") | 1
+        column = self._texts.setdefault(response.candidate, array("Q"))
+        if place >= len(column):
+            column.extend([0] * (place + 1 - len(column)))
+        before = column[place]
+        if not before:
+            column[place] = code
+            return "new"
+        return "same" if before == code else "other"
+
+    def _is_new(self, place: int, label: Label) -> bool:
+        key = (place, label.candidate, label.labeler)
+        new = key not in self._labels
+        self._labels.add(key)
+        return new
+
+
+def _collect(found: DataSummary, example: Example) -> None:
+    query = example.query
+    known = found.queries.get(query.id)
+    if known is None:
+        found.queries[query.id] = query
+    elif known.reference is None and query.reference is not None:
+        found.queries[query.id] = replace(known, reference=query.reference)
+    found.responses += len(example.responses)
+    for response in example.responses:
+        found.candidates[response.candidate] = found.candidates.get(response.candidate, 0) + 1
+    notes = list(example.notes)
+    if example.items:
+        before = found.checklists.get(query.id)
+        if before is None:
+            found.checklists[query.id] = Checklist(query.id, example.items)
+        elif before.items != example.items:
+            notes.append("another checklist than the first row of its query; the first is used")
+    found.labels.extend(example.labels)
+    found.votes.extend(example.votes)
+    for note in notes:
+        _named(found.notes, note).add(example.where)
+
+
+def _named(counts: dict[str, NamedCount], name: str) -> NamedCount:
+    return counts.setdefault(name, NamedCount())
+
+
+def _count_problem(found: DataSummary, row: BadRow) -> None:
+    shown = f"{row.where}: {row.detail}" if row.detail else row.where
+    _named(found.problems, row.kind).add(shown)
+    found.hints.setdefault(row.kind, row.hint)
+
+
+def _refusal(path: Path, found: DataSummary) -> BenchmarkError:
+    """Return the error that lists the first ten rows of each kind of mistake."""
+    total = sum(each.count for each in found.problems.values())
+    lines = [f"{path} has {count_of(total, 'row', 'rows')} with a mistake, of {found.rows:,}."]
+    for kind, rows in found.problems.items():
+        lines.append(f"  {kind} ({count_of(rows.count, 'row', 'rows')}):")
+        lines += [f"    {named}" for named in rows.named]
+        if rows.count > len(rows.named):
+            lines.append(f"    and {rows.count - len(rows.named):,} more")
+    hints = [found.hints[kind] for kind in found.problems]
+    advice = [hint for hint in dict.fromkeys(hints) if hint]
+    advice.append("To leave such rows out, use --skip-bad (`bad_rows: skip` in the config).")
+    return BenchmarkError("\n".join(lines), hint="\n".join(advice))
+
+
+def _reasons(found: DataSummary) -> str:
+    counts = Counter({reason: each.count for reason, each in found.skipped.items()})
+    return join_words((f"{reason} ({n:,})" for reason, n in counts.most_common()), most=3)
+
+
+def column_hint(name: str, known: Iterable[str]) -> str:
+    """Return a hint that names the nearest column, and lists all of them."""
+    names = [str(each) for each in known]
+    meant = near_name(name, names)
+    guess = f"Did you mean {meant!r}? " if meant else ""
+    return f"{guess}The file has: {join_words(names, most=30)}."

@@ -1,0 +1,332 @@
+"""Files of evaluation libraries: lm-evaluation-harness samples, DeepEval and ragas datasets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cached_property, partial
+from pathlib import Path
+
+from rocketeval.benchmarks.columns import COLUMN_NAMES, columns_of, snake
+from rocketeval.benchmarks.data import (
+    DataBenchmark,
+    Example,
+    Kept,
+    Skipped,
+    as_text,
+    content_id,
+)
+from rocketeval.benchmarks.messages import (
+    RowError,
+    from_json,
+    is_messages,
+    mapped,
+    read_turns,
+    split_turns,
+)
+from rocketeval.benchmarks.reading import Row, shown_value
+from rocketeval.benchmarks.row_files import (
+    BadRow,
+    Rows,
+    Sample,
+    data_files,
+    read_document,
+    row_format,
+    stem_of,
+)
+from rocketeval.records import Label, Query, Response, Turn
+from rocketeval.text import count_of, join_words
+
+SAMPLES = re.compile(r"samples_(?P<task>.+)_\d{4}-\d\d-\d\dT[\d.:-]+$")
+"""Name of a samples file of lm-evaluation-harness."""
+NO_TEXT = "a log-likelihood task: the model wrote no text"
+
+
+class LmEvalSamples(DataBenchmark):
+    """Samples that lm-evaluation-harness writes with --log_samples; one folder per model."""
+
+    kind = "lm_eval"
+
+    @classmethod
+    def recognize(cls, sample: Sample) -> str | None:
+        """Look for doc_id, resps and filtered_resps."""
+        first = [each for each in sample.files if each.name.startswith("samples_")]
+        if first and sample.path.is_dir():
+            return f"lm-eval samples ({count_of(len(first), 'file', 'files')})"
+        return "lm-eval samples" if sample.has("doc_id", "resps", "filtered_resps") else None
+
+    @cached_property
+    def files(self) -> list[Path]:
+        """The samples files."""
+        found = data_files(self.path)
+        named = [each for each in found if each.name.startswith("samples_")]
+        return named or found
+
+    def mapping(self) -> Mapping[str, str]:
+        """Return where the parts come from."""
+        tasks = join_words(sorted({_task(path) for path in self.files}), most=5)
+        said = {
+            "query": f"the prompt in arguments (tasks: {tasks})",
+            "response": "filtered_resps, first",
+            "candidate": "model of the folder: " + join_words(self.summary.candidates, most=8),
+            "id": "task and doc_id",
+            "reference": "target",
+        }
+        if self.summary.labels:
+            names = sorted({label.labeler for label in self.summary.labels})
+            said["label"] = f"metrics {', '.join(names)}, as reference data"
+        return said
+
+    def examples(self) -> Iterator[Kept]:
+        """Yield an example per document; other filters of a document are skipped."""
+        for path in self.files:
+            candidate, task = _model(path), _task(path)
+            seen: set[object] = set()
+            for row in self.rows(path):
+                if isinstance(row, BadRow):
+                    yield row
+                    continue
+                kept = mapped(row, partial(_lm_eval, candidate=candidate, task=task))
+                doc = row.values.get("doc_id")
+                if isinstance(kept, Example) and doc in seen:
+                    kept = Skipped(row.where, "another filter of a document that was read")
+                seen.add(doc)
+                yield kept
+
+
+def _task(path: Path) -> str:
+    found = SAMPLES.match(stem_of(path))
+    return found["task"] if found else stem_of(path).removeprefix("samples_")
+
+
+def _model(path: Path) -> str:
+    """Return the model's name: from the results file next to the samples, else the folder."""
+    for results in sorted(path.parent.glob("results_*.json")):
+        document = read_document(results)
+        name = document.get("model_name") if isinstance(document, Mapping) else None
+        if isinstance(name, str) and name:
+            return name
+    folder = path.parent.name
+    # A folder name has double underscores in place of slashes.
+    return folder.replace("__", "/") if folder and SAMPLES.match(stem_of(path)) else stem_of(path)
+
+
+def _lm_eval(row: Row, candidate: str, task: str) -> Kept:
+    given = row.get("arguments", (list, dict))
+    row.get("resps", list)
+    first: object = None
+    if isinstance(given, Mapping):
+        first = next(iter(given.values()), None)
+        prompt = first.get("arg_0") if isinstance(first, Mapping) else None
+    else:
+        first = given[0] if isinstance(given, list) and given else None
+        prompt = first[0] if isinstance(first, list) and first else None
+    text = _text_in(row.values.get("filtered_resps")) or _text_in(row.values.get("resps"))
+    if text is None:
+        return Skipped(row.where, NO_TEXT)
+    if not isinstance(prompt, str) or not prompt.strip():
+        raise RowError("the sample has no prompt", f"arguments: {shown_value(given)}")
+    messages = from_json(prompt)
+    turns: tuple[Turn, ...] = (Turn("user", prompt),)
+    if is_messages(messages):
+        turns, _ = read_turns(messages, "arguments")
+    split = split_turns(turns)
+    name = f"{task}-{row.text('doc_id')}"
+    target = row.values.get("target")
+    metrics = row.values.get("metrics")
+    labels = tuple(
+        Label(name, candidate, float(value), str(metric))
+        for metric in (metrics if isinstance(metrics, list) else ())
+        if isinstance(value := row.values.get(str(metric)), int | float)
+    )
+    return Example(
+        row.where,
+        Query(
+            name,
+            split.query,
+            split.history,
+            reference=None if target in (None, "") else as_text(target),
+            category=task,
+        ),
+        (Response(name, candidate, text),),
+        labels=labels,
+    )
+
+
+def _text_in(value: object) -> str | None:
+    """Return the first text in nested lists; None if there is a number first."""
+    while isinstance(value, list) and value:
+        value = value[0]
+    return value if isinstance(value, str) else None
+
+
+def _names_candidates(sample: Sample) -> bool:
+    """Return whether a column names candidates, which only a table reads."""
+    return any(snake(each) in COLUMN_NAMES["candidate"] for each in columns_of(sample.rows))
+
+
+class DeepEvalCases(DataBenchmark):
+    """Datasets and the latest test run of DeepEval."""
+
+    kind = "deepeval"
+
+    @classmethod
+    def recognize(cls, sample: Sample) -> str | None:
+        """Look for actual_output next to input, or the latest test run."""
+        if isinstance(sample.document.get("testCases"), list):
+            return "DeepEval test run"
+        named = sample.has("input", "actual_output") or sample.has("input", "actualOutput")
+        return "DeepEval dataset" if named and not _names_candidates(sample) else None
+
+    def mapping(self) -> Mapping[str, str]:
+        """Return where the parts come from."""
+        said = {
+            "query": "input",
+            "response": "actual_output",
+            "candidate": join_words(self.summary.candidates, most=8),
+            "id": "a hash of the input",
+            "reference": "expected_output",
+        }
+        if self.summary.labels:
+            names = sorted({label.labeler for label in self.summary.labels})
+            said["label"] = f"metrics {', '.join(names)}, as reference data"
+        return said
+
+    def examples(self) -> Iterator[Kept]:
+        """Yield an example per test case."""
+        for path in data_files(self.path):
+            document = read_document(path) if row_format(path) == "json" else None
+            run = document if isinstance(document, Mapping) and "testCases" in document else None
+            name = _tested(run) if run else stem_of(path)
+            for row in self.rows(path) if run is None else _cases(path.name, run):
+                if isinstance(row, BadRow):
+                    yield row
+                else:
+                    yield mapped(row, partial(_deepeval, candidate=name))
+
+
+def _tested(run: Mapping[str, object]) -> str:
+    """Return the model under test of a run, from its hyperparameters."""
+    given = run.get("hyperparameters")
+    model = given.get("model") if isinstance(given, Mapping) else None
+    return str(model or run.get("identifier") or "latest test run")
+
+
+def _cases(name: str, run: Mapping[str, object]) -> Rows:
+    found = run["testCases"]
+    for place, case in enumerate(found if isinstance(found, list) else (), 1):
+        where = f"{name} test case {place}"
+        yield (
+            Row(case, where)
+            if isinstance(case, dict)
+            else BadRow(where, "the test case is not an object", shown_value(case))
+        )
+
+
+def _either(row: Row, *names: str) -> object:
+    return next(
+        (row.values[name] for name in names if row.values.get(name) not in (None, "")), None
+    )
+
+
+def _deepeval(row: Row, candidate: str) -> Kept:
+    text = _either(row, "input")
+    if not isinstance(text, str) or not text.strip():
+        raise RowError("the test case has no input", shown_value(text))
+    output = _either(row, "actual_output", "actualOutput")
+    if output is None:
+        return Skipped(row.where, "no actual_output (a golden that was not run)")
+    expected = _either(row, "expected_output", "expectedOutput")
+    history = context_turns(_either(row, "retrieval_context", "retrievalContext", "context"))
+    name = content_id(text)
+    metrics = row.values.get("metricsData")
+    labels = tuple(
+        Label(name, candidate, float(each["score"]), str(each.get("name")))
+        for each in (metrics if isinstance(metrics, list) else ())
+        if isinstance(each, Mapping) and isinstance(each.get("score"), int | float)
+    )
+    return Example(
+        row.where,
+        Query(name, text, reference=None if expected is None else as_text(expected)),
+        (Response(name, candidate, as_text(output), history or None),),
+        labels=labels,
+    )
+
+
+def context_turns(value: object) -> tuple[Turn, ...]:
+    """Return retrieved texts as one turn, which the judge sees before the query."""
+    found = from_json(value)
+    if isinstance(found, str):
+        # DeepEval joins the texts of a CSV cell with this mark.
+        found = [each for each in found.split("|") if each.strip()]
+    if not isinstance(found, list) or not found:
+        return ()
+    texts = [
+        as_text(each.get("context", each)) if isinstance(each, Mapping) else as_text(each)
+        for each in found
+    ]
+    return (Turn("retrieved context", "\n\n".join(texts)),)
+
+
+class RagasDataset(DataBenchmark):
+    """Evaluation datasets of ragas, single-turn and multi-turn."""
+
+    kind = "ragas"
+
+    @classmethod
+    def recognize(cls, sample: Sample) -> str | None:
+        """Look for user_input with a response or contexts, or the older names."""
+        if _names_candidates(sample):
+            return None
+        if sample.has("user_input", "response") or sample.has("user_input", "retrieved_contexts"):
+            return "ragas dataset"
+        if sample.rows and is_messages(sample.rows[0].values.get("user_input")):
+            return "ragas dataset (multi-turn)"
+        return (
+            "ragas dataset (before 0.2)" if sample.has("question", "answer", "contexts") else None
+        )
+
+    def mapping(self) -> Mapping[str, str]:
+        """Return where the parts come from."""
+        return {
+            "query": "user_input (or question)",
+            "response": "response (or answer), or the last turn of the assistant",
+            "candidate": join_words(self.summary.candidates, most=8) + " (the file's name)",
+            "id": "a hash of the query",
+            "reference": "reference (or ground_truth)",
+            "context": "retrieved_contexts, shown to the judge as a turn before the query",
+            "not read": "reference_contexts, multi_responses, rubrics",
+        }
+
+    def examples(self) -> Iterator[Kept]:
+        """Yield an example per sample."""
+        for path in data_files(self.path):
+            for row in self.rows(path):
+                if isinstance(row, BadRow):
+                    yield row
+                else:
+                    yield mapped(row, partial(_ragas, candidate=stem_of(path)))
+
+
+def _ragas(row: Row, candidate: str) -> Kept:
+    given = from_json(_either(row, "user_input", "question"))
+    if is_messages(given):
+        split = split_turns(*read_turns(given, "user_input"))
+        text, history, notes = split.query, split.history, split.notes
+        answer: object = split.response
+    else:
+        if not isinstance(given, str) or not given.strip():
+            raise RowError("the sample has no user_input", shown_value(given))
+        text, history, notes = given, (), ()
+        answer = _either(row, "response", "answer")
+    if answer is None:
+        return Skipped(row.where, "no response")
+    reference = _either(row, "reference", "ground_truth")
+    context = context_turns(_either(row, "retrieved_contexts", "contexts"))
+    name = content_id(text, history)
+    return Example(
+        row.where,
+        Query(name, text, history, reference=None if reference is None else as_text(reference)),
+        (Response(name, candidate, as_text(answer), (*history, *context) if context else None),),
+        notes=notes,
+    )

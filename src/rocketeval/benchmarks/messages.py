@@ -1,0 +1,146 @@
+"""Chat messages in the shapes that tools write, split into history, query and response.
+
+Read: OpenAI messages (text, or parts of text and images), `parts` of OpenTelemetry, `type` and
+`content` of LangChain and ragas, and `from` and `value` of ShareGPT.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import orjson
+
+from rocketeval.benchmarks.reading import Row, shown_value
+from rocketeval.benchmarks.row_files import BadRow
+from rocketeval.errors import BenchmarkError
+from rocketeval.records import Turn
+
+__all__ = ["Conversation", "RowError", "join_turns", "mapped", "read_turns", "split_turns"]
+
+ROLES = {"human": "user", "ai": "assistant", "gpt": "assistant", "model": "assistant",
+         "developer": "system", "bot": "assistant"}  # fmt: skip
+"""Other names of the roles."""
+NO_TEXT = "a part that is not text (such as an image) is shown to the judge as its kind only"
+STEPS = "tool calls and other steps between the query and the final response are not shown"
+
+T = TypeVar("T")
+
+
+class RowError(Exception):
+    """A mistake in one row; readers turn it into a `BadRow`."""
+
+    def __init__(self, kind: str, detail: str = "", hint: str = "") -> None:
+        super().__init__(kind)
+        self.kind, self.detail, self.hint = kind, detail, hint
+
+
+def mapped(row: Row, make: Callable[[Row], T]) -> T | BadRow:
+    """Return what `make` makes of a row, or the row's mistake."""
+    try:
+        return make(row)
+    except RowError as error:
+        return BadRow(row.where, error.kind, error.detail, error.hint)
+    except BenchmarkError as error:
+        return BadRow(row.where, error.message.removeprefix(f"{row.where}: "), "", error.hint)
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """A conversation split for judging."""
+
+    query: str
+    """The last user message."""
+    history: tuple[Turn, ...]
+    """The messages before it."""
+    response: str | None
+    """The assistant message after it; None if the query comes last."""
+    notes: tuple[str, ...] = ()
+
+
+def is_messages(value: object) -> bool:
+    """Return whether a value looks like a list of chat messages."""
+    return (
+        isinstance(value, Sequence)
+        and not isinstance(value, str)
+        and bool(value)
+        and all(isinstance(each, Mapping) and _role(each) is not None for each in value)
+    )
+
+
+def from_json(value: object) -> object:
+    """Return a cell that holds a JSON list or object as that; anything else unchanged."""
+    if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
+        try:
+            return orjson.loads(value)
+        except orjson.JSONDecodeError:
+            return value
+    return value
+
+
+def read_turns(messages: object, field: str) -> tuple[tuple[Turn, ...], tuple[str, ...]]:
+    """Return messages as turns, and notes about parts that are not text."""
+    if not is_messages(messages):
+        raise RowError(
+            f"the field {field!r} is not a list of messages",
+            shown_value(messages),
+            'Expected: [{"role": "user", "content": "..."}].',
+        )
+    turns = []
+    notes: set[str] = set()
+    for message in messages:  # type: ignore[attr-defined]
+        text = content_text(_content(message), notes)
+        turns.append(Turn(str(_role(message)), text))
+    return tuple(turns), tuple(sorted(notes))
+
+
+def content_text(content: object, notes: set[str]) -> str:
+    """Return the text of a message's content; other parts become their kind in brackets."""
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, Mapping):
+        for name in ("answer", "text", "content", "value"):
+            if isinstance(content.get(name), str):
+                return str(content[name])
+        notes.add(NO_TEXT)
+        return f"[{content.get('type', 'object')}]"
+    if isinstance(content, Sequence):
+        return "\n".join(filter(None, (content_text(part, notes) for part in content)))
+    return str(content)
+
+
+def _role(message: Mapping[str, Any]) -> str | None:
+    named = message.get("role") or message.get("from") or message.get("type")
+    return ROLES.get(named.lower(), named.lower()) if isinstance(named, str) else None
+
+
+def _content(message: Mapping[str, Any]) -> object:
+    for name in ("content", "parts", "value", "text"):
+        if name in message:
+            return message[name]
+    return None
+
+
+def split_turns(turns: Sequence[Turn], notes: Sequence[str] = ()) -> Conversation:
+    """Return the last user message, what is before it, and the final response after it."""
+    asked = [place for place, turn in enumerate(turns) if turn.role == "user"]
+    if not asked:
+        roles = ", ".join(turn.role for turn in turns)
+        raise RowError("the conversation has no user message", f"roles: {roles}")
+    last = asked[-1]
+    after = [turn for turn in turns[last + 1 :] if turn.role == "assistant" and turn.content]
+    steps = len(turns) - last - 1 > 1
+    return Conversation(
+        turns[last].content,
+        tuple(turns[:last]),
+        after[-1].content if after else None,
+        (*notes, *((STEPS,) if steps and after else ())),
+    )
+
+
+def join_turns(turns: Sequence[Turn]) -> Iterator[str]:
+    """Yield one line per turn, for messages and ids."""
+    return (f"{turn.role}: {turn.content}" for turn in turns)

@@ -1,0 +1,398 @@
+"""Rows of data files: CSV, TSV, JSON lines, JSON, YAML, Parquet, Arrow and Excel, one at a time.
+
+Only JSON arrays and YAML are read as a whole. A row that cannot be read is a `BadRow`, so that one
+broken line does not hide the others; a file that cannot be read is a BenchmarkError.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from rocketeval.benchmarks.reading import UNREADABLE, Row, cannot_read, open_bytes, shown_value
+from rocketeval.errors import BenchmarkError
+
+__all__ = ["BadRow", "Rows", "Sample", "data_files", "read_document", "row_format", "rows_of"]
+
+SUFFIXES = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "json",
+    ".yaml": "yaml",
+    ".yml": "yaml",
+    ".parquet": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".xlsx": "excel",
+    ".eval": "eval",
+}
+"""Format of each file name suffix; a further .gz is allowed for text."""
+SAMPLE_ROWS = 2000
+"""Rows that detection looks at."""
+MOST_CELL = 64 << 20
+"""Maximum characters of a CSV cell."""
+BATCH_ROWS = 256
+WRAPPERS = ("data", "rows", "examples", "items", "records", "samples", "results", "test_cases")
+"""Keys under which a JSON document may hold its rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class BadRow:
+    """A row with a mistake."""
+
+    where: str
+    kind: str
+    """The mistake, in words that other rows share."""
+    detail: str = ""
+    """What this row holds instead."""
+    hint: str = ""
+
+
+Rows = Iterator[Row | BadRow]
+
+
+def row_format(path: Path) -> str | None:
+    """Return the format that the name of a file states; None if it is not a data file."""
+    return SUFFIXES.get(Path(path.name.removesuffix(".gz")).suffix.lower())
+
+
+def stem_of(path: Path) -> str:
+    """Return a file's name without its suffixes.
+
+    >>> stem_of(Path("a/gpt-4.1.jsonl.gz"))
+    'gpt-4.1'
+    """
+    return Path(path.name.removesuffix(".gz")).stem
+
+
+def data_files(path: Path) -> list[Path]:
+    """Return the data files at `path`: itself, or the visible ones in a folder and below it."""
+    if not path.is_dir():
+        return [path]
+    every = (each for each in path.rglob("*") if each.is_file() and row_format(each))
+    inside = (each.relative_to(path).parts for each in every)
+    found = sorted(
+        path.joinpath(*parts) for parts in inside if not any(p.startswith(".") for p in parts)
+    )
+    # A Hugging Face dataset keeps its description next to its Arrow files.
+    described = any(each.suffix == ".arrow" for each in found)
+    return [each for each in found if not (described and each.suffix == ".json")]
+
+
+def other_files(path: Path) -> Iterator[str]:
+    """Yield the visible files of a folder that are not data, except notes such as README.md."""
+    for each in sorted(path.rglob("*")) if path.is_dir() else ():
+        name = each.relative_to(path)
+        hidden = any(part.startswith(".") for part in name.parts)
+        about = each.suffix.lower() in (".md", ".py", ".sh", ".html", ".log", ".lock", ".js")
+        if each.is_file() and not (hidden or about or row_format(each)):
+            yield str(name)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What detection sees: the path, its data files, and the first rows of the first one."""
+
+    path: Path
+
+    @cached_property
+    def files(self) -> list[Path]:
+        """The data files."""
+        return data_files(self.path)
+
+    @cached_property
+    def names(self) -> set[str]:
+        """Names of the files, relative to the folder, without .gz."""
+        if not self.path.is_dir():
+            return {self.path.name.removesuffix(".gz")}
+        return {str(each.relative_to(self.path)).removesuffix(".gz") for each in self.files}
+
+    @cached_property
+    def document(self) -> Mapping[str, Any]:
+        """The single JSON or YAML object that the first file holds; empty for rows."""
+        if not self.files or row_format(self.files[0]) not in ("json", "yaml"):
+            return {}
+        found = read_document(self.files[0])
+        return found if isinstance(found, dict) else {}
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """The first readable rows."""
+        if not self.files or row_format(self.files[0]) in (None, "eval"):
+            return []
+        if self.document and not _lists_in(self.document):
+            return []
+        read = rows_of(self.files[0])
+        return [row for row in islice(read, SAMPLE_ROWS) if isinstance(row, Row)]
+
+    @cached_property
+    def first_problem(self) -> BadRow | None:
+        """The first row that cannot be read."""
+        if not self.files or row_format(self.files[0]) in (None, "eval"):
+            return None
+        read = islice(rows_of(self.files[0]), SAMPLE_ROWS)
+        return next((row for row in read if isinstance(row, BadRow)), None)
+
+    def has(self, *keys: str) -> bool:
+        """Return whether the first row has all of these fields."""
+        return bool(self.rows) and all(key in self.rows[0].values for key in keys)
+
+    def finds(self, *names: str) -> bool:
+        """Return whether the folder has one of these files, gzipped or not."""
+        return any(name in self.names for name in names)
+
+
+def rows_of(path: Path, name: str | None = None) -> Rows:
+    """Yield the rows of a data file; `name` is how messages call it (default: its name)."""
+    form, name = row_format(path), name or path.name
+    if form in ("csv", "tsv"):
+        return _guarded(path, _csv_rows(path, name, "\t" if form == "tsv" else None))
+    if form == "jsonl":
+        return _guarded(path, _json_lines(path, name))
+    if form in ("json", "yaml"):
+        return _document_rows(path, name)
+    if form in ("parquet", "arrow"):
+        return _guarded(path, _arrow_rows(path, name, form))
+    if form == "excel":
+        return _guarded(path, _excel_rows(path, name))
+    known = ", ".join(SUFFIXES)
+    raise BenchmarkError(
+        f"{path} is not a data file: its name does not end in a known suffix.",
+        hint=f"Rename or convert it. Known: {known}, and .gz of those with text.",
+    )
+
+
+def _guarded(path: Path, rows: Rows) -> Rows:
+    try:
+        yield from rows
+    except UNREADABLE as error:
+        raise cannot_read(path, error) from None
+
+
+def _json_lines(path: Path, name: str) -> Rows:
+    with open_bytes(path) as stream:
+        for number, line in enumerate(stream, 1):
+            content = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
+            if content.strip():
+                yield _json_row(content, f"{name}:{number}")
+
+
+def _json_row(content: bytes, where: str) -> Row | BadRow:
+    try:
+        values = orjson.loads(content)
+    except orjson.JSONDecodeError as error:
+        return _broken(content, where, error)
+    if isinstance(values, dict):
+        return Row(values, where)
+    hint = "Write one JSON object per line; rename a JSON array to .json."
+    return BadRow(where, "the line is not a JSON object", shown_value(values), hint)
+
+
+def _broken(content: bytes, where: str, error: orjson.JSONDecodeError) -> BadRow:
+    text = content.decode("utf-8", "replace")
+    if "\ufffd" in text and b"\xef\xbf\xbd" not in content:
+        return BadRow(where, "the line is not UTF-8 text", "", "Save the file as UTF-8.")
+    place = min(error.pos, len(text.rstrip()))
+    near = text[max(0, place - 20) : place + 20].strip()
+    if text[place:].startswith(("NaN", "Infinity", "-Infinity")):
+        hint = "JSON has no NaN: write null, or the correct number."
+        return BadRow(where, "the line holds NaN or Infinity", f"near {near!r}", hint)
+    return BadRow(
+        where,
+        "the line is not valid JSON",
+        f"{error.msg.rstrip('.')}, near {near!r}",
+        "Correct the lines; a cut last line means that the file is incomplete.",
+    )
+
+
+def read_document(path: Path) -> object:
+    """Return the content of a JSON or YAML file; JSON lines become a list."""
+    try:
+        with open_bytes(path) as stream:
+            content = stream.read().removeprefix(b"\xef\xbb\xbf")
+    except UNREADABLE as error:
+        raise cannot_read(path, error) from None
+    if row_format(path) == "yaml":
+        from rocketeval.resources import read_yaml
+
+        return read_yaml(path, "data file", hint="Check that it is complete.")
+    try:
+        return orjson.loads(content)
+    except orjson.JSONDecodeError as error:
+        lines = [line for line in content.splitlines() if line.strip()]
+        if len(lines) > 1 and isinstance(_json_row(lines[0], ""), Row):
+            return [
+                row.values if isinstance(row, Row) else row
+                for row in (_json_row(line, f"{path.name}:{n}") for n, line in enumerate(lines, 1))
+            ]
+        problem = _broken(content, path.name, error)
+        what = f"{problem.kind.removeprefix('the line ')}"
+        raise BenchmarkError(
+            f"{path.name} {what}" + (f": {problem.detail}." if problem.detail else "."),
+            hint="The file may be cut off: write or download it again."
+            if problem.detail
+            else problem.hint,
+        ) from None
+
+
+def _lists_in(document: Mapping[str, Any]) -> list[list[Any]]:
+    """Return the lists that may be the rows of a document."""
+    return [document[key] for key in WRAPPERS if isinstance(document.get(key), list)]
+
+
+def _document_rows(path: Path, name: str) -> Rows:
+    found = read_document(path)
+    if isinstance(found, dict):
+        lists = _lists_in(found)
+        if len(lists) != 1:
+            keys = ", ".join(map(repr, list(found)[:12]))
+            raise BenchmarkError(
+                f"{path.name} is a JSON object, and none of its fields is known to hold rows "
+                f"(it has {keys}).",
+                hint="Give a JSON array of objects, or JSON lines (.jsonl).",
+            )
+        found = lists[0]
+    if not isinstance(found, list):
+        raise BenchmarkError(
+            f"{path.name}: expected a JSON array of objects, but found {shown_value(found)}."
+        )
+    for number, values in enumerate(found, 1):
+        where = f"{name}[{number}]"
+        if isinstance(values, BadRow):
+            yield values
+        elif isinstance(values, dict):
+            yield Row(values, where)
+        else:
+            yield BadRow(where, "the element is not a JSON object", shown_value(values))
+
+
+def _csv_rows(path: Path, name: str, delimiter: str | None) -> Rows:
+    csv.field_size_limit(MOST_CELL)
+    with open_bytes(path) as stream:
+        lines = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
+        first = lines.readline()
+        if "\x00" in first:
+            raise BenchmarkError(
+                f"{path.name} is not text: it may be UTF-16 or an Excel file.",
+                hint="Save it as CSV in UTF-8, or name it .xlsx.",
+            )
+        if delimiter is None:
+            delimiter = max(",;\t|", key=first.count)
+        lines.seek(0)
+        reader = csv.reader(lines, delimiter=delimiter)
+        names = _header(path, next(reader, []))
+        for cells in reader:
+            where = f"{name}:{reader.line_num}"
+            if not any(cell.strip() for cell in cells):
+                continue
+            if len(cells) != len(names):
+                yield BadRow(
+                    where,
+                    "the row has another number of cells than the header",
+                    f"{len(cells)} cells, {len(names)} columns",
+                    "Quote cells that contain the separator or line breaks.",
+                )
+                continue
+            yield Row(dict(zip(names, cells, strict=True)), where)
+
+
+def _header(path: Path, cells: list[str]) -> list[str]:
+    names = [cell.strip() for cell in cells]
+    twice = sorted({name for name in names if name and names.count(name) > 1})
+    if twice:
+        raise BenchmarkError(
+            f"{path.name} has two columns named {twice[0]!r}.", hint="Rename one of them."
+        )
+    # An unnamed first column is the index that data frames write.
+    return [name or f"unnamed {place}" for place, name in enumerate(names, 1)]
+
+
+def _arrow_rows(path: Path, name: str, form: str) -> Rows:
+    import pyarrow as pa
+
+    number = 0
+    try:
+        for batch in _batches(path, form):
+            # Without this, damaged offsets are errors of the interpreter.
+            batch.validate(full=True)
+            for values in batch.to_pylist():
+                number += 1
+                yield Row(without_nan(values), f"{name}[{number}]")
+    except pa.ArrowException as error:
+        raise BenchmarkError(
+            f"{path.name} is not a readable {form.title()} file: {str(error).splitlines()[0]}",
+            hint="Write or download it again.",
+        ) from None
+
+
+def _batches(path: Path, form: str) -> Iterator[Any]:
+    import pyarrow as pa
+
+    if form == "parquet":
+        import pyarrow.parquet as pq
+
+        with pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20) as file:
+            yield from file.iter_batches(BATCH_ROWS)
+        return
+    with pa.OSFile(str(path)) as source:
+        try:
+            reader = pa.ipc.open_stream(source)
+        except pa.ArrowInvalid:
+            source.seek(0)
+            file = pa.ipc.open_file(source)
+            yield from (file.get_batch(place) for place in range(file.num_record_batches))
+            return
+        for batch in reader:
+            for start in range(0, batch.num_rows, BATCH_ROWS):
+                yield batch.slice(start, BATCH_ROWS)
+
+
+def without_nan(values: Mapping[str, object]) -> dict[str, object]:
+    """Return a row in which NaN, a data frame's missing value, is None."""
+    return {
+        name: None if isinstance(value, float) and math.isnan(value) else value
+        for name, value in values.items()
+    }
+
+
+def _excel_rows(path: Path, name: str) -> Rows:
+    try:
+        import openpyxl  # type: ignore[import-untyped,unused-ignore]
+    except ImportError:
+        raise BenchmarkError(
+            f"{path.name} is an Excel file, and openpyxl is not installed.",
+            hint="pip install openpyxl, or save the sheet as CSV in UTF-8.",
+        ) from None
+    from zipfile import BadZipFile
+
+    try:
+        book = openpyxl.load_workbook(path, read_only=True, data_only=True)
+    except (BadZipFile, KeyError) as error:
+        raise BenchmarkError(f"{path.name} is not a readable Excel file: {error}.") from None
+    try:
+        sheets = [sheet for sheet in book.worksheets if sheet.max_row and sheet.max_row > 1]
+        if len(sheets) != 1:
+            found = ", ".join(repr(sheet.title) for sheet in book.worksheets)
+            raise BenchmarkError(
+                f"{path.name} has {len(sheets)} sheets with rows ({found}); one is needed.",
+                hint="Save the sheet to judge as its own file.",
+            )
+        lines = sheets[0].iter_rows(values_only=True)
+        names = _header(path, ["" if cell is None else str(cell) for cell in next(lines)])
+        for number, cells in enumerate(lines, 2):
+            if any(cell is not None for cell in cells):
+                yield Row(dict(zip(names, cells, strict=False)), f"{name}:{number}")
+    finally:
+        book.close()

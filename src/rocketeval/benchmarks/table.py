@@ -1,0 +1,448 @@
+"""Tables: one row per response (long), per query with a column per candidate (wide), or per pair.
+
+Columns are recognized by the names that evaluation tools use. `columns` in the options overrides
+them, and `candidates` names the columns of a wide table. A folder has one file per candidate, or
+files with a candidate column.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
+from itertools import islice
+from pathlib import Path
+
+from pydantic import Field
+
+from rocketeval.benchmarks.columns import (
+    TableColumns,
+    choose_columns,
+    columns_of,
+    describe_columns,
+    snake,
+)
+from rocketeval.benchmarks.data import (
+    DataBenchmark,
+    DataOptions,
+    Example,
+    Kept,
+    Skipped,
+    as_question,
+    as_text,
+    column_hint,
+    content_id,
+)
+from rocketeval.benchmarks.messages import (
+    RowError,
+    from_json,
+    is_messages,
+    join_turns,
+    mapped,
+    read_turns,
+    split_turns,
+)
+from rocketeval.benchmarks.reading import Row, shown_value
+from rocketeval.benchmarks.row_files import (
+    SAMPLE_ROWS,
+    BadRow,
+    Rows,
+    Sample,
+    data_files,
+    row_format,
+    stem_of,
+    without_nan,
+)
+from rocketeval.config import BenchmarkConfig, parse_options
+from rocketeval.errors import BenchmarkError
+from rocketeval.hashing import content_hash
+from rocketeval.records import Label, Query, Response, Turn, Vote, Winner
+
+NO_RESPONSE = "no response"
+NOT_ITEMS = "the checklist is not a list of items, and is not used"
+WINNERS: dict[str, Winner] = {
+    **dict.fromkeys(("a", "model_a", "response_a", "chosen", "left"), "a"),
+    **dict.fromkeys(("b", "model_b", "response_b", "rejected", "right"), "b"),
+    **dict.fromkeys(("tie", "both", "same", "tie (bothbad)", "both_bad", "both_good"), "tie"),
+}  # type: ignore[assignment,unused-ignore]
+NUMBERING = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+")
+TURN = re.compile(r"\n\n(Human|Assistant): ?")
+"""Turns of a transcript, as in hh-rlhf."""
+
+
+class TableOptions(DataOptions):
+    """Settings of a table."""
+
+    columns: dict[str, str] = Field(default_factory=dict)
+    """Column of each part: query, response, candidate, id, reference, category, checklist, label,
+    context, system. Parts that are not named are recognized by name; an empty name means none."""
+    candidates: tuple[str, ...] = ()
+    """Columns of a wide table, one per candidate."""
+    candidate: str | None = None
+    """Name of the only candidate of a table without a candidate column; default: the file's."""
+    dataset: str | None = None
+    """Name of a Hugging Face dataset to read instead of a file; needs the package `datasets`."""
+    split: str = "train"
+    """Split of the dataset."""
+
+
+class TableBenchmark(DataBenchmark):
+    """A long or wide table."""
+
+    kind = "table"
+    options_type = TableOptions
+    options: TableOptions
+
+    @classmethod
+    def create(cls, config: BenchmarkConfig) -> TableBenchmark:
+        """Return a reader of `config.path`, or of the dataset in its options."""
+        options = parse_options(config.options, TableOptions, "benchmark.options")
+        return cls(Path() if options.dataset else config.path, options)
+
+    @classmethod
+    def recognize(cls, sample: Sample) -> str | None:
+        """Accept any file with rows."""
+        form = row_format(sample.files[0]) if sample.files else None
+        return f"{form} table" if sample.rows and form else None
+
+    @cached_property
+    def files(self) -> list[Path]:
+        """The data files; none for a dataset."""
+        found = [] if self.options.dataset else data_files(self.path)
+        if not found and not self.options.dataset:
+            raise BenchmarkError(
+                f"{self.path} has no data file.", hint="Give a file, or a folder of files."
+            )
+        return found
+
+    @cached_property
+    def columns(self) -> TableColumns:
+        """The column of each part, chosen from the first rows."""
+        rows = [row for row in islice(self._rows(0), SAMPLE_ROWS) if isinstance(row, Row)]
+        if not rows:
+            bad = next((row for row in self._rows(0) if isinstance(row, BadRow)), None)
+            why = f": {bad.where}: {bad.kind} ({bad.detail})" if bad else ""
+            raise BenchmarkError(f"{self.name} has no rows{why}.", hint=bad.hint if bad else "")
+        return choose_columns(self.options.columns, self.options.candidates, rows, self.name)
+
+    @property
+    def name(self) -> str:
+        """The name of the first file, or of the dataset."""
+        return self.options.dataset or self.files[0].name
+
+    def mapping(self) -> Mapping[str, str]:
+        """Return the column of each part."""
+        many = f"the name of each of {len(self.files)} files"
+        alone = many if len(self.files) > 1 else f"all {self._alone(0)!r} (no such column)"
+        return dict(describe_columns(self.columns, alone))
+
+    def settings(self) -> Mapping[str, object]:
+        """Return the mapping as options."""
+        written: dict[str, object] = {"columns": self.columns.option()}
+        if self.columns.wide:
+            written["candidates"] = list(self.columns.wide.values())
+        if self.options.dataset:
+            written |= {"dataset": self.options.dataset, "split": self.options.split}
+        if self.options.candidate:
+            written["candidate"] = self.options.candidate
+        return written
+
+    def examples(self) -> Iterator[Kept]:
+        """Yield an example per row."""
+        _ = self.columns
+        for place in range(max(1, len(self.files))):
+            for row in self._rows(place):
+                if isinstance(row, BadRow):
+                    yield row
+                else:
+                    yield mapped(row, partial(self._example, place=place))
+
+    def other_files(self) -> Iterable[str]:
+        """Return the names of files in the folder that are not data; none for a dataset."""
+        return () if self.options.dataset else super().other_files()
+
+    def _rows(self, place: int) -> Rows:
+        if self.options.dataset:
+            return dataset_rows(self.options.dataset, self.options.split)
+        return self.rows(self.files[place])
+
+    def _alone(self, place: int) -> str:
+        return self.options.candidate or (stem_of(self.files[place]) if self.files else "responses")
+
+    def _example(self, row: Row, place: int) -> Kept:
+        columns = self.columns
+        query, spoken, notes = self._query(row)
+        found = dict(self._responses(row, spoken, place))
+        history = self._context(row)
+        answered = {name: text for name, text in found.items() if text is not None}
+        if not answered:
+            return Skipped(row.where, NO_RESPONSE)
+        if len(answered) < len(found):
+            notes = (*notes, "a candidate's cell is empty: it has no response to this query")
+        items, dropped = self._items(row)
+        label = self._label(row, query.id, next(iter(answered)))
+        return Example(
+            row.where,
+            query,
+            tuple(
+                Response(query.id, name, text, (*query.history, *history) if history else None)
+                for name, text in answered.items()
+            ),
+            items,
+            () if label is None or columns.wide else (label,),
+            notes=(*notes, *dropped),
+        )
+
+    def _query(self, row: Row) -> tuple[Query, str | None, tuple[str, ...]]:
+        columns = self.columns
+        value = from_json(self._cell(row, columns.query))
+        history: tuple[Turn, ...] = ()
+        spoken: str | None = None
+        notes: tuple[str, ...] = ()
+        if is_messages(value):
+            split = split_turns(*read_turns(value, columns.query))
+            text, history, spoken, notes = split.query, split.history, split.response, split.notes
+        elif isinstance(value, Mapping) and len(value) == 1:
+            text = as_text(next(iter(value.values())))
+        else:
+            text = "" if value is None else as_text(value)
+        if not text.strip():
+            raise RowError("the query is empty", f"column {columns.query!r}")
+        system = row.values.get(columns.system) if columns.system else None
+        if isinstance(system, str) and system.strip():
+            history = (Turn("system", system), *history)
+        name = row.values.get(columns.id) if columns.id else None
+        if columns.id and (name is None or not str(name).strip()):
+            raise RowError("the id is empty", f"column {columns.id!r}")
+        query = Query(
+            id=str(name) if columns.id else content_id(text, history),
+            text=text,
+            history=history,
+            reference=_text_or_none(row, columns.reference),
+            category=_text_or_none(row, columns.category),
+        )
+        return query, spoken, notes
+
+    def _responses(
+        self, row: Row, spoken: str | None, place: int
+    ) -> Iterator[tuple[str, str | None]]:
+        columns = self.columns
+        for name, column in columns.wide.items():
+            yield name, _response_text(row.values.get(column))
+        if columns.wide:
+            return
+        text = spoken
+        if columns.response is not None:
+            text = _response_text(self._cell(row, columns.response))
+        names = [str(self._cell(row, column) or "").strip() for column in columns.candidate]
+        if columns.candidate and not all(names):
+            raise RowError("the candidate is empty", f"column {columns.candidate[0]!r}")
+        yield " / ".join(names) or self._alone(place), text
+
+    def _cell(self, row: Row, column: str) -> object:
+        if column not in row.values:
+            raise RowError(f"the field {column!r} is missing", "", column_hint(column, row.values))
+        return row.values[column]
+
+    def _context(self, row: Row) -> tuple[Turn, ...]:
+        value = from_json(row.values.get(self.columns.context)) if self.columns.context else None
+        if not value:
+            return ()
+        texts = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
+        return (Turn("retrieved context", "\n\n".join(as_text(each) for each in texts)),)
+
+    def _items(self, row: Row) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        value = from_json(row.values.get(self.columns.checklist)) if self.columns.checklist else ""
+        if isinstance(value, str):
+            value = [NUMBERING.sub("", line) for line in value.splitlines() if line.strip()]
+        if not value:
+            return (), ()
+        if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+            return (), (NOT_ITEMS,)
+        return tuple(as_question(each) for each in value if each.strip()), ()
+
+    def _label(self, row: Row, query_id: str, candidate: str) -> Label | None:
+        column = self.columns.label
+        value = row.values.get(column) if column else None
+        if column is None or value is None or value == "":
+            return None
+        return Label(query_id, candidate, row.number(column), snake(column))
+
+
+def _text_or_none(row: Row, column: str | None) -> str | None:
+    value = from_json(row.values.get(column)) if column else None
+    if isinstance(value, list) and value and all(isinstance(each, str) for each in value):
+        value = value[0] if len(value) == 1 else "\n".join(value)
+    return None if value is None or value == "" else as_text(value)
+
+
+def _response_text(value: object) -> str | None:
+    """Return a response as text; None if there is none."""
+    if value is None or value == "":
+        return None
+    decoded = from_json(value)
+    if is_messages(decoded):
+        turns, _ = read_turns(decoded, "response")
+        return turns[-1].content
+    if isinstance(decoded, list) and len(decoded) == 1 and isinstance(decoded[0], str):
+        return decoded[0]
+    return as_text(value)
+
+
+def dataset_rows(name: str, split: str) -> Rows:
+    """Yield the rows of a Hugging Face dataset, streamed."""
+    try:
+        import datasets  # type: ignore[import-not-found,unused-ignore]
+    except ImportError:
+        raise BenchmarkError(
+            f"Reading the dataset {name!r} needs the package datasets.",
+            hint="pip install datasets, or download its Parquet files and give their folder.",
+        ) from None
+    try:
+        found = datasets.load_dataset(name, split=split, streaming=True)
+    except Exception as error:  # noqa: BLE001 - the hub raises many kinds
+        raise BenchmarkError(
+            f"The dataset {name!r} (split {split!r}) cannot be read: {str(error).splitlines()[0]}",
+            hint="Check its name and split: hf:OWNER/NAME:SPLIT.",
+        ) from None
+    for number, values in enumerate(found, 1):
+        yield Row(without_nan(values), f"{name}[{number}]")
+
+
+class PreferencePairs(DataBenchmark):
+    """Rows with two responses and which is better: two candidates and a vote."""
+
+    kind = "preference_pairs"
+
+    @classmethod
+    def recognize(cls, sample: Sample) -> str | None:
+        """Look for chosen and rejected, or two responses and a winner."""
+        names = {snake(each) for each in columns_of(sample.rows)}
+        if names >= {"chosen", "rejected"}:
+            return "preference pairs (chosen and rejected)"
+        both = names >= {"response_a", "response_b"} and names & {"winner", "preference"}
+        return "preference pairs (two responses and a winner)" if both else None
+
+    @cached_property
+    def _names(self) -> dict[str, str]:
+        """The actual column of each known name."""
+        sample = Sample(self.path)
+        return {snake(each): each for each in columns_of(sample.rows)}
+
+    def mapping(self) -> Mapping[str, str]:
+        """Return where the parts come from."""
+        names = self._names
+        chosen = "chosen" in names
+        first, second = ("chosen", "rejected") if chosen else ("response_a", "response_b")
+        models = [names[each] for each in _models(names, chosen) if each in names]
+        return {
+            "query": f"column {self._prompt!r}" if self._prompt else "the turns both share",
+            "response": f"columns {names[first]!r} and {names[second]!r}",
+            "candidate": f"columns {', '.join(map(repr, models))}"
+            if models
+            else f"{first!r} and {second!r}",
+            "vote": "the chosen response wins" if chosen else "column 'winner'",
+            "id": "a hash of the query and both responses",
+        }
+
+    @property
+    def _prompt(self) -> str | None:
+        for name in ("prompt", "question", "instruction", "input", "query"):
+            if name in self._names:
+                return self._names[name]
+        return None
+
+    def examples(self) -> Iterator[Kept]:
+        """Yield an example with two responses and a vote per row."""
+        for path in data_files(self.path):
+            for row in self.rows(path):
+                yield row if isinstance(row, BadRow) else mapped(row, self._example)
+
+    def _example(self, row: Row) -> Kept:
+        names = self._names
+        chosen = "chosen" in names
+        first, second = ("chosen", "rejected") if chosen else ("response_a", "response_b")
+        texts, shared = [], None
+        for part in (first, second):
+            text, before = _last_reply(row, names.get(part, part))
+            texts.append(text)
+            shared = shared or before
+        turns = self._asked(row, shared)
+        if texts[0] == texts[1]:
+            return Skipped(row.where, "both responses are the same text")
+        models = [
+            str(row.values.get(names.get(each, each)) or "") for each in _models(names, chosen)
+        ]
+        if not all(models) or models[0] == models[1]:
+            models = [first, second]
+        split = split_turns(turns)
+        name = content_hash("pair", list(join_turns(turns)), *texts).hex()[:12]
+        query = Query(
+            name, split.query, split.history, category=_text_or_none(row, names.get("category"))
+        )
+        winner: Winner = "a" if chosen else self._winner(row, models)
+        responses = tuple(
+            Response(name, model, text) for model, text in zip(models, texts, strict=True)
+        )
+        vote = Vote(
+            name,
+            models[0],
+            models[1],
+            winner,
+            str(row.values.get("voter") or row.values.get("judge") or "human"),
+        )
+        return Example(row.where, query, responses, votes=(vote,))
+
+    def _asked(self, row: Row, shared: tuple[Turn, ...] | None) -> tuple[Turn, ...]:
+        if self._prompt is None:
+            if not shared:
+                raise RowError("the row has no prompt", "", "Add a column `prompt`.")
+            return shared
+        value = from_json(row.values.get(self._prompt))
+        if is_messages(value):
+            return read_turns(value, self._prompt)[0]
+        if value is None or not as_text(value).strip():
+            raise RowError("the prompt is empty", f"column {self._prompt!r}")
+        return (Turn("user", as_text(value)),)
+
+    def _winner(self, row: Row, models: Sequence[str]) -> Winner:
+        column = self._names.get("winner") or self._names["preference"]
+        word = str(row.values.get(column)).strip()
+        if word in models:
+            return "a" if word == models[0] else "b"
+        if word.lower() not in WINNERS:
+            raise RowError(
+                "the winner is not a known word",
+                shown_value(row.values.get(column)),
+                f"Valid: {', '.join(WINNERS)}, or the name of a candidate.",
+            )
+        return WINNERS[word.lower()]
+
+
+def _models(names: Mapping[str, str], chosen: bool) -> tuple[str, str]:
+    if not chosen:
+        return "model_a", "model_b"
+    return (
+        ("chosen_model", "rejected_model")
+        if "chosen_model" in names
+        else ("chosen_name", "rejected_name")
+    )
+
+
+def _last_reply(row: Row, column: str) -> tuple[str, tuple[Turn, ...] | None]:
+    """Return the last reply in a cell, and the turns before it if the cell holds a conversation."""
+    value = from_json(row.values.get(column))
+    if value is None or value == "":
+        raise RowError(f"the field {column!r} is empty")
+    if is_messages(value):
+        turns, _ = read_turns(value, column)
+        return turns[-1].content, turns[:-1] or None
+    text = as_text(value)
+    if text.startswith("\n\nHuman:"):
+        pieces = TURN.split(text)[1:]
+        turns = tuple(
+            Turn("user" if role == "Human" else "assistant", said)
+            for role, said in zip(pieces[::2], pieces[1::2], strict=True)
+        )
+        return turns[-1].content, turns[:-1]
+    return text, None

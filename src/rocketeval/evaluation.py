@@ -1,0 +1,444 @@
+"""`rocketeval.evaluate`: rank the rows of a data frame, a list or a file in one call."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import TYPE_CHECKING, Any
+
+from rocketeval.api import Judge, checklist_items, engine_settings, finish
+from rocketeval.config import RunConfig, parse_config
+from rocketeval.engines.base import Engine
+from rocketeval.errors import ConfigError
+from rocketeval.observer import Observer
+from rocketeval.records import Checklist, Judgment
+
+if TYPE_CHECKING:
+    from rocketeval.benchmarks.base import Benchmark
+    from rocketeval.pipeline import Run
+    from rocketeval.results import Evaluation
+
+__all__ = ["evaluate", "evaluate_async"]
+
+GENERAL = "general"
+"""Name of the packaged checklist for all queries."""
+ACCEPTED = (
+    "Give a list of dicts, a data frame (pandas, polars, pyarrow or another that exports Arrow), a "
+    "Hugging Face dataset, or the path of a file."
+)
+CHOICES = (
+    "Give author=MODEL (an LLM writes one checklist per query), checklists=[...] (the same items "
+    'for all queries), checklists={query: [...]}, checklists="general" (seven packaged items), or '
+    "a column `checklist` in the data."
+)
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """A run that is ready to start."""
+
+    run: Run
+    folder: Path | None
+    """The temporary folder of an unnamed run."""
+
+    @contextmanager
+    def kept_if_stopped(self) -> Iterator[None]:
+        """Note where finished judgments are if the run ends with an error."""
+        try:
+            yield
+        except BaseException as error:
+            if self.folder is not None:
+                error.add_note(
+                    "Finished judgments are kept. To continue, add "
+                    f'name="{self.run.config.name}", output="{self.folder}".'
+                )
+            raise
+
+
+def evaluate(
+    data: object,
+    *,
+    judge: str | Judge | Engine,
+    base_url: str | None = None,
+    author: str | Judge | None = None,
+    author_url: str | None = None,
+    checklists: object = None,
+    columns: Mapping[str, str] | None = None,
+    candidates: Sequence[str] = (),
+    name: str | None = None,
+    output: Path | str = "runs",
+    limit: int | None = None,
+    bad_rows: str = "refuse",
+    config: Mapping[str, object] | None = None,
+    progress: bool | Observer = True,
+) -> Evaluation:
+    """Rank the candidates in `data` with a judge, and return the result.
+
+    >>> import rocketeval
+    >>> rows = [
+    ...     {"question": "Name a color.", "version": "v1", "output": "Red."},
+    ...     {"question": "Name a color.", "version": "v2", "output": "I cannot say."},
+    ... ]
+    >>> judge = rocketeval.ScriptedEngine(lambda prefix, item: 0.9 if "Red" in prefix else 0.1)
+    >>> result = evaluate(rows, judge=judge, checklists=["Does it name a color?"])
+    >>> [row.candidate for row in result.ranking]
+    ['v1', 'v2']
+
+    Also works where an event loop runs, such as a notebook; `evaluate_async` awaits the same.
+
+    Args:
+        data: One row per response, or one per query with a column per candidate: a list of dicts, a
+            data frame (pandas, polars, pyarrow), a Hugging Face dataset, or the path of a file or
+            folder that `rocketeval import` reads.
+        judge: The judge's model name, a `Judge`, or an engine object.
+        base_url: URL of the judge's server, such as http://127.0.0.1:8000/v1.
+        author: LLM that writes a checklist for each query.
+        author_url: URL of the author's server; default: the OpenAI API.
+        checklists: Items for all queries; a mapping from query (its id or text) to items; the path
+            of a checklist file; or "general". Default: the data's own, then the author's.
+        columns: The column of each part, such as {"query": "ask"}; others are recognized by name.
+        candidates: Columns of a table with one column per candidate.
+        name: Name of the run, which is then kept in `output` and continued by the next call.
+            Default: a temporary directory, removed with the result.
+        output: Folder of named runs.
+        limit: Use only the first queries.
+        bad_rows: "refuse" rows with a mistake, or "skip" and count them.
+        config: Further sections of a config, such as {"scorer": {"scale": [0, 1]}}.
+        progress: Show progress, or an observer that does.
+
+    Raises:
+        RocketEvalError: The data, the settings or the judge cannot be used; the message says what
+            to do.
+    """
+    prepared = _prepare(
+        data,
+        judge=judge,
+        base_url=base_url,
+        author=author,
+        author_url=author_url,
+        checklists=checklists,
+        columns=columns,
+        candidates=candidates,
+        name=name,
+        output=output,
+        limit=limit,
+        bad_rows=bad_rows,
+        config=config,
+        progress=progress,
+    )
+    with prepared.kept_if_stopped():
+        return _result(prepared, finish(prepared.run))
+
+
+async def evaluate_async(
+    data: object,
+    *,
+    judge: str | Judge | Engine,
+    base_url: str | None = None,
+    author: str | Judge | None = None,
+    author_url: str | None = None,
+    checklists: object = None,
+    columns: Mapping[str, str] | None = None,
+    candidates: Sequence[str] = (),
+    name: str | None = None,
+    output: Path | str = "runs",
+    limit: int | None = None,
+    bad_rows: str = "refuse",
+    config: Mapping[str, object] | None = None,
+    progress: bool | Observer = True,
+) -> Evaluation:
+    """Like `evaluate`, for asynchronous code."""
+    prepared = _prepare(
+        data,
+        judge=judge,
+        base_url=base_url,
+        author=author,
+        author_url=author_url,
+        checklists=checklists,
+        columns=columns,
+        candidates=candidates,
+        name=name,
+        output=output,
+        limit=limit,
+        bad_rows=bad_rows,
+        config=config,
+        progress=progress,
+    )
+    with prepared.kept_if_stopped():
+        return _result(prepared, await prepared.run.all())
+
+
+def _result(prepared: _Prepared, outcome: Any) -> Evaluation:
+    from rocketeval.results import Evaluation
+
+    return Evaluation(prepared.run, outcome, prepared.folder)
+
+
+def _prepare(
+    data: object,
+    *,
+    judge: str | Judge | Engine,
+    base_url: str | None,
+    author: str | Judge | None,
+    author_url: str | None,
+    checklists: object,
+    columns: Mapping[str, str] | None,
+    candidates: Sequence[str],
+    name: str | None,
+    output: Path | str,
+    limit: int | None,
+    bad_rows: str,
+    config: Mapping[str, object] | None,
+    progress: bool | Observer,
+) -> _Prepared:
+    """Write the snapshot of the data, and return its run."""
+    from rocketeval.pipeline import Run
+
+    asked = judge if isinstance(judge, Judge) else _as_judge(judge, base_url)
+    if isinstance(judge, Judge) and base_url is not None:
+        raise ConfigError("The judge object has its own URL: drop `base_url`.")
+    folder = None if name is not None else Path(mkdtemp(prefix="rocketeval-"))
+    where = Path(output) if folder is None else folder
+    raw: dict[str, object] = {
+        "cache": str(where.absolute() / ".cache"),
+        **(config or {}),
+        "name": name or "run",
+        "output": str(where.absolute()),
+        "judge": asked.settings,
+    }
+    options: dict[str, object] = {} if bad_rows == "refuse" else {"bad_rows": bad_rows}
+    if columns:
+        options["columns"] = dict(columns)
+    if candidates:
+        options["candidates"] = list(candidates)
+    try:
+        home = parse_config({**raw, "benchmark": {"path": "."}}).run_path
+        raw["benchmark"] = {**_benchmark(data, home, options), "limit": limit}
+        settings = _with_checklists(raw, author, author_url, checklists, home)
+    except BaseException:
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+    observer = progress if isinstance(progress, Observer) else _observer(progress)
+    return _Prepared(Run(settings, judge=asked.engine, observer=observer), folder)
+
+
+def _with_checklists(
+    raw: dict[str, object],
+    author: str | Judge | None,
+    author_url: str | None,
+    checklists: object,
+    home: Path,
+) -> RunConfig:
+    """Return the config with the source of the checklists and the scale of the labels."""
+    from rocketeval.benchmarks.base import open_benchmark
+
+    opened = open_benchmark(parse_config(raw).benchmark)
+    chosen = {**raw, "author": _author(author, author_url, checklists, opened, home)}
+    scale = _label_scale(opened)
+    if scale is not None and "scorer" not in raw:
+        chosen["scorer"] = {"scale": scale}
+    return parse_config(chosen)
+
+
+def _as_judge(judge: str | Engine, base_url: str | None) -> Judge:
+    if isinstance(judge, str):
+        return Judge(judge, base_url)
+    if base_url is not None:
+        raise ConfigError("The engine has its own URL: drop `base_url`.")
+    return Judge(engine=judge)
+
+
+def _benchmark(data: object, home: Path, options: Mapping[str, object]) -> dict[str, object]:
+    """Return the `benchmark` section; data in memory is first written into the run directory."""
+    from rocketeval.benchmarks.base import detect_format
+
+    if isinstance(data, str | Path):
+        path = Path(data).absolute()
+        return {"kind": detect_format(path).kind, "path": str(path), "options": options}
+    path = snapshot(data, home).absolute()
+    return {
+        "kind": "table",
+        "path": str(path),
+        "options": {**options, "candidate": "responses"},
+    }
+
+
+def snapshot(data: object, folder: Path) -> Path:
+    """Write data in memory to a file in `folder`, and return its path."""
+    import pyarrow as pa
+
+    if hasattr(data, "__arrow_c_stream__"):
+        try:
+            reader = pa.RecordBatchReader.from_stream(data)
+            return _write_parquet(reader, folder)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+            # Columns of mixed types: written row by row below.
+            pass
+    if hasattr(data, "to_dict") and hasattr(data, "columns"):
+        data = data.to_dict("records")
+    elif hasattr(data, "to_dicts"):
+        data = data.to_dicts()
+    if not isinstance(data, Iterable) or isinstance(data, str | bytes | Mapping):
+        raise ConfigError(f"Data of type {type(data).__name__} cannot be read.", hint=ACCEPTED)
+    rows = iter(data)
+    first = next(rows, None)
+    if first is None:
+        raise ConfigError("The data has no rows.", hint=ACCEPTED)
+    if not isinstance(first, Mapping):
+        raise ConfigError(f"The rows are of type {type(first).__name__}, not dicts.", hint=ACCEPTED)
+    return _write_lines(chain([first], rows), folder)
+
+
+def _write_parquet(reader: Any, folder: Path) -> Path:
+    import pyarrow.parquet as pq
+
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "data.parquet"
+    (folder / "data.jsonl").unlink(missing_ok=True)
+    with pq.ParquetWriter(path, reader.schema) as writer:
+        for batch in reader:
+            writer.write_batch(batch)
+    return path
+
+
+def _write_lines(rows: Iterable[Mapping[str, Any]], folder: Path) -> Path:
+    import orjson
+
+    from rocketeval.benchmarks.row_files import without_nan
+
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "data.jsonl"
+    (folder / "data.parquet").unlink(missing_ok=True)
+    options = orjson.OPT_APPEND_NEWLINE | orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
+    with path.open("wb") as stream:
+        for number, row in enumerate(rows, 1):
+            try:
+                stream.write(orjson.dumps(without_nan(row), option=options))
+            except TypeError as error:
+                raise ConfigError(
+                    f"Row {number} of the data holds a value that is not text, a number, a list or "
+                    f"a dict: {error}.",
+                    hint="Convert it to text.",
+                ) from None
+    return path
+
+
+def _author(
+    author: str | Judge | None,
+    author_url: str | None,
+    checklists: object,
+    benchmark: Benchmark,
+    home: Path,
+) -> dict[str, object]:
+    """Return the `author` section: where the checklists come from."""
+    if author is not None:
+        if checklists is not None:
+            raise ConfigError("Give either an author or checklists, not both.")
+        if isinstance(author, Judge):
+            if author.engine is not None:
+                raise ConfigError("The author must be a model on a server, not an engine object.")
+            return {"kind": "instance", "engine": author.settings}
+        return {"kind": "instance", "engine": engine_settings(author, author_url, {})}
+    if checklists is None:
+        if next(iter(benchmark.checklists()), None) is not None:
+            return {"kind": "imported"}
+        raise ConfigError("There are no checklists.", hint=CHOICES)
+    if isinstance(checklists, str | Path):
+        if checklists == GENERAL:
+            from rocketeval.checklists.simple import GENERAL_ITEMS
+
+            return {"kind": "fixed", "options": {"items": list(GENERAL_ITEMS)}}
+        if not Path(checklists).is_file():
+            raise ConfigError(f"There is no checklist file {str(checklists)!r}.", hint=CHOICES)
+        return {"kind": "file", "options": {"file": str(Path(checklists).absolute())}}
+    if isinstance(checklists, Mapping):
+        return _checklists_by_query(checklists, benchmark, home)
+    return {"kind": "fixed", "options": {"items": list(checklist_items(checklists, "checklists"))}}
+
+
+def _checklists_by_query(
+    given: Mapping[Any, Any], benchmark: Benchmark, home: Path
+) -> dict[str, object]:
+    """Write checklists that are named by the query's id or text, and return their author."""
+    from rocketeval.checklists.export import write_checklists
+    from rocketeval.text import did_you_mean
+
+    queries = {query.id: query for query in benchmark.queries()}
+    by_text = {query.text: query.id for query in queries.values()}
+    found: dict[str, Checklist] = {}
+    for key, items in given.items():
+        query_id = str(key) if str(key) in queries else by_text.get(str(key))
+        if query_id is None:
+            raise ConfigError(
+                f"`checklists` names the query {str(key)!r}, which is not in the data.",
+                hint=did_you_mean(str(key), [*queries, *by_text]),
+            )
+        found[query_id] = Checklist(query_id, checklist_items(items, f"checklists[{str(key)!r}]"))
+    lacking = [query.text for name, query in queries.items() if name not in found]
+    if lacking:
+        raise ConfigError(
+            f"`checklists` has none for {len(lacking)} of {len(queries)} queries, such as "
+            f"{lacking[0][:60]!r}.",
+            hint="Add them, or give a list of items for all queries.",
+        )
+    path = home / "checklists.yaml"
+    home.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    write_checklists(found, queries, path)
+    return {"kind": "file", "options": {"file": str(path.absolute())}}
+
+
+def _label_scale(benchmark: Benchmark) -> list[float] | None:
+    """Return [0, 1] if all labels are in that range; None for the usual scale."""
+    values = [label.value for label in benchmark.labels()]
+    return [0.0, 1.0] if values and min(values) >= 0 and max(values) <= 1 else None
+
+
+class ProgressLine(Observer):
+    """Progress on one line of stderr, which is rewritten."""
+
+    def __init__(self) -> None:
+        self._stage, self._total, self._done = "", 0, 0
+        self._width = 0
+
+    def stage_began(self, stage: str, total: int | None = None, done: int = 0) -> None:
+        """Show the stage and its size."""
+        self._stage, self._total, self._done = stage, total or 0, done
+        self._show()
+
+    def advanced(self) -> None:
+        """Count a step."""
+        self._done += 1
+        self._show()
+
+    def judged(self, judgment: Judgment) -> None:
+        """Count a judgment."""
+        self.advanced()
+
+    def stage_ended(self, stage: str, facts: object) -> None:
+        """Remove the line."""
+        if self._width:
+            sys.stderr.write("\r" + " " * self._width + "\r")
+            sys.stderr.flush()
+            self._width = 0
+
+    def _show(self) -> None:
+        of = f" {self._done:,} of {self._total:,}" if self._total else ""
+        line = f"rocketeval: {self._stage}{of}"
+        sys.stderr.write("\r" + line.ljust(self._width))
+        sys.stderr.flush()
+        self._width = len(line)
+
+
+def _observer(progress: bool) -> Observer | None:
+    """Return an observer for a terminal or a notebook; elsewhere nothing is shown."""
+    from rocketeval.results import in_notebook
+
+    return ProgressLine() if progress and (sys.stderr.isatty() or in_notebook()) else None

@@ -1,0 +1,259 @@
+"""`run DATA`, `import` and `init --data`: from a user's file to a ranking."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+import yaml
+
+from rocketeval.benchmarks.base import open_benchmark
+from rocketeval.config import BenchmarkConfig, load_config
+from support.data_files import MADE, PEERS, wide_csv
+from support.in_process import cli
+
+CSV = "question,model,output\n" + "".join(
+    f'"What is {n}?",{model},"{model} says {n}"\n' for model in ("a", "b", "c") for n in range(4)
+)
+SCRIPTED = ("--judge", "m")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a CSV file of three candidates."""
+    (tmp_path / "answers.csv").write_text(CSV)
+    return tmp_path
+
+
+def scripted(config: Path) -> None:
+    """Let the scripted engine judge a written config."""
+    text = config.read_text().replace("model: m\n", "model: m\n  engine: scripted\n")
+    config.write_text(text)
+
+
+def test_two_commands_to_a_ranking(folder: Path) -> None:
+    """The first command names the format and writes a config; the run judges and ranks."""
+    made = cli(
+        folder, "init", ".", "--data", "answers.csv", "--model", "m", "--checklist", "general"
+    )
+    assert "csv table, 12 rows, 3 candidates, 4 queries" in made.stdout
+    scripted(folder / "rocketeval.yaml")
+    done = cli(folder, "run")
+    assert "Ranking over 4 queries" in done.stdout
+    assert (folder / "runs" / "answers" / "report.html").exists()
+
+
+def test_run_writes_a_config_and_uses_it_again(folder: Path) -> None:
+    """`run DATA` writes a config that the same command, and others, use later."""
+    failed = cli(
+        folder, "run", "answers.csv", *SCRIPTED, "--base-url", "http://127.0.0.1:9/v1",
+        "--checklist", "general", code=4,
+    )  # fmt: skip
+    assert "column 'question'" in failed.stderr
+    config = folder / "answers.rocketeval.yaml"
+    written = load_config(config)
+    assert (written.benchmark.kind, written.judge.model) == ("table", "m")
+    assert written.benchmark.options["columns"] == {
+        "query": "question",
+        "response": "output",
+        "candidate": "model",
+    }
+    scripted(config)
+    done = cli(folder, "run", "answers.csv")
+    assert "Using answers.rocketeval.yaml" in done.stderr
+    assert "Ranking over 4 queries" in done.stdout
+    # The commands it suggests name the config, not the data.
+    assert "answers.rocketeval.yaml" in done.stdout.partition("Next")[2]
+    again = cli(folder, "run", "runs/answers", "--only", "rank")
+    assert "Ranking over 4 queries" in again.stdout
+    told = cli(folder, "run", "answers.csv", "--column", "query=model", code=2)
+    assert "no effect" in told.stderr
+
+
+def test_data_without_a_judge_or_checklists(folder: Path) -> None:
+    """Without a judge or checklists, the choices and the cost of an author are named."""
+    no_judge = cli(folder, "run", "answers.csv", code=2)
+    assert "--judge MODEL" in no_judge.stderr
+    no_lists = cli(folder, "run", "answers.csv", *SCRIPTED, code=2)
+    assert "4 requests" in no_lists.stderr
+    assert "--checklist general" in no_lists.stderr
+    assert not (folder / "answers.rocketeval.yaml").exists()
+    both = cli(
+        folder, "run", "answers.csv", *SCRIPTED, "--author", "x", "--checklist", "general", code=2
+    )
+    assert "exclude each other" in both.stderr
+
+
+def test_author_and_checklist_file(folder: Path) -> None:
+    """An author, or a checklist file, becomes the config's author."""
+    cli(folder, "init", "one", "--data", "answers.csv", "--model", "m", "--author", "gpt-4o",
+        "--author-url", "http://127.0.0.1:9/v1")  # fmt: skip
+    author = load_config(folder / "one" / "rocketeval.yaml").author
+    assert (author.kind, author.engine and author.engine.model) == ("instance", "gpt-4o")
+    (folder / "mine.yaml").write_text("for_all: {items: [Is it right?]}\n")
+    cli(folder, "init", "two", "--data", "answers.csv", "--model", "m", "--checklist", "mine.yaml")
+    assert load_config(folder / "two" / "rocketeval.yaml").author.kind == "file"
+    cli(
+        folder,
+        "init",
+        "x",
+        "--data",
+        "answers.csv",
+        "--model",
+        "m",
+        "--checklist",
+        "no.yaml",
+        code=2,
+    )
+
+
+def test_labels_between_zero_and_one_set_the_scale(tmp_path: Path) -> None:
+    """Scores of Inspect are labels from 0 to 1, and the written config says so."""
+    cli(
+        tmp_path,
+        "init",
+        ".",
+        "--data",
+        str(PEERS / "inspect"),
+        "--model",
+        "m",
+        "--checklist",
+        "general",
+    )
+    config = load_config(tmp_path / "rocketeval.yaml")
+    assert config.scorer.scale == (0.0, 1.0)
+    scripted(tmp_path / "rocketeval.yaml")
+    done = cli(tmp_path, "run", "--json")
+    assert json.loads(done.stdout)["audit"]["labels"] is not None
+
+
+def test_promptfoo_runs_with_its_rubrics(tmp_path: Path) -> None:
+    """Rubric assertions need no author."""
+    results = PEERS / "promptfoo" / "results.yaml"
+    cli(tmp_path, "init", ".", "--data", str(results), "--model", "m")
+    config = yaml.safe_load((tmp_path / "rocketeval.yaml").read_text())
+    assert config["author"] == {"kind": "imported"}
+    scripted(tmp_path / "rocketeval.yaml")
+    assert "clever / polite" in cli(tmp_path, "run").stdout
+
+
+@pytest.mark.parametrize("name", [name for name in MADE if name != "wide_csv"])
+def test_import_round_trip(name: str, tmp_path: Path) -> None:
+    """A converted folder holds the same records as the file."""
+    source = MADE[name][1](tmp_path / "source")
+    shown = json.loads(cli(tmp_path, "import", str(source), "--out", "made", "--json").stdout)
+    assert shown["rows"] == shown["used"] + sum(shown["skipped"].values())
+    ours = open_benchmark(BenchmarkConfig(kind=shown["kind"], path=source))
+    made = open_benchmark(BenchmarkConfig(kind="jsonl", path=tmp_path / "made"))
+    for part in ("queries", "responses", "checklists", "labels", "votes"):
+        assert list(getattr(made, part)()) == list(getattr(ours, part)()), part
+    again = cli(tmp_path, "import", str(source), "--out", "made", code=2)
+    assert "already has files" in again.stderr
+
+
+def test_import_shows_skips_and_next(tmp_path: Path) -> None:
+    """Skipped rows are named with their reason and place."""
+    shown = cli(tmp_path, "import", str(PEERS / "otel_genai.jsonl"))
+    assert "skipped 1 row: not an LLM call (otel_genai.jsonl:1 span 7)" in shown.stdout
+    assert "Next: rocketeval run" in shown.stdout
+
+
+def test_columns_can_be_named(tmp_path: Path) -> None:
+    """--column and --candidates override what is recognized; a wrong name gets the nearest."""
+    path = str(wide_csv(tmp_path))
+    shown = cli(tmp_path, "import", path, "--candidates", "v1,v2", "--column", "category=")
+    assert "category" not in shown.stdout
+    wrong = cli(tmp_path, "import", path, "--column", "query=questionn", code=2)
+    assert "Did you mean 'question'?" in wrong.stderr
+    part = cli(tmp_path, "import", path, "--column", "qurey=question", code=2)
+    assert "Did you mean 'query'?" in part.stderr
+    assert "PART=NAME" in cli(tmp_path, "import", path, "--column", "query", code=2).stderr
+
+
+def test_two_readings_are_refused(tmp_path: Path) -> None:
+    """Where two columns fit, both readings are printed as options."""
+    table = tmp_path / "qa.csv"
+    table.write_text("question,answer,output\nOne?,1,It is 1\nTwo?,2,It is 3\n")
+    shown = cli(tmp_path, "import", "qa.csv", code=2)
+    assert "--column response=output --column reference=answer" in shown.stderr
+    assert "--candidates output,answer" in shown.stderr
+    table.write_text("question,prompt,output\nOne?,Say: One?,1\nTwo?,Say: Two?,2\n")
+    assert "--column query=prompt" in cli(tmp_path, "import", "qa.csv", code=2).stderr
+    table.write_text("question,model,version,output\nO?,a,1,x\nO?,b,1,y\nO?,a,2,z\nO?,b,2,w\n")
+    assert "candidate=model+version" in cli(tmp_path, "import", "qa.csv", code=2).stderr
+    joined = cli(tmp_path, "import", "qa.csv", "--column", "candidate=model+version")
+    assert "4 candidates" in joined.stdout
+
+
+def test_options_about_data_need_data(folder: Path) -> None:
+    """A config refuses options about data; `init` needs --data for them."""
+    cli(folder, "init", "demo", "--model", "m")
+    told = cli(folder, "run", "demo/rocketeval.yaml", "--checklist", "general", code=2)
+    assert "is a config" in told.stderr
+    assert "--data" in cli(folder, "init", "x", "--author", "y", code=2).stderr
+    both = cli(folder, "init", "x", "--recorded", "--data", "answers.csv", code=2)
+    assert "--data" in both.stderr
+
+
+def test_bad_rows_are_listed_and_can_be_skipped(folder: Path) -> None:
+    """The first ten rows of each mistake are listed, the rest counted; --skip-bad goes on."""
+    rows = [{"question": f"Q{n}?", "model": "a", "output": "x"} for n in range(30)]
+    lines = [json.dumps(row) for row in rows]
+    for place in range(5, 20):
+        lines[place] = lines[place][:-3]
+    lines[25] = json.dumps({"question": "", "model": "a", "output": "x"})
+    (folder / "bad.jsonl").write_text("\n".join(lines))
+    told = cli(folder, "import", "bad.jsonl", code=2).stderr
+    assert "16 rows with a mistake, of 30" in told
+    assert "bad.jsonl:6:" in told
+    assert "bad.jsonl:16:" not in told
+    assert "and 5 more" in told
+    assert "the query is empty (1 row)" in told
+    shown = json.loads(cli(folder, "import", "bad.jsonl", "--skip-bad", "--json").stdout)
+    assert (shown["rows"], shown["used"], sum(shown["skipped"].values())) == (30, 14, 16)
+
+
+class Terminal(io.StringIO):
+    """A terminal at which someone types."""
+
+    def isatty(self) -> bool:
+        """Return True."""
+        return True
+
+
+def test_questions_on_a_terminal(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without flags, `init` asks for the data, the judge and the author, and writes a config."""
+    monkeypatch.setattr(sys, "stdin", Terminal("answers.csv\nm\n\n"))
+    told = cli(folder, "init", "asked")
+    assert "4 requests" in told.stderr
+    config = load_config(folder / "asked" / "rocketeval.yaml")
+    assert (config.judge.model, config.author.kind) == ("m", "fixed")
+    monkeypatch.setattr(sys, "stdin", Terminal("m\ngpt-4o\nhttp://127.0.0.1:9/v1\n"))
+    cli(folder, "init", "second", "--data", "answers.csv")
+    author = load_config(folder / "second" / "rocketeval.yaml").author
+    assert author.engine is not None
+    assert author.engine.base_url == "http://127.0.0.1:9/v1"
+    monkeypatch.setattr(sys, "stdin", Terminal("\n"))
+    assert "benchmark" in cli(folder, "init", "example").stdout
+
+
+def test_a_dataset_without_its_package(folder: Path) -> None:
+    """A Hugging Face name without `datasets` installed says what to install."""
+    if find_spec("datasets") is not None:
+        pytest.skip("datasets is installed")
+    assert "pip install datasets" in cli(folder, "import", "hf:some/name", code=2).stderr
+
+
+def test_folders_of_known_layouts(folder: Path) -> None:
+    """A folder with a config uses it; a benchmark folder with checklists needs no author."""
+    cli(folder, "init", "demo", "--model", "m")
+    scripted(folder / "demo" / "rocketeval.yaml")
+    done = cli(folder, "run", "demo", "--limit", "2")
+    assert "the config in this folder" in done.stderr
+    cli(folder, "init", "own", "--data", "demo/benchmark", "--model", "m")
+    config = load_config(folder / "own" / "rocketeval.yaml")
+    assert (config.benchmark.kind, config.author.kind) == ("jsonl", "imported")

@@ -1,0 +1,145 @@
+"""Scores for the tools that the data came from: readable there, and the same when written again."""
+
+from __future__ import annotations
+
+import json
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from rocketeval.benchmarks.base import open_benchmark
+from rocketeval.benchmarks.inspect_logs import InspectLogs
+from rocketeval.config import BenchmarkConfig
+from support.data_files import PEERS, langfuse
+from support.in_process import cli
+
+
+def judged(folder: Path, data: Path, *options: str) -> str:
+    """Judge a data file with the scripted engine; return the name of the config."""
+    cli(folder, "init", ".", "--data", str(data), "--model", "m", *options)
+    config = folder / "rocketeval.yaml"
+    config.write_text(config.read_text().replace("model: m\n", "model: m\n  engine: scripted\n"))
+    cli(folder, "run", "-q", code=(0, 3))
+    return config.name
+
+
+def shares(folder: Path) -> dict[tuple[str, str], float]:
+    """Return the scores of the run as shares of its scale."""
+    rows = lines(next((folder / "runs").glob("*/scores.jsonl")).read_text())
+    config = yaml.safe_load(next((folder / "runs").glob("*/run.yaml")).read_text())
+    low, high = config["scorer"]["scale"]
+    return {
+        (row["query_id"], row["candidate"]): round((row["score"] - low) / (high - low), 6)
+        for row in rows
+    }
+
+
+def lines(text: str) -> list[dict[str, Any]]:
+    """Return JSON lines as objects."""
+    return [json.loads(line) for line in text.splitlines()]
+
+
+@pytest.mark.parametrize("name", ["inspect", "inspect_json"])
+def test_inspect_logs_get_scores(name: str, tmp_path: Path) -> None:
+    """Every sample of the copy has the run's score; its own scores stay; writing again is equal."""
+    judged(tmp_path, PEERS / name, "--checklist", "general")
+    cli(tmp_path, "export", "--to", "inspect", "-o", "back")
+    copies = sorted(path for path in (tmp_path / "back").iterdir() if path.name != "export.json")
+    first = [path.read_bytes() for path in copies]
+    cli(tmp_path, "export", "--to", "inspect", "-o", "back", "--force")
+    assert [path.read_bytes() for path in copies] == first
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    for path in copies:
+        path.rename(logs / path.name)
+    reader = open_benchmark(BenchmarkConfig(kind="inspect", path=logs))
+    assert isinstance(reader, InspectLogs)
+    labels = {
+        (label.query_id, label.candidate): label.value
+        for label in reader.labels()
+        if label.labeler == "rocketeval"
+    }
+    assert labels == pytest.approx(shares(tmp_path))
+    assert {label.labeler for label in reader.labels()} == {"includes", "rocketeval"}
+
+
+def test_scores_written_twice_are_one(tmp_path: Path) -> None:
+    """A log that has our score already gets a new one in its place."""
+    judged(tmp_path, PEERS / "inspect_json", "--checklist", "general")
+    cli(tmp_path, "export", "--to", "inspect", "-o", "back")
+    log = json.loads((tmp_path / "back" / "good.json").read_text())
+    assert [each["name"] for each in log["results"]["scores"]] == ["includes", "rocketeval"]
+    again = tmp_path / "again"
+    again.mkdir()
+    (again / "good.json").write_text(json.dumps(log))
+    judged(again, again / "good.json", "--checklist", "general")
+    cli(again, "export", "--to", "inspect", "-o", "back")
+    twice = json.loads((again / "back" / "good.json").read_text())
+    assert [each["name"] for each in twice["results"]["scores"]] == ["includes", "rocketeval"]
+
+
+def test_langfuse_scores(tmp_path: Path) -> None:
+    """One score per observation, with a stable id."""
+    judged(tmp_path, langfuse(tmp_path), "--checklist", "general")
+    rows = lines(cli(tmp_path, "export", "--to", "langfuse").stdout)
+    assert [row["observation_id"] for row in rows] == [
+        "o-small-0",
+        "o-small-1",
+        "o-large-0",
+        "o-large-1",
+    ]
+    assert len({row["score_id"] for row in rows}) == 4
+    assert all(0 <= row["value"] <= 1 and row["trace_id"] for row in rows)
+    assert lines(cli(tmp_path, "export", "--to", "langfuse").stdout) == rows
+
+
+def test_otel_and_mlflow_rows(tmp_path: Path) -> None:
+    """Events carry the span and the response id; feedback carries the judge."""
+    judged(tmp_path, PEERS / "otel_genai.jsonl", "--checklist", "general")
+    events = lines(cli(tmp_path, "export", "--to", "otel").stdout)
+    assert len(events) == 6
+    assert {len(event["trace_id"]) for event in events} == {32}
+    assert events[0]["attributes"]["gen_ai.response.id"] == "small-0"
+    assert events[0]["attributes"]["gen_ai.evaluation.name"] == "rocketeval"
+    feedback = lines(cli(tmp_path, "export", "--to", "mlflow").stdout)
+    assert feedback[0]["source"] == {"source_type": "LLM_JUDGE", "source_id": "m"}
+    assert feedback[0]["trace_id"] == events[0]["trace_id"]
+
+
+def test_feedback_of_other_data(tmp_path: Path) -> None:
+    """MLflow rows need no trace; Langfuse rows do, and say so."""
+    judged(tmp_path, PEERS / "long.csv", "--checklist", "general")
+    rows = lines(cli(tmp_path, "export", "--to", "mlflow").stdout)
+    assert {row["metadata"]["candidate"] for row in rows} == {"prompt_a", "prompt_b"}
+    refused = cli(tmp_path, "export", "--to", "langfuse", code=2)
+    assert "no ids of traces" in refused.stderr
+    assert "Inspect logs" in cli(tmp_path, "export", "--to", "inspect", "-o", "x", code=2).stderr
+
+
+def test_promptfoo_assertion(tmp_path: Path) -> None:
+    """The assertion returns the score of a judged output, and fails for another."""
+    judged(tmp_path, PEERS / "promptfoo" / "results.json")
+    cli(tmp_path, "export", "--to", "promptfoo", "-o", "rocketeval_assert.py")
+    get_assert = runpy.run_path(str(tmp_path / "rocketeval_assert.py"))["get_assert"]
+    context = {"vars": {"question": "What is 2 + 2?"}, "prompt": "Answer: What is 2 + 2?"}
+    found = get_assert("4", context)
+    expected = shares(tmp_path)["test-1", "clever / short"]
+    assert found["score"] == pytest.approx(expected)
+    assert found["pass"] == (expected >= 0.5)
+    assert "not judged" in get_assert("5", context)["reason"]
+
+
+def test_openai_graders(tmp_path: Path) -> None:
+    """A shared checklist is one grader with a label grader per item; others are one per query."""
+    judged(tmp_path, PEERS / "long.csv", "--checklist", "general")
+    grader = json.loads(cli(tmp_path, "export", "--to", "openai_grader").stdout)
+    assert (grader["type"], len(grader["graders"])) == ("multi", 7)
+    assert grader["graders"]["item_1"]["passing_labels"] == ["yes"]
+    other = tmp_path / "other"
+    other.mkdir()
+    judged(other, PEERS / "promptfoo" / "results.json")
+    several = json.loads(cli(other, "export", "--to", "openai_grader").stdout)
+    assert [len(each["grader"]["graders"]) for each in several] == [1, 3, 1]

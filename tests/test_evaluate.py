@@ -1,0 +1,252 @@
+"""`rocketeval.evaluate`: frames and lists in, records and tables out."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import rocketeval
+from rocketeval import ScriptedEngine, evaluate, evaluate_async
+from rocketeval.errors import ConfigError, RocketEvalError
+from rocketeval.evaluation import snapshot
+from rocketeval.results import ReportFrame
+from support.data_files import PEERS
+from support.needs import need
+
+QUESTIONS = ("What is 1?", "And what is 2?", "What about 3?")
+ITEMS = ["Is it good?", "Is it short?"]
+
+
+def rows() -> list[dict[str, Any]]:
+    """Return the responses of a good and a bad version to three questions."""
+    return [
+        {"question": text, "version": version, "output": f"{version} says {text}"}
+        for version in ("good", "bad")
+        for text in QUESTIONS
+    ]
+
+
+def judge(calls: list[str] | None = None) -> ScriptedEngine:
+    """Return a judge that prefers the good version."""
+
+    def p_yes(prefix: str, item: str) -> float:
+        if calls is not None:
+            calls.append(item)
+        return 0.9 if "good says" in prefix else 0.2
+
+    return ScriptedEngine(p_yes)
+
+
+FRAMES = {
+    "list": rows,
+    "generator": lambda: (row for row in rows()),
+    "pandas": lambda: pd.DataFrame(rows()),
+    "pyarrow": lambda: pa.Table.from_pylist(rows()),
+    "wide": lambda: [
+        {"question": text, "good": f"good says {text}", "bad": f"bad says {text}"}
+        for text in QUESTIONS
+    ],
+    "mixed pandas": lambda: pd.DataFrame({**pd.DataFrame(rows()), "extra": [1, "x", None] * 2}),
+}
+
+
+@pytest.mark.parametrize("name", FRAMES)
+def test_frames_are_ranked(name: str) -> None:
+    """Lists, pandas and pyarrow, long and wide, give the same ranking, scores and answers."""
+    result = evaluate(FRAMES[name](), judge=judge(), checklists=ITEMS)
+    assert [row.candidate for row in result.ranking] == ["good", "bad"]
+    assert {round(row.score, 6) for row in result.scores if row.score} == {9.1, 2.8}
+    assert len(result.answers) == 12
+    assert result.answers[0].item_text == ITEMS[0]
+    assert "unchecked judge" in result.verdict
+
+
+def test_polars_frames() -> None:
+    """A polars frame is read through Arrow, and tables convert to polars."""
+    need("polars", "polars is not installed", in_ci=False)
+    import polars
+
+    result = evaluate(polars.DataFrame(rows()), judge=judge(), checklists=ITEMS)
+    assert result.scores.to_polars().height == 6
+
+
+def test_frames_without_a_package() -> None:
+    """Any object that exports Arrow is a frame."""
+
+    class Stream:
+        def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+            return pa.Table.from_pylist(rows()).__arrow_c_stream__(requested_schema)
+
+    result = evaluate(Stream(), judge=judge(), checklists=ITEMS)
+    assert len(result.scores) == 6
+
+
+def test_results_convert() -> None:
+    """Records, slices, pandas and Arrow agree; HTML escapes text of responses."""
+    result = evaluate(rows(), judge=judge(), checklists=["Is <b>it</b> good?"])
+    frame = result.scores.to_pandas()
+    assert list(frame["score"]) == [row.score for row in result.scores]
+    assert result.ranking.to_arrow().num_rows == 2
+    assert [row.rank for row in result.ranking[:2]] == [1, 2]
+    assert pa.table(result.scores).num_rows == 6
+    assert "&lt;b&gt;" in result.answers._repr_html_()
+    assert "good" in result._repr_html_()
+    assert "good" in repr(result)
+    with pytest.raises(IndexError):
+        result.ranking[2]
+
+
+def test_skipped_rows_are_said() -> None:
+    """A row without a response is counted and named, in text and in HTML."""
+    given = [*rows(), {"question": "And 4?", "version": "good", "output": None}]
+    result = evaluate(given, judge=judge(), checklists=ITEMS)
+    assert any("skipped 1 row: no response (data.jsonl:7)" in note for note in result.notes)
+    assert "skipped 1 row" in repr(result)
+    assert "skipped 1 row" in result._repr_html_()
+    assert evaluate(rows(), judge=judge(), checklists=ITEMS).notes == ()
+
+
+def test_compare_audit_and_report() -> None:
+    """A result compares candidates, audits labels, and shows its report in a frame."""
+    labeled = [{**row, "score": 9 if row["version"] == "good" else 2} for row in rows()]
+    result = evaluate(labeled, judge=judge(), checklists=ITEMS)
+    assert result.compare("good", "bad").effect.value > 0
+    assert result.audit().has_gold
+    assert "<iframe" in ReportFrame(result.outcome.report)._repr_html_()
+
+
+def test_temporary_runs_end_and_named_ones_continue(tmp_path: Path) -> None:
+    """Without a name, the folder goes with the result; with one, nothing is asked twice."""
+    result = evaluate(rows(), judge=judge(), checklists=ITEMS)
+    path = result.path
+    assert path.exists()
+    kept = result.keep(tmp_path / "kept")
+    del result
+    assert not path.exists()
+    assert (kept / "scores.parquet").exists()
+    asked: list[str] = []
+    for _ in range(2):
+        named = evaluate(rows(), judge=judge(asked), checklists=ITEMS, name="demo", output=tmp_path)
+    assert named.path == tmp_path / "demo"
+    assert len(asked) == 12
+    more = [*rows(), {"question": QUESTIONS[0], "version": "new", "output": "good says more"}]
+    evaluate(more, judge=judge(asked), checklists=ITEMS, name="demo", output=tmp_path)
+    assert len(asked) == 14
+
+
+async def test_inside_a_running_loop() -> None:
+    """Both the synchronous and the asynchronous form work where a loop runs."""
+    calm = evaluate(rows(), judge=judge(), checklists=ITEMS)
+    awaited = await evaluate_async(rows(), judge=judge(), checklists=ITEMS)
+    both = await asyncio.gather(
+        *(evaluate_async(rows(), judge=judge(), checklists=ITEMS) for _ in range(2))
+    )
+    assert {len(each.scores) for each in (calm, awaited, *both)} == {6}
+
+
+def test_checklists_by_query_text(tmp_path: Path) -> None:
+    """Checklists may be named by the text of their query; a wrong name gets the nearest."""
+    own = {text: [f"Is it {n}?"] for n, text in enumerate(QUESTIONS)}
+    result = evaluate(rows(), judge=judge(), checklists=own)
+    assert {row.item_text for row in result.answers} == {"Is it 0?", "Is it 1?", "Is it 2?"}
+    with pytest.raises(ConfigError, match=r"What is 11\?") as refused:
+        evaluate(rows(), judge=judge(), checklists={**own, "What is 11?": ["?"]})
+    assert "What is 1?" in refused.value.hint
+    with pytest.raises(ConfigError, match="1 of 3 queries"):
+        evaluate(rows(), judge=judge(), checklists=dict(list(own.items())[:2]))
+
+
+def test_checklists_in_the_data_and_from_a_file() -> None:
+    """A column of the data, or a promptfoo file's rubrics, are used as they are."""
+    given = [{**row, "checklist": ITEMS} for row in rows()]
+    assert (
+        len(
+            evaluate(
+                given,
+                judge=judge(),
+            ).answers
+        )
+        == 12
+    )
+    result = evaluate(PEERS / "promptfoo" / "results.json", judge=judge())
+    assert len(result.ranking) == 4
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"checklists": None}, "no checklists"),
+        ({"data": 7}, "type int"),
+        ({"data": "nowhere.csv"}, "nowhere.csv"),
+        ({"data": []}, "no rows"),
+        ({"data": [1, 2]}, "not dicts"),
+        ({"data": {"a": [1]}}, "type dict"),
+        ({"data": [{"ask": "1?", "output": "x"}]}, "no column looks like the query"),
+        ({"columns": {"qurey": "question"}}, "qurey"),
+        ({"columns": {"query": "questionn"}}, "questionn"),
+        ({"checklists": ""}, "checklist file"),
+        ({"checklists": [1]}, "yes/no questions"),
+        ({"checklists": "nowhere.yaml"}, "nowhere.yaml"),
+        ({"base_url": "http://127.0.0.1:1/v1"}, "base_url"),
+        ({"author": "x"}, "not both"),
+        ({"data": [{"question": object(), "output": "x"}]}, "Row 1"),
+        ({"bad_rows": "ignore"}, "bad_rows"),
+        ({"name": "a/b"}, "plain folder name"),
+    ],
+)
+def test_mistakes_are_explained(change: dict[str, Any], words: str, tmp_path: Path) -> None:
+    """A mistake is a RocketEvalError that names it, never another exception."""
+    given: dict[str, Any] = {"data": rows(), "judge": judge(), "checklists": ITEMS, **change}
+    with pytest.raises(RocketEvalError) as refused:
+        evaluate(given.pop("data"), output=tmp_path, **given)
+    assert words in str(refused.value)
+
+
+async def test_judge_answers_single_questions() -> None:
+    """A judge object answers without a run, scores on a scale, and can be shared."""
+    shared = rocketeval.Judge(engine=judge())
+    answers = await shared.answers("What is 1?", "good says 1", ITEMS)
+    assert [answer.p_yes for answer in answers] == [0.9, 0.9]
+    assert await shared.score("What is 1?", "bad", ITEMS, scale=(0, 1)) == pytest.approx(0.2)
+    result = await evaluate_async(rows(), judge=shared, checklists=ITEMS)
+    assert result.ranking[0].candidate == "good"
+    with pytest.raises(ConfigError):
+        rocketeval.Judge()
+    with pytest.raises(ConfigError, match="checklist"):
+        await shared.answers("q", "r", "Is it a text?")
+
+
+async def test_judge_over_http() -> None:
+    """A judge on a server is asked in whichever loop runs, and closes its connections."""
+    from fakes.openai_server import MODEL, FakeOpenAI, serving
+
+    async with serving(FakeOpenAI()) as server:
+        async with rocketeval.Judge(MODEL, server.base_url) as served:
+            answers = await served.answers("What is 1?", "It is 1.", ITEMS)
+        assert [answer.status for answer in answers] == ["ok", "ok"]
+
+
+def test_snapshot_formats(tmp_path: Path) -> None:
+    """Frames are kept as Parquet, rows as JSON lines; only one of them stays."""
+    assert snapshot(pd.DataFrame(rows()), tmp_path).name == "data.parquet"
+    assert snapshot(rows(), tmp_path).name == "data.jsonl"
+    assert [path.name for path in tmp_path.iterdir()] == ["data.jsonl"]
+
+
+def test_help_is_a_tutorial() -> None:
+    """help(rocketeval) explains frames, results, kept runs and judges."""
+    done = subprocess.run(
+        [sys.executable, "-c", "help(__import__('rocketeval'))"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    for words in ("Rank what a data frame holds", "result.compare", "await judge.answers"):
+        assert words in done.stdout
