@@ -85,8 +85,7 @@ class BenchmarkConfig(Section):
     """Source of queries, responses and reference data."""
 
     kind: str = "jsonl"
-    """Format: jsonl, rocketeval, mt_bench, a rubric format such as healthbench, a data format such
-    as table, or a plugin's name."""
+    """Format: jsonl, mt_bench, a rubric or data format (healthbench, table), or a plugin's name."""
     path: ConfigPath
     """The benchmark's folder or data file, relative to the config file."""
     options: dict[str, object] = {}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rocketeval.benchmarks.base import check_benchmark
-from rocketeval.benchmarks.promptfoo import PromptfooBenchmark, read_assertion
+from rocketeval.benchmarks.promptfoo_rubric import PromptfooBenchmark, read_assertion
 from rocketeval.checks.runner import CheckSettings
 from rocketeval.errors import BenchmarkError
 

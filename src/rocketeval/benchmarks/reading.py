@@ -112,7 +112,7 @@ class Row:
         if not isinstance(given, list):
             raise BenchmarkError(
                 f"{self.where}: the field {name!r} must be a list of passages, but is "
-                f"{_shown(value)}."
+                f"{shown_value(value)}."
             )
         return tuple(self._passage(each, name) for each in given)
 
@@ -122,7 +122,7 @@ class Row:
                 value = value[key]
         if not isinstance(value, str):
             raise BenchmarkError(
-                f"{self.where}: a passage of {name!r} must be a text, but is {_shown(value)}."
+                f"{self.where}: a passage of {name!r} must be a text, but is {shown_value(value)}."
             )
         return value
 
