@@ -9,7 +9,8 @@ import pytest
 
 from contracts.benchmark_contract import BenchmarkContract
 from rocketeval.benchmarks.base import READERS, detect_format, open_benchmark
-from rocketeval.benchmarks.data import DataBenchmark, as_question
+from rocketeval.benchmarks.data import DataBenchmark
+from rocketeval.benchmarks.reading import as_question
 from rocketeval.config import BenchmarkConfig
 from rocketeval.errors import BenchmarkError
 from rocketeval.records import Turn
@@ -152,7 +153,7 @@ def test_promptfoo_rubrics_become_items() -> None:
     reader = opened(PEERS / "promptfoo" / "results.json")
     lists = {made.query_id: made.items for made in reader.checklists()}
     polite, filled, line = map(as_question, ("Is polite", "Answers What is 2 + 2?", "Is one line"))
-    assert lists["test-0"] == (polite,)
+    assert lists["test-0"] == (polite, "contains: Paris")
     assert set(lists["test-1"]) == {polite, "Answers What is 2 + 2?", line}
     assert filled == "Answers What is 2 + 2?"
     assert set(reader.summary.candidates) == {

@@ -79,7 +79,6 @@ BENCHMARKS: Registry[Benchmark] = Registry(
         "biggen": "rocketeval.benchmarks.rubric_files:BigGenBench",
         "writingbench": "rocketeval.benchmarks.rubric_files:WritingBench",
         "infobench": "rocketeval.benchmarks.rubric_files:InFoBench",
-        "promptfoo_rubric": "rocketeval.benchmarks.promptfoo_rubric:PromptfooBenchmark",
         "alpaca_eval": "rocketeval.benchmarks.leaderboards:AlpacaEvalOutputs",
         "arena_hard": "rocketeval.benchmarks.leaderboards:ArenaHardAnswers",
         "wildbench": "rocketeval.benchmarks.leaderboards:WildBenchResults",

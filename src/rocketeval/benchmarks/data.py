@@ -23,6 +23,7 @@ from rocketeval.benchmarks.row_files import BadRow, Rows, Sample, other_files, r
 from rocketeval.config import BenchmarkConfig, Section, parse_options
 from rocketeval.errors import BenchmarkError
 from rocketeval.hashing import content_hash
+from rocketeval.items import ParsedItem
 from rocketeval.records import Checklist, Label, Query, Rating, Response, Turn, Vote
 from rocketeval.text import count_of, join_words, near_name
 
@@ -50,7 +51,7 @@ class Example:
     """`file:line`, or the row's name in its file."""
     query: Query
     responses: tuple[Response, ...] = ()
-    items: tuple[str, ...] = ()
+    items: tuple[ParsedItem, ...] = ()
     """Checklist items of the query."""
     labels: tuple[Label, ...] = ()
     votes: tuple[Vote, ...] = ()
@@ -277,18 +278,6 @@ def content_id(text: str, history: Iterable[Turn] = ()) -> str:
     return content_hash("query", text, turns).hex()[:12]
 
 
-def as_question(criterion: str) -> str:
-    """Return a peer's criterion as a yes/no item; a question stays as it is.
-
-    >>> as_question("Names Paris.")
-    'Does the response meet this requirement: Names Paris?'
-    """
-    text = " ".join(criterion.split())
-    if text.endswith("?"):
-        return text
-    return f"Does the response meet this requirement: {text.rstrip('.;: ')}?"
-
-
 def as_text(value: Any) -> str:
     """Return a response as text: strings unchanged, anything else as JSON."""
     return value if isinstance(value, str) else orjson.dumps(value, default=str).decode()
@@ -369,9 +358,10 @@ def _collect(found: DataSummary, example: Example) -> None:
     notes = list(example.notes)
     if example.items:
         before = found.checklists.get(query.id)
+        made = Checklist.from_items(query.id, example.items)
         if before is None:
-            found.checklists[query.id] = Checklist(query.id, example.items)
-        elif before.items != example.items:
+            found.checklists[query.id] = made
+        elif before != made:
             notes.append("another checklist than the first row of its query; the first is used")
     found.labels.extend(example.labels)
     found.votes.extend(example.votes)

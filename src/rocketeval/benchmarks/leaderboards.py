@@ -20,7 +20,6 @@ from rocketeval.benchmarks.data import (
     Example,
     Kept,
     Skipped,
-    as_question,
     content_id,
 )
 from rocketeval.benchmarks.messages import (
@@ -31,9 +30,10 @@ from rocketeval.benchmarks.messages import (
     read_turns,
     split_turns,
 )
-from rocketeval.benchmarks.reading import Row, as_number, shown_value
+from rocketeval.benchmarks.reading import Row, as_number, as_question, shown_value
 from rocketeval.benchmarks.row_files import BadRow, Rows, Sample, data_files, rows_of, stem_of
 from rocketeval.errors import BenchmarkError
+from rocketeval.items import ParsedItem
 from rocketeval.records import Label, Query, Response, Turn, Vote, Winner
 from rocketeval.text import count_of, join_words
 
@@ -342,7 +342,8 @@ def _wildbench(row: Row, asked: Mapping[str, Query], stem: str) -> Kept:
     name = row.name("session_id")
     if "conversation_input" in row.values:
         given = row.values.get("checklist")
-        items = tuple(as_question(each) for each in given or () if isinstance(each, str))  # type: ignore[attr-defined]
+        texts = given if isinstance(given, list) else []
+        items = tuple(ParsedItem(as_question(each)) for each in texts if isinstance(each, str))
         return Example(row.where, asked[name], items=items)
     if "output" in row.values:
         outputs = row.get("output", list)

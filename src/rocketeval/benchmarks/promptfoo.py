@@ -16,7 +16,6 @@ from rocketeval.benchmarks.data import (
     Example,
     Kept,
     Skipped,
-    as_question,
     as_text,
     content_id,
 )
@@ -28,6 +27,7 @@ from rocketeval.benchmarks.messages import (
     read_turns,
     split_turns,
 )
+from rocketeval.benchmarks.promptfoo_assertions import read_assertion
 from rocketeval.benchmarks.reading import Row
 from rocketeval.benchmarks.row_files import (
     BadRow,
@@ -39,17 +39,15 @@ from rocketeval.benchmarks.row_files import (
     rows_of,
 )
 from rocketeval.errors import BenchmarkError
+from rocketeval.items import ParsedItem
 from rocketeval.records import Label, Query, Response, Turn
 from rocketeval.text import count_of
 
-RUBRICS = ("llm-rubric", "g-eval", "model-graded-closedqa")
-"""Assertion types whose value is a criterion."""
 PROVIDER_ERROR = 2
 """`failureReason` of a result without an answer; 1 is a failed assertion."""
 FAILED = "the provider returned an error"
 MOST_NAME = 60
 """Maximum characters of a prompt's name."""
-NOT_TEXT = "a rubric that is not a text is not used"
 VARIABLE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 
 
@@ -82,7 +80,7 @@ class PromptfooResults(DataBenchmark):
             "id": f"testIdx ({count_of(tests, 'test', 'tests')})",
         }
         if rubrics:
-            said["checklist"] = "assertions " + ", ".join(RUBRICS) + f" of {rubrics} tests"
+            said["checklist"] = f"assertions of {rubrics} tests"
         if self.summary.labels:
             said["label"] = "score (of all assertions), as reference data"
         return said
@@ -144,7 +142,7 @@ class PromptfooResults(DataBenchmark):
         if row.values.get("testIdx") is None:
             name = content_id(split.query, split.history)
         candidate = self._candidate(row)
-        items, dropped = _rubrics(row, variables)
+        items, dropped = _items(row, variables)
         score = row.values.get("score")
         labeled = isinstance(score, int | float) and bool(_graded(row))
         test = _object(row, "testCase")
@@ -226,26 +224,33 @@ def _graded(row: Row) -> Sequence[object]:
     return parts if isinstance(parts, list) else ()
 
 
-def _rubrics(row: Row, variables: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the rubric assertions as items, and notes about those that cannot be one."""
+def _items(
+    row: Row, variables: Mapping[str, Any]
+) -> tuple[tuple[ParsedItem, ...], tuple[str, ...]]:
+    """Return the assertions as items, and notes about those that cannot be one."""
     given = _object(row, "testCase").get("assert")
-    items: list[str] = []
+    items: list[ParsedItem] = []
     notes: list[str] = []
-    for each in given if isinstance(given, list) else ():
-        if not isinstance(each, Mapping) or each.get("type") not in RUBRICS:
+    for number, each in enumerate(given if isinstance(given, list) else (), 1):
+        if not isinstance(each, Mapping):
             continue
-        value = each.get("value")
-        texts = value if isinstance(value, list) else [value]
-        for text in texts:
-            if isinstance(text, str) and text.strip() and not text.startswith("file://"):
-                items.append(as_question(_filled(text, variables)))
-            else:
-                notes.append(NOT_TEXT)
-    return tuple(dict.fromkeys(items)), tuple(notes)
+        filled = _filled(each, variables)
+        for item, kind in read_assertion(filled, f"{row.where}, assertion {number}"):
+            if item is None:
+                notes.append(f"an assertion of type {kind} is not used")
+            elif item not in items:
+                items.append(item)
+    return tuple(items), tuple(notes)
 
 
-def _filled(text: str, variables: Mapping[str, Any]) -> str:
-    """Return a rubric with the test's variables in place."""
+def _filled(value: Any, variables: Mapping[str, Any]) -> Any:
+    """Return an assertion with the test's variables in place of their names."""
+    if isinstance(value, Mapping):
+        return {name: _filled(each, variables) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_filled(each, variables) for each in value]
+    if not isinstance(value, str):
+        return value
     return VARIABLE.sub(
-        lambda found: as_text(variables[found[1]]) if found[1] in variables else found[0], text
+        lambda found: as_text(variables[found[1]]) if found[1] in variables else found[0], value
     )

@@ -330,3 +330,13 @@ def shown_value(value: Any) -> str:
     """Return a value as JSON, cut to 80 characters."""
     written = orjson.dumps(value, default=str).decode()
     return written if len(written) <= 80 else written[:80] + "..."
+
+
+def as_question(criterion: str) -> str:
+    """Return a criterion as a yes/no question; one that is a question stays as it is.
+
+    >>> as_question("Names Paris.")
+    'Does the response meet this criterion? Names Paris.'
+    """
+    text = criterion.strip()
+    return text if text.endswith("?") else f"Does the response meet this criterion? {text}"

@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
-from rocketeval.benchmarks.reading import Row, files_in, read_rows, visible
+from rocketeval.benchmarks.reading import Row, as_question, files_in, read_rows, visible
 from rocketeval.config import BenchmarkConfig, Section, parse_options
 from rocketeval.errors import BenchmarkError
 from rocketeval.items import Checklist, ItemDetail, ItemKind, ParsedItem
@@ -159,16 +159,6 @@ def _rubric_file(path: Path) -> Path:
             hint="Set `benchmark.path` to the file itself.",
         )
     return found[0]
-
-
-def as_question(criterion: str) -> str:
-    """Return a criterion as a yes/no question; one that is a question stays as it is.
-
-    >>> as_question("Names Paris.")
-    'Does the response meet this criterion? Names Paris.'
-    """
-    text = criterion.strip()
-    return text if text.endswith("?") else f"Does the response meet this criterion? {text}"
 
 
 class HealthBench(RubricFile):

@@ -28,7 +28,6 @@ from rocketeval.benchmarks.data import (
     Example,
     Kept,
     Skipped,
-    as_question,
     as_text,
     column_hint,
     content_id,
@@ -42,7 +41,7 @@ from rocketeval.benchmarks.messages import (
     read_turns,
     split_turns,
 )
-from rocketeval.benchmarks.reading import Row, shown_value
+from rocketeval.benchmarks.reading import Row, as_question, shown_value
 from rocketeval.benchmarks.row_files import (
     SAMPLE_ROWS,
     BadRow,
@@ -56,6 +55,7 @@ from rocketeval.benchmarks.row_files import (
 from rocketeval.config import BenchmarkConfig, parse_options
 from rocketeval.errors import BenchmarkError
 from rocketeval.hashing import content_hash
+from rocketeval.items import ParsedItem
 from rocketeval.records import Label, Query, Response, Turn, Vote, Winner
 
 NO_RESPONSE = "no response"
@@ -251,7 +251,7 @@ class TableBenchmark(DataBenchmark):
         texts = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
         return (Turn("retrieved context", "\n\n".join(as_text(each) for each in texts)),)
 
-    def _items(self, row: Row) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def _items(self, row: Row) -> tuple[tuple[ParsedItem, ...], tuple[str, ...]]:
         value = from_json(row.values.get(self.columns.checklist)) if self.columns.checklist else ""
         if isinstance(value, str):
             value = [NUMBERING.sub("", line) for line in value.splitlines() if line.strip()]
@@ -259,7 +259,7 @@ class TableBenchmark(DataBenchmark):
             return (), ()
         if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
             return (), (NOT_ITEMS,)
-        return tuple(as_question(each) for each in value if each.strip()), ()
+        return tuple(ParsedItem(as_question(each)) for each in value if each.strip()), ()
 
     def _label(self, row: Row, query_id: str, candidate: str) -> Label | None:
         column = self.columns.label

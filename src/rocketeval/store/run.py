@@ -160,8 +160,7 @@ class RunStore:
 
     def drop_from(self, stage: str) -> None:
         """Remove the files of `stage` and later stages, because what they depend on changes."""
-        names = list(MADE)
-        for later in names[names.index(stage) :]:
+        for later in list(MADE)[list(MADE).index(stage) :]:
             for name in MADE[later]:
                 (self.path / name).unlink(missing_ok=True)
 
