@@ -25,6 +25,7 @@ from rocketeval.grading.ask import Ask, each_item_independently
 from rocketeval.observer import Observer
 from rocketeval.prompts.render import GradingPrompt, Template
 from rocketeval.records import (
+    ASKED_AGAIN,
     NO_ANSWER,
     Answer,
     Failure,
@@ -134,11 +135,7 @@ USELESS_AFTER = 8
 USELESS_QUERIES = 3
 """The failures must cover this many queries: a single query may be too long for any judge."""
 CUT_OFF = "the run was stopped before all items were answered"
-WITHOUT_PROBABILITY = {
-    Status.NO_LOGPROBS: "the server sent no log-probabilities",
-    Status.UNSOUND: "the server's values are not log-probabilities",
-    Status.THINKING: "the judge started to think instead of answering",
-}
+THOUGHT = "the judge started to think instead of answering"
 """Failure reason of a task if all its items have this status."""
 
 
@@ -263,9 +260,14 @@ def _all_known(task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers 
 
 
 def _silent(answers: tuple[Answer, ...]) -> str | None:
-    """Return why answers without any probability are not a judgment; None if they are one."""
-    statuses = {answer.status for answer in answers}
-    return WITHOUT_PROBABILITY.get(statuses.pop()) if len(statuses) == 1 else None
+    """Return why answers are not a judgment; None if they are one.
+
+    An answer that a fault of the moment took away is asked again by the next command.
+    """
+    for place, answer in enumerate(answers):
+        if answer.status in ASKED_AGAIN:
+            return f"item {place + 1}: the server {ASKED_AGAIN[answer.status]}"
+    return THOUGHT if {answer.status for answer in answers} == {Status.THINKING} else None
 
 
 def grading_prompt(template: Path | None) -> GradingPrompt:

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from rocketeval.errors import StoreError
 from rocketeval.records import JudgeFingerprint, Judgment
 from rocketeval.store.files import read_json, write_json, write_parquet
-from rocketeval.store.schema import JUDGMENTS, judgment_to_row
+from rocketeval.store.schema import JUDGMENTS, complete_rows, judgment_to_row
 
 ROLL_ROWS = 50_000
 SYNC_SECONDS = 1.0
@@ -219,7 +219,7 @@ def adopt_from_cache(
     adopted = 0
     if all(key in ledger.finished for key in wanted):
         return adopted
-    for table in read_tables(cache):
+    for table in map(complete_rows, read_tables(cache)):
         keys = [bytes.fromhex(key) for key in table["key"].to_pylist()]
         if renamed is not None:
             keys = [renamed.get(key, key) for key in keys]

@@ -57,6 +57,7 @@ from rocketeval.store.manifest import Manifest, Plan, StageFacts
 from rocketeval.store.schema import (
     JUDGMENTS,
     answers_to_lists,
+    complete_rows,
     judgment_to_row,
     lists_to_answers,
     row_to_judgment,
@@ -300,7 +301,10 @@ class RunStore:
     def cached(self, judge: bytes, cache: Path | None) -> set[bytes]:
         """Return the keys of all judgments by `judge` in the cache that runs share."""
         folder = self.shared_ledger(judge, cache)
-        return set() if folder is None else _keys(folder)
+        if folder is None:
+            return set()
+        tables = map(complete_rows, read_tables(folder, ["key", "status"]))
+        return {bytes.fromhex(key) for table in tables for key in table["key"].to_pylist()}
 
     def pace(self, judge: bytes, cache: Path | None) -> JudgePace:
         """Return this judge's time for the judgments in the cache, else for those in this run."""

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from rocketeval.records import Answer, Judgment, Status, Usage
+from rocketeval.records import ASKED_AGAIN, Answer, Judgment, Status, Usage
 
 _DOUBLES = pa.list_(pa.float64())
 
@@ -39,9 +41,28 @@ JUDGMENTS = table_schema(
 )
 
 
+_LOST = pa.array([str(status) for status in (*ASKED_AGAIN, Status.ERROR)])
+"""Statuses that no finished judgment has."""
+
+
 def no_judgments(columns: Sequence[str]) -> pa.Table:
     """Return an empty table with these columns of the ledger."""
     return pa.schema([JUDGMENTS.field(name) for name in columns]).empty_table()
+
+
+def complete_rows(table: pa.Table) -> pa.Table:
+    """Return the judgments of a table in which no answer is lost to a fault of the moment.
+
+    Earlier versions recorded such judgments as finished, and shared them.
+    """
+    statuses = table["status"].combine_chunks()
+    lost = pc.is_in(pc.list_flatten(statuses), value_set=_LOST)
+    rows = pc.unique(pc.list_parent_indices(statuses).filter(lost))
+    if not len(rows):
+        return table
+    whole = np.ones(table.num_rows, dtype=bool)
+    whole[rows.to_numpy(zero_copy_only=False)] = False
+    return table.filter(pa.array(whole))
 
 
 def answers_to_lists(answers: Sequence[Answer]) -> dict[str, list[Any]]:
