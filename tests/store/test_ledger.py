@@ -37,7 +37,7 @@ def test_journal_and_parts_have_the_same_judgments(tmp_path: Path) -> None:
     assert rows(tmp_path) == written
     ledger.close()
     assert rows(tmp_path) == written
-    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".parquet", ".parquet"]
+    assert sorted(path.suffix for path in tmp_path.glob("[!.]*")) == [".parquet", ".parquet"]
 
 
 def test_parts_have_the_published_schema(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_mirror_follows_a_growing_journal(tmp_path: Path) -> None:
     assert count_rows(cache) == 2
     ledger.close()
     assert count_rows(cache) == 2
-    assert {path.suffix for path in cache.iterdir()} == {".parquet"}
+    assert {path.suffix for path in cache.glob("[!.]*")} == {".parquet"}
 
 
 def test_wanted_judgments_are_reused_once(tmp_path: Path) -> None:

@@ -23,6 +23,8 @@ GROUPS = {
     },
     "Run": {
         "run": "Grade, score and rank a benchmark, and write a report.",
+        "verify": "Check every file of a run against its checksum.",
+        "repair": "Set damaged files of a run aside, and keep the rest.",
     },
     "Understand": {
         "compare": "Test whether one candidate is better than another.",

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 import pyarrow as pa
@@ -22,11 +22,21 @@ import pyarrow.parquet as pq
 from rocketeval.errors import StageMissing
 from rocketeval.hashing import combine, content_hash
 from rocketeval.records import Checklist, Label, Query, Rating, Response, Turn, Vote
+from rocketeval.store.checksums import check_complete, check_file, keep_checksums, reading
 from rocketeval.store.codec import Finding, decode_finding, encode_finding
-from rocketeval.store.files import read_json, read_jsonl, write_json, write_jsonl, write_parquet
+from rocketeval.store.files import (
+    copy_file,
+    read_json,
+    read_jsonl,
+    remove,
+    write_json,
+    write_jsonl,
+    write_parquet,
+)
 from rocketeval.store.manifest import InputSummary
 from rocketeval.store.schema import table_schema
 
+T = TypeVar("T")
 RESPONSES = table_schema(
     ("query_id candidate hash", pa.string()),
     ("length", pa.int64()),
@@ -87,8 +97,10 @@ class Inputs:
         The new snapshot is built in a separate folder and replaces the old one when it is complete,
         so an invalid benchmark leaves the run unchanged. Checklists are kept.
         """
+        self.recover()
         fresh = self.folder.with_name(".inputs.new")
         shutil.rmtree(fresh, ignore_errors=True)
+        keep_checksums(fresh)
         positions = {query.id: place for place, query in enumerate(queries)}
         summary = InputSummary(
             **_save_rows(fresh, "queries", queries),
@@ -107,11 +119,18 @@ class Inputs:
         if self.folder.exists():
             for name in ("checklists.jsonl", EARLIER, PROVENANCE):
                 if (self.folder / name).exists():
-                    shutil.copy2(self.folder / name, fresh / name)
+                    check_file(self.folder / name)
+                    copy_file(self.folder / name, fresh / name)
             self.folder.rename(stale)
         fresh.rename(self.folder)
         shutil.rmtree(stale, ignore_errors=True)
         self.__dict__.pop("queries", None)
+
+    def recover(self) -> None:
+        """Put the old snapshot back if a process was killed before the new one took its place."""
+        stale = self.folder.with_name(".inputs.old")
+        if stale.exists() and not self.folder.exists():
+            stale.rename(self.folder)
 
     @property
     def exist(self) -> bool:
@@ -130,8 +149,12 @@ class Inputs:
     def queries(self) -> dict[str, Query]:
         """Queries by id, in benchmark order."""
         self.summary()
-        rows = read_jsonl(self.folder / "queries.jsonl")
-        return {row["id"]: Query(**{**row, "history": _turns(row["history"])}) for row in rows}
+        path = self.folder / "queries.jsonl"
+        with reading(path):
+            return {
+                row["id"]: Query(**{**row, "history": _turns(row["history"])})
+                for row in read_jsonl(path)
+            }
 
     def clusters(self) -> dict[str, str]:
         """Return the cluster of each query; a query without one is its own."""
@@ -139,15 +162,21 @@ class Inputs:
 
     def labels(self) -> list[Label]:
         """Return the labels."""
-        return [Label(**row) for row in read_jsonl(self.folder / "labels.jsonl")]
+        return self._records("labels", Label)
 
     def votes(self) -> list[Vote]:
         """Return the human votes."""
-        return [Vote(**row) for row in read_jsonl(self.folder / "votes.jsonl")]
+        return self._records("votes", Vote)
 
     def ratings(self) -> list[Rating]:
         """Return the reference ratings."""
-        return [Rating(**row) for row in read_jsonl(self.folder / "ratings.jsonl")]
+        return self._records("ratings", Rating)
+
+    def _records(self, name: str, kind: Callable[..., T]) -> list[T]:
+        path = self.folder / f"{name}.jsonl"
+        check_complete(self.folder)
+        with reading(path):
+            return [kind(**row) for row in read_jsonl(path)]
 
     def responses(self) -> Iterator[Response]:
         """Yield every response in query order, candidates sorted within a query."""
@@ -157,8 +186,10 @@ class Inputs:
         """Yield the responses to a few queries, in the same order."""
         chosen = pc.field("query_id").isin(list(query_ids))
         for path in self._parts():
-            table = pq.read_table(path, columns=_RESPONSE_COLUMNS, filters=chosen)
-            yield from map(_response, table.to_pylist())
+            with reading(path):
+                table = pq.read_table(path, columns=_RESPONSE_COLUMNS, filters=chosen)
+                found = list(map(_response, table.to_pylist()))
+            yield from found
 
     def heads(self) -> Iterator[ResponseHead]:
         """Yield every response without its text, in the same order.
@@ -191,21 +222,20 @@ class Inputs:
         chosen = None if query_ids is None else pa.array(sorted(query_ids), pa.string())
         waiting = RESPONSES.empty_table().select(_HEAD_COLUMNS)
         for path in self._parts():
-            with pq.ParquetFile(path) as part:
-                for batch in part.iter_batches(HEAD_ROWS, columns=columns):
-                    heads = pa.Table.from_batches([batch])
-                    if rehash is not None:
-                        hashes = [rehash(_response(row)).hex() for row in heads.to_pylist()]
-                        place = heads.schema.get_field_index("hash")
-                        heads = heads.set_column(place, "hash", pa.array(hashes, pa.string()))
-                        heads = heads.select(_HEAD_COLUMNS)
-                    if chosen is not None:
-                        heads = heads.filter(pc.is_in(heads["query_id"], value_set=chosen))
-                    waiting = pa.concat_tables([waiting, heads])
-                    cut = _last_query_begins(waiting) if waiting.num_rows >= rows else 0
-                    if cut:
-                        yield waiting.slice(0, cut)
-                        waiting = waiting.slice(cut)
+            for batch in _batches(path, HEAD_ROWS, columns):
+                heads = pa.Table.from_batches([batch])
+                if rehash is not None:
+                    hashes = [rehash(_response(row)).hex() for row in heads.to_pylist()]
+                    place = heads.schema.get_field_index("hash")
+                    heads = heads.set_column(place, "hash", pa.array(hashes, pa.string()))
+                    heads = heads.select(_HEAD_COLUMNS)
+                if chosen is not None:
+                    heads = heads.filter(pc.is_in(heads["query_id"], value_set=chosen))
+                waiting = pa.concat_tables([waiting, heads])
+                cut = _last_query_begins(waiting) if waiting.num_rows >= rows else 0
+                if cut:
+                    yield waiting.slice(0, cut)
+                    waiting = waiting.slice(cut)
         yield waiting
 
     def lengths_of(self, query_ids: Collection[str]) -> dict[tuple[str, str], int]:
@@ -214,7 +244,8 @@ class Inputs:
         found: dict[tuple[str, str], int] = {}
         for path in self._parts():
             columns = ["query_id", "candidate", "length"]
-            table = pq.read_table(path, columns=columns, filters=chosen)
+            with reading(path):
+                table = pq.read_table(path, columns=columns, filters=chosen)
             names = zip(table["query_id"].to_pylist(), table["candidate"].to_pylist(), strict=True)
             found.update(zip(names, table["length"].to_pylist(), strict=True))
         return found
@@ -223,7 +254,8 @@ class Inputs:
         """Return the names of all candidates."""
         found: set[str] = set()
         for path in self._parts():
-            names = pq.read_table(path, columns=["candidate"])["candidate"]
+            with reading(path):
+                names = pq.read_table(path, columns=["candidate"])["candidate"]
             found.update(names.unique().to_pylist())
         return found
 
@@ -239,7 +271,8 @@ class Inputs:
 
     def earlier_checklists(self) -> list[Checklist]:
         """Return the replaced checklists, in the order of their replacement."""
-        return [_checklist(row) for row in read_jsonl(self.folder / EARLIER)]
+        with reading(self.folder / EARLIER):
+            return [_checklist(row) for row in read_jsonl(self.folder / EARLIER)]
 
     def _keep_replaced(self, fresh: Mapping[str, Checklist]) -> None:
         earlier = self.earlier_checklists()
@@ -261,14 +294,14 @@ class Inputs:
                 f"{self.folder.parent} has no checklists yet.",
                 hint="Run `rocketeval run --only checklist` first.",
             )
-        rows = read_jsonl(path)
-        return {row["query_id"]: _checklist(row) for row in rows}
+        with reading(path):
+            return {row["query_id"]: _checklist(row) for row in read_jsonl(path)}
 
     def save_provenance(self, provenance: Finding | None) -> None:
         """Write the provenance of the checklist items; None removes an earlier author's."""
         path = self.folder / PROVENANCE
         if provenance is None:
-            path.unlink(missing_ok=True)
+            remove(path)
         else:
             write_json(path, encode_finding(provenance))
 
@@ -277,13 +310,27 @@ class Inputs:
         return self.folder / "summary.json"
 
     def _parts(self) -> list[Path]:
+        check_complete(self.folder / "responses")
         return sorted((self.folder / "responses").glob("part-*.parquet"))
 
     def _rows(self, columns: list[str]) -> Iterator[dict[str, Any]]:
         for path in self._parts():
-            with pq.ParquetFile(path) as part:
-                for batch in part.iter_batches(BATCH_ROWS, columns=columns):
-                    yield from batch.to_pylist()
+            for batch in _batches(path, BATCH_ROWS, columns):
+                yield from batch.to_pylist()
+
+
+def _batches(path: Path, rows: int, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    """Yield columns of a Parquet file; StoreError if it is damaged."""
+    with reading(path):
+        part = pq.ParquetFile(path, page_checksum_verification=True)
+    with part:
+        batches = part.iter_batches(rows, columns=columns)
+        while True:
+            with reading(path):
+                batch = next(batches, None)
+            if batch is None:
+                return
+            yield batch
 
 
 class _ResponseSorter:
@@ -342,6 +389,7 @@ class _ResponseSorter:
     def _gather(self) -> str:
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
+        keep_checksums(self.folder)
         digest = content_hash("responses")
         for bucket in sorted(self._writers):
             table = pq.read_table(self._scratch / f"{bucket:06d}.parquet")

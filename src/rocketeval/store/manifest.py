@@ -433,3 +433,6 @@ class Manifest:
     judge: JudgeFingerprint | None = field(default=None, metadata=OPTIONAL)
     """None before grading."""
     judge_digest: str = field(default="", metadata=OPTIONAL)
+    checksums: Mapping[str, str] | None = field(default=None, metadata=OPTIONAL)
+    """By folder: hash of all its checksums at the end of the last stage; None in manifests of
+    earlier versions."""
