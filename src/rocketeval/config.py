@@ -178,6 +178,9 @@ class JudgeConfig(EngineConfig):
     template: ConfigPath | None = None
     """Your own grading prompt; default: the packaged one."""
     price: PriceConfig | None = None
+    canaries: Annotated[float, Field(ge=0, le=0.5)] = 0.01
+    """Share of the finished items that a server is asked again, to notice that another model or
+    other weights answer; 0 switches it off."""
 
 
 class MethodConfig(Section):

@@ -21,7 +21,7 @@ from rocketeval.engines.base import (
 from rocketeval.engines.http import HttpClient
 from rocketeval.engines.likelihood import NO_TEXT, ask_likelihood, require_prompt_logprobs
 from rocketeval.engines.probe import ProbeResult, measure, probe, wire_findings
-from rocketeval.engines.replies import UsageMeter, secrets_in
+from rocketeval.engines.replies import ReplyWatch, UsageMeter, secrets_in
 from rocketeval.engines.scale_readout import make_readout
 from rocketeval.engines.server import ChatFrame, Server, inspect_server
 from rocketeval.engines.transports.base import ServerConnection, Transport
@@ -181,6 +181,11 @@ class OpenAIEngine:
     def retries(self) -> int:
         """Number of requests resent so far."""
         return self._http.retries
+
+    @property
+    def watch(self) -> ReplyWatch:
+        """The model and system fingerprints in its replies."""
+        return self._http.watch
 
     @property
     def pulse(self) -> EngineStatus:

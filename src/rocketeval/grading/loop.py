@@ -22,6 +22,7 @@ from rocketeval.engines.base import (
     status_of,
 )
 from rocketeval.grading.ask import Ask, each_item_independently
+from rocketeval.grading.canaries import Canaries
 from rocketeval.observer import Observer
 from rocketeval.prompts.render import GradingPrompt, Template
 from rocketeval.records import (
@@ -115,6 +116,19 @@ class GradingBudget:
         untold = silent + lost / max(1, calls(self._engine, asked, alone=self._alone))
         self._budget.settle(self._reserved.pop(task.key), usage, untold=untold)
 
+    def within(self, ask: Ask) -> Ask:
+        """Return `ask` for requests that are left out, as failed, if they do not fit."""
+
+        async def asked(task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
+            fits = self._budget.has_room(self._most(task, known))
+            if not fits or not await self.admit(task, known, lambda: False):
+                return EngineAnswers.of(task, known, Usage(), "it does not fit into the budget")
+            graded = await ask(task, known)
+            self.settle(task, known, graded)
+            return graded
+
+        return asked
+
     def _most(self, task: GradingTask, known: Mapping[int, Answer]) -> Usage:
         prefix = most_tokens(task.prefix, self._template)
         asked = [s for place, s in enumerate(task.suffixes) if place not in known]
@@ -169,6 +183,7 @@ async def grade(
     stop: asyncio.Event,
     proven: bool = False,
     budget: GradingBudget | None = None,
+    canaries: Canaries | None = None,
 ) -> Grading:
     """Grade every task in order, at most `concurrency` at once, and `record` each judgment.
 
@@ -176,7 +191,7 @@ async def grade(
     Setting `stop` starts no more tasks and gives those in flight a few seconds to finish; answers
     received by then are kept. Tasks of a durable engine are left to the next run at once. Tasks
     that do not fit into the `budget` are not started. `ask` sends a task to the engine; by default
-    each item is asked independently.
+    each item is asked independently. `canaries` asks some finished items again.
     Raises EngineRefused if the engine rejects all requests.
     """
     observer.watched(partial(status_of, engine))
@@ -238,7 +253,10 @@ async def grade(
             graded = _all_known(task, had) or await ask(task, had)
             if budget:
                 budget.settle(task, had, graded)
+            judged = grading.judged
             settle(task, graded)
+            if canaries is not None and grading.judged > judged:
+                await canaries.finished(task, graded.answers)
 
     await run_workers(
         work,

@@ -13,7 +13,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -46,6 +46,8 @@ from rocketeval.store.schema import JUDGMENTS, complete_rows, judgment_to_row
 ROLL_ROWS = 50_000
 SYNC_SECONDS = 1.0
 JUDGE_FILE = "judge.json"
+SET_ASIDE = "set_aside"
+"""Folder of a run for damaged and doubtful files."""
 _log = logging.getLogger("rocketeval.ledger")
 _PART = re.compile(r"(?P<owner>.*?)part-(?P<number>\d{6})\.parquet")
 _JOURNAL = re.compile(r"(?P<owner>.*?)journal-(?P<number>\d{6})\.jsonl")
@@ -114,6 +116,24 @@ class Ledger:
         if self._mirror:
             self._mirror.publish(self._part_path)
         self._start_next()
+
+    def set_aside(self, keys: Collection[bytes]) -> None:
+        """Take judgments out of the ledger and the cache; keep them in `set_aside/` of the run."""
+        chosen = pa.array([key.hex() for key in keys], pa.string())
+        self.roll()
+        for path in live_files(self.folder):
+            table = read_file(path, JUDGMENTS.names)
+            if table is None or path.suffix != ".parquet":
+                continue
+            taken = pc.is_in(table["key"], value_set=chosen)
+            if not pc.any(taken).as_py():
+                continue
+            aside = self.folder.parent / SET_ASIDE / f"changed-judge-{time.time_ns()}"
+            write_parquet(aside / path.name, table.filter(taken))
+            write_parquet(path, table.filter(pc.invert(taken)))
+            if self._mirror:
+                self._mirror.publish(path)
+        self.finished.difference_update(keys)
 
     def close(self) -> None:
         """Roll the remaining rows and release the journal."""

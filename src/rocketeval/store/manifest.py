@@ -11,7 +11,7 @@ from typing import ClassVar, Literal
 
 from rocketeval.config import PriceConfig
 from rocketeval.prices import PricedUsage
-from rocketeval.records import JudgeFingerprint
+from rocketeval.records import JudgeFingerprint, Usage
 from rocketeval.store.codec import LAST, OPTIONAL
 
 TokensKnown = Literal["exact", "sampled", "estimated"]
@@ -312,6 +312,24 @@ class QuestionCounts:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ContinuityFacts:
+    """Whether the judge stayed the same: what its replies name, and items that were asked again."""
+
+    model: str = ""
+    """Model name in the replies; empty if they name none."""
+    fingerprints: tuple[str, ...] = ()
+    """System fingerprints in the replies, in order of appearance."""
+    checks: int = 0
+    """Passed checks of this command."""
+    items: int = 0
+    """Items that this command asked again."""
+    largest_difference: float | None = None
+    """Largest difference of two answers to one item, in log-odds; None without a check."""
+    usage: Usage = field(default=Usage())
+    """Of the items asked again."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class GradeFacts(StageFacts):
     """Facts of the grade stage."""
 
@@ -337,6 +355,8 @@ class GradeFacts(StageFacts):
     """Of all judgments in the run."""
     bill: Bill | None = None
     """None unless a plan was made for exactly this grading."""
+    continuity: ContinuityFacts | None = field(default=None, metadata=OPTIONAL)
+    """None if the engine's replies name no model and no item was asked again."""
     asked_as: str | None = field(default="", metadata=OPTIONAL)
     """Hash of the judge's settings in the config; None if the engine is not from the config."""
     rejected: int = field(default=0, metadata=OPTIONAL)

@@ -36,7 +36,7 @@ from rocketeval.store.files import (
     write_parquet,
 )
 from rocketeval.store.inputs import EARLIER, PROVENANCE
-from rocketeval.store.ledger import live_files, read_file
+from rocketeval.store.ledger import SET_ASIDE, live_files, read_file
 from rocketeval.store.run import RunStore
 from rocketeval.store.schema import JUDGMENTS, complete_rows
 
@@ -45,7 +45,6 @@ Verdict = Literal["whole", "readable", "changed", "missing", "unreadable", "torn
 journal was being written when its process ended; incomplete: judgments with answers that were lost
 to faults of the server."""
 DAMAGE: frozenset[Verdict] = frozenset({"changed", "missing", "unreadable"})
-SET_ASIDE = "set_aside"
 _LINES = (".jsonl",)
 _SMALL = (".json",)
 _ALONE = frozenset({"checklists.jsonl", EARLIER, PROVENANCE})
