@@ -69,6 +69,18 @@ def config(folder: Path, url: str, **judge: Any) -> RunConfig:
     )
 
 
+def stop_after(run: Run, judgments: int) -> Any:
+    """Return a callback that stops a run after some judgments."""
+    left = [judgments]
+
+    def judged(_: object) -> None:
+        left[0] -= 1
+        if not left[0]:
+            run.stop.set()
+
+    return judged
+
+
 async def test_another_model_name_stops_the_run(tmp_path: Path) -> None:
     """A reply of another model ends grading, and nothing of it is in the ledger."""
     fake = Changing()
@@ -108,7 +120,7 @@ async def test_a_resumed_run_checks_its_judge(tmp_path: Path) -> None:
     fake = Changing()
     async with serving(fake) as server:
         run = Run(config(tmp_path, server.base_url))
-        run.observer.judged = lambda _: run.stop.set()  # type: ignore[method-assign]
+        run.observer.judged = stop_after(run, 20)  # type: ignore[method-assign]
         with pytest.raises(Exception, match="Stopped"):
             await run.to_judgments()
         before = run.store.finished()

@@ -50,7 +50,8 @@ from rocketeval.store.run import RunStore
 from rocketeval.workers import unless_stopped
 
 LAST_CHECK = 10
-"""A grading that finished this many judgments ends with a check of the judge."""
+"""A run with this many judgments checks its judge when it is resumed, and a grading that finished
+this many at its end."""
 MOST_NAMED = 3
 """Number of rejected responses to name; all are counted."""
 NOT_ASKED_WITH = {"price", "template", "canaries"}
@@ -143,7 +144,7 @@ async def grade_responses(
         limit = await unless_stopped(learning, stop) if learning else None
         resume_watch(engine, store.manifest().stages.grade.continuity)
         canaries = _canaries(work, config, method, engine, judge, limit) if work.left else None
-        if canaries is not None:
+        if canaries is not None and len(work.ledger.finished) >= LAST_CHECK:
             await unless_stopped(canaries.check(ON_RESUME), stop)
         started = time.monotonic()
         grading = await _without_drift(
