@@ -16,6 +16,7 @@ import orjson
 
 from rocketeval.errors import EngineRefused, JudgeChanged, UnusableReply
 from rocketeval.records import Usage
+from rocketeval.text import is_secret
 
 MOST_BYTES = 64 << 20
 """Maximum size of a reply in bytes, after decompression."""
@@ -154,22 +155,6 @@ def secrets_in(value: object, *, named: bool = False) -> Iterable[str]:
             yield from secrets_in(own, named=named)
     elif named and isinstance(value, str) and value:
         yield value
-
-
-def is_secret(name: str) -> bool:
-    """Return whether a setting of this name holds a secret.
-
-    >>> is_secret("api_key"), is_secret("Authorization"), is_secret("max_tokens")
-    (True, True, False)
-    """
-    return bool(_SECRET.search(name))
-
-
-_SECRET = re.compile(
-    r"(?:^|[_\-.])(?:api_?key|key|token|secret|password|passwd|credential|authorization|bearer)s?$"
-    r"|secret|password|api_?key|authorization",
-    re.IGNORECASE,
-)
 
 
 async def read_bounded(reply: aiohttp.ClientResponse) -> bytes:

@@ -324,7 +324,7 @@ def _stopping() -> Iterator[asyncio.Event]:
     loop = asyncio.get_running_loop()
     # On Windows, event loops have no signal handlers, and Ctrl-C ends the loop.
     with contextlib.suppress(NotImplementedError):
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, stop.set)
     yield stop
 
