@@ -220,6 +220,10 @@ class PlannedInputs:
         for one in self.responses():
             yield ResponseHead(one.query_id, one.candidate, one.content_hash, len(one.text))
 
+    def shown_as_written(self, rules: str) -> bool:
+        """Return False: it is not known before the responses are read."""
+        return False
+
 
 class WorkList:
     """The judgments a run needs, by identity; those it has; and the tasks that are left."""

@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 
 from rocketeval.errors import StageMissing
 from rocketeval.hashing import combine, content_hash
+from rocketeval.neutral import rules, shown_as_before
 from rocketeval.records import Checklist, Label, Query, Rating, Response, Turn, Vote
 from rocketeval.store.checksums import check_complete, check_file, keep_checksums, reading
 from rocketeval.store.codec import Finding, decode_finding, encode_finding
@@ -131,6 +132,13 @@ class Inputs:
         stale = self.folder.with_name(".inputs.old")
         if stale.exists() and not self.folder.exists():
             stale.rename(self.folder)
+
+    def shown_as_written(self, rules: str) -> bool:
+        """Return whether it is known that these neutralizing rules change no response."""
+        if not self.exist:
+            return False
+        summary = self.summary()
+        return summary.neutralizing == rules and not summary.changed_by_rules
 
     @property
     def exist(self) -> bool:
@@ -354,9 +362,9 @@ class _ResponseSorter:
         finally:
             shutil.rmtree(self._scratch, ignore_errors=True)
 
-    def _scatter(self, responses: Iterable[Response]) -> dict[str, int]:
+    def _scatter(self, responses: Iterable[Response]) -> dict[str, Any]:
         candidates: set[str] = set()
-        count = empty = characters = 0
+        count = empty = characters = changed = 0
         for response in responses:
             bucket = self.positions[response.query_id] // self._queries_per_bucket
             self._buffers.setdefault(bucket, []).append(_response_row(response))
@@ -364,6 +372,8 @@ class _ResponseSorter:
             candidates.add(response.candidate)
             count += 1
             empty += not response.text.strip()
+            texts = (response.text, *(turn.content for turn in response.history or ()))
+            changed += not all(map(shown_as_before, texts))
             characters += len(response.text)
             if self._buffered > SPILL_BYTES:
                 self._spill()
@@ -375,6 +385,8 @@ class _ResponseSorter:
             "candidates": len(candidates),
             "empty_responses": empty,
             "response_characters": characters,
+            "changed_by_rules": changed,
+            "neutralizing": rules(),
         }
 
     def _spill(self) -> None:

@@ -172,6 +172,10 @@ class InputSummary:
     votes_hash: str = ""
     ratings: int = 0
     ratings_hash: str = ""
+    neutralizing: str = field(default="", compare=False, metadata=LAST)
+    """Hash of the rules that neutralize untrusted text; empty in runs of earlier versions."""
+    changed_by_rules: int = field(default=0, compare=False, metadata=LAST)
+    """Responses that these rules show differently than the first rules."""
 
     @property
     def all_responses(self) -> int:
