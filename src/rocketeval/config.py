@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from pathlib import Path, PureWindowsPath
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 import yaml
@@ -35,6 +35,7 @@ from rocketeval.settings import (
     Some,
     file_or_name,
     is_encodable,
+    is_plain_folder,
     problem_in,
     redacted,
 )
@@ -161,6 +162,9 @@ class JudgeConfig(EngineConfig):
     template: ConfigPath | None = None
     """Your own grading prompt; default: the packaged one."""
     price: PriceConfig | None = None
+    datamarking: bool = False
+    """Join the words of each response by ^ in the prompt, so that requests in it look less like
+    instructions; `rocketeval attack --datamarking` measures whether it helps."""
     canaries: Annotated[float, Field(ge=0, le=0.5)] = 0.01
     """Share of the finished items that a server is asked again, to notice that another model or
     other weights answer; 0 switches it off."""
@@ -417,14 +421,14 @@ class RunConfig(Section):
     @field_validator("name")
     @classmethod
     def _stays_in_output(cls, name: str) -> str:
-        if not _is_plain_folder(name):
+        if not is_plain_folder(name):
             raise ValueError(NOT_PLAIN.format(name=name))
         return name
 
     @property
     def run_path(self) -> Path:
         """The run directory; raises ConfigError if the name is not a plain folder name."""
-        if not _is_plain_folder(self.name):
+        if not is_plain_folder(self.name):
             raise ConfigError(NOT_PLAIN.format(name=self.name))
         return self.output / self.name
 
@@ -492,10 +496,3 @@ def dump_config(config: RunConfig) -> str:
     """Return the config as YAML, with every setting; values of secret names are hidden."""
     settings = redacted(config.model_dump(mode="json"))
     return yaml.safe_dump(settings, sort_keys=False, allow_unicode=True)
-
-
-def _is_plain_folder(name: str) -> bool:
-    """Return whether `name` is one visible folder on every system: no separator, drive or leading
-    dot."""
-    visible = name == name.strip() and name.isprintable() and not name.startswith(".")
-    return bool(name) and visible and PureWindowsPath(name).name == name

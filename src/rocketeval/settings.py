@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Annotated, Any, Self
 
 from pydantic import (
@@ -134,6 +134,13 @@ def is_encodable(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def is_plain_folder(name: str) -> bool:
+    """Return whether `name` is one visible folder on every system: no separator, drive or leading
+    dot."""
+    visible = name == name.strip() and name.isprintable() and not name.startswith(".")
+    return bool(name) and visible and PureWindowsPath(name).name == name
 
 
 def _from_config(path: Path, info: ValidationInfo) -> Path:

@@ -29,6 +29,7 @@ GROUPS = {
     "Understand": {
         "compare": "Test whether one candidate is better than another.",
         "audit": "Measure how far to trust the judge.",
+        "attack": "Measure whether dishonest responses can fool the judge.",
         "explain": "Show which checklist items cost each candidate points.",
         "view": "Show runs in a browser, finished ones and running ones.",
         "export": "Write a run's tables as CSV, Markdown, LaTeX, Parquet and more.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any
 
@@ -30,7 +30,13 @@ from rocketeval.grading.ask import (
 )
 from rocketeval.prompts.read_grades import ANSWER_RULES, SCORE_RULES
 from rocketeval.prompts.render import GradingPrompt, Prompt, Template
-from rocketeval.prompts.variants import BarePrompt, ForcedPrompt, ListedPrompt, TranscriptPrompt
+from rocketeval.prompts.variants import (
+    BarePrompt,
+    ForcedPrompt,
+    ListedPrompt,
+    MarkedPrompt,
+    TranscriptPrompt,
+)
 from rocketeval.registry import nearest
 
 YES_NO = ("Yes", "No")
@@ -116,7 +122,15 @@ OVERALL = "How good is the response as a whole?"
 
 def create_method(config: RunConfig) -> Method:
     """Return the grading method that `config` names."""
-    return kind_of(config.method.kind).method(config)
+    method = kind_of(config.method.kind).method(config)
+    if not config.judge.datamarking:
+        return method
+    if type(method.prompt) is not GradingPrompt:
+        raise ConfigError(
+            f"judge.datamarking: the method {config.method.kind!r} cannot mark responses.",
+            hint="Remove it, or use the method checklist.",
+        )
+    return replace(method, prompt=MarkedPrompt(method.prompt.template))
 
 
 def kind_of(name: str) -> MethodKind:

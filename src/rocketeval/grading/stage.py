@@ -54,7 +54,7 @@ LAST_CHECK = 10
 this many at its end."""
 MOST_NAMED = 3
 """Number of rejected responses to name; all are counted."""
-NOT_ASKED_WITH = {"price", "template", "canaries"}
+NOT_ASKED_WITH = {"price", "template", "canaries", "datamarking"}
 """Judge settings that change no answer; the method's hash covers the template."""
 
 
