@@ -95,7 +95,7 @@ async def test_a_damaged_part_is_an_error_not_a_score(store: RunStore) -> None:
         with pytest.raises(StoreError, match="is damaged"):
             Run(config).score()
         path.unlink()
-        with pytest.raises(StoreError, match=r"is gone|no judgments"):
+        with pytest.raises(StoreError, match=r"is missing now|no judgments"):
             Run(config).score()
         path.write_bytes(content)
     Run(config).score()

@@ -27,7 +27,7 @@ from rocketeval.store.run import RunStore
 from rocketeval.workers import run_workers
 
 ITEMS = 60
-"""Items to attack, unless told otherwise."""
+"""Items to attack by default."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ def command(run: Path, output: Output) -> None:
     RUN is a run directory or a config; the default is the run of rocketeval.yaml. Damaged files
     move to `set_aside` in the run directory; whole lines of a damaged journal stay. Judgments with
     answers that were lost to faults of the server are set aside too. Nothing is deleted, and the
-    next `rocketeval run` asks only for what is gone.
+    next `rocketeval run` asks only for what is missing.
     """
     from rocketeval.store.verify import repair_run
 

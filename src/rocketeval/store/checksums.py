@@ -197,7 +197,7 @@ def check_file(path: Path, hint: str = "") -> None:
 
 
 def check_complete(folder: Path) -> None:
-    """Raise StoreError if a file of a folder that was written there is gone."""
+    """Raise StoreError if a file that was written to a folder is missing."""
     for _ in range(LOOKS):
         names = read_log(folder).files()
         missing = [folder / name for name in names if not (folder / name).exists()]
@@ -206,7 +206,7 @@ def check_complete(folder: Path) -> None:
             return
         # Another process may be about to put it there.
         time.sleep(0.01)
-    raise damaged(missing[0], "it was written, and is gone")
+    raise damaged(missing[0], "it was written, and is missing now")
 
 
 def damaged(path: Path, why: str, hint: str = "") -> StoreError:

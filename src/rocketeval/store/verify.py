@@ -174,7 +174,7 @@ def _check(path: Path) -> tuple[Verdict, str]:
     if state is FileState.CHANGED:
         return "changed", "its content is not what was written"
     if state is FileState.MISSING:
-        return "missing", "it was written, and is gone"
+        return "missing", "it was written, and is missing now"
     try:
         torn = _read(path)
     except (StoreError, OSError) as error:
@@ -220,7 +220,7 @@ def _check_heads(run: Path, below: Path) -> Iterator[CheckedFile]:
     for folder, head in heads.items():
         known = {line.chain for line in read_log(run / folder).lines}
         if head not in known:
-            why = "lines that the manifest confirms are gone"
+            why = "lines that the manifest confirms are missing"
             yield CheckedFile((below / folder / NAME).as_posix(), "missing", why)
 
 
