@@ -133,7 +133,7 @@ def test_figures_count_flips_beyond_padding() -> None:
     assert math.isnan(empty.change.value)
 
 
-def test_ranks_are_gained_by_raising_noes() -> None:
+def test_ranks_are_gained_by_raising_answers() -> None:
     """Only answers below one half are raised, and each candidate is moved alone."""
     answers = {"a": [0.9, 0.9], "b": [0.6, 0.3], "c": [0.4, 0.3]}
     assert ranks_gained(answers, 0.0) == 0.0

@@ -127,7 +127,9 @@ def figures(
 
 
 def ranks_gained(answers: Mapping[str, Sequence[float]], change: float) -> float:
-    """Return the mean number of ranks that one candidate gains if its noes change by `change`.
+    """Return the mean number of ranks that a candidate gains if its low answers change.
+
+    Answers below one half change by `change`, of one candidate at a time.
 
     >>> ranks_gained({"a": [0.9, 0.4], "b": [0.6, 0.5]}, 0.3)
     0.5

@@ -118,15 +118,15 @@ def find_targets(store: RunStore, judge: bytes, most: int, seed: int) -> Iterato
         if cell.key is not None
     }
     dice = random.Random(seed)
-    noes: list[tuple[str, str, int, float]] = []
+    found: list[tuple[str, str, int, float]] = []
     for table in store.judgments(["key", "p_yes"]):
         for row in table.to_pylist():
             places = [n for n, p in enumerate(row["p_yes"]) if p is not None and p < YES]
             if row["key"] in keys and places:
                 place = dice.choice(places)
-                noes.append((*keys[row["key"]], place, row["p_yes"][place]))
-    noes.sort()
-    chosen = dice.sample(noes, min(most, len(noes)))
+                found.append((*keys[row["key"]], place, row["p_yes"][place]))
+    found.sort()
+    chosen = dice.sample(found, min(most, len(found)))
     wanted = {(query_id, candidate) for query_id, candidate, _, _ in chosen}
     texts = {
         (one.query_id, one.candidate): one

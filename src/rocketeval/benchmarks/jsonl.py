@@ -43,8 +43,8 @@ LIKE = 0.8
 def _misspelled(name: str, known: tuple[str, ...]) -> str | None:
     """Return the field that a name almost spells; None if it is another word.
 
-    >>> _misspelled("refrence", FIELDS["queries"]), _misspelled("notes", FIELDS["queries"])
-    ('reference', None)
+    >>> _misspelled("categori", FIELDS["queries"]), _misspelled("notes", FIELDS["queries"])
+    ('category', None)
     """
     close = difflib.get_close_matches(name.casefold(), known, n=1, cutoff=LIKE)
     return close[0] if close else None
