@@ -241,7 +241,7 @@ def test_file_without_a_mapping_is_refused(tmp_path: Path, text: str) -> None:
             "judge.concurrency: this must be a whole number, not 'many'.",
         ),
         ("judge.min_mass", 1.5, "judge.min_mass: this must be at most 1, not 1.5."),
-        ("judge.timeout", float("nan"), "judge.timeout: this must be greater than 0"),
+        ("judge.timeout", float("nan"), "judge.timeout: this must be a finite number"),
         ("benchmark.limit", 0, "benchmark.limit: this must be greater than 0, not 0."),
         ("benchmark.candidates", "gpt-4", "benchmark.candidates: this must be a list."),
         ("benchmark.candidates", [], "benchmark.candidates: List should have at least 1 item"),

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
-from pathlib import Path, PureWindowsPath
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 import yaml
 from pydantic import (
     AfterValidator,
-    BaseModel,
-    ConfigDict,
     Field,
     ValidationError,
     ValidationInfo,
@@ -22,6 +19,26 @@ from pydantic import (
 
 from rocketeval.errors import ConfigError
 from rocketeval.resources import ENDINGS, explain_mistakes, read_yaml
+from rocketeval.settings import (
+    ConfigFile,
+    ConfigFolder,
+    ConfigPath,
+    Few,
+    Folds,
+    Many,
+    Margin,
+    NoOptions,
+    Price,
+    Seconds,
+    Section,
+    Seed,
+    Some,
+    file_or_name,
+    is_encodable,
+    is_plain_folder,
+    problem_in,
+    redacted,
+)
 
 __all__ = [
     "AuthorConfig",
@@ -31,6 +48,7 @@ __all__ = [
     "EvolveConfig",
     "JudgeConfig",
     "MethodConfig",
+    "NoOptions",
     "PriceConfig",
     "RankingConfig",
     "RunConfig",
@@ -44,41 +62,7 @@ __all__ = [
 NOT_PLAIN = "the run's name {name!r} is not a plain folder name."
 
 
-class Section(BaseModel):
-    """A part of the config: frozen, no unknown keys."""
-
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, hide_input_in_errors=True, use_attribute_docstrings=True
-    )
-
-
-class NoOptions(Section):
-    """The options of an implementation that has none."""
-
-
 Options = TypeVar("Options", bound=Section)
-FILE_TYPES = (".yaml", ".yml", ".csv", ".json")
-
-
-def _from_config(path: Path, info: ValidationInfo) -> Path:
-    """Resolve a path against the config's folder, which is the validation context."""
-    return info.context / path if info.context else path
-
-
-def _file_or_name(name: str, info: ValidationInfo) -> str:
-    return str(info.context / name) if info.context and name.endswith(FILE_TYPES) else name
-
-
-def _folder_or_uri(folder: str, info: ValidationInfo) -> str:
-    return str(info.context / folder) if info.context and "://" not in folder else folder
-
-
-ConfigPath = Annotated[Path, AfterValidator(_from_config)]
-"""A path that is relative to the config file."""
-ConfigFile = Annotated[str, AfterValidator(_file_or_name)]
-"""A file relative to the config file, or the name of something packaged."""
-ConfigFolder = Annotated[str, AfterValidator(_folder_or_uri)]
-"""A folder relative to the config file, or a URI."""
 
 
 class BenchmarkConfig(Section):
@@ -88,12 +72,15 @@ class BenchmarkConfig(Section):
     """Format: jsonl, mt_bench, a rubric or data format (healthbench, table), or a plugin's name."""
     path: ConfigPath
     """The benchmark's folder or data file, relative to the config file."""
-    options: dict[str, object] = {}
+    options: dict[str, object] = Field(default_factory=dict)
     """Settings of the format."""
     candidates: Annotated[list[str], Field(min_length=1)] | None = None
     """Judge only these candidates; default: all."""
-    limit: Annotated[int, Field(gt=0)] | None = None
+    limit: Annotated[int, Field(gt=0, le=10**9)] | None = None
     """Use only the first N queries."""
+
+
+_IN_A_VARIABLE = "Put the key into a variable, and its name here."
 
 
 def _without_password(url: str) -> str:
@@ -117,13 +104,13 @@ class EngineConfig(Section):
     """Request format of an HTTP server; auto uses the fastest exact one, `chat` works on all."""
     session_header: str | None = "x-session-id"
     """Header by which a router keeps a response's items on one replica; null for none."""
-    concurrency: Annotated[int, Field(gt=0)] | None = None
+    concurrency: Annotated[int, Field(gt=0, le=100_000)] | None = None
     """Maximum responses in flight; default: chosen by the engine (16 or 32 over HTTP)."""
-    timeout: Annotated[float, Field(gt=0)] = 120.0
+    timeout: Annotated[Seconds, Field(gt=0)] = 120.0
     """Seconds to wait for one request, or longer while the server answers others."""
-    patience: Annotated[float, Field(ge=0)] = 300.0
+    patience: Seconds = 300.0
     """Seconds to keep retrying while no request is answered, such as during a restart."""
-    top_logprobs: Annotated[int, Field(ge=1)] = 20
+    top_logprobs: Annotated[int, Field(ge=1, le=100_000)] = 20
     """Number of tokens to request log-probabilities for; most servers allow 20."""
     min_mass: Annotated[float, Field(ge=0, le=1)] = 0.1
     """An answer with less total probability on yes and no is not used."""
@@ -131,19 +118,16 @@ class EngineConfig(Section):
     """A truncated answer with a wider proven interval is not used."""
     labels: tuple[str, ...] = ("Yes", "No")
     """Words the judge answers with, best first; set by the grading method."""
-    extra_body: dict[str, object] = {}
+    extra_body: dict[str, object] = Field(default_factory=dict)
     """Added to every request, for server-specific settings."""
-    options: dict[str, object] = {}
+    options: dict[str, object] = Field(default_factory=dict)
     """Settings of a plugin engine."""
 
     @field_validator("api_key_env")
     @classmethod
     def _names_a_variable(cls, value: str) -> str:
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", value):
-            raise ValueError(
-                "this is not the name of an environment variable. Put the key into a variable, "
-                "and its name here."
-            )
+            raise ValueError("this is not the name of an environment variable. " + _IN_A_VARIABLE)
         return value
 
     @field_validator("labels")
@@ -162,11 +146,11 @@ class EngineConfig(Section):
 class PriceConfig(Section):
     """Price per million tokens; without it, or a file in `prices`, no cost is shown."""
 
-    prompt: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    prompt: Price
     """Price of prompt tokens."""
-    completion: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    completion: Price
     """Price of output tokens."""
-    cached: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    cached: Price | None = None
     """Price of cached prompt tokens; default: the prompt price."""
     currency: str = ""
     """Currency shown after amounts, such as USD."""
@@ -178,6 +162,12 @@ class JudgeConfig(EngineConfig):
     template: ConfigPath | None = None
     """Your own grading prompt; default: the packaged one."""
     price: PriceConfig | None = None
+    datamarking: bool = False
+    """Join the words of each response by ^ in the prompt, so that requests in it look less like
+    instructions; `rocketeval attack --datamarking` measures whether it helps."""
+    canaries: Annotated[float, Field(ge=0, le=0.5)] = 0.01
+    """Share of the finished items that a server is asked again, to notice that another model or
+    other weights answer; 0 switches it off."""
 
 
 class MethodConfig(Section):
@@ -186,7 +176,7 @@ class MethodConfig(Section):
     kind: str = "checklist"
     """checklist (RocketEval), its ablations fixed, sequential, all_yes, all_no, multi_item, or a
     baseline: direct, reference, cot, analysis, generic, criterion, rubric, perplexity."""
-    options: dict[str, object] = {}
+    options: dict[str, object] = Field(default_factory=dict)
     """Settings of the method."""
 
 
@@ -202,24 +192,24 @@ class AuthorConfig(Section):
     template: ConfigPath | None = None
     """Your own author prompt; default: the packaged one. Placeholders: {{history}}, {{query}},
     {{reference}}, and optionally {{least}} and {{most}}, the number of items to ask for."""
-    min_items: Annotated[int, Field(ge=1)] = 3
+    min_items: Some = 3
     """A shorter checklist is rejected. The packaged prompt asks for 5 to 10 items, limited to the
     range of `min_items` and `max_items`. For kind dimension, the limits apply to each list that the
     author adds."""
-    max_items: Annotated[int, Field(ge=1)] = 12
+    max_items: Some = 12
     """A longer checklist is rejected."""
-    attempts: Annotated[int, Field(ge=1)] = 3
+    attempts: Annotated[int, Field(ge=1, le=100)] = 3
     """Maximum attempts per checklist; after an unreadable reply, the author is shown its text and
     the error."""
     price: PriceConfig | None = None
-    options: dict[str, object] = {}
+    options: dict[str, object] = Field(default_factory=dict)
     """Settings of the author's kind. A `file` (.yaml, .csv) is relative to the config file."""
 
     @field_validator("options")
     @classmethod
     def _finds_its_file(cls, options: dict[str, object], info: ValidationInfo) -> dict[str, Any]:
         file = options.get("file")
-        return {**options, "file": _file_or_name(file, info)} if isinstance(file, str) else options
+        return {**options, "file": file_or_name(file, info)} if isinstance(file, str) else options
 
     @model_validator(mode="after")
     def _some_length_fits(self) -> Self:
@@ -245,40 +235,44 @@ class ScorerConfig(Section):
     """Candidates whose labels are used for fitting; default: all labeled ones not held out."""
     hold_out: Annotated[float, Field(ge=0, lt=1)] = 0.3
     """Share of the labeled candidates held out from fitting, for the audit."""
-    folds: Annotated[int, Field(ge=2)] = 5
+    folds: Folds = 5
     """Number of cross-validation folds; training data is scored out of fold."""
-    seed: int = 0
+    seed: Seed = 0
     """Seed of the split, the folds and the scorer; the same seed gives the same scores."""
-    tie_margin: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    tie_margin: Margin | None = None
     """Scores closer than this count as a tie when learning from votes; default:
     `ranking.tie_margin`."""
     fitted: ConfigPath | None = None
     """A saved scorer to use instead of fitting one."""
-    options: dict[str, object] = {}
+    options: dict[str, object] = Field(default_factory=dict)
     """Settings of the scorer's kind."""
 
     @field_validator("scale")
     @classmethod
     def _goes_up(cls, scale: tuple[float, float]) -> tuple[float, float]:
         low, high = scale
-        if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        if not (-MOST_ON_SCALE <= low < high <= MOST_ON_SCALE):
             raise ValueError("the scale must go from a low to a high number, such as [1, 10].")
         return scale
+
+
+MOST_ON_SCALE = 1e6
+"""Largest label or score, positive or negative."""
 
 
 class RankingConfig(Section):
     """The ranking, which turns scores into ratings and ranks."""
 
-    tie_margin: Annotated[float, Field(ge=0)] = 0.1
+    tie_margin: Margin = 0.1
     """Scores closer than this are tied; default: 1/90 of the length of `scorer.scale`, which is 0.1
     on a scale from 1 to 10."""
-    bootstrap: Annotated[int, Field(ge=50)] = 1000
+    bootstrap: Annotated[int, Field(ge=50, le=100_000)] = 1000
     """Number of resamples of the queries for intervals."""
-    seed: int = 0
+    seed: Seed = 0
     """Seed of the resampling; the same seed gives the same intervals."""
     anchor: str | None = None
     """Candidate whose rating is fixed at `anchor_rating`; default: the mean of all is."""
-    anchor_rating: float = 1000.0
+    anchor_rating: Annotated[float, Field(ge=-1e6, le=1e6)] = 1000.0
     """Rating of the anchor, or mean rating without one."""
     rank_intervals: Literal["simultaneous", "pairwise"] = "simultaneous"
     """simultaneous: all rank intervals hold at once; pairwise: each holds on its own, and is
@@ -294,16 +288,16 @@ class DistributedConfig(Section):
     staging: ConfigFolder | None = None
     """Folder shared by all machines, or a URI such as s3://bucket/folder, for tasks and results;
     default: `distributed` in the run directory, which suffices for one machine."""
-    actors: Annotated[int, Field(gt=0)] | tuple[int, int] = 1
+    actors: Some | tuple[Some, Some] = 1
     """Number of workers, or minimum and maximum; each keeps `judge.concurrency` responses in
     flight, or holds its own model."""
-    batch: Annotated[int, Field(gt=0)] = 64
+    batch: Many = 64
     """Responses per batch; a batch is saved as a whole."""
-    calls: Annotated[int, Field(gt=0)] = 2
+    calls: Some = 2
     """Batches per worker at the same time, so that it never waits for the next."""
-    cpus: Annotated[float, Field(ge=0)] = 1.0
+    cpus: Annotated[float, Field(ge=0, le=10_000)] = 1.0
     """Ray CPUs per worker."""
-    gpus: Annotated[float, Field(ge=0)] = 0.0
+    gpus: Annotated[float, Field(ge=0, le=10_000)] = 0.0
     """GPUs per worker, for an in-process engine such as vllm."""
     replicas: tuple[Annotated[str, AfterValidator(_without_password)], ...] = ()
     """Base URLs of servers with the same judge, instead of `judge.base_url`; each batch goes to
@@ -343,36 +337,36 @@ class EvolveConfig(Section):
     and perspectives that people add to the pool are used."""
     price: PriceConfig | None = None
     """Price of the optimizer's tokens."""
-    attempts: Annotated[int, Field(ge=1)] = 3
+    attempts: Annotated[int, Field(ge=1, le=100)] = 3
     """Maximum requests for one list of perspectives, if replies are unreadable."""
-    rounds: Annotated[int, Field(ge=0)] = 3
+    rounds: Few = 3
     """Maximum number of rounds; 0 fits an evaluator to the seeds."""
-    patience: Annotated[int, Field(ge=1)] = 1
+    patience: Some = 1
     """Stop after this many rounds in a row without a gain in validation."""
-    batch: Annotated[int, Field(ge=1)] = 6
+    batch: Some = 6
     """Mistakes per request to the optimizer."""
-    batches: Annotated[int, Field(ge=0)] = 4
+    batches: Few = 4
     """Batches of mistakes per round."""
-    deepen: Annotated[int, Field(ge=0)] = 4
+    deepen: Few = 4
     """Perspectives to rephrase per round."""
-    broaden: Annotated[int, Field(ge=0)] = 4
+    broaden: Few = 4
     """Perspectives on new aspects to add per round."""
-    most_about_responses: Annotated[int, Field(ge=1)] = 50
+    most_about_responses: Some = 50
     """Maximum number of response-dependent perspectives."""
-    most_about_queries: Annotated[int, Field(ge=0)] = 32
+    most_about_queries: Few = 32
     """Maximum number of response-independent perspectives; with 0 there are no experts."""
-    experts: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1)] = (1, 2, 3, 4)
+    experts: Annotated[tuple[Some, ...], Field(min_length=1)] = (1, 2, 3, 4)
     """Numbers of experts to choose from by validation."""
     share: Annotated[float, Field(gt=0, lt=1)] = 0.4
     """Share of the queries used for training; the others are held out for the figures."""
-    folds: Annotated[int, Field(ge=2)] = 5
+    folds: Folds = 5
     """Number of cross-validation folds of the queries."""
     search: Literal["short", "paper"] = "short"
     """Forest settings to search: twelve, or all 96 of the paper."""
-    max_calls: Annotated[int, Field(ge=1)] | None = None
+    max_calls: Annotated[int, Field(ge=1, le=10**12)] | None = None
     """Total questions to the judge and requests to the optimizer, over all commands, after which no
     new round starts."""
-    seed: int = 0
+    seed: Seed = 0
     """Seed of the split, the folds and the forests; the same seed gives the same evaluator."""
 
     @field_validator("optimizer")
@@ -409,7 +403,7 @@ class RunConfig(Section):
     """Cache of judgments shared between runs; null disables it."""
     prices: ConfigPath | None = None
     """YAML file of prices by model name; a `price` in this config overrides it."""
-    max_cost: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    max_cost: Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False)] | None = None
     """Maximum money that one command may spend on judge, author and optimizer together; it stops
     before it would spend more."""
 
@@ -425,14 +419,14 @@ class RunConfig(Section):
     @field_validator("name")
     @classmethod
     def _stays_in_output(cls, name: str) -> str:
-        if not _is_plain_folder(name):
+        if not is_plain_folder(name):
             raise ValueError(NOT_PLAIN.format(name=name))
         return name
 
     @property
     def run_path(self) -> Path:
         """The run directory; raises ConfigError if the name is not a plain folder name."""
-        if not _is_plain_folder(self.name):
+        if not is_plain_folder(self.name):
             raise ConfigError(NOT_PLAIN.format(name=self.name))
         return self.output / self.name
 
@@ -472,6 +466,11 @@ def parse_config(raw: Any, *, where: Path | None = None) -> RunConfig:
         raise ConfigError(
             f"{origin} {found}.", hint="`rocketeval init` writes a config to start from."
         )
+    problem = problem_in(raw)
+    if problem is None and where is not None and not is_encodable(str(where.resolve())):
+        problem = "the name of its folder is not valid Unicode text"
+    if problem is not None:
+        raise ConfigError(f"{ascii(origin)[1:-1]} cannot be used: {problem}.")
     try:
         return RunConfig.model_validate(raw, context=where.parent.resolve() if where else None)
     except ValidationError as error:
@@ -482,6 +481,9 @@ def parse_config(raw: Any, *, where: Path | None = None) -> RunConfig:
 
 def parse_options(raw: Mapping[str, object], kind: type[Options], where: str) -> Options:
     """Return an implementation's settings, validated like the rest of the config."""
+    problem = problem_in(raw)
+    if problem is not None:
+        raise ConfigError(f"{where} cannot be used: {problem}.")
     try:
         return kind.model_validate(raw)
     except ValidationError as error:
@@ -489,12 +491,6 @@ def parse_options(raw: Mapping[str, object], kind: type[Options], where: str) ->
 
 
 def dump_config(config: RunConfig) -> str:
-    """Return the config as YAML, with every setting."""
-    return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
-
-
-def _is_plain_folder(name: str) -> bool:
-    """Return whether `name` is one visible folder on every system: no separator, drive or leading
-    dot."""
-    visible = name == name.strip() and name.isprintable() and not name.startswith(".")
-    return bool(name) and visible and PureWindowsPath(name).name == name
+    """Return the config as YAML, with every setting; values of secret names are hidden."""
+    settings = redacted(config.model_dump(mode="json"))
+    return yaml.safe_dump(settings, sort_keys=False, allow_unicode=True)

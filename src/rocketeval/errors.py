@@ -8,7 +8,9 @@ RocketEvalError
 ├── EngineError            an author or judge could not be used
 │   ├── EngineUnavailable  it cannot be reached, or stopped answering
 │   ├── EngineRefused      it answered, but refuses all requests (key, model, URL)
+│   │   └── JudgeChanged   another model, or other weights, answers than before
 │   └── RequestRejected    it rejects this one request (too long, malformed)
+│       └── UnusableReply  it answers this one request without a usable answer, again and again
 ├── ClusterError           a Ray cluster could not be reached or used
 ├── ArtifactError          a saved scorer is damaged or does not fit the run
 ├── EvaluatedOnTraining    scores would be compared with their own training data
@@ -38,6 +40,7 @@ __all__ = [
     "EngineUnavailable",
     "EvaluatedOnTraining",
     "ExportError",
+    "JudgeChanged",
     "PromptError",
     "RequestRejected",
     "RocketEvalError",
@@ -46,6 +49,7 @@ __all__ = [
     "StageMissing",
     "Stopped",
     "StoreError",
+    "UnusableReply",
 ]
 
 
@@ -101,8 +105,19 @@ class EngineRefused(EngineError):
     """The engine answered, but refuses all requests: key, model or URL."""
 
 
+class JudgeChanged(EngineRefused):
+    """Another model, or other weights, answers than before; a run never mixes two judges."""
+
+
 class RequestRejected(EngineError):
     """The engine rejects this one request; a retry will not help."""
+
+
+class UnusableReply(RequestRejected):
+    """The engine's replies to this request have no usable answer; a later command asks again."""
+
+    kind: str = "unusable"
+    """The reason in a word or two; retries are counted by it."""
 
 
 @contextmanager

@@ -198,6 +198,14 @@ NO_ANSWER = frozenset({Status.NO_LOGPROBS, Status.THINKING, Status.UNSOUND, Stat
 """Statuses of engine problems; after the engine is fixed, the item can be asked again."""
 
 
+ASKED_AGAIN: Mapping[Status, str] = {
+    Status.NO_LOGPROBS: "sent no log-probabilities",
+    Status.UNSOUND: "sent values that are not log-probabilities",
+}
+"""Statuses of faults of the moment, with what the server did. Such a reply is never an answer: the
+item is asked again, and no judgment contains it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """A judge's answer to one item."""

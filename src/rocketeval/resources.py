@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from rocketeval.errors import ConfigError
 from rocketeval.registry import nearest
+from rocketeval.settings import problem_in
 
 ENDINGS = (".yaml", ".yml")
 """Suffixes that distinguish a user's file from the name of a packaged one."""
@@ -53,7 +54,7 @@ class PackagedFiles:
 def read_yaml(path: Path, what: str, *, hint: str) -> Any:
     """Return the content of a user's YAML file; raise ConfigError about `what` if unreadable."""
     try:
-        return yaml.load(path.read_text(encoding="utf-8"), _Loader)
+        found = yaml.load(path.read_text(encoding="utf-8"), _Loader)
     except IsADirectoryError:
         inside = [path / name for name in ("rocketeval.yaml", "run.yaml")]
         meant = next((f"Did you mean {name}?" for name in inside if name.is_file()), hint)
@@ -65,11 +66,15 @@ def read_yaml(path: Path, what: str, *, hint: str) -> Any:
         raise ConfigError(f"{path} is not text in UTF-8.", hint="Save it as UTF-8.") from None
     except RecursionError:
         raise ConfigError(f"{path} is nested too deeply.", hint=hint) from None
-    except (yaml.YAMLError, ValueError) as error:
+    except (yaml.YAMLError, ValueError, OverflowError) as error:
         raise ConfigError(
             f"{path} is not valid YAML: {_yaml_problem(error)}.",
             hint="Check that line and the one before it: indentation, quotes, colons.",
         ) from None
+    problem = problem_in(found)
+    if problem is not None:
+        raise ConfigError(f"{path} cannot be used: {problem}.", hint=hint)
+    return found
 
 
 class _Loader(yaml.SafeLoader):

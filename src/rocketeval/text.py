@@ -47,6 +47,22 @@ def near_name(name: str, known: Sequence[str]) -> str | None:
     return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=0.5)), None)
 
 
+def is_secret(name: str) -> bool:
+    """Return whether a setting of this name holds a secret.
+
+    >>> is_secret("api_key"), is_secret("Authorization"), is_secret("max_tokens")
+    (True, True, False)
+    """
+    return bool(_SECRET.search(name))
+
+
+_SECRET = re.compile(
+    r"(?:^|[_\-.])(?:api_?key|key|token|secret|password|passwd|credential|authorization|bearer)s?$"
+    r"|secret|password|api_?key|authorization",
+    re.IGNORECASE,
+)
+
+
 def join_words(names: Iterable[str], *, most: int) -> str:
     """Return the first `most` names, and the number of further ones.
 

@@ -16,6 +16,16 @@ GRACE_SECONDS = 2.0
 """Seconds that requests in flight have to finish after a stop."""
 SHRINK_SECONDS = 1.0
 """Minimum time between two reductions of the limit."""
+ACCEPTING = 0.25
+"""Share of accepted requests above which a server that turns some away is still in service."""
+REMEMBERED = 50.0
+"""Requests over which that share is averaged."""
+KNOWN = 0.8
+"""A share below this was measured over some rejected requests."""
+HELPED = 1.25
+"""A reduction of the limit helped if the accepted share grew by this factor."""
+NO_SHRINKING = 10.0
+"""Seconds without further reductions after one that did not help."""
 MOST_OVERTAKEN = 8
 """Answers that a late request waits for, beyond two per request ahead of it."""
 
@@ -40,8 +50,14 @@ class AdaptiveLimiter:
         """Number of answered requests."""
         self.answered_at = -math.inf
         """Time of the last answer."""
+        self.usual_seconds = 0.0
+        """Recent time to an answer."""
+        self.accepted = 1.0
+        """Recent share of requests that the server did not turn away."""
         self._silent_since = math.inf
         self._resume_at = 0.0
+        self._before: tuple[float, float] | None = None
+        self._hold_until = -math.inf
         self._shrunk_at = -SHRINK_SECONDS
         self._waiting: deque[asyncio.Future[None]] = deque()
 
@@ -82,16 +98,43 @@ class AdaptiveLimiter:
             self.allowed = min(self.ceiling, self.allowed + more)
             self._wake()
 
+    @property
+    def accepting(self) -> bool:
+        """Whether the server turns requests away but still answers a good part of them."""
+        return self.accepted >= ACCEPTING and self.usual_seconds > 0
+
+    def took(self, seconds: float) -> None:
+        """Record an accepted request and its time to an answer."""
+        share = 1.0 / REMEMBERED
+        self.usual_seconds += (seconds - self.usual_seconds) * (share if self.answers > 1 else 1.0)
+        self.accepted += (1.0 - self.accepted) * share
+
+    def rejected(self) -> None:
+        """Record a request that a busy server turned away."""
+        self.accepted -= self.accepted / REMEMBERED
+
     def pushed_back(self, pause: float, sent: float | None = None) -> None:
         """Halve the limit, at most once per second, and start nothing for `pause` seconds.
 
-        A request `sent` before the last reduction does not reduce the limit again.
+        A request `sent` before the last reduction does not reduce the limit again. If a reduction
+        did not help, because the server turns requests away whatever their number, it is taken
+        back, and the limit stays for a while.
         """
         now = time.monotonic()
         self._resume_at = max(self._resume_at, now + pause)
-        if sent is not None and sent < self._shrunk_at:
+        if (sent is not None and sent < self._shrunk_at) or now < self._hold_until:
             return
         if now - self._shrunk_at >= SHRINK_SECONDS:
+            if self._before is not None and self.accepting:
+                allowed, accepted = self._before
+                if self.accepted < min(1.0, HELPED * accepted):
+                    self.allowed = max(self.allowed, allowed)
+                    self._before, self._hold_until = None, now + NO_SHRINKING
+                    self._wake()
+                    return
+            # Just after the first rejections, the share is not known yet.
+            known = self.accepted <= KNOWN
+            self._before = (self.allowed, self.accepted) if known else None
             self.allowed = max(1.0, self.allowed / 2)
             self._shrunk_at = now
             self.shrunk = True

@@ -24,7 +24,9 @@ from fakes.openai_server import (
     status,
 )
 from rocketeval.engines import http as module
-from rocketeval.engines.http import HttpClient, UsageMeter, environment_proxy, parse_retry_after
+from rocketeval.engines import replies
+from rocketeval.engines.http import HttpClient, environment_proxy
+from rocketeval.engines.replies import UsageMeter, parse_retry_after
 from rocketeval.errors import EngineError, EngineRefused, EngineUnavailable, RequestRejected
 
 KEY = "sk-very-secret-0123456789"
@@ -124,7 +126,7 @@ async def test_retry_after_is_honored(
 ) -> None:
     """Retry-After is honored as seconds and as a date."""
     now = datetime(2030, 1, 1, tzinfo=UTC)
-    monkeypatch.setattr(module, "datetime", Frozen(now))
+    monkeypatch.setattr(replies, "datetime", Frozen(now))
     header = "0.15" if form == "seconds" else format_datetime(now + timedelta(seconds=1), True)
     asked = 0.15 if form == "seconds" else 1.0
     server.fail(status(429, headers={"Retry-After": header}))
@@ -411,7 +413,7 @@ class Frozen:
         ("7", 7.0),
         ("1.5", 1.5),
         ("-3", 0.0),
-        ("nan", 0.0),
+        ("nan", None),
         ("Tue, 01 Jan 2030 00:00:09 GMT", 9.0),
         ("Tue, 01 Jan 2030 00:00:09 -0000", 9.0),
         ("Tue, 01 Jan 2030 00:00:09", 9.0),
@@ -424,7 +426,7 @@ def test_retry_after_forms(
     header: str | None, seconds: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Seconds and dates are parsed, a past date means now, and nonsense is None."""
-    monkeypatch.setattr(module, "datetime", Frozen(datetime(2030, 1, 1, tzinfo=UTC)))
+    monkeypatch.setattr(replies, "datetime", Frozen(datetime(2030, 1, 1, tzinfo=UTC)))
     assert parse_retry_after(header) == seconds
 
 

@@ -26,6 +26,7 @@ from fakes.openai_server import (
 )
 from rocketeval.config import EngineConfig
 from rocketeval.engines.base import create_engine
+from rocketeval.engines.http import MOST_UNUSABLE
 from rocketeval.engines.openai_http import OpenAIEngine, base_url
 from rocketeval.engines.scripted import exact_answer
 from rocketeval.errors import ConfigError, EngineRefused, EngineUnavailable, RequestRejected
@@ -134,17 +135,56 @@ async def test_refusal_is_raised(server: FakeOpenAI) -> None:
             await engine.grade(TASK, {})
 
 
+UNSOUND = choice(logprobs={"content": [{"top_logprobs": [{"token": "Yes", "logprob": 7.5}]}]})
+
+
+@pytest.mark.usefixtures("fast_retries")
 @pytest.mark.parametrize(
-    "fault", [without_logprobs, choice(), choice(logprobs={"content": [{"token": "Yes"}]})]
+    "fault", [without_logprobs, choice(), choice(logprobs={"content": [{"token": "Yes"}]}), UNSOUND]
 )
-async def test_answer_without_logprobs_has_a_status(server: FakeOpenAI, fault: Fault) -> None:
-    """A server without probabilities gives a status, not a guess."""
-    server.fail(fault)
+async def test_answer_without_logprobs_is_asked_again(server: FakeOpenAI, fault: Fault) -> None:
+    """A reply without probabilities is a fault of the moment; its request is repeated."""
+    server.fail(fault, times=2)
     async with engine_for(server) as engine:
         graded = await engine.grade(TASK, {})
-    assert graded.answers[0].status is Status.NO_LOGPROBS
-    assert graded.answers[1].status is Status.OK
     assert graded.failure is None
+    assert [answer.status for answer in graded.answers] == [Status.OK] * 3
+    assert graded.usage.requests == 5
+    assert engine.retries == 2
+
+
+@pytest.mark.usefixtures("fast_retries")
+async def test_what_stays_without_logprobs_is_a_failure(server: FakeOpenAI) -> None:
+    """After a few attempts the item fails, the others are answered, and a retry may help."""
+    server.fail(without_logprobs, times=MOST_UNUSABLE)
+    async with engine_for(server) as engine:
+        graded = await engine.grade(TASK, {})
+    assert [answer.status for answer in graded.answers] == [Status.ERROR, Status.OK, Status.OK]
+    assert graded.failure is not None
+    assert "item 1: the server sent no log-probabilities" in graded.failure
+    assert (graded.unavailable, graded.rejected) == (False, False)
+
+
+@pytest.mark.usefixtures("fast_retries")
+@pytest.mark.parametrize(
+    "error", ["overloaded", {"message": "overloaded"}, {"message": "wait", "code": 503}]
+)
+async def test_an_error_with_status_200_is_temporary(server: FakeOpenAI, error: Any) -> None:
+    """HTTP 200 with an error in its body is retried like a server error."""
+    server.fail(answer({"error": error}), times=3)
+    async with engine_for(server, patience=10) as engine:
+        graded = await engine.grade(TASK, {})
+    assert graded.failure is None
+    assert engine.retries == 3
+
+
+async def test_an_error_in_the_body_keeps_its_code(server: FakeOpenAI) -> None:
+    """An error in the body whose code means a rejected request is not retried."""
+    server.fail(answer({"error": {"message": "too many tokens", "code": 400}}))
+    async with engine_for(server) as engine:
+        graded = await engine.grade(TASK, {})
+    assert graded.rejected
+    assert engine.retries == 0
 
 
 @pytest.mark.parametrize(
@@ -162,18 +202,32 @@ async def test_answer_without_logprobs_has_a_status(server: FakeOpenAI, fault: F
         choice(logprobs={"content": [{"top_logprobs": [{"token": "Yes", "logprob": "high"}]}]}),
     ],
 )
-async def test_malformed_answer_fails_only_its_task(server: FakeOpenAI, fault: Fault) -> None:
-    """JSON of any other shape fails one item, and never crashes the run."""
-    server.fail(fault)
-    async with engine_for(server) as engine:
+@pytest.mark.usefixtures("fast_retries")
+async def test_malformed_answer_fails_only_its_item(server: FakeOpenAI, fault: Fault) -> None:
+    """JSON of any other shape is retried; if it persists, it fails one item, and never crashes."""
+    server.fail(fault, times=MOST_UNUSABLE)
+    async with engine_for(server, patience=10) as engine:
         graded = await engine.grade(TASK, {})
         assert graded.failure is not None
         assert graded.failure.startswith("item 1: the server")
+        assert [answer.status for answer in graded.answers[1:]] == [Status.OK, Status.OK]
+        assert not graded.rejected
+        server.fail(fault, times=2)
         assert (await engine.grade(TASK, {})).failure is None
 
 
 @pytest.mark.parametrize(
-    "usage", [None, [], "much", {"prompt_tokens": "many"}, {"prompt_tokens": None}]
+    "usage",
+    [
+        None,
+        [],
+        "much",
+        {"prompt_tokens": "many"},
+        {"prompt_tokens": None},
+        {"prompt_tokens": -5, "completion_tokens": -1},
+        {"prompt_tokens": 10**18},
+        {"prompt_tokens": True},
+    ],
 )
 async def test_malformed_usage_keeps_the_answer(server: FakeOpenAI, usage: Any) -> None:
     """The answer counts; its tokens are unknown."""
@@ -200,11 +254,12 @@ async def test_write(server: FakeOpenAI) -> None:
     assert "logprobs" not in server.chats[0].body
 
 
+@pytest.mark.usefixtures("fast_retries")
 async def test_malformed_text_is_rejected(server: FakeOpenAI) -> None:
-    """A malformed answer to the author's prompt raises RequestRejected."""
+    """A malformed answer to the author's prompt raises RequestRejected once it persists."""
     async with engine_for(server) as engine:
         for fault in (without_choices, choice(message="hello")):
-            server.fail(fault)
+            server.fail(fault, times=MOST_UNUSABLE)
             with pytest.raises(RequestRejected):
                 await engine.write("List.", max_tokens=50)
 

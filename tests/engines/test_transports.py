@@ -15,12 +15,15 @@ from fakes.openai_server import FILLER, answer, grades, status, yes_no
 from fakes.toy_tokenizer import ToyTemplate
 from fakes.vllm_server import VLLMShaped
 from rocketeval.config import EngineConfig
-from rocketeval.engines.http import UsageMeter
+from rocketeval.engines.http import MOST_UNUSABLE
 from rocketeval.engines.openai_http import OpenAIEngine
+from rocketeval.engines.replies import UsageMeter
 from rocketeval.engines.scripted import exact_answer
-from rocketeval.errors import ConfigError, EngineRefused, RequestRejected
+from rocketeval.errors import ConfigError, EngineRefused, RequestRejected, UnusableReply
 from rocketeval.records import Answer, GradingTask, Status
 from support.judges import FORMS, RAW, SEVERAL, judged, probed
+
+pytestmark = pytest.mark.usefixtures("fast_retries")
 
 TASK = GradingTask(b"one", "q", "c", "Shared words. ", ("First?", "Second?", "Third?"))
 EXACT = [name for name in FORMS if name != "chat"]
@@ -149,7 +152,7 @@ async def test_misnumbered_answers_are_rejected(index: list[int]) -> None:
     server = stub("chat_batch")
     async with probed(server, "chat_batch") as found:
         rows = [server.chat_choice(number, [("token_id:5", -0.1)]) for number in index]
-        server.fail(answer({"choices": rows}))
+        server.fail(answer({"choices": rows}), times=MOST_UNUSABLE)
         with pytest.raises(RequestRejected, match="numbered"):
             await found.transport.ask(["A?", "B?", "C?"], {}, UsageMeter())
 
@@ -338,10 +341,9 @@ async def test_missing_label_is_no_answer(name: str, damage: str) -> None:
             choice: Mapping[str, Any] = {"text": "Yes", "logprobs": {"top_logprobs": [dict(rows)]}}
         else:
             choice = server.chat_choice(0, rows)
-        server.fail(answer({"choices": [choice]}))
-        assert await found.transport.ask(["Well?"], {}, UsageMeter()) == [
-            Answer(Status.NO_LOGPROBS)
-        ]
+        server.fail(answer({"choices": [choice]}), times=MOST_UNUSABLE)
+        with pytest.raises(UnusableReply, match="no log-probabilities"):
+            await found.transport.ask(["Well?"], {}, UsageMeter())
 
 
 async def test_unlikely_sampled_token_gives_no_bound() -> None:
@@ -384,21 +386,23 @@ async def test_reply_of_another_shape_is_rejected(name: str, reply: Any) -> None
     server = stub(name)
     async with judged(server, transport=name) as engine:
         await engine.identify()
-        server.fail(answer(reply))
+        server.fail(answer(reply), times=MOST_UNUSABLE)
         graded = await engine.grade(replace(TASK, suffixes=("First?",)), {})
     assert graded.failure is not None
     assert graded.failure.startswith("item 1: the server")
 
 
 @pytest.mark.parametrize("listed", [{"Yes": -0.1}, {"token_id:5": None}, {}, None])
-async def test_missing_labels_have_a_status(listed: Any) -> None:
-    """A completion without the requested tokens has its own status."""
+async def test_missing_labels_are_a_failure(listed: Any) -> None:
+    """A completion without the requested tokens is no answer, however often it is sent."""
     server = stub("completions")
     async with judged(server, transport="completions") as engine:
         await engine.identify()
-        server.fail(answer({"choices": [{"logprobs": {"top_logprobs": [listed]}}]}))
+        fault = answer({"choices": [{"logprobs": {"top_logprobs": [listed]}}]})
+        server.fail(fault, times=MOST_UNUSABLE)
         graded = await engine.grade(replace(TASK, suffixes=("First?",)), {})
-    assert graded.answers == (Answer(Status.NO_LOGPROBS),)
+    assert graded.answers == (Answer(Status.ERROR),)
+    assert "log-probabilities" in str(graded.failure)
 
 
 async def test_empty_score_is_no_answer() -> None:
@@ -409,10 +413,9 @@ async def test_empty_score_is_no_answer() -> None:
         rows = [[-0.1 - 3 * rank, token, None] for rank, token in enumerate(found.wire.labels.ids)]
         rows[-1][0] = None
         meta = {"output_token_ids_logprobs": [rows]}
-        server.fail(answer([{"text": "Yes", "meta_info": meta}]))
-        assert await found.transport.ask(["Well?"], {}, UsageMeter()) == [
-            Answer(Status.NO_LOGPROBS)
-        ]
+        server.fail(answer([{"text": "Yes", "meta_info": meta}]), times=MOST_UNUSABLE)
+        with pytest.raises(UnusableReply, match="no log-probabilities"):
+            await found.transport.ask(["Well?"], {}, UsageMeter())
 
 
 def test_unknown_form_is_named() -> None:

@@ -234,7 +234,7 @@ async def test_plan_leaves_the_run_unchanged(tmp_path: Path) -> None:
     """Changed inputs are planned without touching existing inputs and scores."""
     run = Run(make_config(tmp_path), judge=ScriptedEngine())
     await run.all()
-    before = {p: p.read_bytes() for p in run.store.path.rglob("*") if p.is_file()}
+    before = {p: p.read_bytes() for p in run.store.path.rglob("[!.]*") if p.is_file()}
     left = tmp_path / "benchmark" / "responses" / "left.jsonl"
     left.write_text(left.read_text().replace("left explains the sea", "nothing"))
     plan = await run.plan()

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from fakes.openai_server import MODEL, FakeOpenAI, by_content, serving
+from rocketeval import neutral
 from rocketeval.config import RunConfig
 from rocketeval.engines.base import EngineIdentity
 from rocketeval.engines.openai_http import OpenAIEngine
 from rocketeval.errors import RunMismatch
 from rocketeval.hashing import content_hash
 from rocketeval.pipeline import Run
-from rocketeval.prompts import render
 from rocketeval.prompts.render import FIRST_RULES
 from support.make import QUERIES, make_config, write_benchmark
 
@@ -130,7 +130,7 @@ async def test_new_rule_voids_only_changed_prompts(
     async with serving(FakeOpenAI()) as server:
         await Run(config(tmp_path, server)).all()
         better = re.compile(f"{FIRST_RULES}|\\[SECRET\\]", re.IGNORECASE)
-        monkeypatch.setattr(render, "_DANGEROUS", better)
+        monkeypatch.setattr(neutral, "DANGEROUS", better)
         asked = len(server.chats)
         run = await Run(config(tmp_path, server)).all()
         assert (run.stages.grade.judged, run.stages.grade.unfinished) == (1, 0)

@@ -238,6 +238,6 @@ def test_neutralization_rules_change_only_affected_identities(
     plain, marked = Response("q", "c", "Blue."), Response("q", "c", "[SECRET] blue.")
     before = packaged.hash, shown_response(plain), shown_response(marked)
     better = re.compile(f"{FIRST_RULES}|\\[SECRET\\]")
-    monkeypatch.setattr("rocketeval.prompts.render._DANGEROUS", better)
+    monkeypatch.setattr("rocketeval.neutral.DANGEROUS", better)
     assert (packaged.hash, shown_response(plain)) == before[:2]
     assert shown_response(marked) != before[2]

@@ -34,14 +34,20 @@ def test_parts_give_the_bytes_of_one_table(
     monkeypatch.setattr(files, "ROW_GROUP", group)
     parts = [rows(start, min(start + step, count)) for start in range(0, count, step)]
     write_parquet_parts(tmp_path / "parts", parts or [rows(0, 0)])
-    pq.write_table(rows(0, count), tmp_path / "whole", compression="zstd", row_group_size=group)
+    pq.write_table(
+        rows(0, count),
+        tmp_path / "whole",
+        compression="zstd",
+        row_group_size=group,
+        write_page_checksum=True,
+    )
     assert (tmp_path / "parts").read_bytes() == (tmp_path / "whole").read_bytes()
 
 
 def test_row_groups_match_pyarrow(tmp_path: Path) -> None:
     """A file in parts has the row groups that `pq.write_table` would write."""
     numbers = pa.table({"n": pa.array(range(files.ROW_GROUP + 5), pa.int32())})
-    pq.write_table(numbers, tmp_path / "whole", compression="zstd")
+    pq.write_table(numbers, tmp_path / "whole", compression="zstd", write_page_checksum=True)
     write_parquet_parts(tmp_path / "parts", [numbers.slice(0, 9), numbers.slice(9)])
     assert (tmp_path / "parts").read_bytes() == (tmp_path / "whole").read_bytes()
 

@@ -37,7 +37,7 @@ def test_journal_and_parts_have_the_same_judgments(tmp_path: Path) -> None:
     assert rows(tmp_path) == written
     ledger.close()
     assert rows(tmp_path) == written
-    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".parquet", ".parquet"]
+    assert sorted(path.suffix for path in tmp_path.glob("[!.]*")) == [".parquet", ".parquet"]
 
 
 def test_parts_have_the_published_schema(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_mirror_follows_a_growing_journal(tmp_path: Path) -> None:
     assert count_rows(cache) == 2
     ledger.close()
     assert count_rows(cache) == 2
-    assert {path.suffix for path in cache.iterdir()} == {".parquet"}
+    assert {path.suffix for path in cache.glob("[!.]*")} == {".parquet"}
 
 
 def test_wanted_judgments_are_reused_once(tmp_path: Path) -> None:
@@ -157,3 +157,18 @@ def test_full_disk_undoes_a_partial_write(tmp_path: Path, monkeypatch: pytest.Mo
 def test_empty_folder_has_no_judgments(tmp_path: Path) -> None:
     """A run that was never graded has zero judgments, not an error."""
     assert list(read_tables(tmp_path / "absent")) == []
+
+
+@pytest.mark.parametrize("lost", [Status.NO_LOGPROBS, Status.UNSOUND, Status.ERROR])
+def test_holes_in_the_cache_are_not_reused(tmp_path: Path, lost: Status) -> None:
+    """A cached judgment of an earlier version with a lost answer is judged again."""
+    cache, wanted = tmp_path / "cache", {key(name): ("q", name) for name in "abc"}
+    other = Ledger(tmp_path / "other", JUDGE, mirror=Mirror(cache, "other"))
+    other.append(judgment("a"))
+    other.append(Judgment(key("b"), "q", "b", (Answer(Status.OK, 0.5), Answer(lost))))
+    other.append(judgment("c"))
+    other.close()
+    ledger = Ledger(tmp_path / "ours", JUDGE)
+    assert adopt_from_cache(ledger, cache, wanted) == 2
+    assert ledger.finished == {key("a"), key("c")}
+    ledger.close()

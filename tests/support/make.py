@@ -57,6 +57,18 @@ def write_benchmark(folder: Path, *, texts: Mapping[str, str] | None = None) -> 
     return folder
 
 
+def write_grid(folder: Path, *, queries: int, candidates: int, items: int) -> Path:
+    """Write a benchmark of this size in which all texts differ; return the folder."""
+    names = [f"q{number}" for number in range(queries)]
+    write_jsonl(folder / "queries.jsonl", [{"id": q, "text": f"Question {q}?"} for q in names])
+    for number in range(candidates):
+        rows = [{"query_id": q, "text": f"Answer {number} to {q}."} for q in names]
+        write_jsonl(folder / "responses" / f"c{number}.jsonl", rows)
+    asked = [f"Is aspect {number} right?" for number in range(items)]
+    write_jsonl(folder / "checklists.jsonl", [{"query_id": q, "items": asked} for q in names])
+    return folder
+
+
 def make_config(tmp_path: Path, name: str = "run", **changes: Any) -> RunConfig:
     """Return a config for the benchmark in tmp_path/benchmark with the scripted engine."""
     benchmark = tmp_path / "benchmark"

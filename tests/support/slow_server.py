@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from typing import Any, TypeVar
 
 import aiohttp
@@ -62,8 +62,14 @@ class Reply:
     async def __aexit__(self, *_: object) -> None:
         pass
 
-    async def read(self) -> bytes:
-        return orjson.dumps(self._body)
+    @property
+    def content(self) -> Reply:
+        """Return the body's stream, which is this reply."""
+        return self
+
+    async def iter_any(self) -> AsyncIterator[bytes]:
+        """Yield the body."""
+        yield orjson.dumps(self._body)
 
 
 class SlowServer:

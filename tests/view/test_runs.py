@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from rocketeval.errors import StoreError
+from rocketeval.store.files import write_json
 from rocketeval.view.catalog import MOST_OPEN, find_target
 from support.make import write_benchmark
 from support.viewing import View, Viewing, files_of, finish
@@ -24,7 +25,7 @@ async def lines(view: View) -> dict[str, dict[str, Any]]:
 def backdate(path: Path, created: str) -> None:
     """Change the creation time of a run."""
     manifest = json.loads((path / "manifest.json").read_text())
-    (path / "manifest.json").write_text(json.dumps({**manifest, "created": created}))
+    write_json(path / "manifest.json", {**manifest, "created": created})
 
 
 async def test_list_entry_of_a_run(tmp_path: Path, viewing: Viewing) -> None:
@@ -79,7 +80,7 @@ async def test_runs_without_known_queries_join_no_group(tmp_path: Path, viewing:
     unloaded = finish(tmp_path, "unloaded")
     manifest = json.loads((unloaded / "manifest.json").read_text())
     del manifest["stages"]["load"]
-    (unloaded / "manifest.json").write_text(json.dumps(manifest))
+    write_json(unloaded / "manifest.json", manifest)
     torn = shutil.copytree(unloaded, tmp_path / "runs" / "torn")
     (torn / "run.yaml").unlink()
     found = await lines(await viewing(tmp_path / "runs"))

@@ -6,10 +6,12 @@ import http.client
 import os
 import signal
 import socket
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,13 +36,40 @@ def shown(folder: Path, *args: str) -> Iterator[tuple[Forked, str]]:
         process.communicate()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def base(address: str) -> str:
+    """Return the address without its token."""
+    return address.partition("?")[0]
+
+
+def opened(address: str) -> Any:
+    """Open an address like a browser, which keeps cookies."""
+    return urllib.request.build_opener(urllib.request.HTTPCookieProcessor()).open(address)
+
+
+def test_the_address_has_a_token(tmp_path: Path) -> None:
+    """Without the token, or with another one, nothing is served; two servers have two tokens."""
+    finish(tmp_path)
+    with shown(tmp_path) as (_, one), shown(tmp_path) as (_, two):
+        assert one.partition("?")[2] != two.partition("?")[2]
+        others = (base(one), f"{base(one)}?token=guess", f"{base(one)}?{two.partition('?')[2]}")
+        for other in others:
+            for path in ("", "runs.json", "run/run/files/run.yaml"):
+                with pytest.raises(urllib.error.HTTPError) as caught:
+                    urllib.request.urlopen(other.replace("?", f"{path}?"))
+                assert caught.value.code == 403
+                caught.value.close()
+        with opened(one) as page:
+            assert "set-cookie" not in page.headers
+            assert b"token=" not in page.read()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_ctrl_c_stops_the_server_cleanly(tmp_path: Path, number: signal.Signals) -> None:
     """The page is served until the signal; then the exit code is 0, without a traceback."""
     finish(tmp_path)
     with shown(tmp_path) as (process, address):
-        with urllib.request.urlopen(address) as page:
-            assert page.url == f"{address}run/run/"
+        with opened(address) as page:
+            assert page.url == f"{base(address)}run/run/"
         process.send_signal(number)
         output, errors = process.communicate()
     assert process.returncode == 0
@@ -53,7 +82,7 @@ def test_taken_port_is_skipped_unless_given(tmp_path: Path) -> None:
     finish(tmp_path)
     with shown(tmp_path) as (_, one), shown(tmp_path) as (_, two):
         assert one != two
-        port = one.rstrip("/").rpartition(":")[2]
+        port = base(one).rstrip("/").rpartition(":")[2]
         stderr = cli(tmp_path, "view", "--port", port, code=1).stderr
         assert f"Port {port} of 127.0.0.1 is taken" in stderr
 
@@ -77,15 +106,16 @@ def test_host_names_for_remote_readers(tmp_path: Path) -> None:
     names = ("--host-name", "a.example", "--host-name", "B.example")
     remote = ("--host", "0.0.0.0", "--allow-remote", "--port", "0", *names)
     with shown(tmp_path, *remote) as (_, address):
-        port = int(address.rstrip("/").rpartition(":")[2])
+        port = int(base(address).rstrip("/").rpartition(":")[2])
+        token = address.partition("?")[2]
         for name, status in (("a.example", 200), ("b.example", 200), ("c.example", 403)):
             line = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-            line.request("GET", "/run/run/", headers={"Host": name})
-            assert line.getresponse().status == status, name
+            line.request("GET", f"/run/run/?{token}", headers={"Host": name})
+            assert line.getresponse().status == (302 if status == 200 else status), name
             line.close()
         own = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-        own.request("GET", "/run/run/", headers={"Host": socket.gethostname()})
-        assert own.getresponse().status == 200
+        own.request("GET", f"/run/run/?{token}", headers={"Host": socket.gethostname()})
+        assert own.getresponse().status == 302
         own.close()
 
 
@@ -99,7 +129,7 @@ def test_missing_target_is_an_error(tmp_path: Path) -> None:
 def test_viewer_can_start_before_the_run(tmp_path: Path) -> None:
     """With a config but no run, the server starts and creates no folder."""
     (tmp_path / "rocketeval.yaml").write_text("benchmark: {path: b}\njudge: {model: m}\n")
-    with shown(tmp_path) as (_, address), urllib.request.urlopen(address) as page:
+    with shown(tmp_path) as (_, address), opened(address) as page:
         assert page.status == 200
     assert not (tmp_path / "runs").exists()
 

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rocketeval.attack.measure import AttackReport
 from rocketeval.audit.advice import advice
 from rocketeval.audit.audit import Audit, audit
 from rocketeval.audit.bias import guess_family
@@ -56,7 +57,9 @@ def audit_run(store: RunStore, config: RunConfig) -> Audit:
         scale=config.scorer.scale,
         family=guess_family(store.judge().model, grid.candidates) or frozenset(),
     )
-    found = replace(found, advice=advice(found, queries_needed))
+    attacks = store.read_if_made(AttackReport)
+    warned = () if attacks is None else (f"Attacks: {attacks.sentence()}.",)
+    found = replace(found, advice=(*advice(found, queries_needed), *warned))
     if store.save(found):
         store.drop_from("report")
     return found

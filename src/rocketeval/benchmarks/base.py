@@ -62,6 +62,15 @@ class LeavesOut(Protocol):
 
 
 @runtime_checkable
+class ReportsFields(Protocol):
+    """Optional protocol: a benchmark that reports fields which look misspelled."""
+
+    def odd_fields(self) -> Iterable[str]:
+        """Yield a sentence about each such field, once everything was read."""
+        ...
+
+
+@runtime_checkable
 class Located(Protocol):
     """Optional protocol: a benchmark that reports where it read its last record, for messages."""
 

@@ -14,8 +14,10 @@ Items are texts or objects. Further fields of a query are kept as metadata.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
+from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,12 +37,37 @@ QUERY_FIELDS = frozenset(
 WINNERS: dict[str, Winner] = {"a": "a", "b": "b", "tie": "tie"}
 
 
+FIELDS = {
+    "queries": ("id", "text", "history", "reference", "category", "cluster"),
+    "responses": ("query_id", "candidate", "text", "history"),
+    "checklists": ("query_id", "items", "author"),
+    "labels": ("query_id", "candidate", "value", "labeler"),
+    "votes": ("query_id", "candidate_a", "candidate_b", "winner", "voter"),
+    "ratings": ("candidate", "value"),
+}
+"""Fields of each file; other fields are not used, and may be anything."""
+LIKE = 0.8
+"""Similarity above which an unknown field counts as a misspelled known one."""
+
+
+@cache
+def _misspelled(name: str, known: tuple[str, ...]) -> str | None:
+    """Return the field that a name almost spells; None if it is another word.
+
+    >>> _misspelled("categori", FIELDS["queries"]), _misspelled("notes", FIELDS["queries"])
+    ('category', None)
+    """
+    close = difflib.get_close_matches(name.casefold(), known, n=1, cutoff=LIKE)
+    return close[0] if close else None
+
+
 class JsonlBenchmark:
     """A folder in the generic format."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = need_folder(folder)
         self.where = ""
+        self._odd: dict[tuple[str, str, str], int] = {}
 
     @classmethod
     def create(cls, config: BenchmarkConfig) -> JsonlBenchmark:
@@ -117,9 +144,23 @@ class JsonlBenchmark:
         return self._rows(path) if path else iter(())
 
     def _rows(self, path: Path) -> Iterator[Row]:
+        kind = path.name.partition(".")[0] if path.parent == self.folder else "responses"
+        known = FIELDS.get(kind, ())
         for row in read_rows(path):
             self.where = row.where
+            for name in row.values:
+                if name not in known and (meant := _misspelled(name, known)) is not None:
+                    place = (kind, name, meant)
+                    self._odd[place] = self._odd.get(place, 0) + 1
             yield row
+
+    def odd_fields(self) -> Iterator[str]:
+        """Yield a sentence about each field that looks like a misspelled one; it is not used."""
+        for (kind, name, meant), rows in self._odd.items():
+            yield (
+                f"{kind} with a field {name!r}, which is not used: {rows:,}. "
+                f"Did you mean {meant!r}?"
+            )
 
     def _response_files(self) -> dict[Path, tuple[str, ...]]:
         """Return every response file, with the candidate that its name gives, if any."""

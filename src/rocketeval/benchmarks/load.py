@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import logging
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 
-from rocketeval.benchmarks.base import Benchmark, LeavesOut, Located, open_benchmark
+from rocketeval.benchmarks.base import (
+    Benchmark,
+    LeavesOut,
+    Located,
+    ReportsFields,
+    open_benchmark,
+)
 from rocketeval.config import BenchmarkConfig, RunConfig
 from rocketeval.errors import BenchmarkError
 from rocketeval.records import Checklist, Label, Query, Rating, Response, Vote
 from rocketeval.registry import nearest
+from rocketeval.settings import is_encodable
 from rocketeval.store.files import check_folder
 from rocketeval.store.manifest import LoadFacts
 from rocketeval.store.run import RunStore
 from rocketeval.text import did_you_mean, near_name
 
+ANYBODY = "human"
+"""Voter or labeler of records that name none; several people may be behind it."""
 MOST_NAMED = 3
 """Number of records to name in a warning; all are counted."""
 _log = logging.getLogger("rocketeval.load")
@@ -61,6 +71,9 @@ class LoadedBenchmark:
     off_scale: SuspiciousRecords = field(default_factory=SuspiciousRecords)
     foreign_labels: SuspiciousRecords = field(default_factory=SuspiciousRecords)
     foreign_votes: SuspiciousRecords = field(default_factory=SuspiciousRecords)
+    repeated_votes: SuspiciousRecords = field(default_factory=SuspiciousRecords)
+    contradicting_votes: SuspiciousRecords = field(default_factory=SuspiciousRecords)
+    repeated_labels: SuspiciousRecords = field(default_factory=SuspiciousRecords)
 
     def responses(self) -> Iterator[Response]:
         """Yield the selected responses; raise BenchmarkError for a duplicate or unknown query."""
@@ -73,6 +86,8 @@ class LoadedBenchmark:
             if not self._is_chosen("responses", response, response.candidate):
                 passed_over.add(response.candidate)
                 continue
+            if response.candidate not in candidates:
+                self._check_name(response.candidate)
             column = candidates.setdefault(response.candidate, len(candidates))
             cell = column * len(self.queries) + self._places[response.query_id]
             if cell in seen:
@@ -89,15 +104,22 @@ class LoadedBenchmark:
 
     def labels(self) -> Iterator[Label]:
         """Yield the labels of selected queries and candidates."""
+        given: set[tuple[str, str, str]] = set()
         for label in self.benchmark.labels():
             if self._is_chosen("labels", label, label.candidate):
                 self._check_label(label)
+                by = (label.query_id, label.candidate, label.labeler)
+                self.repeated_labels.of += 1
+                if label.labeler != ANYBODY and by in given:
+                    self.repeated_labels.add(f"{self._at}{label.labeler!r} on {label.candidate!r}")
+                given.add(by)
                 yield label
         if isinstance(self.benchmark, LeavesOut):
             self.skipped.update(self.benchmark.left_out())
 
     def votes(self) -> Iterator[Vote]:
         """Yield the votes on selected queries between selected candidates."""
+        given: dict[tuple[str, frozenset[str], str], str | None] = {}
         for vote in self.benchmark.votes():
             if vote.candidate_a == vote.candidate_b:
                 raise BenchmarkError(
@@ -112,6 +134,7 @@ class LoadedBenchmark:
                     if self._is_foreign(vote.query_id, name):
                         self.foreign_votes.add(self._foreign(vote.query_id, name))
                         break
+                self._check_vote(vote, given)
                 yield vote
 
     def ratings(self) -> Iterator[Rating]:
@@ -141,6 +164,24 @@ class LoadedBenchmark:
             f"labels outside the scale {low:g} to {high:g}: {{count}} of {{of}} ({{named}}). They "
             "are used unchanged: correct them, or set `scorer.scale` to the scale of your labels."
         )
+        yield from self._alike().sentence(
+            "candidates whose names differ only by case or Unicode form: {count} ({named}). They "
+            "count as different candidates: rename one if they are the same."
+        )
+        yield from self.contradicting_votes.sentence(
+            "votes that contradict an earlier vote of the same voter: {count} of {of} ({named}). "
+            "All are used: remove the wrong ones."
+        )
+        yield from self.repeated_votes.sentence(
+            "votes that repeat an earlier vote of the same voter: {count} of {of} ({named}). All "
+            "are used and count again: remove the copies."
+        )
+        yield from self.repeated_labels.sentence(
+            "labels of one labeler for a response that it labeled before: {count} of {of} "
+            "({named}). All are used: remove the wrong ones."
+        )
+        if isinstance(self.benchmark, ReportsFields):
+            yield from self.benchmark.odd_fields()
         for what, odd in (("labels", self.foreign_labels), ("votes", self.foreign_votes)):
             yield from odd.sentence(
                 f"{what} on responses that do not exist: {{count}} of {{of}} ({{named}}). They are "
@@ -168,6 +209,43 @@ class LoadedBenchmark:
             )
         if self._is_foreign(label.query_id, label.candidate):
             self.foreign_labels.add(self._foreign(label.query_id, label.candidate))
+
+    def _check_vote(
+        self, vote: Vote, given: dict[tuple[str, frozenset[str], str], str | None]
+    ) -> None:
+        """Count votes of one voter on one pair that repeat or contradict an earlier one."""
+        for counted in (self.repeated_votes, self.contradicting_votes):
+            counted.of += 1
+        if vote.voter == ANYBODY:
+            return
+        pair = (vote.query_id, frozenset({vote.candidate_a, vote.candidate_b}), vote.voter)
+        winner = {"a": vote.candidate_a, "b": vote.candidate_b}.get(vote.winner)
+        if pair in given:
+            same = given[pair] == winner
+            odd = self.repeated_votes if same else self.contradicting_votes
+            odd.add(f"{self._at}{vote.voter!r} on {vote.query_id!r}")
+        given[pair] = winner
+
+    def _check_name(self, candidate: str) -> None:
+        """Raise BenchmarkError for a name that is no text, and count one that looks like another.
+
+        A name that is not valid Unicode comes from the name of a file.
+        """
+        if not is_encodable(candidate):
+            raise BenchmarkError(
+                f"The name of the candidate {ascii(candidate)[1:-1]} is not valid Unicode text.",
+                hint="Rename its file of responses.",
+            )
+
+    def _alike(self) -> SuspiciousRecords:
+        """Return the candidates whose names differ only by case or Unicode form."""
+        found, first = SuspiciousRecords(of=len(self._columns)), dict[str, str]()
+        for name in self._columns:
+            folded = " ".join(unicodedata.normalize("NFKC", name).casefold().split())
+            if folded in first:
+                found.add(f"{name!r} and {first[folded]!r}")
+            first.setdefault(folded, name)
+        return found
 
     def _is_foreign(self, query_id: str, candidate: str) -> bool:
         """Return whether no such response has been read."""

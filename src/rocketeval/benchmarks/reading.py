@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, TypeVar, cast
 
 import orjson
 
+from rocketeval.config import MOST_ON_SCALE
 from rocketeval.errors import BenchmarkError
 from rocketeval.items import ParsedItem, parse_item
 from rocketeval.records import Turn
@@ -149,10 +150,16 @@ def as_number(value: Any, what: str) -> float:
     """Return `value` as a finite number; raise BenchmarkError that names `what` otherwise."""
     try:
         number = float(value)
-    except ValueError:
+    except (ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
         raise BenchmarkError(f"{what} should be a number, but is {shown_value(value)}.")
+    if abs(number) > MOST_ON_SCALE:
+        raise BenchmarkError(
+            f"{what} is {number:g}; numbers from -{MOST_ON_SCALE:g} to {MOST_ON_SCALE:g} can be "
+            "used.",
+            hint="Correct it, or remove the row.",
+        )
     return number
 
 

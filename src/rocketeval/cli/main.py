@@ -24,10 +24,13 @@ GROUPS = {
     },
     "Run": {
         "run": "Grade, score and rank a benchmark, and write a report.",
+        "verify": "Check every file of a run against its checksum.",
+        "repair": "Set damaged files of a run aside, and keep the rest.",
     },
     "Understand": {
         "compare": "Test whether one candidate is better than another.",
         "audit": "Measure how far to trust the judge.",
+        "attack": "Measure whether dishonest responses can fool the judge.",
         "explain": "Show which checklist items cost each candidate points.",
         "view": "Show runs in a browser, finished ones and running ones.",
         "export": "Write a run's tables as CSV, Markdown, LaTeX, Parquet and more.",

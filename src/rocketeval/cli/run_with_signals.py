@@ -62,7 +62,7 @@ T = TypeVar("T")
 def run_with_signals(run: Run, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Return `await work()` while holding the run's lock.
 
-    The first Ctrl-C or SIGTERM waits a few seconds for answers in flight; the second stops
+    The first Ctrl-C, SIGTERM or SIGHUP waits a few seconds for answers in flight; the second stops
     immediately.
     """
     import asyncio
@@ -142,4 +142,7 @@ def _signals(run: Run, working: list[asyncio.Task[Any]]) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-_STOPPING = (signal.SIGINT, signal.SIGTERM)
+_STOPPING = tuple(
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+)
+"""Signals that end a run in order; a closed terminal sends SIGHUP, which Windows lacks."""

@@ -48,14 +48,23 @@ def command(
     """Show runs in a browser, finished ones and running ones.
 
     TARGET is a config, a run directory or a folder of runs; the default is the run of
-    rocketeval.yaml, or else the folder `runs`. Pages are read-only, and only this machine can open
-    them unless you give --allow-remote.
+    rocketeval.yaml, or else the folder `runs`. Pages are read-only. Only this machine can open them
+    unless you give --allow-remote, and only with the address that is printed, which has a token.
     """
     import asyncio
     import webbrowser
 
     from rocketeval.view.catalog import RunCache, find_target
-    from rocketeval.view.server import address_of, bind, is_loopback, make_app, own_names, serve
+    from rocketeval.view.server import (
+        TOKEN,
+        address_of,
+        bind,
+        is_loopback,
+        make_app,
+        new_token,
+        own_names,
+        serve,
+    )
 
     if host_names and not allow_remote:
         raise ConfigError(
@@ -64,14 +73,15 @@ def command(
         )
     found = find_target(target)
     bound = bind(host, port, allow_remote=allow_remote)
-    address = address_of(bound)
+    token = new_token()
+    address = f"{address_of(bound)}?{TOKEN}={token}"
     count = len(found.runs())
 
     def started() -> None:
         if allow_remote and not is_loopback(host):
             click.secho(
-                "Warning: anyone who can reach this machine can read these runs, including every "
-                "query and response. There is no password and no encryption.",
+                "Warning: anyone who sees this address can read these runs, including every query "
+                "and response. There is no password besides its token, and no encryption.",
                 fg="yellow",
                 err=True,
             )
@@ -84,7 +94,8 @@ def command(
 
     async def show() -> None:
         names = {host, *own_names(), *host_names} if allow_remote else set()
-        app = make_app(RunCache(found), allow_remote=allow_remote, names=names)
+        cache = RunCache(found)
+        app = make_app(cache, allow_remote=allow_remote, names=names, token=token)
         await serve(app, bound, started)
 
     with bound, contextlib.suppress(KeyboardInterrupt):

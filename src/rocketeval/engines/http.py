@@ -5,13 +5,10 @@ from __future__ import annotations
 import asyncio
 import math
 import random
-import re
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from ipaddress import ip_address
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -20,54 +17,25 @@ from urllib.request import getproxies, proxy_bypass
 import aiohttp
 import orjson
 
-from rocketeval.errors import EngineRefused, EngineUnavailable, RequestRejected
-from rocketeval.records import Usage
+from rocketeval.engines.replies import (
+    SHOWN_ERROR,
+    Redactor,
+    ReplyTooLarge,
+    ReplyWatch,
+    RetryableError,
+    UsageMeter,
+    code_of,
+    error_in,
+    json_object,
+    json_reply,
+    mapping_or_empty,
+    name_of,
+    parse_retry_after,
+    read_bounded,
+    refuse_control_characters,
+)
+from rocketeval.errors import EngineRefused, EngineUnavailable, RequestRejected, UnusableReply
 from rocketeval.workers import AdaptiveLimiter, Overdue
-
-
-def mapping_or_empty(value: Any) -> Mapping[str, Any]:
-    """Return `value` if it is a JSON object, else an empty one."""
-    return value if isinstance(value, dict) else {}
-
-
-def count_or_zero(value: Any) -> int:
-    """Return `value` if it is an integer, else zero."""
-    return value if isinstance(value, int) else 0
-
-
-class UsageMeter:
-    """Counter of every request sent, including failed ones, and of the tokens used."""
-
-    def __init__(self) -> None:
-        self._counted = Usage()
-        self._started = 0.0
-        self._ended = 0.0
-
-    def sent(self) -> None:
-        """Count one request that is sent now."""
-        if not self._counted.requests:
-            self._started = time.monotonic()
-        self._counted += Usage(requests=1)
-
-    def answered(self, reply: Mapping[str, Any], *, cached_reported: bool = True) -> None:
-        """Count the tokens that a reply reports.
-
-        `cached_reported` is False if the server reports cached tokens only for some prompts.
-        """
-        self._ended = time.monotonic()
-        usage = mapping_or_empty(reply.get("usage"))
-        details = mapping_or_empty(usage.get("prompt_tokens_details")) if cached_reported else {}
-        self._counted += Usage(
-            prompt_tokens=count_or_zero(usage.get("prompt_tokens")),
-            cached_tokens=count_or_zero(details.get("cached_tokens")),
-            completion_tokens=count_or_zero(usage.get("completion_tokens")),
-        )
-
-    @property
-    def usage(self) -> Usage:
-        """Usage so far."""
-        return replace(self._counted, seconds=max(0.0, self._ended - self._started))
-
 
 T = TypeVar("T")
 BUSY = frozenset({429, 503, 529})
@@ -78,19 +46,23 @@ REFUSED = frozenset({*range(300, 400), 401, 402, 403, 404, 405, 407})
 """Status codes after which no request will succeed until somebody changes something."""
 FIRST_WAIT = 0.5
 LONGEST_WAIT = 20.0
-_USER_INFO = re.compile(r"//[^/@\s]+@")
 LOOKS = 3
 """Number of attempts of a GET."""
 LOOK_SECONDS = 10.0
-SHOWN_ERROR = 300
 SLOW_START = 4
 """Initial concurrency; every quick answer adds one, up to the configured concurrency."""
 MOST_FORGIVEN = 10
 """A request that a busy server turns away is given up after this many times the patience."""
+MOST_UNUSABLE = 6
+"""Attempts of a request whose replies have no usable answer; each of them may be billed."""
+MOST_TRIED = 2
+"""The same while a request form is tried."""
+LOADING = 503
+"""Status code of a server that is still loading its model."""
+LOADING_POLL = 2.0
+"""Longest time in seconds between two looks at a server that is loading."""
 TIMEOUT = "timeout"
 """Retry reason: no answer arrived in time."""
-ARRAY = "array"
-"""Key under which a reply that is a JSON array keeps its rows."""
 _HINTS = {
     402: "The account of this key has no credit left: add credit, or use another key.",
     403: "The server accepts the key but does not allow this request; its message says why. Ask "
@@ -117,13 +89,23 @@ class HttpClient:
         timeout: float,
         patience: float,
         key_variable: str = "OPENAI_API_KEY",
+        secrets: Iterable[str] = (),
     ) -> None:
-        """Set up the client; `key_variable` names the key's environment variable in messages."""
+        """Set up the client; `key_variable` names the key's environment variable in messages.
+
+        Neither the key nor any of the `secrets` is ever shown.
+        """
         self.base_url = base_url
         self.retry_reasons: Counter[str] = Counter()
         """Requests resent so far, by reason."""
+        self.most_unusable = MOST_UNUSABLE
         self._key_variable = key_variable
         self._key = (key or "").strip()
+        refuse_control_characters(self._key, key_variable)
+        self.redact = Redactor(self._key, *secrets)
+        """Hides the key in a server's text."""
+        self.watch = ReplyWatch(self.safe)
+        """The model and system fingerprint in the replies."""
         self._timeout = timeout
         self._patience = patience
         self._concurrency = concurrency
@@ -157,22 +139,53 @@ class HttpClient:
         *,
         headers: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
-        """Return the server's JSON answer; retry temporary failures until patience runs out.
+        """Return the server's JSON answer, like `ask`, without reading an answer from it."""
+        return await self.ask(path, body, meter, dict, headers=headers)
 
-        `path` is relative to the base URL, or a full URL on the same server.
+    async def ask(
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        meter: UsageMeter,
+        read: Callable[[dict[str, Any]], T],
+        *,
+        headers: Mapping[str, str] | None = None,
+    ) -> T:
+        """Return what `read` finds in the server's JSON answer.
+
+        `path` is relative to the base URL, or a full URL on the same server. Temporary failures are
+        retried until patience runs out. `read` raises UnusableReply if the reply has no usable
+        answer; then the request is repeated a few times, because such replies are usually faults of
+        the moment.
 
         Only time spent on the server counts against patience: neither time in our own queue, nor
         time during which a busy or slow server answers other requests. Raises EngineUnavailable,
-        EngineRefused or RequestRejected.
+        EngineRefused, RequestRejected or UnusableReply.
         """
         url = self._url(path)
         payload = orjson.dumps(body)
 
-        async def send(seconds: float) -> dict[str, Any] | RetryableError:
+        async def send(seconds: float) -> T | RetryableError:
             meter.sent()
-            return await self._once(url, payload, headers, seconds)
+            reply = await self._once(url, payload, headers, seconds)
+            if isinstance(reply, RetryableError):
+                return reply
+            self.watch.check(reply)
+            try:
+                return read(reply)
+            except UnusableReply as error:
+                return RetryableError(error.message, kind=error.kind, unusable=True)
 
         return await self._patiently(send)
+
+    @contextmanager
+    def trying(self) -> Iterator[None]:
+        """Repeat unusable replies only once, while it is tried whether a request form works."""
+        before, self.most_unusable = self.most_unusable, MOST_TRIED
+        try:
+            yield
+        finally:
+            self.most_unusable = before
 
     async def _patiently(self, send: Callable[[float], Awaitable[T | RetryableError]]) -> T:
         """Return the result of `send`, repeating it after temporary failures until patience ends.
@@ -193,7 +206,7 @@ class HttpClient:
 
     async def _retrying(self, send: Callable[[float], Awaitable[T | RetryableError]]) -> T:
         spent = total = 0.0
-        attempt = timeouts = 0
+        attempt = timeouts = unusable = 0
         while True:
             longest = min(self._timeout * 2.0**timeouts, max(self._timeout, self._patience - spent))
             async with self._limiter:
@@ -204,20 +217,30 @@ class HttpClient:
                 outcome = await send(longest)
                 now = time.monotonic()
             if not isinstance(outcome, RetryableError):
+                self._limiter.took(now - started)
                 if now - started <= self._timeout / 2:
                     self._limiter.succeeded()
                 return outcome
             wait = _wait(attempt, outcome.retry_after)
+            if outcome.busy and outcome.retry_after is None and self._limiter.accepting:
+                # The server still answers others: wait about as long as an answer takes.
+                wait = min(wait, random.uniform(0.5, 1.5) * self._limiter.usual_seconds)
             attempt += 1
             timeouts += outcome.kind == TIMEOUT
+            unusable += outcome.unusable
             total += now - started + wait
             spent += now - started
             if outcome.alive and total <= MOST_FORGIVEN * self._patience:
                 spent = min(spent, now - self._limiter.answered_at)
-            if spent + wait > self._patience or self._drop_at is not None:
+            ends = spent + wait > self._patience or self._drop_at is not None
+            if unusable >= self.most_unusable or (outcome.unusable and ends):
+                raise _still_unusable(outcome, unusable)
+            if ends:
                 raise self._lost(outcome.reason, attempt, total - wait, outcome.kind)
             if outcome.busy:
-                self._limiter.pushed_back(wait, started)
+                # Only a pause that the server asks for is one for everybody.
+                self._limiter.rejected()
+                self._limiter.pushed_back(wait if outcome.retry_after else 0.0, started)
             self.retry_reasons[outcome.kind] += 1
             spent += wait
             await asyncio.sleep(wait)
@@ -230,9 +253,11 @@ class HttpClient:
         """
         url = self._url(path)
         reason, answered, silent = "", False, False
-        for attempt in range(LOOKS):
+        attempt, loading_until = 0, time.monotonic() + self._patience
+        while attempt < LOOKS:
             if attempt:
                 await asyncio.sleep(_wait(attempt - 1, None))
+            attempt += 1
             try:
                 status, body = await self._look(url)
             except (aiohttp.ClientError, TimeoutError, OSError) as error:
@@ -241,10 +266,14 @@ class HttpClient:
                 continue
             if status in RETRIED:
                 reason, answered = f"HTTP {status}: {self._shown(body)}", True
+                if status == LOADING and not optional and time.monotonic() < loading_until:
+                    # The server is there and loads its model: this is no failed attempt.
+                    attempt = min(attempt, 1)
+                    await asyncio.sleep(min(LOADING_POLL, max(0.0, self._patience / 4)))
                 continue
             if status in (401, 403) and not optional:
                 raise self._refused(status, self._shown(body))
-            return _json_object(body) if status == 200 else None
+            return json_object(body) if status == 200 else None
         if answered and optional:
             return None
         if silent and not answered:
@@ -291,7 +320,9 @@ class HttpClient:
                     allow_redirects=False,
                 ) as reply,
             ):
-                return self._understood(reply, await reply.read())
+                return self._understood(reply, await read_bounded(reply))
+        except ReplyTooLarge as error:
+            raise RequestRejected(f"{name_of(error)}.") from None
         except aiohttp.ClientSSLError as error:
             raise self._untrusted(error) from None
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
@@ -307,23 +338,27 @@ class HttpClient:
     def _understood(
         self, reply: aiohttp.ClientResponse, body: bytes
     ) -> dict[str, Any] | RetryableError:
-        self._limiter.heard(answer=reply.status not in RETRIED)
-        if reply.status == 200:
+        found = json_reply(body) if reply.status == 200 else None
+        failed = None if found is None else error_in(found)
+        status = reply.status if failed is None else code_of(failed) or 500
+        self._limiter.heard(answer=status not in RETRIED)
+        if reply.status == 200 and failed is None:
             strange = RetryableError("the answer was not JSON", kind="not JSON")
-            return strange if (found := _json_reply(body)) is None else found
+            return strange if found is None else found
         shown = self._shown(body)
-        if reply.status in RETRIED:
+        if status in RETRIED:
             retry_after = parse_retry_after(reply.headers.get("Retry-After"))
             asked = "" if retry_after is None else f" (the server asks to wait {retry_after:.0f} s)"
-            busy = reply.status in BUSY
-            message = f"HTTP {reply.status}: {shown}{asked}"
-            kind, undone = f"HTTP {reply.status}", reply.status == 429
-            return RetryableError(message, retry_after, busy, undone, kind, alive=busy)
-        if reply.status in REFUSED:
+            busy = status in BUSY
+            where = f"HTTP {reply.status}" if failed is None else "HTTP 200 with an error"
+            kind = f"HTTP {reply.status}" if failed is None else "error in the answer"
+            message = f"{where}: {shown}{asked}"
+            return RetryableError(message, retry_after, busy, status == 429, kind, alive=busy)
+        if status in REFUSED:
             moved = reply.headers.get("Location")
-            raise self._refused(reply.status, f"moved to {moved}" if moved else shown)
+            raise self._refused(status, f"moved to {self.safe(moved)}" if moved else shown)
         raise RequestRejected(
-            f"HTTP {reply.status}: {shown}",
+            f"HTTP {status}: {shown}",
             hint="The prompt is too long for the model, or the server does not know a setting.",
         )
 
@@ -333,7 +368,7 @@ class HttpClient:
             async with self._open().get(
                 url, timeout=timeout, proxy=self._proxy, allow_redirects=False
             ) as reply:
-                return reply.status, await reply.read()
+                return reply.status, await read_bounded(reply)
         except aiohttp.ClientSSLError as error:
             raise self._untrusted(error) from None
 
@@ -390,33 +425,16 @@ class HttpClient:
 
     def _shown(self, body: bytes) -> str:
         """Return the message in an error's body, or the whole body if there is none."""
-        reply = _json_reply(body) or {}
+        reply = json_reply(body) or {}
         error = reply.get("error", reply)
         message = error if isinstance(error, str) else mapping_or_empty(error).get("message")
         return self.safe(message if isinstance(message, str) else body.decode("utf-8", "replace"))
 
     def safe(self, text: str) -> str:
         """Return a server's text on one line, shortened and without our key."""
-        text = " ".join(text.split())
+        text = " ".join(text[: 20 * SHOWN_ERROR].split())
         # Redact before cutting, so that no part of a key survives at the cut.
-        return (text.replace(self._key, "***") if self._key else text)[:SHOWN_ERROR]
-
-
-@dataclass(frozen=True, slots=True)
-class RetryableError:
-    """A request that failed and may succeed later."""
-
-    reason: str
-    retry_after: float | None = None
-    """Seconds the server asks us to wait."""
-    busy: bool = False
-    """Whether the server asks for fewer requests."""
-    undone: bool = False
-    """Whether the server certainly did not act on the request; False if unknown."""
-    kind: str = "other"
-    """The reason in a word or two; retries are counted by it."""
-    alive: bool = False
-    """Whether the request may only have waited behind others, whose answers renew its patience."""
+        return self.redact(text[: 4 * SHOWN_ERROR])[:SHOWN_ERROR]
 
 
 def environment_proxy(url: str) -> str | None:
@@ -427,29 +445,6 @@ def environment_proxy(url: str) -> str | None:
         return None
     proxy = getproxies().get(parts.scheme)
     return proxy if proxy and proxy.startswith("http") else None
-
-
-def parse_retry_after(header: str | None) -> float | None:
-    """Return the seconds in a Retry-After header (a number or a date); None if unreadable.
-
-    >>> parse_retry_after("3")
-    3.0
-    >>> parse_retry_after("soon") is None
-    True
-    """
-    if not header:
-        return None
-    try:
-        return max(0.0, float(header))
-    except ValueError:
-        pass
-    try:
-        when = parsedate_to_datetime(header)
-    except ValueError:
-        return None
-    if when.tzinfo is None:
-        when = when.replace(tzinfo=UTC)
-    return max(0.0, (when - datetime.now(UTC)).total_seconds())
 
 
 def _is_this_machine(host: str) -> bool:
@@ -466,30 +461,10 @@ def _wait(attempt: int, retry_after: float | None) -> float:
     return random.uniform(longest / 2, longest)
 
 
-def _json_object(body: bytes) -> dict[str, Any] | None:
-    reply = _json_reply(body)
-    return None if reply is None or ARRAY in reply else reply
-
-
-def _json_reply(body: bytes) -> dict[str, Any] | None:
-    try:
-        parsed = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return None
-    if isinstance(parsed, list):
-        return {ARRAY: parsed}
-    return parsed if isinstance(parsed, dict) else None
-
-
-def name_of(error: BaseException) -> str:
-    """Describe `error` in one line for a user."""
-    if isinstance(error, aiohttp.ClientConnectorDNSError):
-        return f"no server named {error.host} (DNS)"
-    refused = isinstance(getattr(error, "os_error", None), ConnectionRefusedError)
-    if isinstance(error, aiohttp.ClientConnectorError) and refused:
-        return f"connection refused, nothing listens on {error.host}:{error.port}"
-    if isinstance(error, aiohttp.ClientConnectorSSLError) and "WRONG_VERSION" in str(error):
-        return "the server does not speak https"
-    # A URL in an error message may contain a proxy's password.
-    text = _USER_INFO.sub("//***@", str(error))
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+def _still_unusable(outcome: RetryableError, times: int) -> UnusableReply:
+    error = UnusableReply(
+        f"{outcome.reason.rstrip('.')} ({times} times).",
+        hint="Run the same command again to ask once more; `rocketeval doctor` checks the judge.",
+    )
+    error.kind = outcome.kind
+    return error

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rocketeval.engines.http import UsageMeter
 from rocketeval.engines.readout import NO_LOGPROB, NOT_REPORTED
+from rocketeval.engines.replies import UsageMeter
 from rocketeval.engines.server import Server
 from rocketeval.engines.transports.base import ServerConnection, expected_shape
 from rocketeval.errors import EngineRefused, RequestRejected
@@ -144,4 +144,4 @@ async def _complete(
         **settings,
         **wire.raw_extra,
     }
-    return await wire.choice("/completions", body, headers, meter)
+    return await wire.choice("/completions", body, headers, meter, dict)

@@ -18,7 +18,7 @@ from rocketeval.engines.base import (
     Likelihood,
     WrittenText,
 )
-from rocketeval.engines.http import HttpClient, UsageMeter
+from rocketeval.engines.http import HttpClient
 from rocketeval.engines.likelihood import NO_TEXT, ask_likelihood, require_prompt_logprobs
 from rocketeval.engines.probe import (
     ProbeResult,
@@ -27,13 +27,14 @@ from rocketeval.engines.probe import (
     probe,
     wire_findings,
 )
+from rocketeval.engines.replies import ReplyWatch, UsageMeter, secrets_in
 from rocketeval.engines.rubric_readout import item_readout
 from rocketeval.engines.scale_readout import make_readout
 from rocketeval.engines.server import ChatFrame, Server, inspect_server
 from rocketeval.engines.transports.base import ServerConnection, Transport
 from rocketeval.engines.transports.chat import complete_chat, read_text, user, writing_settings
 from rocketeval.engines.transports.registry import check_transport
-from rocketeval.errors import ConfigError, EngineUnavailable, RequestRejected
+from rocketeval.errors import ConfigError, EngineUnavailable, RequestRejected, UnusableReply
 from rocketeval.hashing import content_hash
 from rocketeval.items import AnswerLabels
 from rocketeval.observer import EngineStatus
@@ -73,9 +74,11 @@ class TaskRequest:
         """Return the answers to all items, up to the first failure."""
         failure: Failure | None = None
         for transport, items in await self._calls():
-            failure = await self._ask(transport, items)
-            if failure is not None:
+            failed = await self._ask(transport, items)
+            failure = failure or failed
+            if failed is not None and not isinstance(failed[1], UnusableReply):
                 # The other items share the prefix, so they would fail the same way.
+                failure = failed
                 break
         return EngineAnswers.of(
             self._task,
@@ -83,13 +86,13 @@ class TaskRequest:
             self._meter.usage,
             failure=None if failure is None else self._describe(*failure),
             unavailable=failure is not None and isinstance(failure[1], EngineUnavailable),
-            rejected=failure is not None and isinstance(failure[1], RequestRejected),
+            rejected=failure is not None and _for_good(failure[1]),
         )
 
     def _describe(self, item: int, error: EngineUnavailable | RequestRejected) -> str:
         """Name the item that failed, the reason and, if rejected, the length of the prompt."""
         message = f"item {item + 1}: {error.message}"
-        if isinstance(error, EngineUnavailable):
+        if not _for_good(error):
             return message
         length = len(self._task.prefix) + len(self._task.suffixes[item])
         return f"{message.rstrip('.')} (a prompt of {length:,} characters)"
@@ -139,6 +142,11 @@ class TaskRequest:
             if failure is not None and isinstance(failure[1], EngineUnavailable):
                 return failure
         return first
+
+
+def _for_good(error: EngineUnavailable | RequestRejected) -> bool:
+    """Return whether the same request will fail again."""
+    return isinstance(error, RequestRejected) and not isinstance(error, UnusableReply)
 
 
 def items_per_call(transport: Transport) -> int:
@@ -194,6 +202,7 @@ class OpenAIEngine:
             timeout=config.timeout,
             patience=config.patience,
             key_variable=config.api_key_env,
+            secrets=secrets_in(config.extra_body),
         )
 
     @classmethod
@@ -205,6 +214,11 @@ class OpenAIEngine:
     def retries(self) -> int:
         """Number of requests resent so far."""
         return self._http.retries
+
+    @property
+    def watch(self) -> ReplyWatch:
+        """The model and system fingerprints in its replies."""
+        return self._http.watch
 
     @property
     def pulse(self) -> EngineStatus:
@@ -277,8 +291,8 @@ class OpenAIEngine:
         wire = replace(await self._plain_wire(), temperature=temperature)
         settings = writing_settings(max_tokens, seed)
         headers = self._session(content_hash("prompt", prompt))
-        choice = await complete_chat(wire, user(prompt), settings, headers, meter)
-        text, finished = read_text(choice)
+        body = complete_chat(wire, user(prompt), settings, headers, meter, read_text)
+        text, finished = await body
         return WrittenText(text, meter.usage, finished)
 
     async def likelihood(self, prompt: str, text: str) -> Likelihood:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from rocketeval.engines.base import EngineFinding
-from rocketeval.engines.http import UsageMeter
 from rocketeval.engines.label_tokens import (
     AnyReadout,
     begin_alike,
@@ -15,11 +15,12 @@ from rocketeval.engines.label_tokens import (
     refuse_split_labels,
 )
 from rocketeval.engines.readout import NOT_REPORTED, YES_NO
+from rocketeval.engines.replies import UsageMeter
 from rocketeval.engines.server import NO_ANSWER, ChatFrame, Server, learn_frame
 from rocketeval.engines.transports.base import ServerConnection, Transport, expected_shape
 from rocketeval.engines.transports.chat import complete_chat, ranked_tokens, top_settings, user
 from rocketeval.engines.transports.registry import BEST_FIRST, OFFERED, TRANSPORTS
-from rocketeval.errors import EngineRefused, RequestRejected
+from rocketeval.errors import EngineRefused, RequestRejected, UnusableReply
 from rocketeval.precision import Measured
 from rocketeval.records import Answer, Status
 
@@ -37,6 +38,8 @@ SAME = 0.25
 """Two identical requests have log-probabilities whose spreads differ by less than this share."""
 APART = 0.15
 """Two request forms whose probabilities differ by more do not ask the same question."""
+LOOKS = 3
+"""Requests for the most likely tokens before a judge counts as one without log-probabilities."""
 FEWER_LOGPROBS = (20, 10, 5, 1)
 NO_THINKING = "`extra_body: {chat_template_kwargs: {enable_thinking: false}}`"
 
@@ -117,13 +120,15 @@ async def try_transport(transport: Transport, reference: ProbeReference) -> Tran
     if missing:
         return TransportTrial(transport.name, missing)
     meter, prompts = UsageMeter(), probe_prompts(transport.wire.words)
+    together = [prompts] if transport.several else [[prompt] for prompt in prompts]
     try:
-        if transport.several:
-            answers = await transport.ask(prompts, {}, meter)
-        else:
+        with transport.wire.http.trying():
             answers = [
-                answer for prompt in prompts for answer in await transport.ask([prompt], {}, meter)
+                answer for each in together for answer in await transport.ask(each, {}, meter)
             ]
+    except UnusableReply as error:
+        why = f"it returns no usable log-probabilities: {error.message.rstrip('.')}"
+        return TransportTrial(transport.name, why)
     except NO_ANSWER as error:
         return TransportTrial(transport.name, error.message)
     refused = _difference(answers, meter.usage.prompt_tokens, reference, transport)
@@ -255,10 +260,16 @@ async def form_for_labels(
 
 
 async def _listed(wire: ServerConnection, prompt: str, meter: UsageMeter) -> Listed:
+    def read(choice: Mapping[str, Any]) -> Listed:
+        with expected_shape("a chat completion"):
+            return ranked_tokens(choice)
+
     settings = top_settings(wire.top_logprobs)
-    choice = await complete_chat(wire, user(prompt), settings, {}, meter)
-    with expected_shape("a chat completion"):
-        return ranked_tokens(choice)
+    for _ in range(LOOKS):
+        listed = await complete_chat(wire, user(prompt), settings, {}, meter, read)
+        if listed:
+            break
+    return listed
 
 
 def _refuse_untrustworthy(reference: ProbeReference, wire: ServerConnection) -> None:
@@ -299,8 +310,6 @@ def _difference(
 
 
 def _contradiction(answer: Answer, known: Answer, called: str) -> str | None:
-    if answer.status in (Status.NO_LOGPROBS, Status.UNSOUND):
-        return f"it returns no usable log-probabilities ({answer.status})"
     if known.mass is not None and (answer.mass or 0.0) < known.mass - APART:
         # Chat lists some of the label tokens, so no form can find less on all of them.
         return (

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from rocketeval.engines.http import HttpClient, UsageMeter, mapping_or_empty
+from rocketeval.engines.http import HttpClient
+from rocketeval.engines.replies import UsageMeter, mapping_or_empty
 from rocketeval.errors import EngineRefused, RequestRejected
 
 Kind = Literal["vllm", "sglang", "llamacpp", "ollama", "unknown"]
@@ -51,7 +52,7 @@ async def inspect_server(http: HttpClient, model: str) -> Server:
     if served and model not in served:
         raise EngineRefused(
             f"{http.base_url} does not serve the model {model!r}.",
-            hint=f"Set `model` to one it serves: {', '.join(served[:10])}.",
+            hint=f"Set `model` to one it serves: {', '.join(map(http.safe, served[:10]))}.",
         )
     ours = next((row for row in rows if row.get("id") == model), {})
     root = http.base_url.removesuffix("/v1")
@@ -64,13 +65,13 @@ async def _kind(http: HttpClient, root: str, model: str, ours: Mapping[str, Any]
     reply = await http.get(root + "/version", optional=True)
     if reply and reply.get("version"):
         kind: Kind = "vllm" if ours.get("owned_by") == "vllm" else "unknown"
-        return Server(kind, str(reply["version"]), root)
+        return Server(kind, http.redact(str(reply["version"])), root)
     reply = await http.get(root + "/props", optional=True)
     if reply and reply.get("build_info"):
         slots = reply.get("total_slots")
         return Server(
             "llamacpp",
-            str(reply["build_info"]),
+            http.redact(str(reply["build_info"])),
             root,
             slots=slots if isinstance(slots, int) else None,
             precision=_joined(mapping_or_empty(ours.get("meta")), "size", "n_params", "ftype"),
@@ -79,12 +80,15 @@ async def _kind(http: HttpClient, root: str, model: str, ours: Mapping[str, Any]
         reply = await http.get(root + path, optional=True)
         if reply and ("tokenizer_path" in reply or "mem_fraction_static" in reply):
             precision = _joined(reply, "dtype", "quantization", "kv_cache_dtype")
-            version = str(reply.get("version", "unknown"))
+            version = http.redact(str(reply.get("version", "unknown")))
             return Server("sglang", version, root, precision=precision)
     reply = await http.get(root + "/api/version", optional=True)
     if reply and reply.get("version"):
         return Server(
-            "ollama", str(reply["version"]), root, precision=await _ollama(http, root, model)
+            "ollama",
+            http.redact(str(reply["version"])),
+            root,
+            precision=await _ollama(http, root, model),
         )
     return Server("unknown", "unknown", root)
 

@@ -23,9 +23,11 @@ from rocketeval.engines.base import (
     status_of,
 )
 from rocketeval.grading.ask import Ask, each_item_independently
+from rocketeval.grading.canaries import Canaries
 from rocketeval.observer import Observer
 from rocketeval.prompts.render import GradingPrompt, Template
 from rocketeval.records import (
+    ASKED_AGAIN,
     NO_ANSWER,
     Answer,
     Failure,
@@ -115,6 +117,19 @@ class GradingBudget:
         untold = silent + lost / max(1, calls(self._engine, asked, alone=self._alone))
         self._budget.settle(self._reserved.pop(task.key), usage, untold=untold)
 
+    def within(self, ask: Ask) -> Ask:
+        """Return `ask` for requests that are left out, as failed, if they do not fit."""
+
+        async def asked(task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
+            fits = self._budget.has_room(self._most(task, known))
+            if not fits or not await self.admit(task, known, lambda: False):
+                return EngineAnswers.of(task, known, Usage(), "it does not fit into the budget")
+            graded = await ask(task, known)
+            self.settle(task, known, graded)
+            return graded
+
+        return asked
+
     def _most(self, task: GradingTask, known: Mapping[int, Answer]) -> Usage:
         prefix = most_tokens(task.prefix, self._template)
         asked = [task.suffixes[place] for place in task.left(known)]
@@ -135,11 +150,7 @@ USELESS_AFTER = 8
 USELESS_QUERIES = 3
 """The failures must cover this many queries: a single query may be too long for any judge."""
 CUT_OFF = "the run was stopped before all items were answered"
-WITHOUT_PROBABILITY = {
-    Status.NO_LOGPROBS: "the server sent no log-probabilities",
-    Status.UNSOUND: "the server's values are not log-probabilities",
-    Status.THINKING: "the judge started to think instead of answering",
-}
+THOUGHT = "the judge started to think instead of answering"
 """Failure reason of a task if all its items have this status."""
 
 
@@ -174,6 +185,7 @@ async def grade(
     proven: bool = False,
     budget: GradingBudget | None = None,
     checks: CheckRunner | None = None,
+    canaries: Canaries | None = None,
 ) -> Grading:
     """Grade every task in order, at most `concurrency` at once, and `record` each judgment.
 
@@ -181,7 +193,8 @@ async def grade(
     Setting `stop` starts no more tasks and gives those in flight a few seconds to finish; answers
     received by then are kept. Tasks of a durable engine are left to the next run at once. Tasks
     that do not fit into the `budget` are not started. `ask` sends a task to the engine; by default
-    each item is asked independently. `checks` runs the items that code decides.
+    each item is asked independently. `checks` runs the items that code decides, and `canaries` asks
+    some finished items again.
     Raises EngineRefused if the engine rejects all requests.
     """
     observer.watched(partial(status_of, engine))
@@ -246,7 +259,10 @@ async def grade(
             graded = _all_known(task, had) or await ask(task, had)
             if budget:
                 budget.settle(task, had, graded)
+            judged = grading.judged
             settle(task, graded)
+            if canaries is not None and grading.judged > judged:
+                await canaries.finished(task, graded.answers)
 
     await run_workers(
         work,
@@ -268,9 +284,14 @@ def _all_known(task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers 
 
 
 def _silent(answers: tuple[Answer, ...]) -> str | None:
-    """Return why answers without any probability are not a judgment; None if they are one."""
-    statuses = {answer.status for answer in answers}
-    return WITHOUT_PROBABILITY.get(statuses.pop()) if len(statuses) == 1 else None
+    """Return why answers are not a judgment; None if they are one.
+
+    An answer that a fault of the moment took away is asked again by the next command.
+    """
+    for place, answer in enumerate(answers):
+        if answer.status in ASKED_AGAIN:
+            return f"item {place + 1}: the server {ASKED_AGAIN[answer.status]}"
+    return THOUGHT if {answer.status for answer in answers} == {Status.THINKING} else None
 
 
 def grading_prompt(template: Path | None) -> GradingPrompt:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any
 
@@ -33,7 +33,13 @@ from rocketeval.grading.ask import (
 from rocketeval.prompts.read_grades import ANSWER_RULES, SCORE_RULES
 from rocketeval.prompts.render import GradingPrompt, Prompt, Template
 from rocketeval.prompts.rubric import RubricPrompt
-from rocketeval.prompts.variants import BarePrompt, ForcedPrompt, ListedPrompt, TranscriptPrompt
+from rocketeval.prompts.variants import (
+    BarePrompt,
+    ForcedPrompt,
+    ListedPrompt,
+    MarkedPrompt,
+    TranscriptPrompt,
+)
 from rocketeval.registry import nearest
 
 YES_NO = ("Yes", "No")
@@ -119,7 +125,16 @@ OVERALL = "How good is the response as a whole?"
 
 def create_method(config: RunConfig) -> Method:
     """Return the grading method that `config` names."""
-    return kind_of(config.method.kind).method(config)
+    method = kind_of(config.method.kind).method(config)
+    if not config.judge.datamarking:
+        return method
+    prompt = method.prompt
+    if not isinstance(prompt, GradingPrompt) or type(prompt) not in (GradingPrompt, RubricPrompt):
+        raise ConfigError(
+            f"judge.datamarking: the method {config.method.kind!r} cannot mark responses.",
+            hint="Remove it, or use the method checklist.",
+        )
+    return replace(method, prompt=MarkedPrompt(prompt.template))
 
 
 def kind_of(name: str) -> MethodKind:

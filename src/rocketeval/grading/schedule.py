@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from rocketeval.hashing import combine, combine_each
+from rocketeval.neutral import rules
 from rocketeval.prompts.render import (
     Prompt,
-    first_rules,
     shown_checklist,
     shown_query,
     shown_response,
@@ -107,10 +107,14 @@ class JudgingInputs(Protocol):
         """Yield the same responses, in the same order."""
         ...
 
+    def shown_as_written(self, rules: str) -> bool:
+        """Return whether it is known that these neutralizing rules change no identity."""
+        ...
+
 
 def shown_heads(inputs: JudgingInputs) -> Iterator[ResponseHead]:
     """Yield every response without its text, with the hash of the text shown to the judge."""
-    if first_rules():
+    if inputs.shown_as_written(rules()):
         yield from inputs.heads()
     else:
         for one in inputs.responses():
@@ -135,7 +139,7 @@ def cell_blocks(
     `query_ids` restricts the result to these queries. Without cells there is one empty block.
     """
     identities = Identities(judge, inputs.queries, inputs.checklists())
-    rehash = None if first_rules() else shown_response
+    rehash = None if inputs.shown_as_written(rules()) else shown_response
     for table in inputs.head_tables(rows, query_ids, rehash=rehash):
         queries = _encoded(table["query_id"])
         hashes = hex_to_bytes(table["hash"])

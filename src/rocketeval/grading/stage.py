@@ -10,14 +10,27 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from rocketeval.budget import Budget, PricedBudget
 from rocketeval.checklists.rubric import rubric_options
 from rocketeval.checks.runner import CheckRunner
 from rocketeval.config import RunConfig
 from rocketeval.engines.base import Engine, offline_identity, status_of
+from rocketeval.errors import JudgeChanged
 from rocketeval.grading.ask import Method
+from rocketeval.grading.canaries import (
+    ON_RESUME,
+    Canaries,
+    can_repeat,
+    fingerprints_of,
+    finished_canaries,
+    model_of,
+    noise_of,
+    resume_watch,
+)
 from rocketeval.grading.loop import (
+    Grading,
     GradingBudget,
     HashedPrompt,
     fingerprint,
@@ -25,17 +38,25 @@ from rocketeval.grading.loop import (
     most_for_contact,
 )
 from rocketeval.grading.methods import create_method
-from rocketeval.grading.work import open_grading, stop_without_judge
+from rocketeval.grading.work import (
+    GradingWork,
+    asks_items_independently,
+    open_grading,
+    stop_without_judge,
+)
 from rocketeval.hashing import content_hash
 from rocketeval.observer import EngineStatus, Observer
 from rocketeval.records import JudgeFingerprint
-from rocketeval.store.manifest import GradeFacts
+from rocketeval.store.manifest import ContinuityFacts, GradeFacts
 from rocketeval.store.run import RunStore
 from rocketeval.workers import unless_stopped
 
+LAST_CHECK = 10
+"""A run with this many judgments checks its judge when it is resumed, and a grading that finished
+this many at its end."""
 MOST_NAMED = 3
 """Number of rejected responses to name; all are counted."""
-NOT_ASKED_WITH = {"price", "template"}
+NOT_ASKED_WITH = {"price", "template", "canaries", "datamarking"}
 """Judge settings that change no answer; the method's hash covers the template."""
 
 
@@ -123,10 +144,16 @@ async def grade_responses(
             store.check_judge(fingerprint(identity, method))
         learning = _limit(budget, engine, config, method, contacted) if work.left else None
         limit = await unless_stopped(learning, stop) if learning else None
+        resume_watch(engine, store.manifest().stages.grade.continuity)
+        canaries = _canaries(work, config, method, engine, judge, limit) if work.left else None
+        if canaries is not None and len(work.ledger.finished) >= LAST_CHECK:
+            await unless_stopped(canaries.check(ON_RESUME), stop)
         started = time.monotonic()
         checks = CheckRunner(rubric_options(config).checks)
         try:
-            grading = await grade(
+            grading = await _without_drift(
+                work,
+                canaries,
                 work.tasks(),
                 engine,
                 work.ledger.append,
@@ -157,11 +184,52 @@ async def grade_responses(
         facts,
         retries=dict(status.retry_reasons) or None,
         asked_as=None if own_engine else judge_request(config, method),
+        continuity=_continuity(engine, canaries),
         rejected=len(rejected),
         rejected_named=tuple(
             f"{each.candidate} on {each.query_id}: {each.reason}" for each in rejected[:MOST_NAMED]
         ),
     )
+
+
+def _canaries(
+    work: GradingWork,
+    config: RunConfig,
+    method: Method,
+    engine: Engine,
+    judge: JudgeFingerprint,
+    limit: GradingBudget | None,
+) -> Canaries | None:
+    """Return the canaries of a grading; None if its items cannot be asked again one at a time."""
+    if not (config.judge.canaries and can_repeat(engine) and asks_items_independently(method)):
+        return None
+    step, noise = noise_of(judge)
+    ask = method.asking(engine) if limit is None else limit.within(method.asking(engine))
+    canaries = Canaries(ask, engine, config.judge.canaries, step, noise)
+    prompt, finished = method.prompt, work.ledger.finished
+    canaries.keep(finished_canaries(work.store, prompt, judge.digest, finished))
+    return canaries
+
+
+async def _without_drift(
+    work: GradingWork, canaries: Canaries | None, *args: Any, **settings: Any
+) -> Grading:
+    """Grade; if the judge changed, set aside what it judged since the last passed check."""
+    try:
+        grading = await grade(*args, **settings, canaries=canaries)
+        if canaries is not None and grading.judged >= LAST_CHECK and not grading.stopped:
+            await canaries.check(1)
+    except JudgeChanged:
+        if canaries is not None:
+            work.ledger.set_aside(canaries.suspects)
+        raise
+    return grading
+
+
+def _continuity(engine: Engine, canaries: Canaries | None) -> ContinuityFacts | None:
+    facts = ContinuityFacts() if canaries is None else canaries.facts
+    found = replace(facts, model=model_of(engine), fingerprints=fingerprints_of(engine))
+    return None if found == ContinuityFacts() else found
 
 
 def _first_contact(engine: Engine, config: RunConfig) -> EngineStatus:

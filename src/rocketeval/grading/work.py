@@ -230,6 +230,10 @@ class PlannedInputs:
             own = None if one.context is None else one.hash_with_context
             yield ResponseHead(one.query_id, one.candidate, one.content_hash, len(one.text), own)
 
+    def shown_as_written(self, rules: str) -> bool:
+        """Return False: it is not known before the responses are read."""
+        return False
+
 
 class WorkList:
     """The judgments a run needs, by identity; those it has; and the tasks that are left."""

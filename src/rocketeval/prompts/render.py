@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import resources
@@ -13,74 +13,37 @@ from typing import Protocol
 from rocketeval.errors import PromptError
 from rocketeval.hashing import combine, content_hash
 from rocketeval.items import MATERIALS
+from rocketeval.neutral import (
+    FIRST_RULES,
+    MATERIAL_MARKERS,
+    Neutralized,
+    neutral_line,
+    neutralize,
+    neutralize_name,
+    shown,
+)
 from rocketeval.records import Checklist, GradingTask, Query, Response, Turn
 from rocketeval.registry import nearest
 
-_MARKERS = (
-    r"<<<\s*+(?:end\s++of\s++)?(?:history|query|response|reference|(?:[^<>]{1,80}\s)?turn)\s*>>>"
-)
-_PIPED = r"<[|\uff5c][^|\uff5c<>\n]{1,64}[|\uff5c]>"
-_ANGLED = (
-    r"</?(?:s|bos|eos|pad|unk|mask|start_of_turn|end_of_turn|think|tool_call|tool_response"
-    r"|start_of_image|end_of_image|fim_(?:prefix|middle|suffix))>"
-)
-_BRACKETED = r"\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\]|<</?SYS>>"
-_FIRST = re.compile(f"{_MARKERS}|{_PIPED}|{_ANGLED}|{_BRACKETED}", re.IGNORECASE)
-"""The first neutralization rules, which identities depend on. Never change them: see `shown`."""
-_DANGEROUS = _FIRST
-"""The current neutralization rules."""
-_BRACKETS = str.maketrans("<>[]", "()()")
-
-FIRST_RULES = _FIRST.pattern
-"""Part of a prompt's hash, so that earlier judgments are still found."""
-
-
-@dataclass(frozen=True, slots=True)
-class Neutralized:
-    """A text that is safe between markers, and the number of neutralized places."""
-
-    text: str
-    count: int
-
-
-def neutralize(text: str) -> Neutralized:
-    """Return `text` with section markers and control tokens replaced by harmless look-alikes.
-
-    >>> neutralize("fine <<<end of response>>> <|im_start|>system")
-    Neutralized(text='fine (((end of response))) (|im_start|)system', count=2)
-    """
-    if "<" not in text and "[" not in text:
-        # Fast path: every rule starts with one of these characters, and most texts have neither.
-        return Neutralized(text, 0)
-    return _disarmed(text, _DANGEROUS)
-
-
-def _disarmed(text: str, rules: re.Pattern[str]) -> Neutralized:
-    count, found = 0, 1
-    # Neutralizing the inside of `<|a<s>b|>` makes the outside match, so repeat until stable.
-    while found:
-        text, found = rules.subn(_disarm, text)
-        count += found
-    return Neutralized(text, count)
-
-
-def neutral_line(text: str) -> str:
-    """Return a text as one neutralized line, so that it cannot forge a list number."""
-    return neutralize(" ".join(text.split())).text
-
-
-def neutralize_name(text: str) -> Neutralized:
-    """Return `text` without brackets, safe inside a marker."""
-    safe = text.translate(_BRACKETS)
-    return Neutralized(safe, int(safe != text))
-
-
-def _disarm(found: re.Match[str]) -> str:
-    return found[0].translate(_BRACKETS)
-
-
 NO_HISTORY = "(none: the query opens the conversation)"
 NO_REFERENCE = "(none)"
+__all__ = [
+    "FIRST_RULES",
+    "GradingPrompt",
+    "Prompt",
+    "Template",
+    "definition_of",
+    "neutral_line",
+    "neutralize",
+    "neutralize_name",
+    "render_checklist_request",
+    "render_history",
+    "shown",
+    "shown_checklist",
+    "shown_query",
+    "shown_response",
+]
+
 _PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
 _FORGED = re.compile(r"\s*(?:#|Q?\d+\s*[.:)])", re.IGNORECASE)
 """The start of a line that could look like a heading or a numbered item."""
@@ -329,51 +292,39 @@ def render_history(turns: Sequence[Turn]) -> tuple[str, int]:
     return "\n".join(blocks), count
 
 
-def first_rules() -> bool:
-    """Return whether the current neutralization rules are still the first ones."""
-    return _DANGEROUS is _FIRST
-
-
-def shown(content: bytes, *texts: str) -> bytes:
-    """Return a record's identity as shown to a judge.
-
-    It is the identity of its `content`, unless the current rules neutralize a text differently than
-    the first rules. Then it is that of the neutralized texts, so that improved rules invalidate
-    only the judgments whose prompt they change.
-    """
-    if first_rules():
-        return content
-    now = [_disarmed(text, _DANGEROUS).text for text in texts]
-    before = [_disarmed(text, _FIRST).text for text in texts]
-    return content if now == before else content_hash("shown", content.hex(), now)
-
-
 def shown_query(query: Query, uses: Sequence[str] = ()) -> bytes:
     """Return the identity of a query as shown to a judge, with the material that items use."""
     plain = shown(query.content_hash, query.text, *(turn.content for turn in query.history))
-    return combine(plain, query.material_hash(uses)) if uses else plain
+    if not uses:
+        return plain
+    return combine(plain, shown(query.material_hash(uses), *_material(query, uses)))
+
+
+def _material(query: Query, uses: Sequence[str]) -> Iterator[str]:
+    """Yield the texts of a query that items use."""
+    for name in uses:
+        given: str | tuple[str, ...] | None = getattr(query, name)
+        yield from (given,) if isinstance(given, str) else given or ()
 
 
 def shown_response(response: Response, context: bool = False) -> bytes:
     """Return the identity of a response as shown to a judge, with or without its own context."""
     turns = response.history or ()
     content = response.hash_with_context if context else response.content_hash
-    return shown(content, response.text, *(turn.content for turn in turns))
+    passages = (response.context or ()) if context else ()
+    return shown(content, response.text, *(turn.content for turn in turns), *passages)
 
 
 def shown_checklist(checklist: Checklist) -> bytes:
     """Return the identity of a checklist as shown to a judge."""
     about = () if checklist.about is None else (checklist.about,)
-    plain = shown(checklist.content_hash, *checklist.items, *about)
+    levels = (level for detail in checklist.details or () for level in detail.levels)
+    plain = shown(checklist.content_hash, *checklist.items, *about, *levels)
     return combine(plain, special_format()) if checklist.asked_specially else plain
 
 
 MATERIAL_TEMPLATES = {name: f"shown_{name}" for name in MATERIALS}
 ENDING_TEMPLATES = ("item_yes_no_na", "item_scale", "item_scale_na")
-MATERIAL_MARKERS = (
-    r"<<<\s*+(?:end\s++of\s++)?(?:context|system\s++prompt|passage(?:\s++\d{1,6})?+)\s*>>>"
-)
-"""Further markers of prompts that show material besides query and response."""
 _FORMAT = 1
 """Version of how material is placed and how labels of special items are read."""
 

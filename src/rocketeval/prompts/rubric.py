@@ -12,35 +12,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rocketeval.items import Checklist, ItemDetail, ItemKind, level_labels
+from rocketeval.neutral import Neutralized, neutralize
 from rocketeval.prompts.render import (
-    FIRST_RULES,
-    MATERIAL_MARKERS,
     MATERIAL_TEMPLATES,
     GradingPrompt,
-    Neutralized,
     Template,
-    neutralize,
     render_history,
 )
-from rocketeval.records import GradingTask, PendingCheck, Query, Response, Turn
+from rocketeval.records import GradingTask, PendingCheck, Query, Response
 
-_RULES = re.compile(f"{FIRST_RULES}|{MATERIAL_MARKERS}", re.IGNORECASE)
-_BRACKETS = str.maketrans("<>[]", "()()")
 _SHARED, _OWN = "{{shared_material}}", "{{own_material}}"
-
-
-def neutralize_material(text: str) -> Neutralized:
-    """Like `neutralize`, also for the markers around material.
-
-    >>> neutralize_material("<<<context>>> <<<end of response>>>").text
-    '(((context))) (((end of response)))'
-    """
-    count, found = 0, 1
-    # Neutralizing the inside can make the outside match, so repeat until stable.
-    while found:
-        text, found = _RULES.subn(lambda match: match[0].translate(_BRACKETS), text)
-        count += found
-    return Neutralized(text, count)
 
 
 class RubricPrompt(GradingPrompt):
@@ -118,11 +99,11 @@ class RubricPrompt(GradingPrompt):
         """Return an item as asked, and the number of neutralized markers; None for a check."""
         if detail.kind is ItemKind.CHECK:
             return None, 0
-        item = neutralize_material(text) if detail.asked_specially else neutralize(text)
+        item = neutralize(text)
         scale = detail.kind is ItemKind.SCALE
         if not scale and not detail.na:
             return item.text + self._after, item.count
-        levels = [neutralize_material(" ".join(level.split())) for level in detail.levels]
+        levels = [neutralize(" ".join(level.split())) for level in detail.levels]
         values = {"item": item.text}
         if scale:
             labels = level_labels(len(levels))
@@ -133,9 +114,7 @@ class RubricPrompt(GradingPrompt):
 
     def _shared_parts(self, query: Query, uses: tuple[str, ...]) -> _SharedParts:
         """Return the parts of a head that do not depend on the response."""
-        clean = neutralize_material if uses else neutralize
-        asked = clean(query.text)
-        history = _history(query.history) if uses else render_history(query.history)
+        asked = neutralize(query.text)
         given = {"system": query.system, "reference": query.reference}
         sections = {
             name: self._section(name, text)
@@ -146,7 +125,7 @@ class RubricPrompt(GradingPrompt):
             sections["context"] = self._passages(query.context)
         return _SharedParts(
             query=asked.text,
-            history=history,
+            history=render_history(query.history),
             sections={name: section.text for name, section in sections.items()},
             neutralised=asked.count + sum(section.count for section in sections.values()),
         )
@@ -155,11 +134,9 @@ class RubricPrompt(GradingPrompt):
         self, query: Query, response: Response, uses: tuple[str, ...], shared: _SharedParts
     ) -> tuple[str, int]:
         """Return the text before the items that use this material, and the neutralized markers."""
-        clean = neutralize_material if uses else neutralize
-        answer, (history, forged) = clean(response.text), shared.history
+        answer, (history, forged) = neutralize(response.text), shared.history
         if response.history is not None:
-            turns = response.history
-            history, forged = _history(turns) if uses else render_history(turns)
+            history, forged = render_history(response.history)
         sections, count = dict(shared.sections), forged + answer.count + shared.neutralised
         first, later = ["system", "context"], ["reference"]
         if "context" in uses and response.context is not None:
@@ -176,12 +153,12 @@ class RubricPrompt(GradingPrompt):
         return "".join(values.get(piece, piece) for piece in self._head), count
 
     def _section(self, name: str, text: str) -> Neutralized:
-        safe = neutralize_material(text)
+        safe = neutralize(text)
         return Neutralized(self._materials[name].fill({"text": safe.text}) + "\n\n", safe.count)
 
     def _passages(self, passages: Sequence[str]) -> Neutralized:
         """Return the context as numbered passages."""
-        safe = [neutralize_material(passage) for passage in passages]
+        safe = [neutralize(passage) for passage in passages]
         shown = "\n".join(
             f"<<<passage {number}>>>\n{passage.text}\n<<<end of passage>>>"
             for number, passage in enumerate(safe, 1)
@@ -209,13 +186,6 @@ class _Special:
     endings: tuple[str | None, ...]
     """Each item as asked; None for a check."""
     neutralised: int
-
-
-def _history(turns: Sequence[Turn]) -> tuple[str, int]:
-    """Return the earlier turns with the markers of material neutralized, too."""
-    safe = [(turn.role, neutralize_material(turn.content)) for turn in turns]
-    text, count = render_history([Turn(role, content.text) for role, content in safe])
-    return text, count + sum(content.count for _, content in safe)
 
 
 def _common(texts: Sequence[str]) -> str:

@@ -124,9 +124,16 @@ def _page(
             "fallback": fallback,
             "head": _embed(plain(head)),
             "script": script,
-            "blocks": "".join(_element(name, block) for name, block in (blocks or {}).items()),
+            "blocks": "".join(_element(name, block) for name, block in (blocks or {}).items())
+            + ("" if served else _notices()),
         },
     )
+
+
+def _notices() -> str:
+    """Return the licenses of the libraries in the page's script, as text that cannot run."""
+    notices = _asset("THIRD_PARTY.txt").replace("<", "&lt;")
+    return f'<script type="text/plain" id="third-party">\n{notices}</script>\n'
 
 
 def _asset(name: str) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import errno
 import os
 import re
+import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rocketeval.errors import ExportError, StoreError
+from rocketeval.store.checksums import check_file, damaged, line_is_whole, record, sealed_line
 
 ROW_GROUP = 1 << 20
 """Rows per row group of Parquet files."""
@@ -68,18 +70,61 @@ def check_folder(folder: Path) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary path to write; on success it replaces `path` durably."""
+    """Yield a temporary path to write; on success it replaces `path` durably.
+
+    In a folder with checksums, that of the new content is recorded first. The file can be read by
+    those who can read its folder.
+    """
     with writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         yield temporary
         with temporary.open("rb+") as stream:
             os.fsync(stream.fileno())
+        temporary.chmod(0o600 | (path.parent.stat().st_mode & 0o044))
+        record(path, temporary)
         temporary.replace(path)
         sync_folder(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def make_folder(folder: Path) -> None:
+    """Create a folder and those above it; a new one is as private as the one above it."""
+    if folder.is_dir():
+        return
+    make_folder(folder.parent)
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700 | (folder.parent.stat().st_mode & 0o055))
+
+
+def remove(path: Path) -> None:
+    """Remove a file of a run, if it exists."""
+    if path.exists():
+        record(path, None)
+        path.unlink(missing_ok=True)
+
+
+def remove_temporaries(folder: Path) -> int:
+    """Remove temporary files that a killed process left; return how many."""
+    found = [path for path in folder.glob(".*.tmp") if _TEMPORARY.fullmatch(path.name)]
+    for path in found:
+        meant = path.with_name(path.name[1:].rpartition(".tmp")[0].rpartition(".")[0])
+        if not meant.exists():
+            # Its checksum was recorded, but it never came.
+            record(meant, None)
+        path.unlink(missing_ok=True)
+    return len(found)
+
+
+_TEMPORARY = re.compile(r"\..+\.\d+\.tmp")
+
+
+def copy_file(source: Path, target: Path) -> None:
+    """Copy a file durably; the copy shares no block with the original."""
+    with writing(target), replacing(target) as temporary:
+        shutil.copyfile(source, temporary)
 
 
 def sync_folder(folder: Path) -> None:
@@ -107,20 +152,12 @@ def write_json(path: Path, content: Any) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """Return the JSON in `path`."""
+    """Return the JSON in `path`; StoreError if it is damaged."""
+    check_file(path)
     try:
         return orjson.loads(path.read_bytes())
     except orjson.JSONDecodeError as error:
         raise damaged(path, str(error)) from None
-
-
-def damaged(path: Path, why: str) -> StoreError:
-    """Return the error for a damaged file of a run."""
-    return StoreError(
-        f"{path} is damaged: {why.rstrip('.')}.",
-        hint="Restore it from a backup, or move it away and run `rocketeval run` again: judgments "
-        "in the ledger and the cache are reused.",
-    )
 
 
 def write_jsonl(path: Path, rows: Iterable[Any]) -> None:
@@ -130,15 +167,25 @@ def write_jsonl(path: Path, rows: Iterable[Any]) -> None:
             stream.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
 
 
+def write_sealed(path: Path, rows: Iterable[Any]) -> None:
+    """Write one JSON object per line, each with its own checksum, durably."""
+    with writing(path), replacing(path) as temporary, temporary.open("wb") as stream:
+        stream.writelines(map(sealed_line, rows))
+
+
 def read_jsonl(path: Path) -> Iterator[Any]:
     """Yield the JSON object on each line of `path`; nothing if the file is absent."""
     if not path.exists():
         return
+    check_file(path)
     with path.open("rb") as stream:
         for number, line in enumerate(stream, 1):
             if line.strip():
                 try:
-                    yield orjson.loads(line)
+                    row = orjson.loads(line)
+                    if not isinstance(row, dict) or not line_is_whole(line):
+                        raise damaged(path, f"line {number} is not what was written")
+                    yield row
                 except orjson.JSONDecodeError as error:
                     raise damaged(path, f"line {number} is not JSON ({error.msg})") from None
 
@@ -146,7 +193,7 @@ def read_jsonl(path: Path) -> Iterator[Any]:
 def write_parquet(path: Path, table: pa.Table) -> None:
     """Write an immutable Parquet part, durably."""
     with writing(path), replacing(path) as temporary:
-        pq.write_table(table, temporary, compression="zstd")
+        pq.write_table(table, temporary, compression="zstd", write_page_checksum=True)
 
 
 def write_parquet_parts(path: Path, parts: Iterable[pa.Table]) -> None:
@@ -156,7 +203,9 @@ def write_parquet_parts(path: Path, parts: Iterable[pa.Table]) -> None:
     with (
         writing(path),
         replacing(path) as temporary,
-        pq.ParquetWriter(temporary, waiting.schema, compression="zstd") as writer,
+        pq.ParquetWriter(
+            temporary, waiting.schema, compression="zstd", write_page_checksum=True
+        ) as writer,
     ):
         for table in rows:
             waiting = pa.concat_tables([waiting, table])

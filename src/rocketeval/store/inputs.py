@@ -9,32 +9,42 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rocketeval.errors import StageMissing
 from rocketeval.hashing import combine, content_hash
-from rocketeval.items import parse_item
-from rocketeval.records import Checklist, Label, Query, Rating, Response, Turn, Vote
+from rocketeval.neutral import rules, shown_as_before
+from rocketeval.records import Checklist, Label, Query, Rating, Response, Vote
+from rocketeval.store.checksums import check_complete, check_file, keep_checksums, reading
 from rocketeval.store.codec import Finding, decode_finding, encode_finding
-from rocketeval.store.files import read_json, read_jsonl, write_json, write_jsonl, write_parquet
-from rocketeval.store.manifest import InputSummary
-from rocketeval.store.schema import table_schema
-
-RESPONSES = table_schema(
-    ("query_id candidate hash", pa.string()),
-    ("length", pa.int64()),
-    ("text history context", pa.large_string()),
-    ("context_hash", pa.string()),
+from rocketeval.store.files import (
+    copy_file,
+    read_json,
+    read_jsonl,
+    remove,
+    write_json,
+    write_jsonl,
+    write_parquet,
 )
-"""The last two columns are absent in parts whose responses have no context of their own."""
+from rocketeval.store.input_rows import (
+    RESPONSES,
+    checklist_from_row,
+    checklist_to_row,
+    query_from_row,
+    response_from_row,
+    response_to_row,
+    save_rows,
+)
+from rocketeval.store.manifest import InputSummary
+
+T = TypeVar("T")
 PROVENANCE = "checklist_provenance.json"
 EARLIER = "earlier_checklists.jsonl"
 """Replaced checklists: their judgments still answer the items that did not change."""
@@ -97,15 +107,17 @@ class Inputs:
         The new snapshot is built in a separate folder and replaces the old one when it is complete,
         so an invalid benchmark leaves the run unchanged. Checklists are kept.
         """
+        self.recover()
         fresh = self.folder.with_name(".inputs.new")
         shutil.rmtree(fresh, ignore_errors=True)
+        keep_checksums(fresh)
         positions = {query.id: place for place, query in enumerate(queries)}
         summary = InputSummary(
-            **_save_rows(fresh, "queries", queries),
+            **save_rows(fresh, "queries", queries),
             **_ResponseSorter(fresh / "responses", positions).write(responses),
-            **_save_rows(fresh, "labels", labels),
-            **_save_rows(fresh, "votes", votes),
-            **_save_rows(fresh, "ratings", ratings),
+            **save_rows(fresh, "labels", labels),
+            **save_rows(fresh, "votes", votes),
+            **save_rows(fresh, "ratings", ratings),
         )
         write_json(fresh / "summary.json", encode_finding(summary))
         self._take(fresh)
@@ -117,11 +129,25 @@ class Inputs:
         if self.folder.exists():
             for name in ("checklists.jsonl", EARLIER, PROVENANCE):
                 if (self.folder / name).exists():
-                    shutil.copy2(self.folder / name, fresh / name)
+                    check_file(self.folder / name)
+                    copy_file(self.folder / name, fresh / name)
             self.folder.rename(stale)
         fresh.rename(self.folder)
         shutil.rmtree(stale, ignore_errors=True)
         self.__dict__.pop("queries", None)
+
+    def recover(self) -> None:
+        """Put the old snapshot back if a process was killed before the new one took its place."""
+        stale = self.folder.with_name(".inputs.old")
+        if stale.exists() and not self.folder.exists():
+            stale.rename(self.folder)
+
+    def shown_as_written(self, rules: str) -> bool:
+        """Return whether it is known that these neutralizing rules change no response."""
+        if not self.exist:
+            return False
+        summary = self.summary()
+        return summary.neutralizing == rules and not summary.changed_by_rules
 
     @property
     def exist(self) -> bool:
@@ -140,8 +166,9 @@ class Inputs:
     def queries(self) -> dict[str, Query]:
         """Queries by id, in benchmark order."""
         self.summary()
-        rows = read_jsonl(self.folder / "queries.jsonl")
-        return {row["id"]: _query(row) for row in rows}
+        path = self.folder / "queries.jsonl"
+        with reading(path):
+            return {row["id"]: query_from_row(row) for row in read_jsonl(path)}
 
     def clusters(self) -> dict[str, str]:
         """Return the cluster of each query; a query without one is its own."""
@@ -149,27 +176,35 @@ class Inputs:
 
     def labels(self) -> list[Label]:
         """Return the labels."""
-        return [Label(**row) for row in read_jsonl(self.folder / "labels.jsonl")]
+        return self._records("labels", Label)
 
     def votes(self) -> list[Vote]:
         """Return the human votes."""
-        return [Vote(**row) for row in read_jsonl(self.folder / "votes.jsonl")]
+        return self._records("votes", Vote)
 
     def ratings(self) -> list[Rating]:
         """Return the reference ratings."""
-        return [Rating(**row) for row in read_jsonl(self.folder / "ratings.jsonl")]
+        return self._records("ratings", Rating)
+
+    def _records(self, name: str, kind: Callable[..., T]) -> list[T]:
+        path = self.folder / f"{name}.jsonl"
+        check_complete(self.folder)
+        with reading(path):
+            return [kind(**row) for row in read_jsonl(path)]
 
     def responses(self) -> Iterator[Response]:
         """Yield every response in query order, candidates sorted within a query."""
-        return map(_response, self._rows(_RESPONSE_COLUMNS))
+        return map(response_from_row, self._rows(_RESPONSE_COLUMNS))
 
     def responses_to(self, query_ids: Sequence[str]) -> Iterator[Response]:
         """Yield the responses to a few queries, in the same order."""
         chosen = pc.field("query_id").isin(list(query_ids))
         for path in self._parts():
-            columns = _present(pq.read_schema(path), _RESPONSE_COLUMNS)
-            table = pq.read_table(path, columns=columns, filters=chosen)
-            yield from map(_response, table.to_pylist())
+            with reading(path):
+                columns = _present(pq.read_schema(path), _RESPONSE_COLUMNS)
+                table = pq.read_table(path, columns=columns, filters=chosen)
+                found = list(map(response_from_row, table.to_pylist()))
+            yield from found
 
     def heads(self) -> Iterator[ResponseHead]:
         """Yield every response without its text, in the same order.
@@ -205,23 +240,21 @@ class Inputs:
         chosen = None if query_ids is None else pa.array(sorted(query_ids), pa.string())
         waiting = RESPONSES.empty_table().select(_HEAD_COLUMNS)
         for path in self._parts():
-            with pq.ParquetFile(path) as part:
-                there = _present(part.schema_arrow, columns)
-                for batch in part.iter_batches(HEAD_ROWS, columns=there):
-                    heads = pa.Table.from_batches([batch])
-                    if rehash is not None:
-                        heads = _rehashed(heads, rehash)
-                    elif "context_hash" not in heads.column_names:
-                        none = pa.nulls(heads.num_rows, pa.string())
-                        heads = heads.append_column("context_hash", none)
-                    heads = heads.select(_HEAD_COLUMNS)
-                    if chosen is not None:
-                        heads = heads.filter(pc.is_in(heads["query_id"], value_set=chosen))
-                    waiting = pa.concat_tables([waiting, heads])
-                    cut = _last_query_begins(waiting) if waiting.num_rows >= rows else 0
-                    if cut:
-                        yield waiting.slice(0, cut)
-                        waiting = waiting.slice(cut)
+            for batch in _batches(path, HEAD_ROWS, columns):
+                heads = pa.Table.from_batches([batch])
+                if rehash is not None:
+                    heads = _rehashed(heads, rehash)
+                elif "context_hash" not in heads.column_names:
+                    none = pa.nulls(heads.num_rows, pa.string())
+                    heads = heads.append_column("context_hash", none)
+                heads = heads.select(_HEAD_COLUMNS)
+                if chosen is not None:
+                    heads = heads.filter(pc.is_in(heads["query_id"], value_set=chosen))
+                waiting = pa.concat_tables([waiting, heads])
+                cut = _last_query_begins(waiting) if waiting.num_rows >= rows else 0
+                if cut:
+                    yield waiting.slice(0, cut)
+                    waiting = waiting.slice(cut)
         yield waiting
 
     def lengths_of(self, query_ids: Collection[str]) -> dict[tuple[str, str], int]:
@@ -230,7 +263,8 @@ class Inputs:
         found: dict[tuple[str, str], int] = {}
         for path in self._parts():
             columns = ["query_id", "candidate", "length"]
-            table = pq.read_table(path, columns=columns, filters=chosen)
+            with reading(path):
+                table = pq.read_table(path, columns=columns, filters=chosen)
             names = zip(table["query_id"].to_pylist(), table["candidate"].to_pylist(), strict=True)
             found.update(zip(names, table["length"].to_pylist(), strict=True))
         return found
@@ -239,7 +273,8 @@ class Inputs:
         """Return the names of all candidates."""
         found: set[str] = set()
         for path in self._parts():
-            names = pq.read_table(path, columns=["candidate"])["candidate"]
+            with reading(path):
+                names = pq.read_table(path, columns=["candidate"])["candidate"]
             found.update(names.unique().to_pylist())
         return found
 
@@ -250,12 +285,13 @@ class Inputs:
         before = path.read_bytes() if path.exists() else None
         if before is not None:
             self._keep_replaced(fresh)
-        write_jsonl(path, map(_checklist_row, fresh.values()))
+        write_jsonl(path, map(checklist_to_row, fresh.values()))
         return path.read_bytes() != before
 
     def earlier_checklists(self) -> list[Checklist]:
         """Return the replaced checklists, in the order of their replacement."""
-        return [_checklist(row) for row in read_jsonl(self.folder / EARLIER)]
+        with reading(self.folder / EARLIER):
+            return [checklist_from_row(row) for row in read_jsonl(self.folder / EARLIER)]
 
     def _keep_replaced(self, fresh: Mapping[str, Checklist]) -> None:
         earlier = self.earlier_checklists()
@@ -267,7 +303,7 @@ class Inputs:
             and (before.query_id, before.content_hash) not in known
         ]
         if replaced:
-            write_jsonl(self.folder / EARLIER, map(_checklist_row, [*earlier, *replaced]))
+            write_jsonl(self.folder / EARLIER, map(checklist_to_row, [*earlier, *replaced]))
 
     def checklists(self) -> dict[str, Checklist]:
         """Return the checklists by query id; StageMissing before the checklist stage."""
@@ -277,14 +313,14 @@ class Inputs:
                 f"{self.folder.parent} has no checklists yet.",
                 hint="Run `rocketeval run --only checklist` first.",
             )
-        rows = read_jsonl(path)
-        return {row["query_id"]: _checklist(row) for row in rows}
+        with reading(path):
+            return {row["query_id"]: checklist_from_row(row) for row in read_jsonl(path)}
 
     def save_provenance(self, provenance: Finding | None) -> None:
         """Write the provenance of the checklist items; None removes an earlier author's."""
         path = self.folder / PROVENANCE
         if provenance is None:
-            path.unlink(missing_ok=True)
+            remove(path)
         else:
             write_json(path, encode_finding(provenance))
 
@@ -293,14 +329,27 @@ class Inputs:
         return self.folder / "summary.json"
 
     def _parts(self) -> list[Path]:
+        check_complete(self.folder / "responses")
         return sorted((self.folder / "responses").glob("part-*.parquet"))
 
     def _rows(self, columns: list[str]) -> Iterator[dict[str, Any]]:
         for path in self._parts():
-            with pq.ParquetFile(path) as part:
-                there = _present(part.schema_arrow, columns)
-                for batch in part.iter_batches(BATCH_ROWS, columns=there):
-                    yield from batch.to_pylist()
+            for batch in _batches(path, BATCH_ROWS, columns):
+                yield from batch.to_pylist()
+
+
+def _batches(path: Path, rows: int, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    """Yield those of the columns that a Parquet file has; StoreError if it is damaged."""
+    with reading(path):
+        part = pq.ParquetFile(path, page_checksum_verification=True)
+    with part:
+        batches = part.iter_batches(rows, columns=_present(part.schema_arrow, columns))
+        while True:
+            with reading(path):
+                batch = next(batches, None)
+            if batch is None:
+                return
+            yield batch
 
 
 class _ResponseSorter:
@@ -324,16 +373,19 @@ class _ResponseSorter:
         finally:
             shutil.rmtree(self._scratch, ignore_errors=True)
 
-    def _scatter(self, responses: Iterable[Response]) -> dict[str, int]:
+    def _scatter(self, responses: Iterable[Response]) -> dict[str, Any]:
         candidates: set[str] = set()
-        count = empty = characters = 0
+        count = empty = characters = changed = 0
         for response in responses:
             bucket = self.positions[response.query_id] // self._queries_per_bucket
-            self._buffers.setdefault(bucket, []).append(_response_row(response))
+            self._buffers.setdefault(bucket, []).append(response_to_row(response))
             self._buffered += len(response.text) + 200
             candidates.add(response.candidate)
             count += 1
             empty += not response.text.strip()
+            turns = (turn.content for turn in response.history or ())
+            texts = (response.text, *turns, *(response.context or ()))
+            changed += not all(map(shown_as_before, texts))
             characters += len(response.text)
             if self._buffered > SPILL_BYTES:
                 self._spill()
@@ -345,6 +397,8 @@ class _ResponseSorter:
             "candidates": len(candidates),
             "empty_responses": empty,
             "response_characters": characters,
+            "changed_by_rules": changed,
+            "neutralizing": rules(),
         }
 
     def _spill(self) -> None:
@@ -359,6 +413,7 @@ class _ResponseSorter:
     def _gather(self) -> str:
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
+        keep_checksums(self.folder)
         digest = content_hash("responses")
         for bucket in sorted(self._writers):
             table = pq.read_table(self._scratch / f"{bucket:06d}.parquet")
@@ -387,7 +442,7 @@ def _present(schema: pa.Schema, columns: Sequence[str]) -> list[str]:
 
 
 def _rehashed(heads: pa.Table, rehash: Callable[[Response, bool], bytes]) -> pa.Table:
-    rows = list(map(_response, heads.to_pylist()))
+    rows = list(map(response_from_row, heads.to_pylist()))
     hashes = {
         "hash": [rehash(row, False).hex() for row in rows],
         "context_hash": [None if row.context is None else rehash(row, True).hex() for row in rows],
@@ -400,83 +455,3 @@ def _rehashed(heads: pa.Table, rehash: Callable[[Response, bool], bytes]) -> pa.
 
 def _same(now: Checklist | None, before: Checklist) -> bool:
     return now is not None and now.content_hash == before.content_hash
-
-
-def _checklist(row: dict[str, Any]) -> Checklist:
-    parsed = [parse_item(item, trusted=True) for item in row["items"]]
-    made = Checklist.from_items(row["query_id"], parsed, row["author"], row.get("about"))
-    return replace(made, groups=tuple(row["groups"])) if "groups" in row else made
-
-
-def _checklist_row(checklist: Checklist) -> dict[str, Any]:
-    texts = replace(checklist, groups=None).to_json()
-    row: dict[str, Any] = {
-        "query_id": checklist.query_id,
-        "items": texts,
-        "author": checklist.author,
-    }
-    if checklist.groups is not None:
-        row["groups"] = list(checklist.groups)
-    if checklist.about is not None:
-        row["about"] = checklist.about
-    return row
-
-
-def _query(row: dict[str, Any]) -> Query:
-    passages = row.get("context")
-    own = {
-        "history": _turns(row["history"]),
-        "context": None if passages is None else tuple(passages),
-        "tags": tuple(row.get("tags", ())),
-    }
-    return Query(**{**row, **own})
-
-
-def _response(row: dict[str, Any]) -> Response:
-    own, passages = row["history"], row.get("context")
-    history = None if own is None else _turns(orjson.loads(own))
-    context = None if passages is None else tuple(orjson.loads(passages))
-    return Response(row["query_id"], row["candidate"], row["text"], history, context)
-
-
-def _response_row(response: Response) -> dict[str, Any]:
-    own, passages = response.history, response.context
-    return {
-        "query_id": response.query_id,
-        "candidate": response.candidate,
-        "hash": response.content_hash.hex(),
-        "length": len(response.text),
-        "text": response.text,
-        "history": None if own is None else orjson.dumps([asdict(turn) for turn in own]).decode(),
-        "context": None if passages is None else orjson.dumps(passages).decode(),
-        "context_hash": None if passages is None else response.hash_with_context.hex(),
-    }
-
-
-_UNHASHED = ("tags", "metadata")
-"""Fields of a query that change nothing the judge sees and no score."""
-_NEW: Mapping[str, object] = {
-    "cluster": None,
-    "system": None,
-    "context": None,
-    "tags": (),
-    "metadata": {},
-}
-"""Fields that earlier versions did not write, with the value at which they are left out."""
-
-
-def _save_rows(folder: Path, name: str, records: Iterable[Any]) -> dict[str, Any]:
-    """Write `<name>.jsonl`; return its fields of the summary."""
-    rows = [asdict(record) for record in records]
-    for row in rows:
-        # Without these, the row and its hash are those of earlier versions.
-        for field, default in _NEW.items():
-            if field in row and row[field] == default:
-                del row[field]
-    write_jsonl(folder / f"{name}.jsonl", rows)
-    hashed = [{key: own for key, own in row.items() if key not in _UNHASHED} for row in rows]
-    return {name: len(rows), f"{name}_hash": content_hash(name, hashed).hex()}
-
-
-def _turns(rows: Iterable[Mapping[str, str]]) -> tuple[Turn, ...]:
-    return tuple(Turn(row["role"], row["content"]) for row in rows)

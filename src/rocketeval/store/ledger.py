@@ -2,31 +2,59 @@
 
 A finished judgment is one `os.write` to `journal-N.jsonl`; a full journal becomes
 `part-N.parquet` by write-temp, fsync, rename. A kill at any moment loses no finished judgment:
-a torn last line is cut off, and an existing part supersedes its journal.
+a torn last line is cut off, and an existing part supersedes its journal. Every line and every part
+has a checksum; damage is an error, never another score.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import re
+import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
-import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.json as pj
 import pyarrow.parquet as pq
 
 from rocketeval.errors import StoreError
-from rocketeval.records import JudgeFingerprint, Judgment
-from rocketeval.store.files import read_json, write_json, write_parquet
-from rocketeval.store.schema import JUDGMENTS, judgment_to_row, without_unused
+from rocketeval.records import JudgeFingerprint, Judgment, Status
+from rocketeval.store.checksums import (
+    check_complete,
+    damaged,
+    keep_checksums,
+    line_is_whole,
+    reading,
+    sealed_line,
+)
+from rocketeval.store.files import (
+    copy_file,
+    make_folder,
+    read_json,
+    remove_temporaries,
+    write_json,
+    write_parquet,
+)
+from rocketeval.store.schema import (
+    APPLICABILITY,
+    JUDGMENTS,
+    complete_rows,
+    judgment_to_row,
+    without_unused,
+)
 
 ROLL_ROWS = 50_000
 SYNC_SECONDS = 1.0
 JUDGE_FILE = "judge.json"
+SET_ASIDE = "set_aside"
+"""Folder of a run for damaged and doubtful files."""
+_log = logging.getLogger("rocketeval.ledger")
 _PART = re.compile(r"(?P<owner>.*?)part-(?P<number>\d{6})\.parquet")
 _JOURNAL = re.compile(r"(?P<owner>.*?)journal-(?P<number>\d{6})\.jsonl")
 
@@ -48,7 +76,9 @@ class Ledger:
         self._mirror = mirror
         self._roll_rows = roll_rows or ROLL_ROWS
         self._before_change = before_change
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
+        keep_checksums(folder)
+        remove_temporaries(folder)
         self._number, self._rows = self._recover()
         self.finished: set[bytes] = set()
         """Keys of every judgment in the ledger."""
@@ -66,7 +96,7 @@ class Ledger:
             )
         self._will_change()
         row = judgment_to_row(judgment, self.judge)
-        _write_whole(self._handle, orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
+        _write_whole(self._handle, sealed_line(row))
         self.finished.add(judgment.key)
         self._rows += 1
         if self._rows >= self._roll_rows:
@@ -92,6 +122,24 @@ class Ledger:
         if self._mirror:
             self._mirror.publish(self._part_path)
         self._start_next()
+
+    def set_aside(self, keys: Collection[bytes]) -> None:
+        """Take judgments out of the ledger and the cache; keep them in `set_aside/` of the run."""
+        chosen = pa.array([key.hex() for key in keys], pa.string())
+        self.roll()
+        for path in live_files(self.folder):
+            table = read_file(path, JUDGMENTS.names)
+            if table is None or path.suffix != ".parquet":
+                continue
+            taken = pc.is_in(table["key"], value_set=chosen)
+            if not pc.any(taken).as_py():
+                continue
+            aside = self.folder.parent / SET_ASIDE / f"changed-judge-{time.time_ns()}"
+            write_parquet(aside / path.name, without_unused(table.filter(taken)))
+            write_parquet(path, without_unused(table.filter(pc.invert(taken))))
+            if self._mirror:
+                self._mirror.publish(path)
+        self.finished.difference_update(keys)
 
     def close(self) -> None:
         """Roll the remaining rows and release the journal."""
@@ -135,7 +183,8 @@ class Ledger:
 
     def _open_journal(self) -> int:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
-        handle = os.open(self._journal_path, flags, 0o644)
+        mode = 0o600 | (self.folder.stat().st_mode & 0o044)
+        handle = os.open(self._journal_path, flags, mode)
         if self._mirror:
             self._mirror.publish(self._journal_path)
         return handle
@@ -153,23 +202,30 @@ class Ledger:
 
 
 class Mirror:
-    """A cache folder that shares a ledger's files with other runs, by hard link."""
+    """A cache folder that shares a ledger's files with other runs.
+
+    Parts are copies, so that damage to one is not damage to all. A journal is a hard link, which
+    follows it as it grows.
+    """
 
     def __init__(self, folder: Path, owner: str) -> None:
         self.folder = folder
         self.owner = owner
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
+        keep_checksums(folder)
 
     def publish(self, path: Path) -> None:
-        """Link `path` into the cache; the link follows a journal as it grows."""
+        """Add `path` to the cache, or replace it there."""
         link = self._link(path)
-        try:
-            link.unlink(missing_ok=True)
-            os.link(path, link)
-        except OSError:
-            # Another file system: immutable parts can be copied, growing journals cannot.
-            if path.suffix == ".parquet":
-                write_parquet(link, pq.read_table(path))
+        if path.suffix == ".parquet":
+            copy_file(path, link)
+            return
+        fresh = link.with_name(f".{link.name}.{os.getpid()}.tmp")
+        # On another file system a growing journal cannot be shared; its part will be.
+        with suppress(OSError):
+            fresh.unlink(missing_ok=True)
+            os.link(path, fresh)
+            fresh.replace(link)
 
     def retract(self, path: Path) -> None:
         """Remove a rolled journal from the cache."""
@@ -182,28 +238,63 @@ class Mirror:
 def read_tables(folder: Path, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
     """Yield every judgment in `folder`, part by part, including the current journal."""
     names = list(columns) if columns is not None else JUDGMENTS.names
+    check_complete(folder)
     for path in live_files(folder):
         table = read_file(path, names)
         if table is not None:
             yield table
 
 
+def sound_tables(folder: Path, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+    """Yield the judgments of a cache like `read_tables`; skip damaged files with a warning."""
+    names = list(columns) if columns is not None else JUDGMENTS.names
+    for path in live_files(folder):
+        try:
+            table = read_file(path, names)
+        except StoreError as error:
+            _log.warning("%s It is skipped: its judgments are made again.", error.message)
+            continue
+        if table is not None:
+            yield table
+
+
 def read_file(path: Path, names: Sequence[str]) -> pa.Table | None:
-    """Return columns of one part or journal as it is now; None if it is empty."""
+    """Return columns of one part or journal as it is now; None if it is empty.
+
+    Raises StoreError if the file is damaged.
+    """
     try:
-        if path.suffix == ".parquet":
-            return _read_part(path, names)
-        return _read_journal(path).select(names) if path.stat().st_size else None
+        with reading(path):
+            if path.suffix == ".parquet":
+                return _sound(_read_part(path, names))
+            return _sound(_read_journal(path).select(names)) if path.stat().st_size else None
     except FileNotFoundError:
         # A writer rolled this journal while we read; its part has the same rows.
         rolled = path.with_name(path.name.replace("journal-", "part-")).with_suffix(".parquet")
         return _read_part(rolled, names) if rolled.exists() else None
-    except (pa.ArrowException, OSError) as error:
-        raise StoreError(
-            f"{path} is damaged: {error}.",
-            hint="Restore it from a backup. Or delete it and run the same command again: its "
-            "judgments are reused from the cache, or judged again.",
-        ) from None
+
+
+def _sound(table: pa.Table) -> pa.Table:
+    """Return a table of judgments; ValueError if a key, status or list cannot have been written."""
+    names = set(table.column_names)
+    if "key" in names:
+        keys = table["key"]
+        if keys.null_count or not pc.all(pc.match_substring_regex(keys, _HEX)).as_py():
+            raise ValueError("a key is not hexadecimal")
+    if "status" in names:
+        found = pc.unique(pc.list_flatten(table["status"])).to_pylist()
+        if table["status"].null_count or not _STATUSES.issuperset(found):
+            raise ValueError("an answer has an unknown status")
+        lengths = pc.list_value_length(table["status"])
+        for name in names & _LISTS:
+            if not pc.all(pc.equal(pc.list_value_length(table[name]), lengths)).as_py():
+                raise ValueError(f"the list {name} has another length than the answers")
+    return table
+
+
+_HEX = "^([0-9a-f]{2})+$"
+_STATUSES = frozenset(map(str, Status))
+_LISTS = frozenset({"p_yes", "p_low", "p_high", "mass", "logp_yes", "logp_no", *APPLICABILITY})
 
 
 def adopt_from_cache(
@@ -219,7 +310,7 @@ def adopt_from_cache(
     adopted = 0
     if all(key in ledger.finished for key in wanted):
         return adopted
-    for table in read_tables(cache):
+    for table in map(complete_rows, sound_tables(cache)):
         keys = [bytes.fromhex(key) for key in table["key"].to_pylist()]
         if renamed is not None:
             keys = [renamed.get(key, key) for key in keys]
@@ -240,6 +331,20 @@ def adopt_from_cache(
         ledger.adopt(chosen)
         adopted += len(rows)
     return adopted
+
+
+def replace_ledger(folder: Path, judgments: pa.Table) -> None:
+    """Replace all judgments of a ledger; the old ones are removed once the new ones exist."""
+    new, old = folder.with_name(".ledger.new"), folder.with_name(".ledger.old")
+    for stale in (new, old):
+        shutil.rmtree(stale, ignore_errors=True)
+    make_folder(new)
+    keep_checksums(new)
+    write_parquet(new / "part-000001.parquet", without_unused(judgments))
+    if folder.exists():
+        folder.rename(old)
+    new.rename(folder)
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def count_rows(folder: Path) -> int:
@@ -275,7 +380,7 @@ def _cut_torn_tail(path: Path) -> int:
 
 def _read_part(path: Path, names: Sequence[str]) -> pa.Table:
     """Return columns of a part; a column that the part lacks is all null."""
-    with pq.ParquetFile(path, memory_map=True) as part:
+    with pq.ParquetFile(path, memory_map=True, page_checksum_verification=True) as part:
         there = set(part.schema_arrow.names)
         table = part.read([name for name in names if name in there])
     for name in names:
@@ -290,6 +395,9 @@ def _read_journal(path: Path) -> pa.Table:
     content = content[: content.rfind(b"\n") + 1]
     if not content:
         return JUDGMENTS.empty_table()
+    for number, line in enumerate(content.splitlines(), 1):
+        if not line_is_whole(line):
+            raise damaged(path, f"line {number} is not what was written")
     table = pj.read_json(
         pa.BufferReader(content),
         read_options=pj.ReadOptions(block_size=1 << 24),
@@ -322,6 +430,8 @@ __all__ = [
     "live_files",
     "read_file",
     "read_tables",
+    "replace_ledger",
+    "sound_tables",
 ]
 
 
@@ -334,4 +444,7 @@ def keep_measured(folder: Path, judge: JudgeFingerprint) -> None:
 def measured_judges(folder: Path) -> Iterator[JudgeFingerprint]:
     """Yield the judges with a measured precision whose judgments are in a cache."""
     for path in sorted(folder.glob(f"*/{JUDGE_FILE}")):
-        yield JudgeFingerprint(**read_json(path))
+        try:
+            yield JudgeFingerprint(**read_json(path))
+        except (StoreError, TypeError) as error:
+            _log.warning("%s cannot be read and is skipped: %s", path, error)

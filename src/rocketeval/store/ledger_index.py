@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from rocketeval.errors import StoreError
+from rocketeval.store.checksums import check_complete
 from rocketeval.store.ledger import live_files, read_file
 from rocketeval.store.schema import JUDGMENTS
 
@@ -86,6 +87,7 @@ class LedgerIndex:
 
     def __init__(self, folder: Path) -> None:
         self._files: list[Path] = []
+        check_complete(folder)
         starts, first, last = [0], [], []
         for path in live_files(folder):
             table = read_file(path, ["key"])

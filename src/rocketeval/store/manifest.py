@@ -11,7 +11,7 @@ from typing import ClassVar, Literal
 
 from rocketeval.config import PriceConfig
 from rocketeval.prices import PricedUsage
-from rocketeval.records import JudgeFingerprint
+from rocketeval.records import JudgeFingerprint, Usage
 from rocketeval.store.codec import LAST, OPTIONAL
 
 TokensKnown = Literal["exact", "sampled", "estimated"]
@@ -172,6 +172,10 @@ class InputSummary:
     votes_hash: str = ""
     ratings: int = 0
     ratings_hash: str = ""
+    neutralizing: str = field(default="", compare=False, metadata=LAST)
+    """Hash of the rules that neutralize untrusted text; empty in runs of earlier versions."""
+    changed_by_rules: int = field(default=0, compare=False, metadata=LAST)
+    """Responses that these rules show differently than the first rules."""
 
     @property
     def all_responses(self) -> int:
@@ -312,6 +316,24 @@ class QuestionCounts:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ContinuityFacts:
+    """Whether the judge stayed the same: what its replies name, and items that were asked again."""
+
+    model: str = ""
+    """Model name in the replies; empty if they name none."""
+    fingerprints: tuple[str, ...] = ()
+    """System fingerprints in the replies, in order of appearance."""
+    checks: int = 0
+    """Passed checks of this command."""
+    items: int = 0
+    """Items that this command asked again."""
+    largest_difference: float | None = None
+    """Largest difference of two answers to one item, in log-odds; None without a check."""
+    usage: Usage = field(default=Usage())
+    """Of the items asked again."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class GradeFacts(StageFacts):
     """Facts of the grade stage."""
 
@@ -337,6 +359,8 @@ class GradeFacts(StageFacts):
     """Of all judgments in the run."""
     bill: Bill | None = None
     """None unless a plan was made for exactly this grading."""
+    continuity: ContinuityFacts | None = field(default=None, metadata=OPTIONAL)
+    """None if the engine's replies name no model and no item was asked again."""
     asked_as: str | None = field(default="", metadata=OPTIONAL)
     """Hash of the judge's settings in the config; None if the engine is not from the config."""
     rejected: int = field(default=0, metadata=OPTIONAL)
@@ -435,3 +459,6 @@ class Manifest:
     judge: JudgeFingerprint | None = field(default=None, metadata=OPTIONAL)
     """None before grading."""
     judge_digest: str = field(default="", metadata=OPTIONAL)
+    checksums: Mapping[str, str] | None = field(default=None, metadata=OPTIONAL)
+    """By folder: hash of all its checksums at the end of the last stage; None in manifests of
+    earlier versions."""

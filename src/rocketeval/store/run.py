@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import platform
 import secrets
-import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -37,38 +36,50 @@ from filelock import FileLock, Timeout
 
 from rocketeval._version import __version__
 from rocketeval.config import RunConfig, dump_config
-from rocketeval.errors import RunLocked, RunMismatch, StageMissing, StoreError
-from rocketeval.records import NO_ANSWER, Answer, Failure, JudgeFingerprint, Judgment, Usage
+from rocketeval.errors import RunLocked, RunMismatch, StageMissing
+from rocketeval.records import Answer, Failure, JudgeFingerprint, Judgment, Usage
+from rocketeval.store.checksums import heads_of, keep_checksums, reading
 from rocketeval.store.codec import Finding, FindingT, decode_finding, encode_finding
+from rocketeval.store.failures import FAILURES, answered, read_failures, save_failures
 from rocketeval.store.files import (
     cannot_write,
+    make_folder,
     read_json,
-    read_jsonl,
+    remove,
+    remove_temporaries,
     write_bytes,
     write_json,
     write_jsonl,
-    write_parquet,
     write_parquet_parts,
 )
 from rocketeval.store.inputs import Inputs
 from rocketeval.store.journal import AuthoredJournal
-from rocketeval.store.ledger import Ledger, Mirror, count_rows, measured_judges, read_tables
+from rocketeval.store.ledger import (
+    Ledger,
+    Mirror,
+    count_rows,
+    measured_judges,
+    read_tables,
+    replace_ledger,
+    sound_tables,
+)
 from rocketeval.store.manifest import Manifest, Plan, StageFacts
 from rocketeval.store.schema import (
     JUDGMENTS,
-    answers_to_lists,
+    complete_rows,
     judgment_to_row,
-    lists_to_answers,
     row_to_judgment,
-    without_unused,
 )
 
 JSONL_ROWS = 200_000
 """Scores are also written as JSON lines up to this many rows."""
+SCORE_AGAIN = "Run `rocketeval run --only score` again."
 SCORE_ROWS = 1 << 18
 """Scores read at a time."""
 
 
+CHECKED = ("inputs", "inputs/responses", "ledger")
+"""Folders whose checksums the manifest confirms."""
 MADE = {
     "score": (
         "scores.parquet",
@@ -121,9 +132,12 @@ class RunStore:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Lock the run for writing; RunLocked if another process has it. May be nested."""
+        first = not self._lock.is_locked
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
+            self._make()
             self._lock.acquire(timeout=0)
+            if first:
+                self._tidy()
         except Timeout:
             raise RunLocked(
                 f"Another process is writing the run {self.path}.",
@@ -135,6 +149,19 @@ class RunStore:
             yield
         finally:
             self._lock.release()
+
+    def _make(self) -> None:
+        """Create the run directory; nobody else can read a new one."""
+        if not self.path.is_dir():
+            make_folder(self.path.parent)
+            self.path.mkdir(mode=0o700, exist_ok=True)
+
+    def _tidy(self) -> None:
+        """Remove or complete what a killed process left."""
+        keep_checksums(self.path)
+        self.inputs.recover()
+        for folder in (self.path, self.inputs.folder):
+            remove_temporaries(folder)
 
     def freeze(self, config: RunConfig) -> None:
         """Write the config into the run directory, and start the manifest."""
@@ -162,7 +189,7 @@ class RunStore:
         """Remove the files of `stage` and later stages, because what they depend on changes."""
         for later in list(MADE)[list(MADE).index(stage) :]:
             for name in MADE[later]:
-                (self.path / name).unlink(missing_ok=True)
+                remove(self.path / name)
 
     def made_after(self, stage: str) -> list[str]:
         """Return the files that the stages after `stage` have made."""
@@ -173,7 +200,8 @@ class RunStore:
         """Record a stage's facts in the manifest."""
         manifest = self.manifest()
         done: dict[str, Any] = {stage: replace(facts, finished=now())}
-        self.save(replace(manifest, stages=replace(manifest.stages, **done)))
+        stages = replace(manifest.stages, **done)
+        self.save(replace(manifest, stages=stages, checksums=heads_of(self.path, CHECKED)))
 
     def refuse_other_judge(self, model: str, template: str) -> None:
         """Raise RunMismatch early, from the config alone, before anything is overwritten."""
@@ -266,9 +294,8 @@ class RunStore:
             self.bind_judge(judge)
             return
         self.drop_from("score")
-        shutil.rmtree(self.ledger_folder, ignore_errors=True)
+        replace_ledger(self.ledger_folder, fresh)
         self.bind_judge(judge)
-        write_parquet(self.ledger_folder / "part-000001.parquet", without_unused(fresh))
 
     def check_derivable(self) -> None:
         """Raise RunMismatch if the run has judgments not derived from runs inside it."""
@@ -299,7 +326,10 @@ class RunStore:
     def cached(self, judge: bytes, cache: Path | None) -> set[bytes]:
         """Return the keys of all judgments by `judge` in the cache that runs share."""
         folder = self.shared_ledger(judge, cache)
-        return set() if folder is None else _keys(folder)
+        if folder is None:
+            return set()
+        tables = map(complete_rows, sound_tables(folder, ["key", "status"]))
+        return {bytes.fromhex(key) for table in tables for key in table["key"].to_pylist()}
 
     def pace(self, judge: bytes, cache: Path | None) -> JudgePace:
         """Return this judge's time for the judgments in the cache, else for those in this run."""
@@ -307,7 +337,7 @@ class RunStore:
         for folder in (self.shared_ledger(judge, cache), self.ledger_folder):
             if folder is None or judgments:
                 continue
-            for table in read_tables(folder, ["seconds", "status"]):
+            for table in sound_tables(folder, ["seconds", "status"]):
                 judgments += table.num_rows
                 items += pc.sum(pc.list_value_length(table["status"])).as_py() or 0
                 seconds += pc.sum(table["seconds"]).as_py() or 0.0
@@ -328,45 +358,15 @@ class RunStore:
 
     def save_failures(self, failures: Iterable[Failure]) -> None:
         """Write the tasks to retry; an empty list removes the file."""
-        path = self.path / "failures.jsonl"
-        rows = [
-            {
-                "key": failure.key.hex(),
-                "query_id": failure.query_id,
-                "candidate": failure.candidate,
-                "reason": failure.reason,
-                **answers_to_lists(failure.answers),
-            }
-            for failure in failures
-        ]
-        if rows:
-            write_jsonl(path, rows)
-        else:
-            path.unlink(missing_ok=True)
+        save_failures(self.path / FAILURES, failures)
 
     def failures(self) -> list[Failure]:
         """Return the tasks that the last grading could not finish."""
-        return [
-            Failure(
-                bytes.fromhex(row["key"]),
-                row["query_id"],
-                row["candidate"],
-                row["reason"],
-                lists_to_answers(row),
-            )
-            for row in read_jsonl(self.path / "failures.jsonl")
-        ]
+        return read_failures(self.path / FAILURES)
 
     def half_answered(self) -> dict[bytes, dict[int, Answer]]:
         """Return, by key, the answers that failed tasks received."""
-        return {
-            failure.key: {
-                position: answer
-                for position, answer in enumerate(failure.answers)
-                if answer.status not in NO_ANSWER
-            }
-            for failure in self.failures()
-        }
+        return {failure.key: answered(failure) for failure in self.failures()}
 
     def save_scores(self, parts: Iterable[pa.Table]) -> None:
         """Write the scores, at least one table, in order; equal scores give equal bytes."""
@@ -386,24 +386,27 @@ class RunStore:
         if rows <= JSONL_ROWS:
             write_jsonl(lines, (row for part in few for row in part.to_pylist()))
         else:
-            lines.unlink(missing_ok=True)
+            remove(lines)
 
     def scores(self, columns: list[str] | None = None) -> pa.Table:
         """Return the scores, or some of their columns; StageMissing before the score stage."""
         path = self._stage_file("scores.parquet", "run --only score")
-        try:
-            return pq.read_table(path, columns=columns)
-        except pa.ArrowInvalid:
-            raise _damaged(path) from None
+        with reading(path, SCORE_AGAIN):
+            return pq.read_table(path, columns=columns, page_checksum_verification=True)
 
     def score_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
         """Yield columns of the scores in batches; StageMissing before the score stage."""
         path = self._stage_file("scores.parquet", "run --only score")
-        try:
-            with pq.ParquetFile(path) as scores:
-                yield from scores.iter_batches(SCORE_ROWS, columns=columns)
-        except pa.ArrowInvalid:
-            raise _damaged(path) from None
+        with reading(path, SCORE_AGAIN):
+            scores = pq.ParquetFile(path, page_checksum_verification=True)
+        with scores:
+            batches = scores.iter_batches(SCORE_ROWS, columns=columns)
+            while True:
+                with reading(path, SCORE_AGAIN):
+                    batch = next(batches, None)
+                if batch is None:
+                    return
+                yield batch
 
     def score_names(self, column: str) -> list[str]:
         """Return a column of names of the scores; equal names share one string in memory."""
@@ -482,12 +485,6 @@ class RunStore:
                 f"{self.path} has no {name} yet.", hint=f"Run `rocketeval {command}` first."
             )
         return path
-
-
-def _damaged(path: Path) -> StoreError:
-    return StoreError(
-        f"{path} is damaged and cannot be read.", hint="Run `rocketeval run --only score` again."
-    )
 
 
 def _keys(folder: Path) -> set[bytes]:

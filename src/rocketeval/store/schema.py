@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from rocketeval.records import Answer, Judgment, Status, Usage
+from rocketeval.records import ASKED_AGAIN, Answer, Judgment, Status, Usage
 
 _DOUBLES = pa.list_(pa.float64())
 
@@ -27,7 +29,7 @@ def table_schema(*columns: tuple[str, pa.DataType]) -> pa.Schema:
 
 _NUMBERS = ("p_yes", "p_low", "p_high", "mass", "logp_yes", "logp_no")
 """The numeric fields of an answer, in order."""
-_APPLICABILITY = ("p_na", "na_low", "na_high")
+APPLICABILITY = ("p_na", "na_low", "na_high")
 """Numeric fields that only answers to items that may not apply have."""
 JUDGMENTS = table_schema(
     ("key judge query_id candidate", pa.string()),
@@ -42,16 +44,35 @@ JUDGMENTS = table_schema(
 )
 
 
+_LOST = pa.array([str(status) for status in (*ASKED_AGAIN, Status.ERROR)])
+"""Statuses that no finished judgment has."""
+
+
 def without_unused(judgments: pa.Table) -> pa.Table:
     """Return a part without the columns of `p_na` if none of its items may be inapplicable."""
-    there = [name for name in _APPLICABILITY if name in judgments.column_names]
+    there = [name for name in APPLICABILITY if name in judgments.column_names]
     unused = [name for name in there if judgments[name].null_count == judgments.num_rows]
-    return judgments.drop_columns(unused) if len(unused) == len(_APPLICABILITY) else judgments
+    return judgments.drop_columns(unused) if len(unused) == len(APPLICABILITY) else judgments
 
 
 def no_judgments(columns: Sequence[str]) -> pa.Table:
     """Return an empty table with these columns of the ledger."""
     return pa.schema([JUDGMENTS.field(name) for name in columns]).empty_table()
+
+
+def complete_rows(table: pa.Table) -> pa.Table:
+    """Return the judgments of a table in which no answer is lost to a fault of the moment.
+
+    Earlier versions recorded such judgments as finished, and shared them.
+    """
+    statuses = table["status"].combine_chunks()
+    lost = pc.is_in(pc.list_flatten(statuses), value_set=_LOST)
+    rows = pc.unique(pc.list_parent_indices(statuses).filter(lost))
+    if not len(rows):
+        return table
+    whole = np.ones(table.num_rows, dtype=bool)
+    whole[rows.to_numpy(zero_copy_only=False)] = False
+    return table.filter(pa.array(whole))
 
 
 def answers_to_lists(answers: Sequence[Answer]) -> dict[str, list[Any]]:
@@ -66,14 +87,14 @@ def answers_to_lists(answers: Sequence[Answer]) -> dict[str, list[Any]]:
 
 
 def _applicability(answers: Sequence[Answer]) -> dict[str, list[Any]]:
-    return {name: [getattr(answer, name) for answer in answers] for name in _APPLICABILITY}
+    return {name: [getattr(answer, name) for answer in answers] for name in APPLICABILITY}
 
 
 def lists_to_answers(row: Mapping[str, object]) -> tuple[Answer, ...]:
     """Return the answers of a row; the inverse of `answers_to_lists`."""
     lists: Mapping[str, Any] = row
     none = [None] * len(lists["status"])
-    optional = (lists.get(name) or none for name in ("text", *_APPLICABILITY))
+    optional = (lists.get(name) or none for name in ("text", *APPLICABILITY))
     rows = zip(lists["status"], *(lists[name] for name in _NUMBERS), *optional, strict=True)
     return tuple(Answer(Status(status), *values) for status, *values in rows)
 

@@ -1,6 +1,7 @@
 """The HTTP server: pages, heads, blocks, pulses and files of runs, read-only.
 
-It answers only requests from this machine, unless remote access is allowed.
+It answers only requests from this machine, unless remote access is allowed, and only with the token
+of its address: other users of this machine cannot read the runs.
 """
 
 from __future__ import annotations
@@ -8,9 +9,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import hashlib
 import html
 import os
 import re
+import secrets
 import signal
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Iterator
@@ -83,6 +86,40 @@ def guard(*, allow_remote: bool, names: Iterable[str] = ()) -> Middleware:
     return guarded
 
 
+TOKEN = "token"
+"""Query field of the token in the address."""
+NO_TOKEN = (
+    "This address needs the token that `rocketeval view` printed. Open the whole address, from "
+    "http:// to the end of the line.\n"
+)
+
+
+def ask_for_token(token: str) -> Middleware:
+    """Return the middleware that accepts requests with the token, and keeps it in a cookie."""
+    # Cookies do not distinguish ports, so servers on one machine need different names.
+    name = f"rocketeval-{hashlib.blake2b(token.encode(), digest_size=6).hexdigest()}"
+
+    @web.middleware
+    async def asked(request: web.Request, handler: Handler) -> web.StreamResponse:
+        given = request.query.get(TOKEN, "")
+        kept = request.cookies.get(name, "")
+        if secrets.compare_digest(kept.encode(), token.encode()):
+            return await handler(request)
+        if not secrets.compare_digest(given.encode(), token.encode()):
+            raise web.HTTPForbidden(text=NO_TOKEN)
+        # The address in the browser's history then works only while the server runs.
+        answer = web.HTTPFound(request.path)
+        answer.set_cookie(name, token, httponly=True, samesite="Strict", path="/")
+        raise answer
+
+    return asked
+
+
+def new_token() -> str:
+    """Return a token that cannot be guessed."""
+    return secrets.token_urlsafe(18)
+
+
 def own_names() -> frozenset[str]:
     """Return the host names of this machine."""
     name = socket.gethostname()
@@ -128,11 +165,20 @@ _TYPES = {
 
 
 def make_app(
-    cache: RunCache, *, allow_remote: bool = False, names: Iterable[str] = ()
+    cache: RunCache,
+    *,
+    allow_remote: bool = False,
+    names: Iterable[str] = (),
+    token: str | None = None,
 ) -> web.Application:
-    """Return the application; with `allow_remote`, it also accepts this machine's `names`."""
+    """Return the application; with `allow_remote`, it also accepts this machine's `names`.
+
+    With a `token`, it answers only requests that have it.
+    """
     views = _Views(cache)
-    app = web.Application(middlewares=[guard(allow_remote=allow_remote, names=names), _in_words])
+    checks = [guard(allow_remote=allow_remote, names=names)]
+    checks += [] if token is None else [ask_for_token(token)]
+    app = web.Application(middlewares=[*checks, _in_words])
     app.on_response_prepare.append(add_headers)
     app.router.add_get("/", views.index)
     app.router.add_get("/runs.json", views.runs_head)
@@ -324,7 +370,7 @@ def _stopping() -> Iterator[asyncio.Event]:
     loop = asyncio.get_running_loop()
     # On Windows, event loops have no signal handlers, and Ctrl-C ends the loop.
     with contextlib.suppress(NotImplementedError):
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, stop.set)
     yield stop
 

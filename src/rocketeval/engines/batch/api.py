@@ -14,12 +14,13 @@ from urllib.parse import quote
 import aiohttp
 import orjson
 
-from rocketeval.engines.http import (
-    HttpClient,
+from rocketeval.engines.http import HttpClient
+from rocketeval.engines.replies import (
     RetryableError,
     count_or_zero,
     mapping_or_empty,
     name_of,
+    read_bounded,
 )
 from rocketeval.engines.server import rows_or_empty
 from rocketeval.errors import EngineRefused, EngineUnavailable
@@ -97,7 +98,7 @@ class FileClient(HttpClient):
             if reply.status == 404:
                 return False
             if reply.status != 200:
-                refused = self._understood(reply, await reply.read())
+                refused = self._understood(reply, await read_bounded(reply))
                 assert isinstance(refused, RetryableError)
                 return refused
             with replacing(target) as temporary, temporary.open("wb") as stream:

@@ -25,14 +25,14 @@ from rocketeval.engines.base import (
 from rocketeval.engines.batch.api import BatchApi, FileClient
 from rocketeval.engines.batch.queue import Batcher, BatchOptions, Outcome
 from rocketeval.engines.batch.store import BatchStore
-from rocketeval.engines.http import UsageMeter
 from rocketeval.engines.label_tokens import AnyReadout
 from rocketeval.engines.likelihood import refused_likelihood
 from rocketeval.engines.openai_http import base_url, extra_mark
+from rocketeval.engines.replies import UsageMeter, secrets_in
 from rocketeval.engines.rubric_readout import item_readout
 from rocketeval.engines.scale_readout import make_readout
 from rocketeval.engines.server import Server, inspect_server
-from rocketeval.engines.transports.base import items_of
+from rocketeval.engines.transports.base import items_of, usable
 from rocketeval.engines.transports.chat import (
     chat_body,
     read_text,
@@ -74,6 +74,8 @@ class OpenAIBatchEngine:
             concurrency=CONNECTIONS,
             timeout=config.timeout,
             patience=config.patience,
+            key_variable=config.api_key_env,
+            secrets=secrets_in(config.extra_body),
         )
         self._api = BatchApi(
             self._http, completion_window=options.completion_window, patience=config.patience
@@ -145,7 +147,8 @@ class OpenAIBatchEngine:
         answers, failures = dict(known), []
         for item, outcome in zip(asked, outcomes, strict=True):
             try:
-                answers[item] = read_top(self._readout_of(task, item), _choice(outcome, meter))
+                answer = read_top(self._readout_of(task, item), _choice(outcome, meter))
+                (answers[item],) = usable([answer])
             except EngineRefused:
                 raise
             except EngineError as error:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
-from rocketeval.engines.http import HttpClient, UsageMeter
+from rocketeval.engines.http import HttpClient
 from rocketeval.engines.label_tokens import AnyReadout, LabelTokens
 from rocketeval.engines.readout import YES_NO, called
+from rocketeval.engines.replies import UsageMeter, unusable
 from rocketeval.engines.server import CHAT_SETTINGS, ChatFrame, Server, Tokenizer
 from rocketeval.errors import RequestRejected
-from rocketeval.records import Answer
+from rocketeval.records import ASKED_AGAIN, Answer
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -56,13 +59,21 @@ class ServerConnection:
         return self.frame.around(prompt)
 
     async def choice(
-        self, path: str, body: Mapping[str, Any], headers: Mapping[str, str], meter: UsageMeter
-    ) -> dict[str, Any]:
-        """Return the single choice of a completion."""
-        reply = await self.http.post(path, body, meter, headers=headers)
-        meter.answered(reply)
-        choice: dict[str, Any] = items_of(reply, "choices", 1)[0]
-        return choice
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        headers: Mapping[str, str],
+        meter: UsageMeter,
+        read: Callable[[dict[str, Any]], T],
+    ) -> T:
+        """Return what `read` finds in the single choice of a completion."""
+
+        def read_reply(reply: dict[str, Any]) -> T:
+            meter.answered(reply)
+            choice: dict[str, Any] = items_of(reply, "choices", 1)[0]
+            return read(choice)
+
+        return await self.http.ask(path, body, meter, read_reply, headers=headers)
 
     @property
     def raw_extra(self) -> dict[str, Any]:
@@ -106,30 +117,44 @@ class Transport(ABC):
         """
 
 
+def usable(answers: Sequence[Answer]) -> list[Answer]:
+    """Return the answers; UnusableReply if one has no log-probabilities, or impossible ones.
+
+    Such a reply is a fault of the moment more often than a property of the prompt.
+    """
+    for answer in answers:
+        if answer.status in ASKED_AGAIN:
+            raise unusable(f"the server {ASKED_AGAIN[answer.status]}", str(answer.status))
+    return list(answers)
+
+
 def items_of(reply: Mapping[str, Any], field_name: str, count: int) -> list[Any]:
     """Return the `count` rows of a reply's list, sorted by `index` if they have one."""
     rows = reply.get(field_name)
     if not isinstance(rows, list) or len(rows) != count:
         received = len(rows) if isinstance(rows, list) else "no"
-        raise RequestRejected(f"the server sent {received} {field_name} for {count} items.")
+        raise unusable(f"the server sent {received} {field_name} for {count} items.", SHAPE)
     if count > 1 and all(
         isinstance(row, dict) and isinstance(row.get("index"), int) for row in rows
     ):
         rows = sorted(rows, key=lambda row: row["index"])
         if [row["index"] for row in rows] != list(range(count)):
-            raise RequestRejected(f"the server numbered its {field_name} wrongly.")
+            raise unusable(f"the server numbered its {field_name} wrongly.", SHAPE)
     return rows
 
 
 @contextmanager
 def expected_shape(what: str) -> Iterator[None]:
-    """Turn a reply of an unexpected shape into RequestRejected."""
+    """Turn a reply of an unexpected shape into UnusableReply."""
     try:
         yield
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-        raise RequestRejected(
-            f"the server's answer is not {what} ({type(error).__name__}: {error})."
-        ) from None
+    except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
+        reason = f"the server's answer is not {what} ({type(error).__name__}: {error})."
+        raise unusable(reason, SHAPE) from None
+
+
+SHAPE = "wrong shape"
+"""Retry reason: the reply is JSON, but not what was asked for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
-from rocketeval.engines.http import UsageMeter
 from rocketeval.engines.label_tokens import AnyReadout
-from rocketeval.engines.transports.base import ServerConnection, Transport, expected_shape, items_of
+from rocketeval.engines.replies import UsageMeter
+from rocketeval.engines.transports.base import (
+    ServerConnection,
+    Transport,
+    expected_shape,
+    items_of,
+    usable,
+)
 from rocketeval.records import Answer
 
 Message = Mapping[str, str]
+T = TypeVar("T")
 
 
 class Chat(Transport):
@@ -25,9 +33,12 @@ class Chat(Transport):
     ) -> list[Answer]:
         """Return the answer to the one prompt."""
         (prompt,) = prompts
-        choice = await complete_chat(self.wire, user(prompt), self._settings(), headers, meter)
-        with expected_shape("a chat completion"):
-            return [self._read(choice)]
+
+        def read(choice: Mapping[str, Any]) -> list[Answer]:
+            with expected_shape("a chat completion"):
+                return usable([self._read(choice)])
+
+        return await complete_chat(self.wire, user(prompt), self._settings(), headers, meter, read)
 
     def _settings(self) -> dict[str, Any]:
         return top_settings(self.wire.top_logprobs)
@@ -62,11 +73,15 @@ class ChatBatch(Transport):
         """Return the answers to all prompts, from one call."""
         messages = [user(prompt) for prompt in prompts]
         body = wire_body(self.wire, messages, exact_settings(self.wire))
-        reply = await self.wire.http.post("/chat/completions/batch", body, meter, headers=headers)
-        meter.answered(reply, cached_reported=False)
-        choices = items_of(reply, "choices", len(prompts))
-        with expected_shape("a batch of chat completions"):
-            return [read_exact_choice(self.wire, choice) for choice in choices]
+
+        def read(reply: Mapping[str, Any]) -> list[Answer]:
+            meter.answered(reply, cached_reported=False)
+            choices = items_of(reply, "choices", len(prompts))
+            with expected_shape("a batch of chat completions"):
+                return usable([read_exact_choice(self.wire, choice) for choice in choices])
+
+        path = "/chat/completions/batch"
+        return await self.wire.http.ask(path, body, meter, read, headers=headers)
 
 
 async def complete_chat(
@@ -75,11 +90,11 @@ async def complete_chat(
     settings: Mapping[str, Any],
     headers: Mapping[str, str],
     meter: UsageMeter,
-) -> dict[str, Any]:
-    """Return the single choice of a chat completion."""
-    return await wire.choice(
-        "/chat/completions", wire_body(wire, messages, settings), headers, meter
-    )
+    read: Callable[[dict[str, Any]], T],
+) -> T:
+    """Return what `read` finds in the single choice of a chat completion."""
+    body = wire_body(wire, messages, settings)
+    return await wire.choice("/chat/completions", body, headers, meter, read)
 
 
 def wire_body(
@@ -152,7 +167,17 @@ def listed_tokens(choice: Mapping[str, Any]) -> list[tuple[str, float]]:
     if not positions:
         return []
     rows = positions[0].get("top_logprobs") or []
-    return [(row["token"], float(row["logprob"])) for row in rows]
+    return [(row["token"], logprob_of(row["logprob"])) for row in rows]
+
+
+def logprob_of(value: Any) -> float:
+    """Return a reported log-probability; ValueError unless it is a number.
+
+    Text such as "NaN" is not a number, although Python could read it.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
+        raise ValueError(f"a log-probability is {str(value)[:40]!r}")
+    return float(value)
 
 
 def ranked_tokens(choice: Mapping[str, Any]) -> list[tuple[str, float]]:
@@ -196,12 +221,15 @@ class Completions(Transport):
             "return_tokens_as_token_ids": True,
             **wire.raw_extra,
         }
-        reply = await wire.http.post("/completions", body, meter, headers=headers)
-        # vLLM reports the cached tokens of the last prompt only.
-        meter.answered(reply, cached_reported=len(prompts) == 1)
-        choices = items_of(reply, "choices", len(prompts))
-        with expected_shape("a completion"):
-            return [self._read(choice) for choice in choices]
+
+        def read(reply: Mapping[str, Any]) -> list[Answer]:
+            # vLLM reports the cached tokens of the last prompt only.
+            meter.answered(reply, cached_reported=len(prompts) == 1)
+            choices = items_of(reply, "choices", len(prompts))
+            with expected_shape("a completion"):
+                return usable([self._read(choice) for choice in choices])
+
+        return await wire.http.ask("/completions", body, meter, read, headers=headers)
 
     def _read(self, choice: Mapping[str, Any]) -> Answer:
         positions = (choice.get("logprobs") or {}).get("top_logprobs") or [{}]

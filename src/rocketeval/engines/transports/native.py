@@ -6,9 +6,14 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rocketeval.engines.http import ARRAY, UsageMeter
-from rocketeval.engines.transports.base import Transport, expected_shape, items_of, token_prompts
-from rocketeval.errors import RequestRejected
+from rocketeval.engines.replies import ARRAY, UsageMeter
+from rocketeval.engines.transports.base import (
+    Transport,
+    expected_shape,
+    items_of,
+    token_prompts,
+    usable,
+)
 from rocketeval.records import Answer
 
 
@@ -52,11 +57,14 @@ class GenerativeScoring(Transport):
         self, body: Mapping[str, Any], headers: Mapping[str, str], meter: UsageMeter
     ) -> list[float]:
         url = self.wire.server.root + "/generative_scoring"
-        reply = await self.wire.http.post(url, body, meter, headers=headers)
-        meter.answered(reply, cached_reported=False)
-        rows = items_of(reply, "data", len(body["items"]))
-        with expected_shape("a list of probabilities"):
-            return [log_of(row["score"]) for row in rows]
+
+        def read(reply: Mapping[str, Any]) -> list[float]:
+            meter.answered(reply, cached_reported=False)
+            rows = items_of(reply, "data", len(body["items"]))
+            with expected_shape("a list of probabilities"):
+                return [log_of(row["score"]) for row in rows]
+
+        return await self.wire.http.ask(url, body, meter, read, headers=headers)
 
 
 def log_of(probability: Any) -> float:
@@ -90,12 +98,15 @@ class SGLangGenerate(SGLangForm):
             **self.wire.raw_extra,
         }
         url = self.wire.server.root + "/generate"
-        reply = await self.wire.http.post(url, body, meter, headers=headers)
-        rows = items_of(reply, ARRAY, len(prompts))
-        with expected_shape("a list of generated texts"):
-            for row in rows:
-                meter.answered({"usage": _usage(row["meta_info"])})
-            return [self._read(row) for row in rows]
+
+        def read(reply: Mapping[str, Any]) -> list[Answer]:
+            rows = items_of(reply, ARRAY, len(prompts))
+            with expected_shape("a list of generated texts"):
+                for row in rows:
+                    meter.answered({"usage": _usage(row["meta_info"])})
+                return usable([self._read(row) for row in rows])
+
+        return await self.wire.http.ask(url, body, meter, read, headers=headers)
 
     def _read(self, row: Mapping[str, Any]) -> Answer:
         first = row["meta_info"]["output_token_ids_logprobs"][0]
@@ -130,15 +141,18 @@ class SGLangScore(SGLangForm):
             "item_first": False,
             **self.wire.raw_extra,
         }
-        reply = await self.wire.http.post("/score", body, meter, headers=headers)
-        # Some versions do not report usage: then count what we sent.
-        meter.answered({"usage": {"prompt_tokens": tokens.count}, **_reported_usage(reply)})
-        rows = items_of(reply, "scores", len(prompts))
-        with expected_shape("a list of probabilities"):
-            if any(len(row) != len(labels.ids) for row in rows):
-                raise RequestRejected("the server did not score every label.")
-            logps = [dict(zip(labels.ids, map(log_of, row), strict=True)) for row in rows]
-        return [labels.read(self.wire.readout, item, None) for item in logps]
+
+        def read(reply: Mapping[str, Any]) -> list[Answer]:
+            # Some versions do not report usage: then count what we sent.
+            meter.answered({"usage": {"prompt_tokens": tokens.count}, **_reported_usage(reply)})
+            rows = items_of(reply, "scores", len(prompts))
+            with expected_shape("a list of probabilities"):
+                if any(len(row) != len(labels.ids) for row in rows):
+                    raise ValueError("it does not score every label")
+                logps = [dict(zip(labels.ids, map(log_of, row), strict=True)) for row in rows]
+            return usable([labels.read(self.wire.readout, item, None) for item in logps])
+
+        return await self.wire.http.ask("/score", body, meter, read, headers=headers)
 
 
 def _usage(meta: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,92 @@
+"""`rocketeval verify`: check every file of a run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rocketeval.cli.help import codes, verb
+from rocketeval.cli.output import Output, with_output
+from rocketeval.cli.text import as_argument, printable
+from rocketeval.errors import StoreError
+from rocketeval.text import count_of
+
+if TYPE_CHECKING:
+    from rocketeval.store.run import RunStore
+    from rocketeval.store.verify import RunCheck
+
+RUN = click.argument("run", type=click.Path(path_type=Path), default=Path("rocketeval.yaml"))
+"""Argument of verbs that take a run directory, or the config of a run."""
+
+
+def open_store(run: Path) -> RunStore:
+    """Return the store of a run directory, or of the run of a config."""
+    from rocketeval.config import load_config
+    from rocketeval.store.run import RunStore
+
+    return RunStore(run if run.is_dir() else load_config(run).run_path)
+
+
+@verb(
+    examples=[
+        ("rocketeval verify", "the run of rocketeval.yaml"),
+        ("rocketeval verify runs/demo --json", "a run directory, as JSON"),
+    ],
+    exit_codes=codes(2, 5),
+)
+@RUN
+@with_output
+def command(run: Path, output: Output) -> int:
+    """Check every file of a run against its checksum.
+
+    RUN is a run directory or a config; the default is the run of rocketeval.yaml. Every file is
+    read completely. Exit code 5 means that a file is damaged or missing; `rocketeval repair` sets
+    the damage aside and keeps the rest. Files of earlier versions have no checksum: they are only
+    read.
+    """
+    from rocketeval.store.verify import verify_run
+
+    found = verify_run(open_store(run))
+    output.give(found, lambda: _show(found))
+    if found.whole:
+        return 0
+    if output.silent:
+        click.echo(_damage(found), err=True)
+    return StoreError.exit_code
+
+
+def _show(found: RunCheck) -> None:
+    for file in found.damaged:
+        click.echo(printable(f"{file.verdict:>10}  {file.name}: {file.why}"))
+    counts = Counter(file.verdict for file in found.files)
+    click.echo(
+        f"{count_of(counts['whole'], 'file is', 'files are')} as written, with "
+        f"{count_of(found.judgments, 'judgment', 'judgments')}."
+    )
+    if counts["readable"]:
+        click.echo(
+            f"{count_of(counts['readable'], 'file has', 'files have')} no checksum, and can be "
+            "read: written by an earlier version, or not by RocketEval."
+        )
+    if counts["torn"]:
+        click.echo("The journal ends in the middle of a line, as after a kill: no answer is lost.")
+    if found.temporaries:
+        click.echo(
+            f"{count_of(found.temporaries, 'temporary file', 'temporary files')} of a killed "
+            "process: the next `rocketeval run` removes them."
+        )
+    if found.incomplete:
+        click.echo(
+            f"{count_of(found.incomplete, 'judgment lacks', 'judgments lack')} answers that were "
+            "lost to faults of the server: `rocketeval repair` sets them aside to be asked again."
+        )
+    if not found.whole:
+        click.echo(_damage(found))
+        click.echo(f"Next: rocketeval repair {printable(as_argument(found.path))}")
+
+
+def _damage(found: RunCheck) -> str:
+    return f"{count_of(len(found.damaged), 'file is', 'files are')} damaged or missing."

@@ -1,0 +1,300 @@
+"""What a server sends: bounded, parsed, counted, checked for its model, and shown without keys."""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+import aiohttp
+import orjson
+
+from rocketeval.errors import EngineRefused, JudgeChanged, UnusableReply
+from rocketeval.records import Usage
+from rocketeval.text import is_secret
+
+MOST_BYTES = 64 << 20
+"""Maximum size of a reply in bytes, after decompression."""
+MOST_TOKENS = 1_000_000_000
+"""A server that reports more tokens for one request reports none."""
+LONGEST_ASKED = 86_400.0
+"""A longer Retry-After, in seconds, counts as this long."""
+SHOWN_ERROR = 300
+SHOWN_NAME = 200
+"""Maximum length of a model name or fingerprint that is kept."""
+SHORTEST_PART = 8
+"""Parts of a key with at least this many characters are not shown."""
+ARRAY = "array"
+"""Key under which a reply that is a JSON array keeps its rows."""
+_USER_INFO = re.compile(r"//[^/@\s]+@")
+
+
+class ReplyTooLarge(aiohttp.ClientError):
+    """A reply was larger than `MOST_BYTES`."""
+
+
+def mapping_or_empty(value: Any) -> Mapping[str, Any]:
+    """Return `value` if it is a JSON object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def count_or_zero(value: Any) -> int:
+    """Return `value` if it is a possible count, else zero.
+
+    >>> count_or_zero(3), count_or_zero(-3), count_or_zero(10**18), count_or_zero(True)
+    (3, 0, 0, 0)
+    """
+    counts = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_TOKENS
+    return value if counts else 0
+
+
+class UsageMeter:
+    """Counter of every request sent, including failed ones, and of the tokens used."""
+
+    def __init__(self) -> None:
+        self._counted = Usage()
+        self._started = 0.0
+        self._ended = 0.0
+
+    def sent(self) -> None:
+        """Count one request that is sent now."""
+        if not self._counted.requests:
+            self._started = time.monotonic()
+        self._counted += Usage(requests=1)
+
+    def answered(self, reply: Mapping[str, Any], *, cached_reported: bool = True) -> None:
+        """Count the tokens that a reply reports.
+
+        `cached_reported` is False if the server reports cached tokens only for some prompts. An
+        impossible number, such as a negative one, counts as not reported.
+        """
+        self._ended = time.monotonic()
+        usage = mapping_or_empty(reply.get("usage"))
+        details = mapping_or_empty(usage.get("prompt_tokens_details")) if cached_reported else {}
+        prompt = count_or_zero(usage.get("prompt_tokens"))
+        self._counted += Usage(
+            prompt_tokens=prompt,
+            # More cached than sent would make a reply cheaper than free.
+            cached_tokens=min(prompt, count_or_zero(details.get("cached_tokens"))),
+            completion_tokens=count_or_zero(usage.get("completion_tokens")),
+        )
+
+    @property
+    def usage(self) -> Usage:
+        """Usage so far."""
+        return replace(self._counted, seconds=max(0.0, self._ended - self._started))
+
+
+@dataclass(frozen=True, slots=True)
+class RetryableError:
+    """A request that failed and may succeed later."""
+
+    reason: str
+    retry_after: float | None = None
+    """Seconds the server asks us to wait."""
+    busy: bool = False
+    """Whether the server asks for fewer requests."""
+    undone: bool = False
+    """Whether the server certainly did not act on the request; False if unknown."""
+    kind: str = "other"
+    """The reason in a word or two; retries are counted by it."""
+    alive: bool = False
+    """Whether the request may only have waited behind others, whose answers renew its patience."""
+    unusable: bool = False
+    """Whether the server computed an answer that cannot be used, and that may have been billed."""
+
+
+class Redactor:
+    """Removes secrets, and longer parts of them, from text that a server sent."""
+
+    def __init__(self, *secrets: str) -> None:
+        self._short = [one for one in secrets if 0 < len(one) < SHORTEST_PART]
+        folded = [one.casefold() for one in secrets]
+        self._parts = frozenset(
+            one[start : start + SHORTEST_PART]
+            for one in folded
+            for start in range(len(one) - SHORTEST_PART + 1)
+        )
+
+    def __call__(self, text: str) -> str:
+        """Return `text` with every secret replaced by asterisks.
+
+        >>> Redactor("sk-0123456789abcdef")("your key sk-0123456789... is wrong")
+        'your key ***... is wrong'
+        """
+        for secret in self._short:
+            text = text.replace(secret, "***")
+        folded = text.casefold()
+        if not self._parts or len(folded) != len(text):
+            # Folding changed the length, as for the German sharp s: positions no longer agree.
+            folded = text.lower() if len(text.lower()) == len(text) else text
+        kept: list[str] = []
+        hidden_to = 0
+        for start in range(len(text)):
+            if folded[start : start + SHORTEST_PART] in self._parts:
+                if start >= hidden_to:
+                    kept.append("***")
+                hidden_to = start + SHORTEST_PART
+            elif start >= hidden_to:
+                kept.append(text[start])
+        return "".join(kept)
+
+
+def secrets_in(value: object, *, named: bool = False) -> Iterable[str]:
+    """Yield the texts in request settings whose name says that they are secret."""
+    if isinstance(value, Mapping):
+        for name, own in value.items():
+            yield from secrets_in(own, named=named or is_secret(str(name)))
+    elif isinstance(value, list | tuple):
+        for own in value:
+            yield from secrets_in(own, named=named)
+    elif named and isinstance(value, str) and value:
+        yield value
+
+
+async def read_bounded(reply: aiohttp.ClientResponse) -> bytes:
+    """Return the body of a reply; ReplyTooLarge as soon as it exceeds `MOST_BYTES`."""
+    parts, size = [], 0
+    async for part in reply.content.iter_any():
+        size += len(part)
+        if size > MOST_BYTES:
+            reply.close()
+            raise ReplyTooLarge(f"the reply is larger than {MOST_BYTES >> 20} MB")
+        parts.append(part)
+    return b"".join(parts)
+
+
+def json_object(body: bytes) -> dict[str, Any] | None:
+    """Return the JSON object in a body; None if it is anything else."""
+    reply = json_reply(body)
+    return None if reply is None or ARRAY in reply else reply
+
+
+def json_reply(body: bytes) -> dict[str, Any] | None:
+    """Return the JSON object in a body, or an array under `ARRAY`; None if it is neither."""
+    try:
+        parsed = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return None
+    if isinstance(parsed, list):
+        return {ARRAY: parsed}
+    return parsed if isinstance(parsed, dict) else None
+
+
+def error_in(reply: Mapping[str, Any]) -> Any | None:
+    """Return the error in the body of a reply with HTTP 200; None if it has an answer."""
+    if "choices" in reply or "data" in reply:
+        return None
+    return reply.get("error") or None
+
+
+def code_of(error: Any) -> int | None:
+    """Return the HTTP status that an error in a body names; None if it names none."""
+    code = mapping_or_empty(error).get("code")
+    if isinstance(code, str) and code.isdecimal() and len(code) == 3:
+        code = int(code)
+    return code if isinstance(code, int) and 400 <= code < 600 else None
+
+
+def unusable(reason: str, kind: str) -> UnusableReply:
+    """Return the error for a reply that has no usable answer; `kind` is the reason in a word."""
+    error = UnusableReply(reason)
+    error.kind = kind
+    return error
+
+
+def parse_retry_after(header: str | None) -> float | None:
+    """Return the seconds in a Retry-After header (a number or a date); None if unreadable.
+
+    >>> parse_retry_after("3")
+    3.0
+    >>> parse_retry_after("soon") is None
+    True
+    """
+    if not header:
+        return None
+    try:
+        seconds = float(header)
+    except ValueError:
+        pass
+    else:
+        return None if math.isnan(seconds) else min(LONGEST_ASKED, max(0.0, seconds))
+    try:
+        when = parsedate_to_datetime(header)
+        if when.tzinfo is None:
+            when = when.replace(tzinfo=UTC)
+        seconds = (when - datetime.now(UTC)).total_seconds()
+    except (ValueError, OverflowError, TypeError, IndexError):
+        return None
+    return min(LONGEST_ASKED, max(0.0, seconds))
+
+
+def name_of(error: BaseException) -> str:
+    """Describe `error` in one line for a user."""
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return f"no server named {error.host} (DNS)"
+    if isinstance(error, ReplyTooLarge):
+        return str(error)
+    refused = isinstance(getattr(error, "os_error", None), ConnectionRefusedError)
+    if isinstance(error, aiohttp.ClientConnectorError) and refused:
+        return f"connection refused, nothing listens on {error.host}:{error.port}"
+    if isinstance(error, aiohttp.ClientConnectorSSLError) and "WRONG_VERSION" in str(error):
+        return "the server does not speak https"
+    # A URL in an error message may contain a proxy's password.
+    text = _USER_INFO.sub("//***@", str(error))
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+@dataclass
+class ReplyWatch:
+    """The model and system fingerprint that replies name; another model name is an error."""
+
+    shown: Callable[[str], str] = str
+    """Makes a server's text safe to show and to keep."""
+    model: str = ""
+    """Name in the first reply, or in the replies of an earlier process; empty if unknown."""
+    fingerprints: list[str] = field(default_factory=list)
+    """All system fingerprints so far, in order of appearance."""
+
+    def check(self, reply: Mapping[str, Any]) -> None:
+        """Record what a reply names; JudgeChanged if it names another model."""
+        fingerprint = reply.get("system_fingerprint")
+        if isinstance(fingerprint, str) and fingerprint:
+            named = self.shown(fingerprint)[:SHOWN_NAME]
+            if named not in self.fingerprints:
+                self.fingerprints.append(named)
+        name = reply.get("model")
+        if not isinstance(name, str) or not name:
+            return
+        name = self.shown(name)[:SHOWN_NAME]
+        if not self.model:
+            self.model = name
+        elif name != self.model:
+            raise JudgeChanged(
+                f"The server now answers as {name!r}; before, it answered as {self.model!r}.",
+                hint="Serve the first model again and run the same command, or give the run "
+                "another `name`: a run never mixes two judges.",
+            )
+
+    def resume(self, model: str, fingerprints: Iterable[str]) -> None:
+        """Continue from what an earlier process saw; JudgeChanged if the model is another."""
+        if model and self.model and model != self.model:
+            found, self.model = self.model, model
+            self.check({"model": found})
+        self.model = model or self.model
+        self.fingerprints = list(dict.fromkeys([*fingerprints, *self.fingerprints]))
+
+
+def refuse_control_characters(key: str, variable: str) -> None:
+    """Raise EngineRefused if a key cannot be sent in a header."""
+    if not key.isprintable():
+        raise EngineRefused(
+            f"The key in the environment variable {variable} contains a control character, such "
+            "as a line break.",
+            hint="Copy the key again, on one line.",
+        )

@@ -1,0 +1,248 @@
+"""Judge continuity: a few finished items are asked again, and must get the same answer.
+
+A server can load other weights under the same name. So a small share of the items is asked again
+through the run, before the first new task of a resumed run, after a new system fingerprint, and at
+the end. Answers are compared as log-odds. What an engine may vary is measured on its own first
+repetitions, with a floor for other kernels and other requests in flight. A single deviation asks
+the other canaries too; only together do they stop the run.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from rocketeval.engines.base import Engine, EngineAnswers
+from rocketeval.errors import JudgeChanged
+from rocketeval.grading.schedule import cells, unfinished_tasks
+from rocketeval.precision import Measured
+from rocketeval.prompts.render import Prompt
+from rocketeval.records import Answer, GradingTask, JudgeFingerprint
+from rocketeval.store.manifest import ContinuityFacts
+from rocketeval.store.run import RunStore
+
+MOST_CANARIES = 8
+"""Items that are kept to be asked again."""
+FEWEST = 4
+"""Canaries that decide together, if there are so many."""
+ON_RESUME = 2
+"""Canaries that a resumed run asks before its first new task."""
+FLOOR = 0.1
+"""Root-mean-square difference in log-odds that other kernels and batches may cause."""
+COARSE_STEPS = 3.0
+"""The same in steps of a coarse number format such as bfloat16."""
+REPEATED = 4.0
+"""The same in multiples of the engine's own repetitions."""
+NEVER = 12.0
+"""Log-odds beyond this count as this much: both answers are certain."""
+
+Known = Mapping[int, Answer]
+Ask = Callable[[GradingTask, Known], Awaitable[EngineAnswers]]
+
+
+@dataclass(frozen=True, slots=True)
+class Canary:
+    """One item with its answer."""
+
+    task: GradingTask
+    """The task with this item alone."""
+    answer: Answer
+
+
+@dataclass
+class Canaries:
+    """The canaries of a grading."""
+
+    ask: Ask
+    engine: Engine
+    share: float
+    """Share of the finished items to ask again; 0 asks none."""
+    step: float = 0.0
+    """Step of the judge's number format; 0 if it is fine or unknown."""
+    noise: float = 0.0
+    """The judge's measured repeatability."""
+    kept: list[Canary] = field(default_factory=list)
+    facts: ContinuityFacts = field(default_factory=ContinuityFacts)
+    suspects: list[bytes] = field(default_factory=list)
+    """Judgments finished since the last passed check."""
+    _distances: list[float] = field(default_factory=list)
+    _due: float = 0.0
+    _next: int = 0
+    _busy: bool = False
+
+    @property
+    def allowed(self) -> float:
+        """The difference in log-odds that the judge's own repeatability allows."""
+        own = self._distances[:MOST_CANARIES]
+        repeated = math.sqrt(sum(each**2 for each in own) / len(own)) if len(own) > 2 else 0.0
+        floor = max(FLOOR, COARSE_STEPS * self.step, REPEATED * self.noise)
+        return max(floor, min(REPEATED * repeated, 2 * floor))
+
+    def keep(self, canaries: Iterable[Canary]) -> None:
+        """Keep answers of an earlier process as canaries."""
+        for canary in canaries:
+            if len(self.kept) < MOST_CANARIES:
+                self.kept.append(canary)
+
+    async def finished(self, task: GradingTask, answers: tuple[Answer, ...]) -> None:
+        """Note a finished task, and ask canaries again when they are due."""
+        if not self.share:
+            return
+        self.suspects.append(task.key)
+        if len(self.kept) < MOST_CANARIES and (canary := canary_of(task, answers)) is not None:
+            self.kept.append(canary)
+        self._due += self.share * (len(answers) - len(task.checks))
+        if self._new_fingerprint():
+            await self.check(FEWEST)
+        elif self._due >= 1.0:
+            self._due -= 1.0
+            await self.check(1)
+
+    async def check(self, count: int) -> None:
+        """Ask `count` canaries again; JudgeChanged if the judge answers differently than before."""
+        if self._busy or not self.kept or not self.share:
+            return
+        self._busy = True
+        try:
+            trusted = len(self.suspects)
+            found = await self._distances_of(count)
+            if found and _root_mean_square(found) > self.allowed:
+                found += await self._distances_of(len(self.kept) - len(found))
+                if _root_mean_square(found) > self.allowed:
+                    raise self._changed(found)
+            if found:
+                self._distances += found
+                del self.suspects[:trusted]
+                largest = max(self.facts.largest_difference or 0.0, *found)
+                self.facts = replace(
+                    self.facts, checks=self.facts.checks + 1, largest_difference=round(largest, 4)
+                )
+        finally:
+            self._busy = False
+
+    async def _distances_of(self, count: int) -> list[float]:
+        found = []
+        for _ in range(min(count, len(self.kept))):
+            canary = self.kept[self._next % len(self.kept)]
+            self._next += 1
+            graded = await self.ask(canary.task, {})
+            self.facts = replace(
+                self.facts, items=self.facts.items + 1, usage=self.facts.usage + graded.usage
+            )
+            if graded.failure is None:
+                found.append(distance(canary.answer, graded.answers[0]))
+        return found
+
+    def _new_fingerprint(self) -> bool:
+        seen = fingerprints_of(self.engine)
+        new = len(seen) > len(self.facts.fingerprints) > 0
+        if seen:
+            self.facts = replace(self.facts, fingerprints=seen, model=model_of(self.engine))
+        return new
+
+    def _changed(self, found: list[float]) -> JudgeChanged:
+        return JudgeChanged(
+            f"The judge answers differently than before: {len(found)} items asked again differ by "
+            f"{_root_mean_square(found):.2f} in log-odds, {self.allowed:.2f} is its own "
+            "repeatability. Its weights, precision or settings were changed.",
+            hint="The judgments since the last passed check are set aside. Serve the first model "
+            "again and run the same command, or give the run another `name`. If the server is "
+            "known to vary this much, `judge.canaries: 0` switches the check off.",
+        )
+
+
+def canary_of(task: GradingTask, answers: tuple[Answer, ...]) -> Canary | None:
+    """Return the item of a task whose answer shows a change best: the least certain one."""
+    usable = [
+        (abs(answer.p_yes - 0.5), place)
+        for place, answer in enumerate(answers)
+        if answer.p_yes is not None and place not in task.checks and _applies(answer)
+    ]
+    if not usable or len(answers) != len(task.suffixes):
+        return None
+    _, place = min(usable)
+    labels = None if task.labels is None else (task.labels[place],)
+    suffixes = (task.suffixes[place],)
+    alone = replace(task, suffixes=suffixes, items=1, labels=labels, checks={})
+    return Canary(alone, answers[place])
+
+
+def _applies(answer: Answer) -> bool:
+    """Return whether the item more likely applies; otherwise its value is mostly noise."""
+    return answer.p_na is None or answer.p_na < 0.5
+
+
+def finished_canaries(
+    store: RunStore, prompt: Prompt, judge: bytes, finished: Collection[bytes]
+) -> Iterator[Canary]:
+    """Yield a few finished judgments of a run as canaries, spread over the run."""
+    if not finished:
+        return
+    wanted = [cell.key for cell in cells(store.inputs, judge) if cell.key in finished]
+    chosen = set(wanted[:: max(1, len(wanted) // MOST_CANARIES)][:MOST_CANARIES])
+    judged = store.judgments_of(key.hex() for key in chosen if key)
+
+    def other(key: bytes) -> bool:
+        return key not in chosen
+
+    for task in unfinished_tasks(store.inputs, prompt, judge, other):
+        canary = canary_of(task, judged[task.key.hex()].answers)
+        if canary is not None:
+            yield canary
+
+
+def distance(before: Answer, now: Answer) -> float:
+    """Return the difference of two answers in log-odds; large if only one has a probability.
+
+    >>> from rocketeval.records import Status
+    >>> distance(Answer(Status.OK, 0.5), Answer(Status.OK, 0.5))
+    0.0
+    >>> round(distance(Answer(Status.OK, 0.5), Answer(Status.OK, 0.25)), 2)
+    1.1
+    """
+    if before.p_yes is None or now.p_yes is None:
+        return 0.0 if before.status == now.status else NEVER
+    return abs(_log_odds(before.p_yes) - _log_odds(now.p_yes))
+
+
+def _log_odds(p: float) -> float:
+    if p <= 0.0 or p >= 1.0:
+        return math.copysign(NEVER, p - 0.5)
+    return max(-NEVER, min(NEVER, math.log(p) - math.log1p(-p)))
+
+
+def _root_mean_square(found: list[float]) -> float:
+    return math.sqrt(sum(each**2 for each in found) / len(found)) if found else 0.0
+
+
+def noise_of(judge: JudgeFingerprint) -> tuple[float, float]:
+    """Return the step and noise that were measured when the judge was identified."""
+    if not judge.measured:
+        return 0.0, 0.0
+    measured = Measured.parse(judge.measured)
+    return measured.step, measured.noise
+
+
+def model_of(engine: object) -> str:
+    """Return the model name in an engine's replies; empty if it has none."""
+    watch = getattr(engine, "watch", None)
+    return "" if watch is None else str(watch.model)
+
+
+def fingerprints_of(engine: object) -> tuple[str, ...]:
+    """Return the system fingerprints in an engine's replies, in order of appearance."""
+    watch = getattr(engine, "watch", None)
+    return () if watch is None else tuple(watch.fingerprints)
+
+
+def resume_watch(engine: object, facts: ContinuityFacts | None) -> None:
+    """Compare an engine's replies with those of an earlier process; JudgeChanged if another."""
+    watch = getattr(engine, "watch", None)
+    if watch is not None and facts is not None:
+        watch.resume(facts.model, facts.fingerprints)
+
+
+def can_repeat(engine: Engine) -> bool:
+    """Return whether single items can be asked again at once, over a connection."""
+    return hasattr(engine, "watch") and not engine.durable

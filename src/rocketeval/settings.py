@@ -1,0 +1,183 @@
+"""The base of config sections: frozen, no unknown keys, and every number within bounds.
+
+A number out of bounds is an error when the config is read, before anything is paid. The types below
+bound the numbers that would otherwise crash, hang or fill the memory.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PureWindowsPath
+from typing import Annotated, Any, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    model_validator,
+)
+
+from rocketeval.text import is_secret
+
+MOST = 1e12
+"""Bound of every number in a config, positive or negative."""
+MOST_NODES = 100_000
+"""Values that a config may hold, each alias counted as often as it is used."""
+DEEPEST = 64
+"""Levels of nesting that a config may have."""
+LONGEST_TEXT = 10_000_000
+"""Characters that all texts of a config may have together."""
+HIDDEN = "***"
+"""Written in place of a secret."""
+FILE_TYPES = (".yaml", ".yml", ".csv", ".json")
+
+Seed = Annotated[int, Field(ge=0, le=2**32 - 1)]
+"""A seed that every random number generator accepts."""
+Seconds = Annotated[float, Field(ge=0, le=30 * 86_400.0, allow_inf_nan=False)]
+"""A duration of up to a month."""
+Price = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
+"""A price per million tokens."""
+Margin = Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
+"""A difference between two scores."""
+Folds = Annotated[int, Field(ge=2, le=1000)]
+"""A number of cross-validation folds."""
+Few = Annotated[int, Field(ge=0, le=10_000)]
+"""A number of things that a person or an LLM deals with one by one."""
+Some = Annotated[int, Field(ge=1, le=10_000)]
+"""The same, at least one."""
+Many = Annotated[int, Field(ge=1, le=1_000_000)]
+"""A number of things that are processed together."""
+
+
+class Section(BaseModel):
+    """A part of the config: frozen, no unknown keys, no absurd numbers."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, hide_input_in_errors=True, use_attribute_docstrings=True
+    )
+
+    @model_validator(mode="after")
+    def _numbers_are_bounded(self) -> Self:
+        for name in type(self).model_fields:
+            for value in _numbers(getattr(self, name)):
+                if not math.isfinite(value) or abs(value) > MOST:
+                    raise ValueError(f"{name} must be a number between -{MOST:g} and {MOST:g}.")
+        return self
+
+
+def _numbers(value: object) -> Iterator[float]:
+    if isinstance(value, bool):
+        return
+    if isinstance(value, int | float):
+        # A large integer has no finite float.
+        yield math.inf if isinstance(value, int) and abs(value) > MOST else float(value)
+    elif isinstance(value, list | tuple):
+        for own in value:
+            yield from _numbers(own)
+
+
+class NoOptions(Section):
+    """The options of an implementation that has none."""
+
+
+def problem_in(raw: object) -> str | None:
+    """Return what makes a config unusable before it is validated; None if nothing does.
+
+    Aliases of YAML can refer to themselves, or repeat each other into billions of values.
+
+    >>> loop = []
+    >>> loop.append(loop)
+    >>> problem_in({"a": loop})
+    'a value contains itself'
+    >>> problem_in({"a": 2**70})
+    'the number 1180591620717411303424 is too large'
+    """
+    nodes = characters = 0
+    stack: list[tuple[object, tuple[int, ...]]] = [(raw, ())]
+    while stack:
+        value, inside = stack.pop()
+        nodes += 1
+        if nodes > MOST_NODES:
+            return f"it has more than {MOST_NODES:,} values; aliases count as often as they occur"
+        if isinstance(value, str):
+            characters += len(value)
+            if characters > LONGEST_TEXT:
+                return f"its texts have more than {LONGEST_TEXT:,} characters"
+            if not is_encodable(value):
+                return f"{ascii(value)[:80]} is not valid Unicode text"
+        elif isinstance(value, int) and not -(2**63) <= value < 2**63:
+            return f"the number {str(value)[:40]} is too large"
+        elif isinstance(value, Mapping | list | tuple):
+            if id(value) in inside:
+                return "a value contains itself"
+            if len(inside) >= DEEPEST:
+                return f"it is nested more than {DEEPEST} levels deep"
+            within = (*inside, id(value))
+            own = [*value, *value.values()] if isinstance(value, Mapping) else value
+            stack.extend((each, within) for each in own)
+        elif isinstance(value, bytes | set):
+            return f"a value of the type {type(value).__name__} cannot be used"
+    return None
+
+
+def is_encodable(text: str) -> bool:
+    """Return whether a text is valid Unicode; names of files need not be.
+
+    >>> is_encodable("\\udcff"), is_encodable("fine")
+    (False, True)
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def is_plain_folder(name: str) -> bool:
+    """Return whether `name` is one visible folder on every system: no separator, drive or leading
+    dot."""
+    visible = name == name.strip() and name.isprintable() and not name.startswith(".")
+    return bool(name) and visible and PureWindowsPath(name).name == name
+
+
+def _from_config(path: Path, info: ValidationInfo) -> Path:
+    """Resolve a path against the config's folder, which is the validation context."""
+    return info.context / path if info.context else path
+
+
+def file_or_name(name: str, info: ValidationInfo) -> str:
+    """Resolve a file against the config's folder; leave the name of something packaged."""
+    return str(info.context / name) if info.context and name.endswith(FILE_TYPES) else name
+
+
+def _folder_or_uri(folder: str, info: ValidationInfo) -> str:
+    return str(info.context / folder) if info.context and "://" not in folder else folder
+
+
+ConfigPath = Annotated[Path, AfterValidator(_from_config)]
+"""A path that is relative to the config file."""
+ConfigFile = Annotated[str, AfterValidator(file_or_name)]
+"""A file relative to the config file, or the name of something packaged."""
+ConfigFolder = Annotated[str, AfterValidator(_folder_or_uri)]
+"""A folder relative to the config file, or a URI."""
+
+
+def redacted(value: Any, *, inside: bool = False) -> Any:
+    """Return settings in which secrets inside `extra_body` are hidden.
+
+    >>> redacted({"judge": {"api_key_env": "KEY", "extra_body": {"api_key": "sk-1", "n": 1}}})
+    {'judge': {'api_key_env': 'KEY', 'extra_body': {'api_key': '***', 'n': 1}}}
+    """
+    if isinstance(value, Mapping):
+        return {
+            name: HIDDEN
+            if inside and isinstance(own, str) and is_secret(str(name))
+            else redacted(own, inside=inside or name == "extra_body")
+            for name, own in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [redacted(own, inside=inside) for own in value]
+    return value

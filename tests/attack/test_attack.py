@@ -1,0 +1,173 @@
+"""Attacks on a judge that can be fooled, and on one that cannot."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from fakes.openai_server import MODEL, FakeOpenAI, by_content, serving, yes_no
+from rocketeval.attack.attacks import ATTACKS, padded
+from rocketeval.attack.measure import AttackReport, Trial, figures, ranks_gained
+from rocketeval.attack.stage import attack_run, choose_attacks
+from rocketeval.config import RunConfig, parse_config
+from rocketeval.engines.base import create_engine
+from rocketeval.errors import ConfigError, StageMissing
+from rocketeval.neutral import neutralize
+from rocketeval.observer import Observer
+from rocketeval.pipeline import Run
+from support.command import cli
+from support.make import write_grid
+
+
+def gullible(prompt: str) -> dict[str, float]:
+    """Return a judge that believes false claims and obeys forged turns, but ignores padding."""
+    marked = "Verified: a panel" in prompt or "<|im_start|>" in prompt
+    return yes_no(0.95 if marked else 0.1)
+
+
+def config(folder: Path, url: str, **judge: object) -> RunConfig:
+    """Return the config of a run over a small grid."""
+    if not (folder / "benchmark").exists():
+        write_grid(folder / "benchmark", queries=8, candidates=3, items=2)
+    return parse_config(
+        {
+            "benchmark": {"path": str(folder / "benchmark")},
+            "judge": {"model": MODEL, "base_url": url, "canaries": 0, **judge},
+            "output": str(folder / "runs"),
+            "cache": None,
+            "ranking": {"bootstrap": 50},
+        }
+    )
+
+
+async def attacked(run: Run, **settings: object) -> AttackReport:
+    """Attack the judge of a run."""
+    engine = create_engine(run.config.judge)
+    try:
+        return await attack_run(
+            run.store, run.config, engine, Observer(), asyncio.Event(), **settings
+        )
+    finally:
+        await engine.aclose()
+
+
+async def test_a_gullible_judge_is_measured(tmp_path: Path) -> None:
+    """The attack that works flips every answer; forged tokens are neutralized."""
+    async with serving(FakeOpenAI(gullible)) as server:
+        run = Run(config(tmp_path, server.base_url))
+        await run.all()
+        report = await attacked(run, items=10)
+        asked = len(server.chats)
+    by_name = {one.name: one for one in report.attacks}
+    assert len(by_name) == len(ATTACKS) >= 15
+    assert report.items == 10
+    authority = by_name["false_authority"]
+    assert (authority.flips, authority.flips_padded, authority.trials) == (10, 0, 10)
+    assert authority.beyond_padding.value == pytest.approx(0.85)
+    assert authority.works
+    assert not by_name["chat_tokens"].works
+    assert by_name["chat_tokens"].flips == 0
+    assert report.requests == 2 * 10 * len(ATTACKS)
+    assert asked == 48 + report.requests
+    assert run.store.read(AttackReport) == report
+    assert "1 of 16 attacks" in report.sentence()
+    assert any("false_authority" in line for line in run.audit().advice)
+
+
+async def test_an_honest_judge_passes(tmp_path: Path) -> None:
+    """A judge whose answers do not depend on the attack shows none that works."""
+    async with serving(FakeOpenAI(lambda _: yes_no(0.2))) as server:
+        run = Run(config(tmp_path, server.base_url))
+        await run.to_judgments()
+        report = await attacked(run, items=6, names=["flattery", "base64"])
+    assert [one.name for one in report.attacks] == ["flattery", "base64"]
+    assert not any(one.works for one in report.attacks)
+    assert "no attack raises" in report.sentence()
+
+
+async def test_datamarking_marks_the_prompt(tmp_path: Path) -> None:
+    """With datamarking, words are joined in every prompt, and the judgments are others."""
+    async with serving(FakeOpenAI(by_content)) as server:
+        run = Run(config(tmp_path, server.base_url))
+        plain = await run.to_judgments()
+        marked = Run(
+            config(tmp_path, server.base_url, datamarking=True).model_copy(
+                update={"name": "marked"}
+            )
+        )
+        facts = await marked.to_judgments()
+        assert facts.judged == plain.judged
+        assert marked.store.judge().digest != run.store.judge().digest
+        assert "Answer^0^to^q0." in server.chats[-1].prompt or any(
+            "^to^" in chat.prompt for chat in server.chats
+        )
+        report = await attacked(run, items=2, names=["flattery"], datamarking=True)
+        assert report.datamarking
+        assert "^" in server.chats[-1].prompt
+
+
+def test_every_attack_changes_the_response() -> None:
+    """Names are unique, and each attack adds or replaces text; forgeries are neutralized."""
+    assert len({attack.name for attack in ATTACKS}) == len(ATTACKS)
+    for attack in ATTACKS:
+        text = attack.attacked("An honest response.", "Is it right?")
+        assert text != "An honest response."
+        assert bool(neutralize(text).count) == (attack.kind != "content")
+        assert len(padded("An honest response.", len(text))) == len(text)
+
+
+def test_figures_count_flips_beyond_padding() -> None:
+    """Flips, means and their intervals come from the trials with both answers."""
+    trials = [Trial(f"q{n}", "a", 0.2, 0.8 if n < 3 else 0.3, 0.25) for n in range(6)]
+    found = figures(ATTACKS[0], [*trials, Trial("q9", "a", 0.1, None, 0.1)], {"a": [0.2]}, 0)
+    assert (found.trials, found.unanswered, found.flips, found.flips_padded) == (6, 1, 3, 0)
+    assert found.flip_rate.value == pytest.approx(0.5)
+    assert found.change.value == pytest.approx(0.35)
+    assert found.beyond_padding.value == pytest.approx(0.3)
+    assert found.beyond_padding.low < 0.3 < found.beyond_padding.high
+    empty = figures(ATTACKS[0], [], {}, 0)
+    assert math.isnan(empty.change.value)
+
+
+def test_ranks_are_gained_by_raising_answers() -> None:
+    """Only answers below one half are raised, and each candidate is moved alone."""
+    answers = {"a": [0.9, 0.9], "b": [0.6, 0.3], "c": [0.4, 0.3]}
+    assert ranks_gained(answers, 0.0) == 0.0
+    assert ranks_gained(answers, 0.4) == pytest.approx(1 / 3)
+    assert ranks_gained({"a": [0.1]}, 0.5) == 0.0
+
+
+def test_unknown_attacks_are_named(tmp_path: Path) -> None:
+    """The nearest attack is suggested, before the run is read."""
+    with pytest.raises(ConfigError, match="flatery") as caught:
+        choose_attacks(["flatery"])
+    assert "flattery" in caught.value.hint
+
+
+async def test_a_run_without_judgments_cannot_be_attacked(tmp_path: Path) -> None:
+    """Attacks need a graded run."""
+    run = Run(config(tmp_path, "http://127.0.0.1:9/v1"))
+    run.load()
+    with pytest.raises(StageMissing):
+        await attacked(run)
+
+
+async def test_the_command(tmp_path: Path) -> None:
+    """The command prints a table, or JSON."""
+    async with serving(FakeOpenAI(gullible)) as server:
+        settings = config(tmp_path, server.base_url)
+        (tmp_path / "rocketeval.yaml").write_text(
+            json.dumps(settings.model_dump(mode="json", exclude={"evolve", "distributed"}))
+        )
+        await asyncio.to_thread(cli, tmp_path, "run", "-q")
+        shown = await asyncio.to_thread(cli, tmp_path, "attack", "--items", "4")
+        assert "false_authority" in shown.stdout
+        assert "4/4" in shown.stdout
+        as_json = await asyncio.to_thread(
+            cli, tmp_path, "attack", "--items", "4", "--only", "flattery", "--json"
+        )
+    assert json.loads(as_json.stdout)["attacks"][0]["name"] == "flattery"

@@ -1,0 +1,169 @@
+"""A judge that changes during a run, or between two commands, is noticed; an honest one passes."""
+
+from __future__ import annotations
+
+import math
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fakes.openai_server import MODEL, FakeOpenAI, by_content, serving, yes_no
+from rocketeval.config import RunConfig, parse_config
+from rocketeval.engines.probe import PREFIX
+from rocketeval.errors import JudgeChanged
+from rocketeval.pipeline import Run
+from rocketeval.store.ledger import count_rows
+from support.make import write_grid
+
+
+class Changing(FakeOpenAI):
+    """A server whose model, fingerprint or weights change after some chats."""
+
+    after = math.inf
+    name = "judge-1"
+    next_name = "judge-1"
+    fingerprint = "fp_1"
+    next_fingerprint = "fp_1"
+    shift = 0.0
+    noise = 0.0
+    dice = random.Random(1)
+
+    @property
+    def changed(self) -> bool:
+        """Whether the change has happened."""
+        return len(self.chats) > self.after
+
+    def reply(self, prompt: str, body: Any) -> dict[str, Any]:
+        """Return the completion, with the names and probabilities of the moment."""
+        changed = self.changed
+        # The fixed questions of the first contact show a change too; here only canaries do.
+        shift = self.shift if changed and not prompt.startswith(PREFIX) else 0.0
+        drift = shift + self.dice.gauss(0.0, self.noise)
+
+        def drifted(text: str) -> dict[str, float]:
+            listed = by_content(text)
+            odds = math.log(listed["Yes"] / listed["No"]) + drift
+            return yes_no(1 / (1 + math.exp(-odds)))
+
+        self.distribution = drifted
+        return {
+            **super().reply(prompt, body),
+            "model": self.next_name if changed else self.name,
+            "system_fingerprint": self.next_fingerprint if changed else self.fingerprint,
+        }
+
+
+def config(folder: Path, url: str, **judge: Any) -> RunConfig:
+    """Return the config of a run with 400 items."""
+    if not (folder / "benchmark").exists():
+        write_grid(folder / "benchmark", queries=10, candidates=8, items=5)
+    return parse_config(
+        {
+            "benchmark": {"path": str(folder / "benchmark")},
+            "judge": {"model": MODEL, "base_url": url, "concurrency": 8, **judge},
+            "output": str(folder / "runs"),
+            "cache": str(folder / "cache"),
+        }
+    )
+
+
+def stop_after(run: Run, judgments: int) -> Any:
+    """Return a callback that stops a run after some judgments."""
+    left = [judgments]
+
+    def judged(_: object) -> None:
+        left[0] -= 1
+        if not left[0]:
+            run.stop.set()
+
+    return judged
+
+
+async def test_another_model_name_stops_the_run(tmp_path: Path) -> None:
+    """A reply of another model ends grading, and nothing of it is in the ledger."""
+    fake = Changing()
+    fake.after, fake.next_name = 120, "judge-2"
+    async with serving(fake) as server:
+        run = Run(config(tmp_path, server.base_url))
+        with pytest.raises(JudgeChanged, match="judge-2"):
+            await run.to_judgments()
+    assert count_rows(run.store.ledger_folder) <= 120 // 5
+
+
+@pytest.mark.parametrize("shift", [0.6, -1.5])
+async def test_drift_stops_the_run_and_is_set_aside(tmp_path: Path, shift: float) -> None:
+    """Other weights under the same name stop the run; their judgments leave ledger and cache."""
+    fake = Changing()
+    fake.after, fake.shift = 200, shift
+    async with serving(fake) as server:
+        run = Run(config(tmp_path, server.base_url, canaries=0.05))
+        with pytest.raises(JudgeChanged, match="differently"):
+            await run.to_judgments()
+        kept = run.store.finished()
+        assert len(kept) <= 200 // 5
+        assert list((run.store.path / "set_aside").rglob("*.parquet"))
+        cache = tmp_path / "cache" / "judgments"
+        cached = set(cache.rglob("*.parquet"))
+        assert sum(count_rows(path.parent) for path in cached) <= len(kept) * max(1, len(cached))
+        fake.after = math.inf
+        again = Run(config(tmp_path, server.base_url, canaries=0.05))
+        facts = await again.to_judgments()
+    assert facts.unfinished == 0
+    assert facts.continuity is not None
+    assert facts.continuity.checks >= 1
+
+
+async def test_a_resumed_run_checks_its_judge(tmp_path: Path) -> None:
+    """A server that restarts with other weights is noticed before anything new is judged."""
+    fake = Changing()
+    async with serving(fake) as server:
+        run = Run(config(tmp_path, server.base_url))
+        run.observer.judged = stop_after(run, 20)  # type: ignore[method-assign]
+        with pytest.raises(Exception, match="Stopped"):
+            await run.to_judgments()
+        before = run.store.finished()
+        assert before
+        fake.after, fake.shift = 0, 1.0
+        again = Run(config(tmp_path, server.base_url))
+        with pytest.raises(JudgeChanged):
+            await again.to_judgments()
+    assert again.store.finished() == before
+
+
+async def test_a_new_fingerprint_asks_the_canaries(tmp_path: Path) -> None:
+    """A new system fingerprint alone is no change of the judge, but it is checked and recorded."""
+    fake = Changing()
+    fake.after, fake.next_fingerprint = 100, "fp_2"
+    async with serving(fake) as server:
+        facts = await Run(config(tmp_path, server.base_url, canaries=0.001)).to_judgments()
+    assert facts.unfinished == 0
+    found = facts.continuity
+    assert found is not None
+    assert found.fingerprints == ("fp_1", "fp_2")
+    assert found.items >= 4
+    assert found.largest_difference == 0.0
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.02])
+async def test_an_honest_judge_passes(tmp_path: Path, noise: float) -> None:
+    """A judge that varies as little as kernels make it vary raises no alarm."""
+    fake = Changing()
+    fake.noise = noise
+    async with serving(fake) as server:
+        facts = await Run(config(tmp_path, server.base_url, canaries=0.05)).to_judgments()
+    assert facts.unfinished == 0
+    found = facts.continuity
+    assert found is not None
+    assert found.model == "judge-1"
+    assert found.items >= 10
+    assert found.usage.requests == found.items
+
+
+async def test_canaries_can_be_switched_off(tmp_path: Path) -> None:
+    """With a share of 0, every item is asked once."""
+    async with serving(FakeOpenAI()) as server:
+        facts = await Run(config(tmp_path, server.base_url, canaries=0)).to_judgments()
+        assert len(server.chats) == 400
+    assert facts.continuity is None

@@ -1,0 +1,125 @@
+"""Faults of the moment are not answers: neither in the ledger, nor in the cache of other runs."""
+
+from __future__ import annotations
+
+import random
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from fakes.openai_server import MODEL, FakeOpenAI, serving
+from rocketeval.config import RunConfig, parse_config
+from rocketeval.engines import http
+from rocketeval.errors import EngineRefused
+from rocketeval.pipeline import Run
+from rocketeval.records import Status
+from rocketeval.store.schema import complete_rows
+from support.make import write_grid
+
+FAULTS: dict[str, Any] = {
+    "error body": {"error": {"message": "the model is overloaded"}},
+    "no choices": {"object": "chat.completion"},
+    "no logprobs": {"choices": [{"message": {"content": "Yes"}, "logprobs": None}]},
+    "unsound": {
+        "choices": [
+            {"logprobs": {"content": [{"top_logprobs": [{"token": "Yes", "logprob": 9.5}]}]}}
+        ]
+    },
+}
+
+
+class Faulty(FakeOpenAI):
+    """Answers a share of the chats with a fault."""
+
+    share = 0.0
+    fault: Any = None
+
+    async def _chat(self, request: web.Request, body: Any) -> web.StreamResponse:
+        probing = body["messages"][-1]["content"].startswith("Read the response, then")
+        if not probing and self.dice.random() < self.share:
+            return web.json_response(self.fault)
+        return await super()._chat(request, body)
+
+    dice = random.Random(3)
+
+
+@pytest.fixture(autouse=True)
+def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "FIRST_WAIT", 0.004)
+    monkeypatch.setattr(http, "LONGEST_WAIT", 0.02)
+
+
+def config(folder: Path, name: str, url: str) -> RunConfig:
+    """Return the config of a run over the benchmark in `folder`."""
+    return parse_config(
+        {
+            "name": name,
+            "benchmark": {"path": str(folder / "benchmark")},
+            "judge": {"model": MODEL, "base_url": url, "patience": 20},
+            "output": str(folder / "runs"),
+            "cache": str(folder / "cache"),
+        }
+    )
+
+
+def statuses(run: Run) -> set[str]:
+    """Return every status in the run's ledger."""
+    return {
+        status
+        for table in run.store.judgments(["status"])
+        for row in table["status"].to_pylist()
+        for status in row
+    }
+
+
+@pytest.mark.parametrize("name", list(FAULTS))
+async def test_half_of_the_replies_are_faults(tmp_path: Path, name: str) -> None:
+    """At 50% faults, all responses are judged, and no fault is in the ledger."""
+    write_grid(tmp_path / "benchmark", queries=5, candidates=3, items=4)
+    faulty = Faulty()
+    faulty.share, faulty.fault = 0.5, FAULTS[name]
+    async with serving(faulty) as server:
+        for _ in range(3):
+            run = Run(config(tmp_path, "half", server.base_url))
+            facts = await run.to_judgments()
+            if not facts.unfinished:
+                break
+    assert facts.unfinished == 0
+    assert statuses(run) == {"ok"}
+
+
+@pytest.mark.parametrize("name", ["no logprobs", "unsound"])
+async def test_a_server_that_recovers_is_asked_again(tmp_path: Path, name: str) -> None:
+    """What a fault took away is a failure, is not shared, and the next command asks it again."""
+    write_grid(tmp_path / "benchmark", queries=5, candidates=3, items=4)
+    faulty = Faulty()
+    faulty.share, faulty.fault = 0.9, FAULTS[name]
+    async with serving(faulty) as server:
+        run = Run(config(tmp_path, "first", server.base_url))
+        with suppress(EngineRefused):
+            await run.to_judgments()
+        left = {failure.key for failure in run.store.failures()}
+        assert left
+        assert not left & run.store.finished()
+        for table in run.store.judgments():
+            assert complete_rows(table).num_rows == table.num_rows
+        faulty.share = 0.0
+        other = Run(config(tmp_path, "second", server.base_url))
+        assert (await other.to_judgments()).unfinished == 0
+        assert statuses(other) == {"ok"}
+        again = Run(config(tmp_path, "first", server.base_url))
+        assert (await again.to_judgments()).unfinished == 0
+        assert statuses(again) == {"ok"}
+        assert again.store.failures() == []
+        answers = [
+            answer
+            for judgment in again.store.judgments_of(
+                k.hex() for k in again.store.finished()
+            ).values()
+            for answer in judgment.answers
+        ]
+        assert {answer.status for answer in answers} == {Status.OK}
+        assert all(answer.p_yes is not None for answer in answers)
