@@ -13,10 +13,9 @@ from rich.cells import cell_len
 
 from rocketeval.audit.audit import Audit
 from rocketeval.cli import text as tables
-from rocketeval.cli.missing import Missing, find_missing, missing_in_words
 from rocketeval.cli.progress_text import FANCY, PLAIN
 from rocketeval.cli.ranking import ranking_lines
-from rocketeval.cli.run import Typed, next_step
+from rocketeval.cli.run import Missing, Typed, find_missing, missing_in_words, next_step
 from rocketeval.cli.stages import show_learned
 from rocketeval.cli.text import as_argument, make_console, make_table, shown_path
 from rocketeval.pipeline import Outcome

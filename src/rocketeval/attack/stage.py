@@ -18,6 +18,7 @@ from rocketeval.grading.loop import GradingBudget, fingerprint
 from rocketeval.grading.methods import create_method
 from rocketeval.grading.schedule import cells
 from rocketeval.grading.work import asks_items_independently
+from rocketeval.items import ItemDetail, ItemKind
 from rocketeval.observer import Observer
 from rocketeval.prompts.render import GradingPrompt
 from rocketeval.prompts.variants import MarkedPrompt
@@ -37,6 +38,8 @@ class Target:
     query: Query
     response: Response
     item: str
+    detail: ItemDetail
+    """How the item is asked."""
     p_yes: float
 
 
@@ -77,7 +80,7 @@ async def attack_run(
     if not targets:
         raise BenchmarkError(
             "The judge answered no item of this run with no, so there is nothing to attack.",
-            hint="Judge weaker responses first.",
+            hint="Judge weaker responses first. Only yes/no items with a positive weight count.",
         )
     store.check_judge(fingerprint(await engine.identify(), method))
     ask, requests = method.asking(engine), 0
@@ -89,13 +92,13 @@ async def attack_run(
         ask = limit.within(ask)
     observer.stage_began("attack", len(chosen) * len(targets), 0)
     concurrency = config.judge.concurrency or engine.in_flight
-    found = []
+    found, answers = [], _answers(store, judge.digest)
     for attack in chosen:
         trials = await _try_all(attack, targets, prompt, ask, concurrency, stop, observer)
         if stop.is_set():
             break
         requests += 2 * len(targets)
-        found.append(figures(attack, trials, _answers(store), seed))
+        found.append(figures(attack, trials, answers, seed))
     report = AttackReport(
         judge=judge.model,
         items=len(targets),
@@ -121,8 +124,12 @@ def find_targets(store: RunStore, judge: bytes, most: int, seed: int) -> Iterato
     found: list[tuple[str, str, int, float]] = []
     for table in store.judgments(["key", "p_yes"]):
         for row in table.to_pylist():
-            places = [n for n, p in enumerate(row["p_yes"]) if p is not None and p < YES]
-            if row["key"] in keys and places:
+            if row["key"] not in keys:
+                continue
+            attackable = _attackable(checklists[keys[row["key"]][0]])
+            answers = enumerate(row["p_yes"])
+            places = [n for n, p in answers if n in attackable and p is not None and p < YES]
+            if places:
                 place = dice.choice(places)
                 found.append((*keys[row["key"]], place, row["p_yes"][place]))
     found.sort()
@@ -134,8 +141,20 @@ def find_targets(store: RunStore, judge: bytes, most: int, seed: int) -> Iterato
         if (one.query_id, one.candidate) in wanted
     }
     for query_id, candidate, place, p_yes in sorted(chosen):
-        item = checklists[query_id].items[place]
-        yield Target(queries[query_id], texts[query_id, candidate], item, p_yes)
+        item, detail = checklists[query_id].items[place], checklists[query_id].detail(place)
+        yield Target(queries[query_id], texts[query_id, candidate], item, detail, p_yes)
+
+
+def _attackable(checklist: Checklist) -> set[int]:
+    """Return the positions of the items for which a candidate wants a yes from the judge.
+
+    A yes to an item of negative weight costs points, and code decides checks. Levels are no yes.
+    """
+    return {
+        place
+        for place, detail in enumerate(checklist.every_detail)
+        if detail.kind is ItemKind.YES_NO and detail.weight > 0
+    }
 
 
 async def _try_all(
@@ -172,7 +191,7 @@ async def _try_all(
 
 async def _answer(target: Target, text: str, prompt: GradingPrompt, ask: Ask) -> float | None:
     """Return p_yes for one item of a changed response."""
-    checklist = Checklist(target.query.id, (target.item,))
+    checklist = Checklist(target.query.id, (target.item,), details=(target.detail,))
     response = replace(target.response, text=text)
     task: GradingTask = prompt.render(target.query, response, checklist, b"attack")
     graded = await ask(replace(task, key=text.encode()[-64:] + target.item.encode()[:64]), {})
@@ -181,11 +200,16 @@ async def _answer(target: Target, text: str, prompt: GradingPrompt, ask: Ask) ->
     return graded.answers[0].p_yes
 
 
-def _answers(store: RunStore) -> dict[str, list[float]]:
-    """Return the p_yes of all answers, by candidate."""
+def _answers(store: RunStore, judge: bytes) -> dict[str, list[float]]:
+    """Return the p_yes of all answers to items that can be attacked, by candidate."""
+    checklists = store.inputs.checklists()
+    keys = {cell.key.hex(): cell.query_id for cell in cells(store.inputs, judge) if cell.key}
     found: dict[str, list[float]] = {}
-    for table in store.judgments(["candidate", "p_yes"]):
+    for table in store.judgments(["key", "candidate", "p_yes"]):
         for row in table.to_pylist():
-            known = [p for p in row["p_yes"] if p is not None]
+            if row["key"] not in keys:
+                continue
+            attackable = _attackable(checklists[keys[row["key"]]])
+            known = [p for n, p in enumerate(row["p_yes"]) if n in attackable and p is not None]
             found.setdefault(row["candidate"], []).extend(known)
     return {name: own for name, own in found.items() if own}

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rocketeval.cli.missing import unknown_in_words
 from rocketeval.cli.output import Output
 from rocketeval.cli.run_with_signals import INCOMPLETE, run_with_signals
 from rocketeval.cli.text import clock, failed, make_console, make_table, printable, shown_path
@@ -34,6 +33,8 @@ STAGES = ("load", "checklist", "grade", "score", "rank", "report")
 """Values of `--only`, in the order of a run."""
 STAGE_VERBS = ("audit", "explain")
 """Stages that are separate verbs, because they have options."""
+MOST_NAMED = 3
+"""Names to list; all are counted."""
 _UNUSED = {
     "load": ("on", "max_cost", "dry_run"),
     "checklist": ("on", "dry_run"),
@@ -403,3 +404,21 @@ def show_asked(grade: GradeFacts) -> None:
         f"{count_of(asked.all, 'question', 'questions')} about "
         f"{count_of(asked.decided, one, one + 's')}: {asked.per_decision:.1f} each"
     )
+
+
+def unknown_in_words(checklist: ChecklistFacts) -> Iterator[str]:
+    """Yield a line about ids in a checklist file that match no query, if any."""
+    unknown = checklist.unknown
+    if unknown:
+        # Earlier versions stored all names and no count.
+        count = len(unknown) if checklist.unknown_count is None else checklist.unknown_count
+        named = ", ".join(_meant(*pair) for pair in list(unknown.items())[:MOST_NAMED])
+        if count > MOST_NAMED:
+            named += f" and {count - MOST_NAMED:,} more"
+        some = count_of(count, "id", "ids")
+        match = "matches" if count == 1 else "match"
+        yield printable(f"{some} in the checklists {match} no query, ignored: {named}")
+
+
+def _meant(name: str, nearest: str | None) -> str:
+    return repr(name) if nearest is None else f"{name!r} (did you mean {nearest!r}?)"

@@ -26,9 +26,15 @@ from rocketeval.distributed.staging import (
 from rocketeval.distributed.worker import ClusterProgress, WorkerSettings
 from rocketeval.engines.base import ENGINES, create_engine
 from rocketeval.errors import ClusterError, ConfigError, EngineError, RunMismatch
-from rocketeval.grading.loop import USELESS_AFTER, USELESS_QUERIES, Grading, fingerprint
+from rocketeval.grading.loop import (
+    USELESS_AFTER,
+    USELESS_QUERIES,
+    Grading,
+    fingerprint,
+    stop_without_judge,
+)
 from rocketeval.grading.methods import create_method
-from rocketeval.grading.work import GradingWork, open_grading, stop_without_judge
+from rocketeval.grading.work import GradingWork, open_grading
 from rocketeval.hashing import combine_all
 from rocketeval.observer import EngineStatus, Observer
 from rocketeval.records import Failure, JudgeFingerprint, Usage

@@ -22,6 +22,7 @@ from rocketeval.engines.base import (
     drop_after,
     status_of,
 )
+from rocketeval.errors import EngineRefused, EngineUnavailable
 from rocketeval.grading.ask import Ask, each_item_independently
 from rocketeval.grading.canaries import Canaries
 from rocketeval.observer import Observer
@@ -273,6 +274,27 @@ async def grade(
     )
     grading.stopped = stop.is_set()
     return grading
+
+
+def stop_without_judge(grading: Grading, safe: int) -> None:
+    """Raise an error if grading gave up on the judge."""
+    if grading.unreachable:
+        last = grading.failures[-1]
+        raise EngineUnavailable(
+            f"Judge unreachable. Last failure, {last.candidate!r} on query {last.query_id!r}: "
+            f"{last.reason}",
+            hint=f"{safe} judgments are safe: run the same command again to continue.",
+        )
+    nothing = bool(grading.failures) and not safe and not grading.stopped
+    if grading.useless or nothing:
+        last = grading.failures[-1]
+        raise EngineRefused(
+            f"The judge answered none of the first {len(grading.failures)} responses; the last, "
+            f"{last.candidate!r} on query {last.query_id!r}: {last.reason}",
+            hint="If the prompts are too long, serve the judge with a larger context (vLLM: "
+            "--max-model-len, llama.cpp: -c). If the server allows fewer `top_logprobs` or none, "
+            "`rocketeval doctor` shows it.",
+        )
 
 
 def _all_known(task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers | None:

@@ -36,13 +36,13 @@ from rocketeval.grading.loop import (
     fingerprint,
     grade,
     most_for_contact,
+    stop_without_judge,
 )
 from rocketeval.grading.methods import create_method
 from rocketeval.grading.work import (
     GradingWork,
     asks_items_independently,
     open_grading,
-    stop_without_judge,
 )
 from rocketeval.hashing import content_hash
 from rocketeval.observer import EngineStatus, Observer

@@ -19,9 +19,8 @@ from rocketeval.checklists.base import SharedAuthor, create_author
 from rocketeval.checklists.rubric import bind_checklist, rubric_options
 from rocketeval.checklists.write import authoring_key
 from rocketeval.config import PriceConfig, RunConfig
-from rocketeval.errors import ChecklistError, EngineRefused, EngineUnavailable, StageMissing
+from rocketeval.errors import ChecklistError, StageMissing
 from rocketeval.grading.ask import Method, each_item_independently
-from rocketeval.grading.loop import Grading
 from rocketeval.grading.schedule import (
     JudgingInputs,
     cells,
@@ -480,24 +479,3 @@ def open_grading(
         work = GradingWork(store, config, method, judge, ledger, observer, also=also)
         work.announce(0)
         yield work
-
-
-def stop_without_judge(grading: Grading, safe: int) -> None:
-    """Raise an error if grading gave up on the judge."""
-    if grading.unreachable:
-        last = grading.failures[-1]
-        raise EngineUnavailable(
-            f"Judge unreachable. Last failure, {last.candidate!r} on query {last.query_id!r}: "
-            f"{last.reason}",
-            hint=f"{safe} judgments are safe: run the same command again to continue.",
-        )
-    nothing = bool(grading.failures) and not safe and not grading.stopped
-    if grading.useless or nothing:
-        last = grading.failures[-1]
-        raise EngineRefused(
-            f"The judge answered none of the first {len(grading.failures)} responses; the last, "
-            f"{last.candidate!r} on query {last.query_id!r}: {last.reason}",
-            hint="If the prompts are too long, serve the judge with a larger context (vLLM: "
-            "--max-model-len, llama.cpp: -c). If the server allows fewer `top_logprobs` or none, "
-            "`rocketeval doctor` shows it.",
-        )

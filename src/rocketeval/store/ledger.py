@@ -287,7 +287,10 @@ def _sound(table: pa.Table) -> pa.Table:
             raise ValueError("an answer has an unknown status")
         lengths = pc.list_value_length(table["status"])
         for name in names & _LISTS:
-            if not pc.all(pc.equal(pc.list_value_length(table[name]), lengths)).as_py():
+            same = pc.equal(pc.list_value_length(table[name]), lengths)
+            # Judgments without items that may not apply have no list of `p_na`.
+            nothing = name in APPLICABILITY and table[name].null_count == table.num_rows
+            if not nothing and not pc.all(same).as_py():
                 raise ValueError(f"the list {name} has another length than the answers")
     return table
 
