@@ -6,7 +6,6 @@ An item is written as a plain text, or as an object with `text` and any of `weig
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -39,6 +38,7 @@ class ItemKind(StrEnum):
 NOT_APPLICABLE = "NA"
 """The label for an item that does not apply."""
 FEWEST_LEVELS, MOST_LEVELS = 2, 10
+LEAST_WEIGHT, MOST_WEIGHT = 1e-6, 1e6
 NO_GROUP = "(no group)"
 """Group of an item without one, in a checklist where others have groups."""
 MATERIALS = ("system", "context", "reference")
@@ -346,8 +346,11 @@ def _texts(value: object, name: str) -> tuple[str, ...]:
 def _weight(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"weight must be a number, not {_kind(value)}.")
-    if not math.isfinite(value):
-        raise ValueError(f"weight must be finite, but is {value}.")
+    if not (value == 0 or LEAST_WEIGHT <= abs(value) <= MOST_WEIGHT):
+        raise ValueError(
+            f"weight must be 0, or between {LEAST_WEIGHT:g} and {MOST_WEIGHT:g} or the negatives, "
+            f"but is {str(value)[:40]}."
+        )
     return float(value)
 
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rocketeval.config import ScorerConfig
+from rocketeval.items import LEAST_WEIGHT
 from rocketeval.ranking.stage import clip_interval
 from rocketeval.records import Interval
 from rocketeval.scoring.answers import AnswerTable, RubricColumns
@@ -19,7 +20,9 @@ from rocketeval.scoring.mean import HardMeanScorer, MeanScorer
 from rocketeval.scoring.rubric import AnswerBounds, PointsScorer, credits, score_bounds
 
 unit = st.floats(0, 1)
-weights = st.one_of(st.integers(-10, 10).map(float), st.floats(-10, 10))
+weights = st.one_of(
+    st.integers(-10, 10).map(float), st.floats(-10, -LEAST_WEIGHT), st.floats(LEAST_WEIGHT, 10)
+)
 answers = st.tuples(
     weights, st.one_of(st.none(), unit), st.one_of(st.just(0.0), st.just(1.0), unit)
 )

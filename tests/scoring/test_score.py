@@ -77,7 +77,7 @@ def written(answers: AnswerTable, path: Path) -> bytes:
     """Return the score table as bytes of its file."""
     keys = [key_of(cell) for cell in CELLS]
     table = score_table(answers, scored(answers), keys)
-    pq.write_table(table, path, compression="zstd")
+    pq.write_table(table, path, compression="zstd", write_page_checksum=True)
     return path.read_bytes()
 
 

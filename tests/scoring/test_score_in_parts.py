@@ -136,6 +136,7 @@ def score_at_once(made: MadeRun, config: ScorerConfig, path: Path) -> tuple[dict
         path,
         compression="zstd",
         row_group_size=files.ROW_GROUP,
+        write_page_checksum=True,
     )
     statuses = count_statuses(keys, store.judgments(["key"]), store.judgments(["status"]))
     return {
@@ -159,7 +160,13 @@ def apply_at_once(made: MadeRun, scored: Scored, path: Path) -> Scored:
     scores = scored.scorer.predict(answers)
     applied = Scored(scores, basis, scored.kind, scored.scorer, None)
     table = score_table(answers, applied, keys)
-    pq.write_table(table, path, compression="zstd", row_group_size=files.ROW_GROUP)
+    pq.write_table(
+        table,
+        path,
+        compression="zstd",
+        row_group_size=files.ROW_GROUP,
+        write_page_checksum=True,
+    )
     return applied
 
 
