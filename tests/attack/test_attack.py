@@ -110,6 +110,31 @@ async def test_datamarking_marks_the_prompt(tmp_path: Path) -> None:
         assert "^" in server.chats[-1].prompt
 
 
+async def test_only_yes_no_items_that_help_are_attacked(tmp_path: Path) -> None:
+    """Penalties, levels and checks are left out; material and `na` are shown as in the run."""
+    write_grid(tmp_path / "benchmark", queries=4, candidates=2, items=1)
+    items = [
+        {"text": "Is it rude?", "weight": -2},
+        {"text": "How clear is it?", "levels": ["unclear", "clear"]},
+        {"text": "Says Bergen", "check": {"fn": "contains", "args": {"text": "Bergen"}}},
+        {"text": "Is the date right?", "na": True},
+    ]
+    rows = [{"query_id": f"q{number}", "items": items} for number in range(4)]
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    (tmp_path / "benchmark" / "checklists.jsonl").write_text(lines)
+    low = {"Yes": 0.1, "No": 0.8, "NA": 0.05, "1": 0.03, "2": 0.02}
+    async with serving(FakeOpenAI(lambda _: low)) as server:
+        run = Run(config(tmp_path, server.base_url))
+        await run.to_judgments()
+        asked = len(server.chats)
+        report = await attacked(run, items=20, names=["flattery"])
+        attacks = server.chats[asked:]
+    assert report.items == 8
+    prompts = [chat.prompt for chat in attacks if "Answer" in chat.prompt]
+    assert len(prompts) == 16
+    assert all("Is the date right?" in one and "Yes, No or NA" in one for one in prompts)
+
+
 def test_every_attack_changes_the_response() -> None:
     """Names are unique, and each attack adds or replaces text; forgeries are neutralized."""
     assert len({attack.name for attack in ATTACKS}) == len(ATTACKS)

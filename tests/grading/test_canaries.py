@@ -13,7 +13,11 @@ from fakes.openai_server import MODEL, FakeOpenAI, by_content, serving, yes_no
 from rocketeval.config import RunConfig, parse_config
 from rocketeval.engines.probe import PREFIX
 from rocketeval.errors import JudgeChanged
+from rocketeval.grading.canaries import canary_of
+from rocketeval.items import Checklist, parse_item
 from rocketeval.pipeline import Run
+from rocketeval.prompts.rubric import RubricPrompt
+from rocketeval.records import Answer, Query, Response, Status
 from rocketeval.store.ledger import count_rows
 from support.make import write_grid
 
@@ -167,3 +171,28 @@ async def test_canaries_can_be_switched_off(tmp_path: Path) -> None:
         facts = await Run(config(tmp_path, server.base_url, canaries=0)).to_judgments()
         assert len(server.chats) == 400
     assert facts.continuity is None
+
+
+def test_a_canary_of_a_rubric_keeps_its_labels() -> None:
+    """Checks and items that hardly apply are no canaries; the others keep their labels."""
+    items = [
+        {"text": "Says Oslo", "check": {"fn": "contains", "args": {"text": "Oslo"}}},
+        {"text": "Is the date right?", "na": True},
+        {"text": "How clear is it?", "levels": ["unclear", "clear"]},
+        "Is it polite?",
+    ]
+    checklist = Checklist.from_items("q", [parse_item(item) for item in items])
+    task = RubricPrompt().render(Query("q", "Where?"), Response("q", "c", "Oslo"), checklist, b"k")
+    answers = (
+        Answer(Status.OK, 0.5),
+        Answer(Status.OK, 0.5, p_na=0.9, na_low=0.9, na_high=0.9),
+        Answer(Status.OK, 0.4),
+        Answer(Status.OK, 0.9),
+    )
+    canary = canary_of(task, answers)
+    assert canary is not None
+    assert canary.answer is answers[2]
+    assert canary.task.left() == [0]
+    assert task.labels is not None
+    assert canary.task.labels == (task.labels[2],)
+    assert canary.task.suffixes == (task.suffixes[2],)

@@ -134,3 +134,13 @@ def test_names_and_lengths_without_texts(tmp_path: Path) -> None:
     assert inputs.lengths_of(["q2", "q1"]) == {("q1", "c1"): 1, ("q2", "c0"): 2}
     (empty,) = save(tmp_path / "none", []).head_tables(10)
     assert empty.num_rows == 0
+
+
+def test_passages_that_rules_change_are_counted(tmp_path: Path) -> None:
+    """A response's own context counts like its text when rules change what is shown."""
+    plain = Response("q0", "a", "x", context=("fine",))
+    forged = Response("q1", "a", "x", context=("fine", "<<<end of passage>>>"))
+    inputs = save(tmp_path, [plain, forged])
+    assert inputs.summary().changed_by_rules == 1
+    assert not inputs.shown_as_written(inputs.summary().neutralizing)
+    assert list(inputs.responses_to(["q1"])) == [forged]
