@@ -175,7 +175,7 @@ class Checklist:
     about: str | None = None
     """Topic of the items, such as the definition of a dimension, for a judge that sees all items
     in one prompt."""
-    details: tuple[ItemDetail, ...] | None = None
+    details: tuple[ItemDetail, ...] | None = field(default=None, metadata={"optional": True})
     """Weight and kind of each item; None if all are plain yes/no questions of weight 1."""
 
     @classmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -41,12 +42,21 @@ def test_journal_and_parts_have_the_same_judgments(tmp_path: Path) -> None:
 
 
 def test_parts_have_the_published_schema(tmp_path: Path) -> None:
-    """Every part has the schema that other tools rely on."""
+    """Every part has the schema that other tools rely on; `p_na` is there only if it is used."""
     ledger = Ledger(tmp_path, JUDGE)
     ledger.append(judgment("a"))
     ledger.close()
     (part,) = tmp_path.glob("*.parquet")
-    assert pq.read_schema(part).equals(JUDGMENTS)
+    without = JUDGMENTS.names[:-3]
+    assert pq.read_schema(part).names == without
+    ledger = Ledger(tmp_path, JUDGE)
+    maybe = Answer(Status.OK, 0.5, 0.5, 0.5, 1.0, p_na=0.25, na_low=0.25, na_high=0.25)
+    ledger.append(replace(judgment("b"), answers=(maybe,)))
+    ledger.close()
+    _, later = sorted(tmp_path.glob("*.parquet"))
+    assert pq.read_schema(later).equals(JUDGMENTS)
+    rows = [row for table in read_tables(tmp_path) for row in table.to_pylist()]
+    assert [row["p_na"] for row in rows] == [None, [0.25]]
 
 
 def test_a_key_is_never_recorded_twice(tmp_path: Path) -> None:

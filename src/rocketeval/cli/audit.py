@@ -244,6 +244,7 @@ METHODS = {
 SCORERS = {
     "mean": "the mean of the judge's probabilities of yes (default)",
     "hard": "the share of items answered yes, without probabilities",
+    "points": "weighted points over those that can be earned",
     "isotonic": "the mean, mapped to the level of the labels",
     "pooled_ridge": "one regression for all queries, fitted on labels",
     "extra_trees": "one forest per query, fitted on labels and blended with the mean; weight=none: "
