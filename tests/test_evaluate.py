@@ -15,7 +15,7 @@ import pytest
 import rocketeval
 from rocketeval import ScriptedEngine, evaluate, evaluate_async
 from rocketeval.errors import ConfigError, RocketEvalError
-from rocketeval.evaluation import snapshot
+from rocketeval.evaluation import ProgressLine, snapshot
 from rocketeval.results import ReportFrame
 from support.data_files import PEERS
 from support.needs import need
@@ -231,6 +231,25 @@ async def test_judge_over_http() -> None:
         async with rocketeval.Judge(MODEL, server.base_url) as served:
             answers = await served.answers("What is 1?", "It is 1.", ITEMS)
         assert [answer.status for answer in answers] == ["ok", "ok"]
+
+
+def test_progress_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """A terminal's line is rewritten and removed; a notebook's display is updated in place."""
+    evaluate(rows(), judge=judge(), checklists=ITEMS, progress=ProgressLine())
+    written = capsys.readouterr().err
+    assert "grade 6 of 6" in written
+    assert "\n" not in written
+    assert written.endswith("\r")
+    shown: list[str] = []
+
+    class Display:
+        def update(self, data: dict[str, str], *, raw: bool) -> None:
+            shown.append(data["text/plain"])
+
+    evaluate(rows(), judge=judge(), checklists=ITEMS, progress=ProgressLine(Display()))
+    assert "rocketeval: grade 6 of 6" in shown
+    assert shown[-1] == ""
+    assert capsys.readouterr().err == ""
 
 
 def test_snapshot_formats(tmp_path: Path) -> None:

@@ -402,11 +402,13 @@ def _label_scale(benchmark: Benchmark) -> list[float] | None:
 
 
 class ProgressLine(Observer):
-    """Progress on one line of stderr, which is rewritten."""
+    """Progress on one line that is rewritten: of stderr, or of a notebook's output."""
 
-    def __init__(self) -> None:
+    def __init__(self, handle: Any = None) -> None:
         self._stage, self._total, self._done = "", 0, 0
         self._width = 0
+        self._handle = handle
+        """A display of IPython; None for a terminal."""
 
     def stage_began(self, stage: str, total: int | None = None, done: int = 0) -> None:
         """Show the stage and its size."""
@@ -425,15 +427,18 @@ class ProgressLine(Observer):
     def stage_ended(self, stage: str, facts: object) -> None:
         """Remove the line."""
         if self._width:
-            sys.stderr.write("\r" + " " * self._width + "\r")
-            sys.stderr.flush()
-            self._width = 0
+            self._write("")
 
     def _show(self) -> None:
         of = f" {self._done:,} of {self._total:,}" if self._total else ""
-        line = f"rocketeval: {self._stage}{of}"
-        sys.stderr.write("\r" + line.ljust(self._width))
-        sys.stderr.flush()
+        self._write(f"rocketeval: {self._stage}{of}")
+
+    def _write(self, line: str) -> None:
+        if self._handle is not None:
+            self._handle.update({"text/plain": line}, raw=True)
+        else:
+            sys.stderr.write("\r" + line.ljust(self._width) + ("" if line else "\r"))
+            sys.stderr.flush()
         self._width = len(line)
 
 
@@ -441,4 +446,11 @@ def _observer(progress: bool) -> Observer | None:
     """Return an observer for a terminal or a notebook; elsewhere nothing is shown."""
     from rocketeval.results import in_notebook
 
-    return ProgressLine() if progress and (sys.stderr.isatty() or in_notebook()) else None
+    if not progress:
+        return None
+    if in_notebook():
+        from importlib import import_module
+
+        show = import_module("IPython.display").display
+        return ProgressLine(show({"text/plain": ""}, raw=True, display_id=True))
+    return ProgressLine() if sys.stderr.isatty() else None
