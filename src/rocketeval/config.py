@@ -324,7 +324,7 @@ class EvolveConfig(Section):
     asking: Literal["pairs", "each"] = "each"
     """pairs: the judge sees two responses together, as in the paper; each: one response per
     question, and a pair is decided by the difference of the answers, which needs fewer requests."""
-    answers: Literal["choice", "graded", "both"] = "choice"
+    answers: Literal["choice", "graded", "both"] = "graded"
     """choice: yes or no (for two responses, A or B); graded: 1 to 5 (for two, -4 to 4); both: every
     perspective is asked both ways, and the useful ones are kept."""
     seeds: tuple[ConfigFile, ...] = ("guidelines", "presets", "prompts")

@@ -171,7 +171,7 @@ def show(material: Material, lines: Sequence[Line]) -> str:
             f"{percent(people.without_ties):24}"
         )
         out.append(
-            f"{'best possible prediction':30}{percent(people.best_with_ties):24}{'':24}"
+            f"{'expected upper bound':30}{percent(people.best_with_ties):24}{'':24}"
             f"{percent(people.best_without_ties):24}"
         )
     out += ["", f"{'against the labels, out-of-fold':34}{'Pearson':24}{'Spearman':24}{'RMSE':24}"]

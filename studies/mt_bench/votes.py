@@ -207,7 +207,7 @@ def table(study: Study) -> str:
     gpt4 = verdict_agreement(study.verdicts, study.votes, bootstrap=RESAMPLES)
     lines.append(f"{'GPT-4, asked about both responses':46}{percent(gpt4 and gpt4.with_ties)}")
     lines.append(f"{'human-human agreement':46}{percent(people and people.with_ties)}")
-    lines.append(f"{'best possible prediction':46}{percent(people and people.best_with_ties)}")
+    lines.append(f"{'expected upper bound':46}{percent(people and people.best_with_ties)}")
     return "\n".join(line.rstrip() for line in lines)
 
 

@@ -86,10 +86,10 @@ def mt_bench(data: Path, content: dict[str, Any]) -> list[list[str]]:
         ["MT-Bench, both decided: two people", pairs_that_agree(votes, votes), "82.0"],
         ["MT-Bench: GPT-4, all votes", share(found.with_ties), "66.6"],
         ["MT-Bench: human-human, all votes", share(people.with_ties), "-"],
-        ["MT-Bench: best possible prediction, all votes", share(people.best_with_ties), "-"],
+        ["MT-Bench: expected upper bound, all votes", share(people.best_with_ties), "-"],
         ["MT-Bench: GPT-4, decided votes", share(found.without_ties), "-"],
         ["MT-Bench: human-human, decided votes", share(people.without_ties), "-"],
-        ["MT-Bench: best possible, decided votes", share(people.best_without_ties), "-"],
+        ["MT-Bench: expected upper bound, decided votes", share(people.best_without_ties), "-"],
     ]
 
 

@@ -46,7 +46,7 @@ def test_gpt4_reaches_its_recorded_agreement_with_people(
 ) -> None:
     """GPT-4 agrees with 66.6% of first-turn votes, and with 79.7% of decided ones.
 
-    The published 85.9% leaves out the decided votes on which GPT-4 calls a tie.
+    The published 85.9% leaves out decided votes with a tie as the verdict.
     """
     found = verdict_agreement(mt_bench_verdicts, mt_bench_votes)
     assert found is not None

@@ -17,7 +17,7 @@ from support.command import cli
 
 def test_first_screen_shows_result_trust_and_next_steps(opened: Opener) -> None:
     page = opened()
-    expect(page.locator(".conclusion")).to_contain_text("careful")
+    expect(page.locator(".conclusion")).to_contain_text("not significantly better")
     expect(page.locator(".next-steps li").first).to_be_visible()
     expect(page.locator("h1")).to_contain_text("5 candidates on 12 queries")
     expect(page.locator(".lead")).to_contain_text("scripted")

@@ -72,7 +72,7 @@ def test_every_table_fits_80_columns(
         "RMSE",
         "score vs. length, Spearman",
         "score vs. length, labeled",
-        "votes against the judge",
+        "people chose longer, judge shorter",
         "own family at equal labels",
         "guessed by name: candidate0, candidate3.",
         "Reference ratings: Spearman",

@@ -150,7 +150,7 @@ def test_optimizer_never_sees_held_out_queries(
     }
     assert 0 < len(texts) <= found.seen.queries
     store = RunStore(folder / "runs" / "planted")
-    held_out = store.inside("evolve/held_out", "each-choice").inputs.queries
+    held_out = store.inside("evolve/held_out", "each-graded").inputs.queries
     assert not {query.text for query in held_out.values()} & texts
     assert len(held_out) == found.held_out.queries
 

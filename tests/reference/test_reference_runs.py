@@ -26,7 +26,7 @@ def test_run_reproduces_frozen_result(name: str, tmp_path: Path) -> None:
 
 
 def assert_nothing_was_asked(seen: Mapping[str, Any]) -> None:
-    """Check that an old cache holds all judgments, checklists and proposals."""
+    """Check that an old cache holds all judgments and checklists."""
     for name in ("again", "again-author", "again-judged"):
         stages = seen[f"$ run {name}.yaml --json"]["stdout"]["stages"]
         grade = stages["grade"]
@@ -36,7 +36,9 @@ def assert_nothing_was_asked(seen: Mapping[str, Any]) -> None:
         assert stages["checklist"]["usage"]["requests"] == 0
     assert seen["$ run again-author.yaml --json"]["stdout"]["stages"]["checklist"]["reused"] == 10
     spent = seen["$ evolve again-evolve.yaml --json"]["stdout"]["spent"]
-    assert spent["judge"]["questions"] == spent["optimizer"]["requests"] == 0
+    assert spent["judge"]["questions"] == 0
+    # The optimizer sees mistakes drawn at random; the old request showed the most confident ones.
+    assert spent["optimizer"]["requests"] == 1
 
 
 def test_frozen_files_contain_no_temporary_folder() -> None:

@@ -82,7 +82,7 @@ def test_measured_biases_are_a_table() -> None:
     _, table = tables(replace(LABELED, bias=found))
     assert [(row.name, row.note) for row in table.rows] == [
         ("score vs. length, Spearman", "1,200 queries"),
-        ("votes against the judge: longer one won, share", "3 votes"),
+        ("people chose longer, judge shorter, share", "3 votes"),
         ("own family, score above label", "9 queries"),
     ]
     assert "5 of 4,005 queries" in table.note

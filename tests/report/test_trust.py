@@ -68,7 +68,7 @@ def test_without_reference_data_agreement_is_unknown() -> None:
     assert people.value is None
     assert people.mood == "unknown"
     assert "no votes or labels" in people.verdict
-    assert apart.verdict.startswith("2 of 3 pairs")
+    assert apart.verdict.startswith("2 of 3 candidate pairs differ, 1 is tied")
     assert (apart.mood, apart.value and apart.value.value) == ("unknown", pytest.approx(2 / 3))
     assert (usable.mood, usable.verdict) == ("fair", "3 of 200 unanswered")
 

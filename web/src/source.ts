@@ -31,9 +31,29 @@ export const servedAt = (version: string): Fetcher => async (name) => {
   return new Uint8Array(await answer.arrayBuffer());
 };
 
+/** Unpacks in memory: reading through a Blob or a Response fails when the page is left meanwhile. */
 export async function unzip(packed: Uint8Array<ArrayBuffer>): Promise<ArrayBuffer> {
-  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return new Response(stream).arrayBuffer();
+  const gzip = new DecompressionStream("gzip");
+  const writer = gzip.writable.getWriter();
+  const written = writer.write(packed).then(() => writer.close());
+  written.catch(() => undefined); // A damaged block is reported by the reader.
+  let length = 0;
+  const chunks: Uint8Array[] = [];
+  const reader = gzip.readable.getReader();
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    chunks.push(value);
+    length += value.length;
+  }
+  await written;
+  const whole = new Uint8Array(length);
+  let place = 0;
+  for (const chunk of chunks) {
+    whole.set(chunk, place);
+    place += chunk.length;
+  }
+  return whole.buffer;
 }
 
 function fromBase64(text: string): Uint8Array<ArrayBuffer> {

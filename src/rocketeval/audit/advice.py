@@ -250,7 +250,9 @@ def _against_voters(audit: Audit, judge: Agreement) -> str:
             f"{figures}"
         )
     best = theirs.best_without_ties if text is DECIDED else theirs.best_with_ties
-    bound = "" if best is None else f" No judge could expect more than {percent(best.value)}."
+    bound = (
+        "" if best is None else f" The expected upper bound for any judge is {percent(best.value)}."
+    )
     return f"{found}, a difference of {points(less.value)}.{bound}"
 
 
@@ -305,7 +307,7 @@ def _margins(audit: Audit) -> Iterator[str]:
     used = shares[audit.tie_margin]
     better = ""
     if highest - used > 0.01:
-        better = f"; {best:g} gives {percent(highest)}, but it was chosen on these votes"
+        better = f"; {best:g} gives {percent(highest)}, but that margin was chosen on these votes"
     yield (
         f"The tie margin matters: agreement with all votes ranges from {percent(lowest)} to "
         f"{percent(highest)}. The margin used, {audit.tie_margin:g}, gives {percent(used)}{better}."

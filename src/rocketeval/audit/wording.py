@@ -21,7 +21,7 @@ from rocketeval.stats.bootstrap import least_queries
 from rocketeval.text import between, count_of, join_words
 
 ANOTHER_VOTER = "human-human agreement"
-UPPER_BOUND = "best possible prediction"
+UPPER_BOUND = "expected upper bound"
 UPPER_NOTE = "expected share of the outcome that most people would choose"
 VOTER_NOTE = "how often two voters agree"
 SPEARMAN = "Spearman"
@@ -141,7 +141,7 @@ def bias_figures(bias: Bias) -> Iterator[AuditFigure]:
         AuditFigure("label vs. length, Spearman", JUDGE, length.gold, labelled),
         AuditFigure(difference, JUDGE, length.excess, labelled),
         AuditFigure(
-            "votes against the judge: longer one won",
+            "people chose longer, judge shorter",
             JUDGE,
             length.lost_to_longer,
             lost,

@@ -251,7 +251,7 @@ SCORERS = {
     "not blended",
     "random_forest": "the same with another kind of tree",
     "pooled_logistic": "a model of which of two responses people prefer, fitted on votes",
-    "select": "from a list of scorers, the first one nearly as good as the best (not in --scorers)",
+    "select": "from a list of scorers, the first one nearly as good as the best (config only)",
 }
 """Description of each scorer; kept here for the same reason."""
 
@@ -376,8 +376,8 @@ def command(
     Compares the scores of CONFIG's run with reference data: votes (which of two responses is
     better), labels (a score per response) and reference ratings (one per candidate, such as arena
     Elo). Also shows trivial baselines (longer response, random guess) and human-human agreement.
-    Sends no requests, except with --methods, which grades with each method in a subfolder of the
-    run.
+    Sends no requests, except with --methods, which grades the benchmark once per method, each in
+    its own subfolder of the run.
     """
     from rocketeval.cli.progress import make_observer
     from rocketeval.evolve.apply_setup import as_graded

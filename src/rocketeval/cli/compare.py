@@ -68,10 +68,10 @@ def command(
 ) -> int:
     """Test whether candidate FIRST is better than SECOND.
 
-    Compares both query by query in CONFIG's scored run. The verdict is better, worse, equal enough
-    (with --min-effect) or can't tell. Better and worse need an interval without zero, and p <=
-    1 - LEVEL in a sign-flip permutation test. If the verdict is can't tell, the output estimates
-    how many queries would be needed. Use the exit code as a gate in CI.
+    Compares the two query by query in CONFIG's scored run. The verdict is better, worse, equal
+    enough (with --min-effect) or can't tell. Better and worse need an interval without zero and a
+    p-value of at most 1 - LEVEL in a sign-flip permutation test. If the verdict is can't tell, the
+    output estimates how many queries would be needed. Use the exit code as a gate in CI.
     """
     if fail_if == "maybe-worse" and min_effect is None:
         raise click.UsageError("--fail-if maybe-worse needs --min-effect.")

@@ -339,8 +339,8 @@ def command(run: Run, candidate: str | None, query: str | None, top: int, output
     """Explain a ranking: which checklist items cost each candidate points.
 
     Compares each candidate, item by item, with its neighbors in the ranking of CONFIG's run: the
-    four nearest candidates, above or below. With --query, shows each item's weight in the score,
-    how its answers differ between responses, and which items do not discriminate.
+    four candidates nearest in rank. With --query, shows each item's weight in the score, how its
+    answers differ between responses, and which items do not discriminate.
 
     Without --candidate and --query, explains all candidates and writes explain.json for the report.
     If checklist items are grouped, for example by quality dimension, explain.json also has each

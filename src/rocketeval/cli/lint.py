@@ -111,7 +111,7 @@ def _show_behaviour(found: Lint, behaviour: AnswerBehavior) -> None:
             by = count_of(largest.places, "place", "places")
             places = f"A candidate then moves by {by} in the ranking by mean score"
         _say(
-            f"Leaving out one item matters most for {printable(largest.query_id)}, item "
+            f"The item whose removal changes most is {printable(largest.query_id)}, item "
             f"{largest.item}. {places}, and the difference between two candidates' mean scores "
             f"changes by at most {largest.shift:.3f} points."
         )
@@ -121,7 +121,7 @@ def _labeled(behaviour: AnswerBehavior) -> str:
     if not behaviour.labels:
         return ""
     if behaviour.labels == behaviour.responses:
-        return ", all labeled"
+        return ", which all have labels"
     return f", {behaviour.labels:,} of them labeled"
 
 
@@ -371,7 +371,7 @@ def _list_of_kinds() -> str:
     multiple=True,
     type=click.Choice(list(KINDS)),
     metavar="KIND",
-    help="Show only findings of this kind (see below); with --fix, rewrite only items that have "
+    help="Show only findings of this kind (see below); with --fix, rewrite only items with "
     "one. Repeatable.",
 )
 @option(

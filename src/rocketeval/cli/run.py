@@ -328,8 +328,8 @@ def command(settings: RunConfig, only: str | None, dry_run: bool, output: Output
     score, rank, audit, explain and report. Finished judgments are reused: after Ctrl-C or a crash,
     the same command continues where it stopped.
 
-    --only STAGE runs a single stage: grade (which also loads the benchmark and writes missing
-    checklists), or score, rank or report from the results that the run already has.
+    --only STAGE runs a single stage. `grade` also loads the benchmark and writes missing
+    checklists; `score`, `rank` and `report` use the results that the run already has.
     """
     from rocketeval.cli.progress import make_observer
     from rocketeval.pipeline import Run

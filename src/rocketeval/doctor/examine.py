@@ -318,7 +318,7 @@ class _Examiner:
     def _answers_from_a_record(self) -> bool:
         if self.judge is None or self.judge.engine != "recorded":
             return False
-        message = "not asked: recorded answers cover only this example"
+        message = "not asked: the recorded answers cover only the example benchmark"
         self.findings.append(EngineFinding(REFERENCE_ITEMS, message, "note"))
         return True
 

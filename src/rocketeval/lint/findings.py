@@ -87,7 +87,9 @@ KINDS: dict[str, FindingKind] = {
         _ERROR, "uses material that the query lacks", english=False, wording=False
     ),
     "unanswered": FindingKind(_ERROR, "the judge rarely answers it", behavioural=True),
-    "backwards": FindingKind(_ERROR, "yes goes with worse responses", behavioural=True),
+    "backwards": FindingKind(
+        _ERROR, "yes goes with lower scores on the other items", behavioural=True
+    ),
     "against_labels": FindingKind(_ERROR, "yes goes with lower labels", behavioural=True),
     "always_yes": FindingKind(_WARNING, "yes to every response", behavioural=True),
     "never_yes": FindingKind(_WARNING, "no to every response", behavioural=True),

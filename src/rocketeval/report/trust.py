@@ -281,9 +281,10 @@ def separation(ranking: Ranking, audit: Audit | None) -> TrustNumber:
     verdict = "fewer than two ranked candidates"
     if value is not None:
         mood = by_limits(value.value, GOOD_SEPARATION, FAIR_SEPARATION)
-        tied = f"; {pairs - apart:,} tied" if apart < pairs else ""
-        more = "" if mood == "good" else "; more queries would separate more"
-        verdict = f"{apart:,} of {pairs:,} pairs{tied}{more}. {_ORDER_ONLY}"
+        left = pairs - apart
+        tied = f", {left:,} {'is' if left == 1 else 'are'} tied" if left else ""
+        more = "" if mood == "good" else "; more queries would separate more of them"
+        verdict = f"{apart:,} of {pairs:,} candidate pairs differ{tied}{more}. {_ORDER_ONLY}"
         if doubt(audit):
             mood = "unknown"
     return TrustNumber(

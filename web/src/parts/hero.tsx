@@ -28,7 +28,7 @@ export function Hero({ head }: { head: Head }) {
   return (
     <header class="hero">
       <p class="overline">
-        Evaluation report <Dot /> Run name: <Name>{head.run}</Name>
+        Evaluation report <Dot /> Run “<Name>{head.run}</Name>”
         {date && <> <Dot /> {date}</>}
       </p>
       <h1 tabIndex={-1}>{candidates} on {queries} of <Name>{head.benchmark}</Name></h1>

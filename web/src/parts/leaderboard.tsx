@@ -61,7 +61,7 @@ export function Leaderboard({ head }: { head: Head }) {
         <button type="button" onClick={() => setAll(true)}>Show all {found.length}</button>
       )}
       <p class="hint">
-        Gray ranges are {Math.round(100 * head.level)}% confidence intervals. {head.rank_intervals}
+        Numbers in gray are {Math.round(100 * head.level)}% confidence intervals. {head.rank_intervals}{" "}
         Data: <FileLink head={head} name="ranking.json" />. <a href="#/" onClick={toNotes}>How the numbers were computed</a>
       </p>
       {head.separation.length > 0 && (

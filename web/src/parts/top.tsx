@@ -29,7 +29,7 @@ export function Top({ head, hash }: { head: Head; hash: string }) {
   return (
     <header class="top">
       {head.index_at !== null && <a href={head.index_at}>All runs</a>}
-      <a class="brand" href={to.overview()}>RocketEval <span>Run name: <Name>{head.run}</Name></span></a>
+      <a class="brand" href={to.overview()}>RocketEval <span>Run “<Name>{head.run}</Name>”</span></a>
       <nav aria-label="Report">
         {placesOf(head).map(([href, label]) => (
           <a key={href} href={href} aria-current={href === here ? "page" : undefined}>{label}</a>

@@ -29,7 +29,7 @@ export function HeatHead({ results, order, onOrder, onItem }: HeatHeadProps) {
         <Weights weights={figures.map(({ weight }) => weight)} heaviest={heaviest} />
       )}
       <tr>
-        <SortHead by="rank" {...{ order, sort }}><span class="rank">Overall rank, </span>candidate</SortHead>
+        <SortHead by="rank" {...{ order, sort }}><span class="rank">Overall rank,</span>{" "}candidate</SortHead>
         <SortHead by="score" {...{ order, sort }}>Score</SortHead>
         {items.map((text, item) => (
           <th
