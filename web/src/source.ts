@@ -13,10 +13,11 @@ export class Outdated extends Error {}
 
 export type Fetcher = (name: string) => Promise<Uint8Array<ArrayBuffer>>;
 
-/** Reads blocks from the page; waits until the page is fully parsed if needed. */
+/** Reads blocks from the page; waits until the whole block has arrived. */
 export async function embedded(name: string): Promise<Uint8Array<ArrayBuffer>> {
   const here = () => document.getElementById(`block-${name}`);
-  if (!here()) await parsed;
+  // A block that the browser is still reading has nothing after it yet, and may be incomplete.
+  if (!here()?.nextSibling) await parsed;
   const element = here();
   if (!element) throw new Absent(name);
   return fromBase64(element.textContent ?? "");
@@ -31,29 +32,9 @@ export const servedAt = (version: string): Fetcher => async (name) => {
   return new Uint8Array(await answer.arrayBuffer());
 };
 
-/** Unpacks in memory: reading through a Blob or a Response fails when the page is left meanwhile. */
 export async function unzip(packed: Uint8Array<ArrayBuffer>): Promise<ArrayBuffer> {
-  const gzip = new DecompressionStream("gzip");
-  const writer = gzip.writable.getWriter();
-  const written = writer.write(packed).then(() => writer.close());
-  written.catch(() => undefined); // A damaged block is reported by the reader.
-  let length = 0;
-  const chunks: Uint8Array[] = [];
-  const reader = gzip.readable.getReader();
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) break;
-    chunks.push(value);
-    length += value.length;
-  }
-  await written;
-  const whole = new Uint8Array(length);
-  let place = 0;
-  for (const chunk of chunks) {
-    whole.set(chunk, place);
-    place += chunk.length;
-  }
-  return whole.buffer;
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Response(stream).arrayBuffer();
 }
 
 function fromBase64(text: string): Uint8Array<ArrayBuffer> {
