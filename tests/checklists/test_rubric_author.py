@@ -50,7 +50,7 @@ async def test_everything_asked_for_is_kept() -> None:
 
 
 async def test_prompt_has_only_the_rules_asked_for() -> None:
-    """The author is told about a field only if it may use it."""
+    """The prompt explains a field only if the author may use it."""
     plain, (_, prompts) = {"weights": True}, author(GOOD[:1] * 3, options={"weights": True})
     with pytest.raises(ChecklistError):
         await author(GOOD, options=plain)[0].write(Query("q", "x"))
