@@ -192,7 +192,8 @@ def test_checklists_in_the_data_and_from_a_file() -> None:
         ({"columns": {"qurey": "question"}}, "qurey"),
         ({"columns": {"query": "questionn"}}, "questionn"),
         ({"checklists": ""}, "checklist file"),
-        ({"checklists": [1]}, "yes/no questions"),
+        ({"checklists": [1]}, "item 1"),
+        ({"checklists": ["Is it?", {"text": "Is it?", "wait": 2}]}, "item 2: unknown field 'wait'"),
         ({"checklists": "nowhere.yaml"}, "nowhere.yaml"),
         ({"base_url": "http://127.0.0.1:1/v1"}, "base_url"),
         ({"author": "x"}, "not both"),
@@ -221,6 +222,32 @@ async def test_judge_answers_single_questions() -> None:
         rocketeval.Judge()
     with pytest.raises(ConfigError, match="checklist"):
         await shared.answers("q", "r", "Is it a text?")
+
+
+RUBRIC: list[str | dict[str, object]] = [
+    {"text": "Is it good?", "weight": 3},
+    {"text": "Is it rude?", "weight": -1},
+    {"text": "How clear is it?", "levels": ["unclear", "fine", "clear"]},
+    {"text": "Has at most 2 words", "check": {"fn": "words", "args": {"max": 2}}, "weight": 2},
+]
+
+
+def test_rubrics_in_python() -> None:
+    """Weights, penalties, levels and checks are items like any other, for all or by query."""
+    for checklists in (RUBRIC, dict.fromkeys(QUESTIONS, RUBRIC)):
+        result = evaluate(rows(), judge=judge(), checklists=checklists, progress=False)
+        assert [row.candidate for row in result.ranking] == ["good", "bad"]
+
+
+async def test_judge_scores_a_rubric_by_its_weights() -> None:
+    """Code decides the check; weights and the penalty enter the mean."""
+    one = rocketeval.Judge(engine=ScriptedEngine(lambda prefix, item: 0.5))
+    items: list[str | dict[str, object]] = [*RUBRIC[:2], RUBRIC[3]]
+    short, long = [
+        await one.score("What?", text, items, scale=(0.0, 1.0))
+        for text in ("Two words", "These are more than two")
+    ]
+    assert (short, long) == (pytest.approx(4 / 6), pytest.approx(2 / 6))
 
 
 async def test_judge_over_http() -> None:

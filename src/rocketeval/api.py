@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 from rocketeval.config import EngineConfig, RunConfig, load_config, parse_config
 from rocketeval.engines.base import Engine, create_engine
 from rocketeval.errors import ConfigError, EngineError
+from rocketeval.items import ParsedItem, parse_item
 from rocketeval.observer import Observer
 from rocketeval.pipeline import Outcome, Run
 from rocketeval.records import Answer, Checklist, Query, Response, Turn
@@ -109,7 +111,7 @@ class Judge:
         self,
         query: str | Query,
         response: str | Response,
-        checklist: Sequence[str] | Checklist,
+        checklist: Sequence[str | Mapping[str, object]] | Checklist,
         *,
         history: Sequence[Turn] = (),
     ) -> tuple[Answer, ...]:
@@ -117,7 +119,9 @@ class Judge:
 
         Nothing is stored. Raises EngineError if the judge cannot be used, or fails on an item.
         """
-        from rocketeval.prompts.render import GradingPrompt
+        from rocketeval.checklists.rubric import RubricOptions, bind_checklist
+        from rocketeval.checks.runner import CheckRunner
+        from rocketeval.prompts.rubric import RubricPrompt
 
         asked = query if isinstance(query, Query) else Query("query", query, tuple(history))
         given = response
@@ -125,9 +129,18 @@ class Judge:
             given = Response(asked.id, "response", given)
         items = checklist
         if not isinstance(items, Checklist):
-            items = Checklist(asked.id, checklist_items(items, "checklist"))
-        task = GradingPrompt().render(asked, given, items, b"")
-        found = await (await self._engine_here()).grade(task, {})
+            items = Checklist.from_items(asked.id, checklist_items(items, "checklist"))
+        options = RubricOptions()
+        bound = bind_checklist(items, asked, options)
+        task = RubricPrompt().render(asked, given, bound, b"")
+        decided: dict[int, Answer] = {}
+        if task.checks:
+            runner = CheckRunner(options.checks)
+            try:
+                decided = await runner.run(task.checks)
+            finally:
+                runner.close()
+        found = await (await self._engine_here()).grade(task, decided)
         if found.failure is not None:
             raise EngineError(f"The judge cannot be used: {found.failure}")
         return found.answers
@@ -136,16 +149,29 @@ class Judge:
         self,
         query: str | Query,
         response: str | Response,
-        checklist: Sequence[str] | Checklist,
+        checklist: Sequence[str | Mapping[str, object]] | Checklist,
         *,
         history: Sequence[Turn] = (),
         scale: tuple[float, float] = (1.0, 10.0),
     ) -> float | None:
-        """Return the mean answer on a scale; None if no item has an answer."""
-        answers = await self.answers(query, response, checklist, history=history)
-        known = [answer.p_yes for answer in answers if answer.p_yes is not None]
+        """Return the mean answer on a scale, by the items' weights; None without an answer."""
+        import numpy as np
+
+        from rocketeval.scoring.answers import RubricColumns
+        from rocketeval.scoring.rubric import weighted_mean
+
+        asked = checklist
+        if not isinstance(asked, Checklist):
+            asked = Checklist.from_items("query", checklist_items(asked, "checklist"))
+        answers = await self.answers(query, response, asked, history=history)
+        columns = RubricColumns(
+            np.array([answer.p_yes for answer in answers], dtype=np.float64),
+            np.array([detail.weight for detail in asked.every_detail]),
+            np.array([1.0 - (answer.p_na or 0.0) for answer in answers]),
+        )
+        (mean,) = weighted_mean(columns, np.array([0, len(answers)])).tolist()
         low, high = scale
-        return low + (high - low) * sum(known) / len(known) if known else None
+        return None if math.isnan(mean) else low + (high - low) * mean
 
     async def aclose(self) -> None:
         """Close the connections that `answers` opened."""
@@ -183,11 +209,18 @@ def engine_settings(
     return named
 
 
-def checklist_items(given: object, what: str) -> tuple[str, ...]:
-    """Return checklist items; raise ConfigError unless they are texts."""
-    items = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else ()
-    if not items or not all(isinstance(item, str) and item.strip() for item in items):
+def checklist_items(given: object, what: str) -> list[ParsedItem]:
+    """Return checklist items given as texts or objects; raise ConfigError that names the item."""
+    items = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else []
+    if not items or isinstance(given, Mapping):
         raise ConfigError(
-            f"`{what}` must be a list of yes/no questions.", hint='Such as ["Is it correct?"].'
+            f"`{what}` must be a list of items.",
+            hint='Such as ["Is it correct?", {"text": "Is it rude?", "weight": -1}].',
         )
-    return items
+    parsed = []
+    for place, item in enumerate(items, 1):
+        try:
+            parsed.append(parse_item(item))
+        except ValueError as error:
+            raise ConfigError(f"`{what}`, item {place}: {error}") from None
+    return parsed

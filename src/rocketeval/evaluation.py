@@ -16,6 +16,7 @@ from rocketeval.api import Judge, checklist_items, engine_settings, finish
 from rocketeval.config import RunConfig, parse_config
 from rocketeval.engines.base import Engine
 from rocketeval.errors import ConfigError
+from rocketeval.items import item_to_json
 from rocketeval.observer import Observer
 from rocketeval.records import Checklist, Judgment
 
@@ -360,7 +361,9 @@ def _author(
         return {"kind": "file", "options": {"file": str(Path(checklists).absolute())}}
     if isinstance(checklists, Mapping):
         return _checklists_by_query(checklists, benchmark, home)
-    return {"kind": "fixed", "options": {"items": list(checklist_items(checklists, "checklists"))}}
+    items = checklist_items(checklists, "checklists")
+    written = [item_to_json(item.text, item.detail, item.group) for item in items]
+    return {"kind": "fixed", "options": {"items": written}}
 
 
 def _checklists_by_query(
@@ -380,7 +383,8 @@ def _checklists_by_query(
                 f"`checklists` names the query {str(key)!r}, which is not in the data.",
                 hint=did_you_mean(str(key), [*queries, *by_text]),
             )
-        found[query_id] = Checklist(query_id, checklist_items(items, f"checklists[{str(key)!r}]"))
+        parsed = checklist_items(items, f"checklists[{str(key)!r}]")
+        found[query_id] = Checklist.from_items(query_id, parsed)
     lacking = [query.text for name, query in queries.items() if name not in found]
     if lacking:
         raise ConfigError(
