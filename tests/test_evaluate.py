@@ -193,7 +193,7 @@ def test_checklists_in_the_data_and_from_a_file() -> None:
         ({"columns": {"query": "questionn"}}, "questionn"),
         ({"checklists": ""}, "checklist file"),
         ({"checklists": [1]}, "item 1"),
-        ({"checklists": ["Is it?", {"text": "Is it?", "wait": 2}]}, "item 2: unknown field 'wait'"),
+        ({"checklists": ["Is it?", {"text": "Is it?", "wait": 2}]}, "unknown field 'wait'"),
         ({"checklists": "nowhere.yaml"}, "nowhere.yaml"),
         ({"base_url": "http://127.0.0.1:1/v1"}, "base_url"),
         ({"author": "x"}, "not both"),

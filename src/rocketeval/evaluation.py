@@ -101,8 +101,9 @@ def evaluate(
         base_url: URL of the judge's server, such as http://127.0.0.1:8000/v1.
         author: LLM that writes a checklist for each query.
         author_url: URL of the author's server; default: the OpenAI API.
-        checklists: Items for all queries; a mapping from query (its id or text) to items; the path
-            of a checklist file; or "general". Default: the data's own, then the author's.
+        checklists: Items for all queries, each a text or an object such as {"text": "Is it rude?",
+            "weight": -1}; a mapping from query (its id or text) to items; the path of a checklist
+            file; or "general". Default: the data's own, then the author's.
         columns: The column of each part, such as {"query": "ask"}; others are recognized by name.
         candidates: Columns of a table with one column per candidate.
         name: Name of the run, which is then kept in `output` and continued by the next call.
