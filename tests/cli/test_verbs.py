@@ -79,7 +79,8 @@ def test_help_lists_the_values_of_options() -> None:
     for name in KINDS:
         assert re.search(rf"\b{name}\b", lint), name
     assert NEIGHBOURS == 4
-    assert "four candidates nearest" in " ".join(cli(Path.cwd(), "explain", "--help").stdout.split())
+    explain = cli(Path.cwd(), "explain", "--help").stdout
+    assert "four candidates nearest" in " ".join(explain.split())
 
 
 @pytest.mark.parametrize("old", RENAMED)
