@@ -40,7 +40,7 @@ def _started(folder: Path, *args: str) -> Forked:
 def address(folder: Path) -> Iterator[str]:
     server = _started(folder, "view", "runs")
     for line in server.stdout:
-        found = re.search(r"http://127\.0\.0\.1:\d+/", line)
+        found = re.search(r"http://127\.0\.0\.1:\d+/\S+", line)
         if found:
             break
     else:

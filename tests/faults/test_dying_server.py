@@ -103,6 +103,7 @@ def config(
             "model": openai_server.MODEL,
             "base_url": f"http://127.0.0.1:{server.port}/v1",
             "concurrency": CONCURRENCY,
+            "canaries": 0,
             "patience": patience,
         }
         return make_config(tmp_path, judge=judge, cache=None)
