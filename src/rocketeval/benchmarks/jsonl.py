@@ -31,21 +31,20 @@ from rocketeval.store.files import write_jsonl
 if TYPE_CHECKING:
     from rocketeval.benchmarks.base import Benchmark
 
-QUERY_FIELDS = frozenset(
-    "id text history reference category cluster system context tags".split()  # noqa: SIM905
-)
 WINNERS: dict[str, Winner] = {"a": "a", "b": "b", "tie": "tie"}
-
-
 FIELDS = {
-    "queries": ("id", "text", "history", "reference", "category", "cluster"),
-    "responses": ("query_id", "candidate", "text", "history"),
-    "checklists": ("query_id", "items", "author"),
+    "queries": (
+        *("id", "text", "history", "reference", "category", "cluster", "system", "context"),
+        "tags",
+    ),
+    "responses": ("query_id", "candidate", "text", "history", "context"),
+    "checklists": ("query_id", "items", "author", "about"),
     "labels": ("query_id", "candidate", "value", "labeler"),
     "votes": ("query_id", "candidate_a", "candidate_b", "winner", "voter"),
     "ratings": ("candidate", "value"),
 }
-"""Fields of each file; other fields are not used, and may be anything."""
+"""Fields of each file; others may be anything, and are kept with a query as its metadata."""
+QUERY_FIELDS = frozenset(FIELDS["queries"])
 LIKE = 0.8
 """Similarity above which an unknown field counts as a misspelled known one."""
 
@@ -199,14 +198,22 @@ def write_folder(benchmark: Benchmark, folder: Path) -> None:
         "ratings": benchmark.ratings(),
     }
     for name, records in parts.items():
-        rows = (_without_none(record) for record in records)
+        rows = (_as_row(record) for record in records)
         first = next(rows, None)
         if first is not None:
             write_jsonl(folder / f"{name}.jsonl", chain([first], rows))
 
 
-def _without_none(record: Any) -> dict[str, object]:
-    return {name: value for name, value in asdict(record).items() if value not in (None, ())}
+def _as_row(record: Any) -> dict[str, object]:
+    """Return a record as its reader expects it: metadata as fields, items with their details."""
+    row: dict[str, object] = asdict(record)
+    if isinstance(record, Query):
+        row |= {name: value for name, value in record.metadata.items() if name not in row}
+        del row["metadata"]
+    elif isinstance(record, Checklist):
+        row["items"] = record.to_json()
+        del row["groups"], row["details"]
+    return {name: value for name, value in row.items() if value not in (None, ())}
 
 
 def _refuse_unsupported_files(folder: Path) -> None:
