@@ -101,6 +101,12 @@ def cost_notes(stages: Stages) -> tuple[tuple[str, str], ...]:
     return tuple(notes)
 
 
+def _continuity(stages: Stages) -> Iterator[tuple[str, str]]:
+    """Yield whether the judge stayed the same during grading, if that was checked."""
+    if stages.grade.continuity is not None:
+        yield "continuity", stages.grade.continuity.in_words
+
+
 def _cost(stage: str, facts: StageFacts) -> StageCost:
     usage = facts.paid
     return StageCost(
@@ -377,7 +383,7 @@ def make_head(
         provisional=provisional,
         conclusion="" if provisional else conclusion_in_words(ranking, doubt(audit)),
         judge=judge.model,
-        judge_details=tuple(details.items()),
+        judge_details=(*details.items(), *_continuity(stages)),
         candidates=tuple(candidates(ranking, store, mean_by_candidate(given), cells)),
         separation=tuple(separation_in_words(ranking.rows, doubt(audit))),
         trust=trust(findings),
