@@ -40,7 +40,7 @@ from rocketeval.engines.scripted import ScriptedEngine
 from rocketeval.errors import RocketEvalError
 from rocketeval.store import ledger
 from rocketeval.store.run import RunStore
-from support.forked import CONTEXT, _run, _Stream
+from support.forked import CONTEXT, Stream, be_command
 from support.make import write_grid
 
 CONCURRENCY = 2
@@ -149,7 +149,7 @@ def child(folder: Path, fault: Fault, log: Path, streams: tuple[Any, Any]) -> No
             Operations(folder / "runs", fault, lambda name: note("did", name)).install()
         rocketeval()
 
-    _run(program, ["rocketeval", "run", "-q"], folder, dict(os.environ), streams)
+    be_command(program, ["rocketeval", "run", "-q"], folder, dict(os.environ), streams)
 
 
 @dataclass
@@ -168,7 +168,7 @@ def live(folder: Path, fault: Fault) -> Life:
     log, out = folder / "log.txt", folder / "err.txt"
     log.unlink(missing_ok=True)
     with out.open("w") as stream:
-        streams = (_Stream(stream.fileno()), _Stream(stream.fileno()))
+        streams = (Stream(stream.fileno()), Stream(stream.fileno()))
         process = CONTEXT.Process(target=child, args=(folder, fault, log, streams))
         process.start()
     process.join(fault.place if fault.kind == "moment" else LONGEST)
