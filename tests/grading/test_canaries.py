@@ -187,7 +187,7 @@ async def test_the_check_is_shown_and_kept(tmp_path: Path) -> None:
     line = next(each for each in shown.stdout.splitlines() if each.startswith("Judge "))
     assert f"{again.continuity.items} items asked again" in line
     head = gather(run.store, settings, read_findings(run.store)).head
-    assert ("continuity", again.continuity.in_words) in head.judge_details
+    assert ("judge", again.continuity.in_words) in head.cost_notes
 
 
 async def test_canaries_can_be_switched_off(tmp_path: Path) -> None:

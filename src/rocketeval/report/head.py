@@ -88,7 +88,7 @@ def costs(stages: Stages) -> tuple[StageCost, ...]:
 
 
 def cost_notes(stages: Stages) -> tuple[tuple[str, str], ...]:
-    """Return notes that qualify the cost figures."""
+    """Return notes on the cost figures, and whether the judge stayed the same."""
     earlier = stages.grade.finished_earlier + stages.grade.from_cache
     found = (
         ("reused judgments", earlier),
@@ -98,13 +98,9 @@ def cost_notes(stages: Stages) -> tuple[tuple[str, str], ...]:
     notes = [(name, f"{count:,}") for name, count in found if count]
     if earlier:
         notes.append(("time counts", "the last call of each stage, without reused judgments"))
-    return tuple(notes)
-
-
-def _continuity(stages: Stages) -> Iterator[tuple[str, str]]:
-    """Yield whether the judge stayed the same during grading, if that was checked."""
     if stages.grade.continuity is not None:
-        yield "continuity", stages.grade.continuity.in_words
+        notes.append(("judge", stages.grade.continuity.in_words))
+    return tuple(notes)
 
 
 def _cost(stage: str, facts: StageFacts) -> StageCost:
@@ -383,7 +379,7 @@ def make_head(
         provisional=provisional,
         conclusion="" if provisional else conclusion_in_words(ranking, doubt(audit)),
         judge=judge.model,
-        judge_details=(*details.items(), *_continuity(stages)),
+        judge_details=tuple(details.items()),
         candidates=tuple(candidates(ranking, store, mean_by_candidate(given), cells)),
         separation=tuple(separation_in_words(ranking.rows, doubt(audit))),
         trust=trust(findings),
