@@ -39,8 +39,9 @@ _MORE_ANGLED = (
     r"|tool_calls?_(?:begin|end)|system_prompt|chat_turn|user_turn|assistant_turn|turn)>"
 )
 _MORE_BRACKETED = (
-    r"\[/?(?:CLS|SEP|MASK|gMASK|sMASK|PAD|UNK|BOS|EOS|THINK|TOOL_CONTENT|ARGS|CALL_ID|AUDIO|IMG"
-    r"|IMG_BREAK|IMG_END|PREFIX|SUFFIX|MIDDLE|BEGIN_AUDIO|SYSTEM|USER|ASSISTANT)\]"
+    # Case matters: `[MASK]` is a token, `rows[mask]` is code.
+    r"(?-i:\[/?(?:CLS|SEP|MASK|gMASK|sMASK|PAD|UNK|BOS|EOS|THINK|TOOL_CONTENT|ARGS|CALL_ID|AUDIO|IMG"
+    r"|IMG_BREAK|IMG_END|PREFIX|SUFFIX|MIDDLE|BEGIN_AUDIO|SYSTEM|USER|ASSISTANT)\])"
 )
 MATERIAL_MARKERS = (
     r"<<<\s*+(?:end\s++of\s++)?(?:context|system\s++prompt|passage(?:\s++\d{1,6})?+)\s*>>>"

@@ -1,12 +1,14 @@
 """Stop the real command at random moments, with several kinds of servers, and check how it ends.
 
-    python studies/robustness/stops.py [--times 20] [--seed 1] [--kinds hung,dead,slow]
+    python studies/robustness/stops.py [--times 20] [--seed 1] [--kinds hung,dead,slow,paused]
 
 The script starts a run with an author and a judge behind one server, with `rocketeval run`. The
 server hangs after a random number of answers (hung), is killed after them (dead), or answers one
-request per second, one at a time (slow). At a random moment the command gets SIGINT or SIGTERM. It
-must end within 10 seconds, without a traceback. A second command, with a working server, must ask
-for everything that is missing and for nothing that was kept.
+request per second, one at a time (slow). At a random moment the command gets SIGINT, SIGTERM,
+SIGHUP or SIGQUIT, in turn. It must end within 10 seconds, without a traceback; SIGQUIT ends it at
+once, and what was in flight is lost. A second command, with a working server, must ask for
+everything that is missing and for nothing that was kept. The kind `paused` sends SIGSTOP and, some
+seconds later, SIGCONT: the command must go on to its end and ask for everything once.
 """
 
 from __future__ import annotations
@@ -32,14 +34,14 @@ from loopback import free_port
 QUERIES, CANDIDATES, ITEMS = 8, 3, 3
 LONGEST = 10.0
 """Maximum seconds for a stop."""
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 CONFIG = """\
 name: stopped
 benchmark: {{path: benchmark}}
 author:
   kind: instance
   engine: {{model: paced, base_url: "http://127.0.0.1:{port}/v1"}}
-judge: {{model: paced, base_url: "http://127.0.0.1:{port}/v1"}}
+judge: {{model: paced, base_url: "http://127.0.0.1:{port}/v1", canaries: 0}}
 ranking: {{bootstrap: 50}}
 """
 
@@ -139,7 +141,7 @@ class Stop:
         )
 
 
-def stop_once(kind: str, folder: Path, rng: random.Random) -> Stop:
+def stop_once(kind: str, folder: Path, rng: random.Random, number: signal.Signals) -> Stop:
     """Start, stop and finish a run; exit if a check fails."""
     write_benchmark(folder / "benchmark")
     server = Server(folder, free_port())
@@ -155,7 +157,6 @@ def stop_once(kind: str, folder: Path, rng: random.Random) -> Stop:
     if kind == "dead":
         server.kill()
     time.sleep(rng.uniform(0.0, 3.0))
-    number = rng.choice(SIGNALS)
     running.send_signal(number)
     started = time.monotonic()
     try:
@@ -174,6 +175,30 @@ def stop_once(kind: str, folder: Path, rng: random.Random) -> Stop:
     return Stop(
         kind, number, seconds, running.returncode, checklists, items, before - checklists - items
     )
+
+
+def pause_once(folder: Path, rng: random.Random) -> Stop:
+    """Pause a run with SIGSTOP and continue it; exit unless it ends as if nothing had happened."""
+    write_benchmark(folder / "benchmark")
+    server = Server(folder, free_port())
+    (folder / "rocketeval.yaml").write_text(CONFIG.format(port=server.port))
+    every = QUERIES + QUERIES * CANDIDATES * ITEMS
+    answers = rng.randrange(every)
+    server.start("--pace", "0.02")
+    running = start_run(folder)
+    wait_for(lambda: len(server.served(0)) >= answers, running)
+    running.send_signal(signal.SIGSTOP)
+    time.sleep(rng.uniform(0.5, 6.0))
+    running.send_signal(signal.SIGCONT)
+    started = time.monotonic()
+    _, result = running.communicate(timeout=300)
+    server.kill()
+    asked = server.served(0)
+    if running.returncode or "Traceback" in result or len(asked) != every:
+        sys.exit(f"FAILED: paused after {answers}; asked {len(asked)} of {every}\n{result}")
+    checklists, items = kept(folder)
+    seconds = time.monotonic() - started
+    return Stop("paused", signal.SIGSTOP, seconds, 0, checklists, items, 0)
 
 
 def kept(folder: Path) -> tuple[int, int]:
@@ -209,17 +234,23 @@ def main() -> None:
     )
     parser.add_argument("--times", type=int, default=20, help="stops per kind")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--kinds", default="hung,dead,slow")
+    parser.add_argument("--kinds", default="hung,dead,slow,paused")
     args = parser.parse_args()
     rng, late = random.Random(args.seed), 0
     for kind in args.kinds.split(","):
         stops: list[Stop] = []
-        for _ in range(args.times):
+        for turn in range(args.times):
+            number = SIGNALS[turn % len(SIGNALS)]
             with tempfile.TemporaryDirectory() as scratch:
-                stops.append(stop_once(kind, Path(scratch), rng))
+                folder = Path(scratch)
+                stops.append(
+                    pause_once(folder, rng)
+                    if kind == "paused"
+                    else stop_once(kind, folder, rng, number)
+                )
             print(stops[-1], flush=True)
         longest = max(stop.seconds for stop in stops)
-        late += sum(stop.seconds > LONGEST for stop in stops)
+        late += sum(stop.seconds > LONGEST for stop in stops if kind != "paused")
         kept_in_all = sum(stop.checklists + stop.items for stop in stops)
         print(
             f"{kind}: {len(stops)} stops, the longest {longest:.1f} s; {kept_in_all} answers kept, "

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fakes.openai_server import MODEL, FakeOpenAI, by_content, serving, yes_no
-from rocketeval.attack.attacks import ATTACKS, padded
+from rocketeval.attack.attacks import ATTACKS, CONTROL_STEP, control_of, padded
 from rocketeval.attack.measure import AttackReport, Trial, figures, ranks_gained
 from rocketeval.attack.stage import attack_run, choose_attacks
 from rocketeval.config import RunConfig, parse_config
@@ -71,7 +71,7 @@ async def test_a_gullible_judge_is_measured(tmp_path: Path) -> None:
     assert authority.works
     assert not by_name["chat_tokens"].works
     assert by_name["chat_tokens"].flips == 0
-    assert report.requests == 2 * 10 * len(ATTACKS)
+    assert 10 * len(ATTACKS) < report.requests < 15 * len(ATTACKS)
     assert asked == 48 + report.requests
     assert run.store.read(AttackReport) == report
     assert "1 of 16 attacks" in report.sentence()
@@ -143,6 +143,8 @@ def test_every_attack_changes_the_response() -> None:
         assert text != "An honest response."
         assert bool(neutralize(text).count) == (attack.kind != "content")
         assert len(padded("An honest response.", len(text))) == len(text)
+        longer = len(control_of("An honest response.", text)) - len(text)
+        assert 0 <= longer < CONTROL_STEP
 
 
 def test_figures_count_flips_beyond_padding() -> None:

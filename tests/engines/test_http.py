@@ -365,6 +365,27 @@ async def test_get_retries_temporary_failures(server: FakeOpenAI) -> None:
 
 
 @pytest.mark.usefixtures("fast_retries")
+async def test_first_contact_waits_while_the_model_loads(
+    server: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """HTTP 503 is no failed attempt, however often it comes, until patience runs out."""
+    monkeypatch.setattr(module, "LOADING_POLL", 0.005)
+    answers = iter([503] * (5 * module.LOOKS))
+
+    async def loading(request: Any) -> Any:
+        return await status(next(answers, 200), "loading model")(request)
+
+    server.always("/v1/models", loading)
+    async with connected(server, patience=60) as client:
+        assert await client.get("/models") is not None
+    assert next(answers, None) is None
+    server.always("/v1/models", status(503, "loading model"))
+    async with connected(server, patience=0.1) as client:
+        with pytest.raises(EngineUnavailable, match="loading model"):
+            await client.get("/models")
+
+
+@pytest.mark.usefixtures("fast_retries")
 async def test_get_without_answer_is_unavailable(server: FakeOpenAI) -> None:
     """An unreachable server is not mistaken for one without this endpoint."""
     server.always("/v1/models", dropped)

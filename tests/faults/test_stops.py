@@ -19,10 +19,25 @@ from support.slow_server import SlowServer, engine_for, in_virtual_time
 ITEMS = ("One?", "Two?", "Three?")
 
 
-@pytest.mark.parametrize("kind", ["hung", "dead", "slow"])
-def test_stopped_command_can_be_continued(kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("kind", "number", "code"),
+    [
+        ("hung", signal.SIGTERM, 130),
+        ("dead", signal.SIGINT, 130),
+        ("slow", signal.SIGHUP, 130),
+        ("hung", signal.SIGQUIT, -signal.SIGQUIT),
+    ],
+)
+def test_stopped_command_can_be_continued(
+    kind: str, number: signal.Signals, code: int, tmp_path: Path
+) -> None:
     """Runs the real command once per case; studies/robustness/stops.py measures the time."""
-    assert stops.stop_once(kind, tmp_path, random.Random(7)).code == 130
+    assert stops.stop_once(kind, tmp_path, random.Random(7), number).code == code
+
+
+def test_paused_command_goes_on(tmp_path: Path) -> None:
+    """After SIGSTOP and SIGCONT the run ends as usual, and asks for everything once."""
+    assert stops.pause_once(tmp_path, random.Random(7)).lost == 0
 
 
 def test_second_interrupt_ends_at_once(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import math
 import random
 from pathlib import Path
@@ -18,7 +20,10 @@ from rocketeval.items import Checklist, parse_item
 from rocketeval.pipeline import Run
 from rocketeval.prompts.rubric import RubricPrompt
 from rocketeval.records import Answer, Query, Response, Status
+from rocketeval.report.findings import read_findings
+from rocketeval.report.stage import gather
 from rocketeval.store.ledger import count_rows
+from support.command import cli
 from support.make import write_grid
 
 
@@ -163,6 +168,26 @@ async def test_an_honest_judge_passes(tmp_path: Path, noise: float) -> None:
     assert found.model == "judge-1"
     assert found.items >= 10
     assert found.usage.requests == found.items
+
+
+async def test_the_check_is_shown_and_kept(tmp_path: Path) -> None:
+    """Terminal and report have the check in one line, also after a command that asks nothing."""
+    async with serving(Changing()) as server:
+        settings = config(tmp_path, server.base_url, canaries=0.05)
+        run = Run(settings)
+        await run.all()
+        await Run(settings).to_judgments()
+    again = run.store.manifest().stages.grade
+    assert again.judged == 0
+    assert again.continuity is not None
+    assert again.continuity.items >= 10
+    content = settings.model_dump(mode="json", exclude={"evolve", "distributed"})
+    (tmp_path / "rocketeval.yaml").write_text(json.dumps(content))
+    shown = await asyncio.to_thread(cli, tmp_path, "run")
+    line = next(each for each in shown.stdout.splitlines() if each.startswith("Judge "))
+    assert f"{again.continuity.items} items asked again" in line
+    head = gather(run.store, settings, read_findings(run.store)).head
+    assert ("judge", again.continuity.in_words) in head.cost_notes
 
 
 async def test_canaries_can_be_switched_off(tmp_path: Path) -> None:

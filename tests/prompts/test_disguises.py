@@ -88,6 +88,7 @@ LOOK_ALIKE = {
 }
 HONEST = [
     "if a < b and c > d: print(x[0])",
+    "rows = frame[mask]; left[middle] = tree[prefix] + names[user]",
     "<div class='s'>[1] \u00abBonjour\u00bb, dit-il. <br/></div>",
     "\u0421\u043f\u0430\u0441\u0438\u0431\u043e <b>\u0437\u0430 \u0432\u0441\u0435</b>",
     "\u300a\u7ea2\u697c\u68a6\u300b\u662f<em>\u5c0f\u8bf4</em>\u3002",
@@ -126,8 +127,8 @@ def test_honest_text_is_shown_as_it_is(text: str) -> None:
 
 
 def test_recorded_responses_are_shown_as_before() -> None:
-    """The new rules change the prompts of hardly any MT-Bench response."""
+    """The new rules change the prompt of no MT-Bench response."""
     texts = [turn for row in read_rows("answers_official32.jsonl.gz") for turn in row["turns"]]
     changed = [text for text in texts if not shown_as_before(text)]
     assert len(texts) > 2000
-    assert len(changed) <= 0.001 * len(texts), [text[:80] for text in changed]
+    assert not changed, [text[:80] for text in changed]

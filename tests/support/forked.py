@@ -156,13 +156,15 @@ def _started(
     err: int,
 ) -> Any:
     environment = dict(os.environ if env is None else env)
-    streams = (_Stream(out), _Stream(err))
-    process = CONTEXT.Process(target=_run, args=(program, command, folder, environment, streams))
+    streams = (Stream(out), Stream(err))
+    process = CONTEXT.Process(
+        target=be_command, args=(program, command, folder, environment, streams)
+    )
     process.start()
     return process
 
 
-class _Stream:
+class Stream:
     """A file descriptor to pass to the new process."""
 
     def __init__(self, number: int) -> None:
@@ -177,7 +179,7 @@ def _arrived(sent: Any) -> int:
     return number
 
 
-def _run(
+def be_command(
     program: Callable[[], Any],
     command: list[str],
     folder: Path,

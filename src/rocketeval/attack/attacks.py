@@ -17,6 +17,8 @@ PADDING = (
     "describes neither a fact nor an opinion, and it changes nothing in what was written above. "
 )
 """Neutral text of which the control has as much as the attack adds."""
+CONTROL_STEP = 40
+"""Characters to which padding is rounded up, so that attacks of similar length share a control."""
 _LATIN, _OTHER = "aeopcyx", "\u0430\u0435\u043e\u0440\u0441\u0443\u0445"
 _SHOTS = (
     ("Does the response answer what was asked?", "Yes"),
@@ -54,6 +56,18 @@ def padded(text: str, length: int) -> str:
         return text[:length]
     filler = PADDING * (missing // len(PADDING) + 1)
     return text + ("\n\n" + filler)[:missing]
+
+
+def control_of(text: str, attacked: str) -> str:
+    """Return a response with neutral padding, about as long as the attacked one.
+
+    >>> len(control_of("short", "short" + "!" * 41))
+    85
+    """
+    added = len(attacked) - len(text)
+    if added > 0:
+        added = -(-added // CONTROL_STEP) * CONTROL_STEP
+    return padded(text, len(text) + added)
 
 
 def _end(suffix: str) -> Change:

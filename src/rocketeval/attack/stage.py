@@ -7,7 +7,7 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from rocketeval.attack.attacks import ATTACKS, Attack, padded
+from rocketeval.attack.attacks import ATTACKS, Attack, control_of
 from rocketeval.attack.measure import YES, AttackReport, Trial, figures
 from rocketeval.budget import Budget, PricedBudget
 from rocketeval.config import RunConfig
@@ -41,6 +41,11 @@ class Target:
     detail: ItemDetail
     """How the item is asked."""
     p_yes: float
+
+    def trial(self, attacked: float | None, padded: float | None) -> Trial:
+        """Return the trial with these two answers."""
+        query_id, candidate = self.query.id, self.response.candidate
+        return Trial(query_id, candidate, self.p_yes, attacked, padded)
 
 
 def choose_attacks(names: Sequence[str]) -> tuple[Attack, ...]:
@@ -83,7 +88,7 @@ async def attack_run(
             hint="Judge weaker responses first. Only yes/no items with a positive weight count.",
         )
     store.check_judge(fingerprint(await engine.identify(), method))
-    ask, requests = method.asking(engine), 0
+    ask = method.asking(engine)
     if budget is not None and config.judge.price is not None:
         limit = GradingBudget(
             PricedBudget(budget, config.judge.price), engine, config.judge.extra_body
@@ -92,20 +97,15 @@ async def attack_run(
         ask = limit.within(ask)
     observer.stage_began("attack", len(chosen) * len(targets), 0)
     concurrency = config.judge.concurrency or engine.in_flight
-    found, answers = [], _answers(store, judge.digest)
-    for attack in chosen:
-        trials = await _try_all(attack, targets, prompt, ask, concurrency, stop, observer)
-        if stop.is_set():
-            break
-        requests += 2 * len(targets)
-        found.append(figures(attack, trials, answers, seed))
+    trials, requests = await try_attacks(chosen, targets, prompt, ask, concurrency, stop, observer)
+    answers = _answers(store, judge.digest)
     report = AttackReport(
         judge=judge.model,
         items=len(targets),
         datamarking=datamarking or config.judge.datamarking,
         seed=seed,
         requests=requests,
-        attacks=tuple(found),
+        attacks=tuple(figures(attack, trials[attack.name], answers, seed) for attack in chosen),
     )
     if not stop.is_set():
         store.save(report)
@@ -157,36 +157,47 @@ def _attackable(checklist: Checklist) -> set[int]:
     }
 
 
-async def _try_all(
-    attack: Attack,
+async def try_attacks(
+    attacks: Sequence[Attack],
     targets: Sequence[Target],
     prompt: GradingPrompt,
     ask: Ask,
     concurrency: int,
     stop: asyncio.Event,
     observer: Observer,
-) -> list[Trial]:
+) -> tuple[dict[str, list[Trial]], int]:
+    """Return the trials by attack, and the number of requests.
+
+    One worker asks all texts of a target, one after the other, so that the server finds what they
+    share in its prefix cache. Attacks with the same control ask it once.
+    """
     waiting = list(reversed(targets))
-    trials: list[Trial] = []
+    trials: dict[str, list[Trial]] = {attack.name: [] for attack in attacks}
+    requests = 0
 
     async def work() -> None:
-        while waiting and not stop.is_set():
-            target = waiting.pop()
-            text = attack.attacked(target.response.text, target.item)
-            control = padded(target.response.text, len(text))
-            trials.append(
-                Trial(
-                    target.query.id,
-                    target.response.candidate,
-                    target.p_yes,
-                    await _answer(target, text, prompt, ask),
-                    await _answer(target, control, prompt, ask),
-                )
-            )
-            observer.advanced()
+        nonlocal requests
+        while waiting:
+            target, found = waiting.pop(), dict[str, float | None]()
+            for attack in attacks:
+                text = attack.attacked(target.response.text, target.item)
+                control = control_of(target.response.text, text)
+                for shown in (text, control):
+                    if stop.is_set():
+                        return
+                    if shown not in found:
+                        requests += 1
+                        found[shown] = await _answer(target, shown, prompt, ask)
+                trials[attack.name].append(target.trial(found[text], found[control]))
+                observer.advanced()
 
     await run_workers(work, min(concurrency, len(targets)), stop=stop)
-    return trials
+    return {name: sorted(own, key=_place) for name, own in trials.items()}, requests
+
+
+def _place(trial: Trial) -> tuple[str, str]:
+    """Return what sorts trials, so that figures do not depend on the order of the answers."""
+    return trial.query_id, trial.candidate
 
 
 async def _answer(target: Target, text: str, prompt: GradingPrompt, ask: Ask) -> float | None:

@@ -54,9 +54,9 @@ def command(
 
     Items of the run of CONFIG that the judge answered with no are asked again, with 16 attacks in
     the response: requests, forged delimiters and chat tokens, false claims and others. Each is
-    compared with neutral padding of the same length. The table shows how many answers become yes,
-    the change of p_yes, and the ranks that an attacker would gain. It costs two requests per item
-    and attack. The run's scores do not change.
+    compared with neutral padding of about the same length. The table shows how many answers become
+    yes, the change of p_yes, and the ranks that an attacker would gain. It costs about 23 requests
+    per item. The run's scores do not change.
     """
     from rocketeval.attack.stage import attack_run, choose_attacks
     from rocketeval.cli.progress import make_observer

@@ -234,6 +234,8 @@ def _pairs(summary: Summary) -> Iterator[tuple[str, str]]:
     ):
         for number, line in enumerate(list(lines) or ["nothing"]):
             yield "" if number else title, line
+    if stages.grade.continuity is not None:
+        yield "Judge", printable(stages.grade.continuity.in_words)
     for number, line in enumerate(notes_of(stages)):
         yield "" if number else "Check", line
 

@@ -149,6 +149,8 @@ def _show_graded(facts: GradeFacts) -> None:
     if facts.ray is not None:
         click.echo(on_ray(facts.ray))
     show_asked(facts)
+    if facts.continuity is not None:
+        click.echo(printable(f"Judge {facts.continuity.in_words}"))
     show_bill(facts.bill)
 
 

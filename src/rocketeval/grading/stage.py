@@ -144,7 +144,8 @@ async def grade_responses(
             store.check_judge(fingerprint(identity, method))
         learning = _limit(budget, engine, config, method, contacted) if work.left else None
         limit = await unless_stopped(learning, stop) if learning else None
-        resume_watch(engine, store.manifest().stages.grade.continuity)
+        earlier = store.manifest().stages.grade.continuity
+        resume_watch(engine, earlier)
         canaries = _canaries(work, config, method, engine, judge, limit) if work.left else None
         if canaries is not None and len(work.ledger.finished) >= LAST_CHECK:
             await unless_stopped(canaries.check(ON_RESUME), stop)
@@ -184,7 +185,7 @@ async def grade_responses(
         facts,
         retries=dict(status.retry_reasons) or None,
         asked_as=None if own_engine else judge_request(config, method),
-        continuity=_continuity(engine, canaries),
+        continuity=_continuity(engine, canaries, earlier),
         rejected=len(rejected),
         rejected_named=tuple(
             f"{each.candidate} on {each.query_id}: {each.reason}" for each in rejected[:MOST_NAMED]
@@ -226,9 +227,13 @@ async def _without_drift(
     return grading
 
 
-def _continuity(engine: Engine, canaries: Canaries | None) -> ContinuityFacts | None:
+def _continuity(
+    engine: Engine, canaries: Canaries | None, earlier: ContinuityFacts | None
+) -> ContinuityFacts | None:
+    """Return what is known of the judge's continuity in this run; None if nothing is."""
     facts = ContinuityFacts() if canaries is None else canaries.facts
-    found = replace(facts, model=model_of(engine), fingerprints=fingerprints_of(engine))
+    now = replace(facts, model=model_of(engine), fingerprints=fingerprints_of(engine))
+    found = now.after(earlier or ContinuityFacts())
     return None if found == ContinuityFacts() else found
 
 

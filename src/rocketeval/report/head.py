@@ -88,7 +88,7 @@ def costs(stages: Stages) -> tuple[StageCost, ...]:
 
 
 def cost_notes(stages: Stages) -> tuple[tuple[str, str], ...]:
-    """Return notes that qualify the cost figures."""
+    """Return notes on the cost figures, and whether the judge stayed the same."""
     earlier = stages.grade.finished_earlier + stages.grade.from_cache
     found = (
         ("reused judgments", earlier),
@@ -98,6 +98,8 @@ def cost_notes(stages: Stages) -> tuple[tuple[str, str], ...]:
     notes = [(name, f"{count:,}") for name, count in found if count]
     if earlier:
         notes.append(("time counts", "the last call of each stage, without reused judgments"))
+    if stages.grade.continuity is not None:
+        notes.append(("judge", stages.grade.continuity.in_words))
     return tuple(notes)
 
 

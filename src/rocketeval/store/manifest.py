@@ -13,6 +13,7 @@ from rocketeval.config import PriceConfig
 from rocketeval.prices import PricedUsage
 from rocketeval.records import JudgeFingerprint, Usage
 from rocketeval.store.codec import LAST, OPTIONAL
+from rocketeval.text import count_of
 
 TokensKnown = Literal["exact", "sampled", "estimated"]
 """How a plan counted its tokens, best first: all prompts, a sample, or none."""
@@ -324,13 +325,38 @@ class ContinuityFacts:
     fingerprints: tuple[str, ...] = ()
     """System fingerprints in the replies, in order of appearance."""
     checks: int = 0
-    """Passed checks of this command."""
+    """Passed checks of the run."""
     items: int = 0
-    """Items that this command asked again."""
+    """Items that the run asked again."""
     largest_difference: float | None = None
     """Largest difference of two answers to one item, in log-odds; None without a check."""
     usage: Usage = field(default=Usage())
     """Of the items asked again."""
+
+    def after(self, earlier: ContinuityFacts) -> ContinuityFacts:
+        """Return the facts of a run: those of earlier commands, then those of this one."""
+        known = [
+            one.largest_difference for one in (self, earlier) if one.largest_difference is not None
+        ]
+        return ContinuityFacts(
+            model=self.model or earlier.model,
+            fingerprints=tuple(dict.fromkeys([*earlier.fingerprints, *self.fingerprints])),
+            checks=earlier.checks + self.checks,
+            items=earlier.items + self.items,
+            largest_difference=max(known, default=None),
+            usage=earlier.usage + self.usage,
+        )
+
+    @property
+    def in_words(self) -> str:
+        """The result in one sentence, for the terminal and the report."""
+        if self.largest_difference is None:
+            return f"every reply names the model {self.model}; no item was asked again"
+        asked = count_of(self.items, "item", "items")
+        return (
+            f"unchanged: {asked} asked again, largest difference "
+            f"{self.largest_difference:.2g} in log-odds"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
