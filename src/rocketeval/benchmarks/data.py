@@ -7,9 +7,7 @@ checks every row; the second streams the responses.
 
 from __future__ import annotations
 
-import hashlib
 from abc import ABC, abstractmethod
-from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -19,6 +17,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import orjson
 
+from rocketeval.benchmarks.cells import ResponseCells
 from rocketeval.benchmarks.row_files import BadRow, Rows, Sample, other_files, rows_of
 from rocketeval.config import BenchmarkConfig, Section, parse_options
 from rocketeval.errors import BenchmarkError
@@ -287,7 +286,7 @@ class _Cells:
     """Which responses and labels were read: 8 bytes per response, a hash of its text."""
 
     def __init__(self) -> None:
-        self._texts: dict[str, array[int]] = {}
+        self._texts = ResponseCells("Q")
         self._places: dict[str, int] = {}
         self._labels: set[tuple[int, str, str]] = set()
 
@@ -327,14 +326,11 @@ class _Cells:
 
     def _add(self, place: int, response: Response) -> Literal["new", "same", "other"]:
         """Record a response to the query at `place`; compare it with an earlier one."""
-        content = response.text.encode("utf-8", "surrogatepass")
-        code = int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "big") | 1
-        column = self._texts.setdefault(response.candidate, array("Q"))
-        if place >= len(column):
-            column.extend([0] * (place + 1 - len(column)))
-        before = column[place]
+        # Python's hash is keyed and several times faster than a cryptographic one; it is never
+        # stored. The last bit is set because 0 means that there is no response.
+        code = hash(response.text) & (2**64 - 1) | 1
+        before = self._texts.add(response.candidate, place, code)
         if not before:
-            column[place] = code
             return "new"
         return "same" if before == code else "other"
 

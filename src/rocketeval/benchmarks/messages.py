@@ -62,8 +62,8 @@ class Conversation:
 def is_messages(value: object) -> bool:
     """Return whether a value looks like a list of chat messages."""
     return (
-        isinstance(value, Sequence)
-        and not isinstance(value, str)
+        not isinstance(value, str)
+        and isinstance(value, Sequence)
         and bool(value)
         and all(isinstance(each, Mapping) and _role(each) is not None for each in value)
     )
