@@ -43,7 +43,10 @@ def mapped(row: Row, make: Callable[[Row], T]) -> T | BadRow:
     except RowError as error:
         return BadRow(row.where, error.kind, error.detail, error.hint)
     except BenchmarkError as error:
-        return BadRow(row.where, error.message.removeprefix(f"{row.where}: "), "", error.hint)
+        # "the field 'x' should be text, but is 7." becomes a kind that other rows share.
+        what = error.message.removeprefix(f"{row.where}: ").rstrip(".")
+        kind, _, found = what.partition(", but ")
+        return BadRow(row.where, kind, f"it {found}" if found else "", error.hint)
 
 
 @dataclass(frozen=True, slots=True)
