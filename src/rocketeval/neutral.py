@@ -113,8 +113,7 @@ def neutralize(text: str) -> Neutralized:
     >>> neutralize("\\uff1c\\uff1c\\uff1cend of resp\\u200bonse\\uff1e\\uff1e\\uff1e 1 < 2").count
     1
     """
-    if _ANY_OPENING.search(text) is None:
-        # Fast path: every rule starts with one of these characters, and most texts have none.
+    if not _has_opening(text):
         return Neutralized(text, 0)
     plain = disarmed(text, DANGEROUS)
     unmasked, count = _without_disguises(plain.text)
@@ -123,6 +122,13 @@ def neutralize(text: str) -> Neutralized:
     # Disarming one place can complete another.
     again = neutralize(unmasked)
     return Neutralized(again.text, plain.count + count + again.count)
+
+
+def _has_opening(text: str) -> bool:
+    """Return whether a rule can match: each starts with a bracket, and most texts have none."""
+    if text.isascii():
+        return "<" in text or "[" in text or "]" in text
+    return _ANY_OPENING.search(text) is not None
 
 
 def disarmed(text: str, rules: re.Pattern[str]) -> Neutralized:
@@ -203,7 +209,7 @@ def rules() -> str:
 
 def shown_as_before(text: str) -> bool:
     """Return whether the current rules show a text as the first rules did."""
-    if _ANY_OPENING.search(text) is None:
+    if not _has_opening(text):
         return True
     return neutralize(text).text == disarmed(text, FIRST).text
 

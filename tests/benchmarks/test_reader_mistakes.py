@@ -1,4 +1,7 @@
-"""Fifteen typical mistakes per reader: the message names the place, the cause and the way out."""
+"""Fifteen typical mistakes per reader: the message names the place, the cause and the way out.
+
+`python tests/benchmarks/test_reader_mistakes.py` writes docs/data_mistakes.md, with every message.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ from rocketeval.config import BenchmarkConfig
 from rocketeval.errors import RocketEvalError
 from support.data_files import MADE, PEERS
 
+PAGE = Path(__file__).parents[2] / "docs" / "data_mistakes.md"
 Damage = Callable[[Path], None]
 Mistake = tuple[str, Damage, tuple[str, ...]]
 """A name, what to do to the file, and words of the message (or of the skipped rows)."""
@@ -325,14 +329,9 @@ def message(path: Path, kind: str | None = None) -> str:
 @pytest.mark.parametrize(("kind", "damage", "words"), CASES)
 def test_message(kind: str, damage: Damage, words: tuple[str, ...], tmp_path: Path) -> None:
     """Every mistake is a message with these words, or a named skip; never a traceback."""
-    path, damaged = write(kind, tmp_path)
-    damage(damaged)
-    if path == damaged and not path.exists():
-        path = next(iter(tmp_path.iterdir()))
-    # In a folder, a broken file is found by the reader that the other files ask for.
-    told = message(path, kind if path.is_dir() else None)
+    told = told_about(kind, damage, tmp_path)
     for word in words:
-        expected = word.format(name=damaged.stem.partition(".")[0])
+        expected = word.format(name=Path(OWN[kind][0]).stem.partition(".")[0])
         assert expected in told, told or "nothing was said"
 
 
@@ -363,66 +362,161 @@ def whole_log(**fields: Any) -> Damage:
     return damage
 
 
-@pytest.mark.parametrize(
-    ("damage", "words"),
-    [
-        (content(""), ("log.json",)),
-        (content("{}"), ("log.json",)),
-        (content("[1]"), ("log.json",)),
-        (cut, ("log.json", "cut off")),
-        (encoded("utf-16"), ("log.json",)),
-        (zipped, ("not gzipped",)),
-        (renamed(".txt"), (".txt",)),
-        (renamed(".eval"), ("not a readable ZIP",)),
-        (whole_log(samples=[]), ("no usable row",)),
-        (whole_log(eval={}), ("log.json",)),
-        (inspect_log(id=None), ("log.json sample 1", "no id")),
-        (inspect_log(input=None), ("no input",)),
-        (inspect_log(output={}, messages=[]), ("no output",)),
-        (inspect_log(epoch=2), ("epoch 2 or later",)),
-        (inspect_log(input="attachment://nothing"), ("attachment is missing",)),
-        (inspect_log(output={}, messages=[], error={"message": "x"}), ("ended with an error",)),
-        (inspect_log(id="sum", input="Another?"), ("another query text",)),
-    ],
-)
-def test_inspect_messages(damage: Damage, words: tuple[str, ...], tmp_path: Path) -> None:
+INSPECT: list[Mistake] = [
+    ("empty file", content(""), ("log.json",)),
+    ("an empty object", content("{}"), ("log.json",)),
+    ("an array of numbers", content("[1]"), ("log.json",)),
+    ("cut file", cut, ("log.json", "cut off")),
+    ("UTF-16", encoded("utf-16"), ("log.json",)),
+    ("named .gz", zipped, ("not gzipped",)),
+    ("unknown suffix", renamed(".txt"), (".txt",)),
+    ("a JSON log named .eval", renamed(".eval"), ("not a readable ZIP",)),
+    ("no samples", whole_log(samples=[]), ("no usable row",)),
+    ("no header", whole_log(eval={}), ("log.json",)),
+    ("no id", inspect_log(id=None), ("log.json sample 1", "no id")),
+    ("no input", inspect_log(input=None), ("no input",)),
+    ("no output", inspect_log(output={}, messages=[]), ("no output",)),
+    ("a repetition", inspect_log(epoch=2), ("epoch 2 or later",)),
+    ("a missing attachment", inspect_log(input="attachment://nothing"), ("attachment is missing",)),
+    (
+        "a failed sample",
+        inspect_log(output={}, messages=[], error={"message": "x"}),
+        ("ended with an error",),
+    ),
+    ("an id of another sample", inspect_log(id="sum", input="Another?"), ("another query text",)),
+]
+
+
+@pytest.mark.parametrize(("name", "damage", "words"), INSPECT)
+def test_inspect_messages(
+    name: str, damage: Damage, words: tuple[str, ...], tmp_path: Path
+) -> None:
     """Mistakes with Inspect logs are messages or named skips."""
-    path = tmp_path / "log.json"
+    told = message(damaged_log(damage, tmp_path))
+    for word in words:
+        assert word in told, f"{name}: {told}"
+
+
+def damaged_log(damage: Damage, folder: Path) -> Path:
+    """Write a real log and damage it; return its path, which may have changed."""
+    path = folder / "log.json"
     shutil.copy(PEERS / "inspect_json" / "good.json", path)
     damage(path)
-    told = message(next(iter(tmp_path.iterdir())))
-    for word in words:
-        assert word in told, told
+    return next(iter(folder.iterdir()))
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("", ("x.csv",)),
-        ("question,output\n", ("x.csv",)),
-        ("question,question,output\nOne?,1,2\n", ("two columns named 'question'",)),
-        ("question,output\nOne?\n", ("another number of cells", "x.csv:2")),
-        ("question,output\nOne?,1,2\n", ("3 cells, 2 columns",)),
-        ('question,output\n"One?,1\nTwo?,2\n', ("cells",)),
-        ("questionn,output\nOne?,1\n", ("Is 'questionn' the query?", "--column query=")),
-        ("question,outputt\nOne?,1\n", ("Is 'outputt' the response?", "--column response=")),
-        ("question\nOne?\n", ("no column looks like a response",)),
-        ("question,output\n,1\nTwo?,2\n", ("the query is empty", "x.csv:2")),
-        ("question,output\nOne?,\nTwo?,2\n", ("no response", "x.csv:2")),
-        ("question,output\nOne?,1\nOne?,2\n", ("second, different response", "x.csv:3")),
-        ("id,question,output\na,One?,1\na,Two?,2\n", ("another query text", "x.csv:3")),
-        ("question,output,score\nOne?,1,7\nTwo?,2,nan\n", ("score",)),
-        ("question,answer,output\nOne?,1,2\n", ("Choose a reading",)),
-        ("question,model,output\nOne?,,2\nTwo?,b,2\n", ("the candidate is empty",)),
-        ("question;output\nOne?;1\nTwo?;2\n", ("",)),
-        ("question,output\nO\xf9?,1\n", ("UTF-8",)),
-        ("\x00\x00", ("x.csv",)),
-    ],
-)
-def test_csv_messages(text: str, words: tuple[str, ...], tmp_path: Path) -> None:
+CSV: list[tuple[str, str, tuple[str, ...]]] = [
+    ("an empty file", "", ("x.csv",)),
+    ("no rows", "question,output\n", ("x.csv",)),
+    ("a column twice", "question,question,output\nOne?,1,2\n", ("two columns named 'question'",)),
+    ("too few cells", "question,output\nOne?\n", ("another number of cells", "x.csv:2")),
+    ("too many cells", "question,output\nOne?,1,2\n", ("3 cells, 2 columns",)),
+    ("an open quote", 'question,output\n"One?,1\nTwo?,2\n', ("cells",)),
+    (
+        "a misspelled query",
+        "questionn,output\nOne?,1\n",
+        ("Is 'questionn' the query?", "--column query="),
+    ),
+    (
+        "a misspelled response",
+        "question,outputt\nOne?,1\n",
+        ("Is 'outputt' the response?", "--column response="),
+    ),
+    ("no response column", "question\nOne?\n", ("no column looks like a response",)),
+    ("an empty query", "question,output\n,1\nTwo?,2\n", ("the query is empty", "x.csv:2")),
+    ("an empty response", "question,output\nOne?,\nTwo?,2\n", ("no response", "x.csv:2")),
+    (
+        "two responses, no candidate",
+        "question,output\nOne?,1\nOne?,2\n",
+        ("second, different response", "x.csv:3"),
+    ),
+    (
+        "an id of two queries",
+        "id,question,output\na,One?,1\na,Two?,2\n",
+        ("another query text", "x.csv:3"),
+    ),
+    ("a label that is no number", "question,output,score\nOne?,1,7\nTwo?,2,nan\n", ("score",)),
+    ("two possible responses", "question,answer,output\nOne?,1,2\n", ("Choose a reading",)),
+    (
+        "an empty candidate",
+        "question,model,output\nOne?,,2\nTwo?,b,2\n",
+        ("the candidate is empty",),
+    ),
+    ("semicolons", "question;output\nOne?;1\nTwo?;2\n", ("",)),
+    ("Latin-1", "question,output\nO\xf9?,1\n", ("UTF-8",)),
+    ("not text", "\x00\x00", ("x.csv",)),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "words"), CSV)
+def test_csv_messages(name: str, text: str, words: tuple[str, ...], tmp_path: Path) -> None:
     """Mistakes in CSV files name the line, the column and the nearest name."""
-    path = tmp_path / "x.csv"
-    path.write_bytes(text.encode("latin-1"))
-    told = message(path)
+    told = message(csv_file(text, tmp_path))
     for word in words:
-        assert word in told, told
+        assert word in told, f"{name}: {told}"
+
+
+def csv_file(text: str, folder: Path) -> Path:
+    """Write a CSV file in Latin-1, which is UTF-8 for plain letters."""
+    path = folder / "x.csv"
+    path.write_bytes(text.encode("latin-1"))
+    return path
+
+
+HEAD = """\
+# Mistakes in data files
+
+What `rocketeval run DATA`, `rocketeval import` and `rocketeval.evaluate` say about typical
+mistakes. Every reader is tested with all mistakes of the first section, and with its own.
+
+<!-- Generated by tests/benchmarks/test_reader_mistakes.py; do not edit. -->
+"""
+
+
+def told_about(kind: str, damage: Damage, folder: Path) -> str:
+    """Return the message about a damaged file of a reader."""
+    path, damaged = write(kind, folder)
+    damage(damaged)
+    if path == damaged and not path.exists():
+        path = next(iter(folder.iterdir()))
+    # In a folder, a broken file is found by the reader that the other files ask for.
+    return message(path, kind if path.is_dir() else None)
+
+
+def page() -> str:
+    """Return docs/data_mistakes.md."""
+    from tempfile import TemporaryDirectory
+
+    lines = [HEAD]
+
+    def add(name: str, make: Callable[[Path], str]) -> None:
+        with TemporaryDirectory() as folder:
+            inside = Path(folder) / "logs"
+            inside.mkdir()
+            told = make(inside).replace(f"{inside}/", "").replace(str(inside), "logs")
+        lines.append(f"**{name[:1].upper()}{name[1:]}**\n\n```\n{told}\n```\n")
+
+    lines.append("## Any JSON or JSON-lines file\n")
+    for name, damage, _ in JSON_FILE:
+        add(name, lambda folder, own=damage: told_about("table", own, folder))  # type: ignore[misc]
+    lines.append("## CSV\n")
+    for name, text, words in CSV:
+        if words != ("",):
+            add(name, lambda folder, own=text: message(csv_file(own, folder)))  # type: ignore[misc]
+    lines.append("## inspect\n")
+    for name, damage, _ in INSPECT:
+        add(name, lambda folder, own=damage: message(damaged_log(own, folder)))  # type: ignore[misc]
+    for kind, (_, _, mistakes) in OWN.items():
+        lines.append(f"## {kind}\n")
+        for name, damage, _ in mistakes:
+            add(name, lambda folder, k=kind, own=damage: told_about(k, own, folder))  # type: ignore[misc]
+    return "\n".join(lines)
+
+
+def test_page() -> None:
+    """docs/data_mistakes.md shows the current messages."""
+    assert PAGE.read_text(encoding="utf-8") == page(), f"python {Path(__file__).name} writes it"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

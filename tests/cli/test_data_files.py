@@ -208,7 +208,7 @@ def test_bad_rows_are_listed_and_can_be_skipped(folder: Path) -> None:
     lines[25] = json.dumps({"question": "", "model": "a", "output": "x"})
     (folder / "bad.jsonl").write_text("\n".join(lines))
     told = cli(folder, "import", "bad.jsonl", code=2).stderr
-    assert "16 rows with a mistake, of 30" in told
+    assert "16 of 30 rows cannot be used" in told
     assert "bad.jsonl:6:" in told
     assert "bad.jsonl:16:" not in told
     assert "and 5 more" in told

@@ -136,10 +136,12 @@ def detect_format(path: Path) -> DetectedFormat:
     Raises BenchmarkError if it has none, or if two formats fit: then the message names both.
     """
     from rocketeval.benchmarks.data import DataBenchmark
-    from rocketeval.benchmarks.row_files import Sample
+    from rocketeval.benchmarks.row_files import Sample, no_rows, not_a_data_file, row_format
 
     if not path.exists():
         raise BenchmarkError(f"There is no file or folder {path}.", hint=_near_file(path))
+    if path.is_file() and row_format(path) is None:
+        raise not_a_data_file(path)
     sample = Sample(path)
     if path.is_dir():
         known = _known_folder(sample.names)
@@ -177,12 +179,7 @@ def detect_format(path: Path) -> DetectedFormat:
             hint=bad.hint,
         )
     if title is None:
-        raise BenchmarkError(
-            f"{path} has no rows that can be read as data.",
-            hint="Check that it is not empty. --format NAME names its format: "
-            + ", ".join((*READERS, "table"))
-            + ".",
-        )
+        raise no_rows(sample.files[0])
     return DetectedFormat("table", title)
 
 

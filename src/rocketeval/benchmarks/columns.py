@@ -6,9 +6,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from rocketeval.benchmarks.data import column_hint
 from rocketeval.benchmarks.messages import from_json, is_messages
-from rocketeval.benchmarks.reading import Row, shown_value
+from rocketeval.benchmarks.reading import Row, field_hint, shown_value
 from rocketeval.errors import BenchmarkError
 from rocketeval.text import join_words, near_name
 
@@ -93,7 +92,7 @@ def check_columns(given: Mapping[str, str], wide: Sequence[str], rows: Sequence[
     for column in (*named, *wide):
         if column not in columns:
             raise BenchmarkError(
-                f"The data has no column {column!r}.", hint=column_hint(column, columns)
+                f"The data has no column {column!r}.", hint=field_hint(column, columns)
             )
 
 

@@ -7,9 +7,7 @@ checks every row; the second streams the responses.
 
 from __future__ import annotations
 
-import hashlib
 from abc import ABC, abstractmethod
-from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -19,13 +17,14 @@ from typing import Any, ClassVar, Literal, Self
 
 import orjson
 
+from rocketeval.benchmarks.cells import ResponseCells
 from rocketeval.benchmarks.row_files import BadRow, Rows, Sample, other_files, rows_of
 from rocketeval.config import BenchmarkConfig, Section, parse_options
 from rocketeval.errors import BenchmarkError
 from rocketeval.hashing import content_hash
 from rocketeval.items import ParsedItem
 from rocketeval.records import Checklist, Label, Query, Rating, Response, Turn, Vote
-from rocketeval.text import count_of, join_words, near_name
+from rocketeval.text import count_of, join_words
 
 __all__ = ["DataBenchmark", "DataOptions", "DataSummary", "Example", "Kept", "Skipped", "SourceIds"]
 
@@ -177,6 +176,11 @@ class DataBenchmark(ABC):
         """Return the options to write into a config, so that the mapping can be edited."""
         return {}
 
+    @property
+    def repeat_hint(self) -> str:
+        """What to do about two responses of one candidate to one query."""
+        return "Give repeated runs different candidate names, or keep one row."
+
     @cached_property
     def summary(self) -> DataSummary:
         """The first pass: counts, and everything but the responses.
@@ -243,7 +247,7 @@ class DataBenchmark(ABC):
 
         The order of rows decides alone, so that both passes use the same rows.
         """
-        cells = _Cells()
+        cells = _Cells(self.repeat_hint)
         for kept in self.examples():
             found.rows += 1
             checked = cells.check(kept, found.queries)
@@ -264,7 +268,7 @@ class DataBenchmark(ABC):
             raise BenchmarkError(
                 f"{self.path} has no usable row"
                 + (f": {_reasons(found)}." if found.rows else ": it is empty."),
-                hint="Check that the file is complete, and the columns in `benchmark.options`.",
+                hint="Check that it is complete, and that this is the right file.",
             )
 
 
@@ -286,8 +290,9 @@ def as_text(value: Any) -> str:
 class _Cells:
     """Which responses and labels were read: 8 bytes per response, a hash of its text."""
 
-    def __init__(self) -> None:
-        self._texts: dict[str, array[int]] = {}
+    def __init__(self, repeat_hint: str) -> None:
+        self._repeat_hint = repeat_hint
+        self._texts = ResponseCells("Q")
         self._places: dict[str, int] = {}
         self._labels: set[tuple[int, str, str]] = set()
 
@@ -313,8 +318,8 @@ class _Cells:
                 return BadRow(
                     kept.where,
                     "a candidate has a second, different response to the same query",
-                    f"{response.candidate!r} on {query.id!r}",
-                    "Give repeated runs different candidate names, or keep one row.",
+                    f"{response.candidate!r} on {_shown_query(query)}",
+                    self._repeat_hint,
                 )
             if status == "new":
                 fresh.append(response)
@@ -327,14 +332,11 @@ class _Cells:
 
     def _add(self, place: int, response: Response) -> Literal["new", "same", "other"]:
         """Record a response to the query at `place`; compare it with an earlier one."""
-        content = response.text.encode("utf-8", "surrogatepass")
-        code = int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "big") | 1
-        column = self._texts.setdefault(response.candidate, array("Q"))
-        if place >= len(column):
-            column.extend([0] * (place + 1 - len(column)))
-        before = column[place]
+        # Python's hash is keyed and several times faster than a cryptographic one; it is never
+        # stored. The last bit is set because 0 means that there is no response.
+        code = hash(response.text) & (2**64 - 1) | 1
+        before = self._texts.add(response.candidate, place, code)
         if not before:
-            column[place] = code
             return "new"
         return "same" if before == code else "other"
 
@@ -369,6 +371,13 @@ def _collect(found: DataSummary, example: Example) -> None:
         _named(found.notes, note).add(example.where)
 
 
+def _shown_query(query: Query) -> str:
+    """Return a query's id, or the start of its text if the id is only a hash of it."""
+    if query.id != content_id(query.text, query.history):
+        return repr(query.id)
+    return repr(query.text if len(query.text) <= 60 else f"{query.text[:60]}...")
+
+
 def _named(counts: dict[str, NamedCount], name: str) -> NamedCount:
     return counts.setdefault(name, NamedCount())
 
@@ -382,7 +391,7 @@ def _count_problem(found: DataSummary, row: BadRow) -> None:
 def _refusal(path: Path, found: DataSummary) -> BenchmarkError:
     """Return the error that lists the first ten rows of each kind of mistake."""
     total = sum(each.count for each in found.problems.values())
-    lines = [f"{path} has {count_of(total, 'row', 'rows')} with a mistake, of {found.rows:,}."]
+    lines = [f"{path}: {total:,} of {count_of(found.rows, 'row', 'rows')} cannot be used."]
     for kind, rows in found.problems.items():
         lines.append(f"  {kind} ({count_of(rows.count, 'row', 'rows')}):")
         lines += [f"    {named}" for named in rows.named]
@@ -390,18 +399,12 @@ def _refusal(path: Path, found: DataSummary) -> BenchmarkError:
             lines.append(f"    and {rows.count - len(rows.named):,} more")
     hints = [found.hints[kind] for kind in found.problems]
     advice = [hint for hint in dict.fromkeys(hints) if hint]
-    advice.append("To leave such rows out, use --skip-bad (`bad_rows: skip` in the config).")
+    advice.append(
+        "Correct the rows, or leave them out with --skip-bad (`bad_rows: skip` in the config)."
+    )
     return BenchmarkError("\n".join(lines), hint="\n".join(advice))
 
 
 def _reasons(found: DataSummary) -> str:
     counts = Counter({reason: each.count for reason, each in found.skipped.items()})
     return join_words((f"{reason} ({n:,})" for reason, n in counts.most_common()), most=3)
-
-
-def column_hint(name: str, known: Iterable[str]) -> str:
-    """Return a hint that names the nearest column, and lists all of them."""
-    names = [str(each) for each in known]
-    meant = near_name(name, names)
-    guess = f"Did you mean {meant!r}? " if meant else ""
-    return f"{guess}The file has: {join_words(names, most=30)}."

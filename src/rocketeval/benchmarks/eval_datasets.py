@@ -131,7 +131,7 @@ def _lm_eval(row: Row, candidate: str, task: str) -> Kept:
     if is_messages(messages):
         turns, _ = read_turns(messages, "arguments")
     split = split_turns(turns)
-    name = f"{task}-{row.text('doc_id')}"
+    name = f"{task}-{row.name('doc_id')}"
     target = row.values.get("target")
     metrics = row.values.get("metrics")
     labels = tuple(
@@ -232,7 +232,7 @@ def _either(row: Row, *names: str) -> object:
 def _deepeval(row: Row, candidate: str) -> Kept:
     text = _either(row, "input")
     if not isinstance(text, str) or not text.strip():
-        raise RowError("the test case has no input", shown_value(text))
+        raise RowError("the field 'input' holds no text", shown_value(text))
     output = _either(row, "actual_output", "actualOutput")
     if output is None:
         return Skipped(row.where, "no actual_output (a golden that was not run)")
@@ -316,7 +316,7 @@ def _ragas(row: Row, candidate: str) -> Kept:
         answer: object = split.response
     else:
         if not isinstance(given, str) or not given.strip():
-            raise RowError("the sample has no user_input", shown_value(given))
+            raise RowError("the field 'user_input' holds no text or messages", shown_value(given))
         text, history, notes = given, (), ()
         answer = _either(row, "response", "answer")
     if answer is None:

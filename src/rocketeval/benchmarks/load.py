@@ -16,6 +16,7 @@ from rocketeval.benchmarks.base import (
     ReportsFields,
     open_benchmark,
 )
+from rocketeval.benchmarks.cells import ResponseCells
 from rocketeval.config import BenchmarkConfig, RunConfig
 from rocketeval.errors import BenchmarkError
 from rocketeval.records import Checklist, Label, Query, Rating, Response, Vote
@@ -74,33 +75,28 @@ class LoadedBenchmark:
     repeated_votes: SuspiciousRecords = field(default_factory=SuspiciousRecords)
     contradicting_votes: SuspiciousRecords = field(default_factory=SuspiciousRecords)
     repeated_labels: SuspiciousRecords = field(default_factory=SuspiciousRecords)
+    _read: ResponseCells = field(default_factory=lambda: ResponseCells("B"))
 
     def responses(self) -> Iterator[Response]:
         """Yield the selected responses; raise BenchmarkError for a duplicate or unknown query."""
-        # Store numbers, not names, because there may be millions of cells.
-        seen, candidates = self._cells, self._columns
-        seen.clear()
-        candidates.clear()
+        read = self._read = ResponseCells("B")
         passed_over: set[str] = set()
         for response in self.benchmark.responses():
             if not self._is_chosen("responses", response, response.candidate):
                 passed_over.add(response.candidate)
                 continue
-            if response.candidate not in candidates:
+            if response.candidate not in read:
                 self._check_name(response.candidate)
-            column = candidates.setdefault(response.candidate, len(candidates))
-            cell = column * len(self.queries) + self._places[response.query_id]
-            if cell in seen:
+            if read.add(response.candidate, self._places[response.query_id]):
                 raise BenchmarkError(
                     f"{response.candidate!r} has two responses to query {response.query_id!r}"
                     f"{_second(self.benchmark)}.",
                     hint="Keep one, or give the second another candidate name.",
                 )
-            seen.add(cell)
             if not response.text.strip():
                 self.empty.add(f"{response.candidate} on {response.query_id}")
             yield response
-        self._check_candidates(set(candidates), passed_over)
+        self._check_candidates({name for name, _ in read.counts()}, passed_over)
 
     def labels(self) -> Iterator[Label]:
         """Yield the labels of selected queries and candidates."""
@@ -190,10 +186,9 @@ class LoadedBenchmark:
 
     def absent(self) -> Iterator[str]:
         """Yield a warning about candidates without a response to every query."""
-        answered = Counter(cell // len(self.queries) for cell in self._cells)
         lacking = SuspiciousRecords()
-        for candidate, column in self._columns.items():
-            missing = len(self.queries) - answered[column]
+        for candidate, answered in self._read.counts():
+            missing = len(self.queries) - answered
             if missing:
                 lacking.add(f"{candidate} lacks {missing:,} of {len(self.queries):,}")
         words = "candidates without a response to every query: {count} ({named})"
@@ -239,8 +234,8 @@ class LoadedBenchmark:
 
     def _alike(self) -> SuspiciousRecords:
         """Return the candidates whose names differ only by case or Unicode form."""
-        found, first = SuspiciousRecords(of=len(self._columns)), dict[str, str]()
-        for name in self._columns:
+        found, first = SuspiciousRecords(), dict[str, str]()
+        for name, _ in self._read.counts():
             folded = " ".join(unicodedata.normalize("NFKC", name).casefold().split())
             if folded in first:
                 found.add(f"{name!r} and {first[folded]!r}")
@@ -249,14 +244,12 @@ class LoadedBenchmark:
 
     def _is_foreign(self, query_id: str, candidate: str) -> bool:
         """Return whether no such response has been read."""
-        column = self._columns.get(candidate)
-        if column is None:
-            return bool(self._columns)
-        return column * len(self.queries) + self._places[query_id] not in self._cells
+        return bool(self._read) and not self._read.get(candidate, self._places[query_id])
 
     def _foreign(self, query_id: str, candidate: str) -> str:
-        known = candidate in self._columns
-        meant = None if known else near_name(candidate, list(self._columns))
+        known = candidate in self._read
+        names = [name for name, _ in self._read.counts()]
+        meant = None if known else near_name(candidate, names)
         guess = f", did you mean {meant!r}?" if meant else ""
         return f"{self._at}{candidate!r} on {query_id!r}{guess}"
 
@@ -265,14 +258,6 @@ class LoadedBenchmark:
         """Return the place of the last record, as the start of a message."""
         where = self.benchmark.where if isinstance(self.benchmark, Located) else ""
         return f"{where}: " if where else ""
-
-    @cached_property
-    def _cells(self) -> set[int]:
-        return set()
-
-    @cached_property
-    def _columns(self) -> dict[str, int]:
-        return {}
 
     @cached_property
     def _places(self) -> dict[str, int]:

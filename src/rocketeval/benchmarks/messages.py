@@ -43,7 +43,10 @@ def mapped(row: Row, make: Callable[[Row], T]) -> T | BadRow:
     except RowError as error:
         return BadRow(row.where, error.kind, error.detail, error.hint)
     except BenchmarkError as error:
-        return BadRow(row.where, error.message.removeprefix(f"{row.where}: "), "", error.hint)
+        # "the field 'x' should be text, but is 7." becomes a kind that other rows share.
+        what = error.message.removeprefix(f"{row.where}: ").rstrip(".")
+        kind, _, found = what.partition(", but ")
+        return BadRow(row.where, kind, f"it {found}" if found else "", error.hint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +65,8 @@ class Conversation:
 def is_messages(value: object) -> bool:
     """Return whether a value looks like a list of chat messages."""
     return (
-        isinstance(value, Sequence)
-        and not isinstance(value, str)
+        not isinstance(value, str)
+        and isinstance(value, Sequence)
         and bool(value)
         and all(isinstance(each, Mapping) and _role(each) is not None for each in value)
     )

@@ -7,7 +7,7 @@ import gzip
 import io
 import math
 import zlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar, cast
@@ -18,6 +18,7 @@ from rocketeval.config import MOST_ON_SCALE
 from rocketeval.errors import BenchmarkError
 from rocketeval.items import ParsedItem, parse_item
 from rocketeval.records import Turn
+from rocketeval.text import join_words, near_name
 
 T = TypeVar("T")
 _MISSING = object()
@@ -49,7 +50,7 @@ class Row:
             if default is _MISSING:
                 raise BenchmarkError(
                     f"{self.where}: the field {name!r} is missing.",
-                    hint=f"It has: {', '.join(self.values)}.",
+                    hint=field_hint(name, self.values),
                 )
             return cast(T, default)
         # In Python bool is an int, but `true` in place of a number is a mistake.
@@ -68,6 +69,8 @@ class Row:
 
     def name(self, name: str, default: Any = _MISSING) -> str:
         """Return a non-blank string field, such as an id or a candidate."""
+        if default is _MISSING and self.values.get(name, _MISSING) is None:
+            raise BenchmarkError(f"{self.where}: the field {name!r} is null.")
         value = self.text(name, default)
         if not value.strip():
             raise BenchmarkError(f"{self.where}: the field {name!r} is empty.")
@@ -144,6 +147,14 @@ class Row:
                 f"{self.where}: the field {name!r} must be a list of {{role, content}} messages."
             )
         return tuple(Turn(message["role"], message["content"]) for message in messages)
+
+
+def field_hint(name: str, known: Iterable[str]) -> str:
+    """Return a hint that names the field nearest to `name`, and lists all of them."""
+    names = [str(each) for each in known]
+    meant = near_name(name, names)
+    guess = f"Did you mean {meant!r}? " if meant else ""
+    return f"{guess}It has: {join_words(names, most=30)}."
 
 
 def as_number(value: Any, what: str) -> float:
@@ -253,15 +264,17 @@ def open_bytes(path: Path) -> BinaryIO:
 def cannot_read(path: Path, error: Exception) -> BenchmarkError:
     """Return the error for a file that cannot be opened, decoded or decompressed."""
     if isinstance(error, UnicodeDecodeError):
-        return _not_utf8(error.object, str(path))
+        return not_utf8(error.object, str(path))
     hints = {
         PermissionError: "Check its permissions.",
         EOFError: "The file is truncated: copy or download it again.",
-        gzip.BadGzipFile: "Its name ends in .gz, but it is not gzipped: rename it, or compress it.",
+        gzip.BadGzipFile: "Its name ends in .gz: rename it, or compress it.",
         zlib.error: "The file is damaged: copy or download it again.",
     }
     hint = next((text for kind, text in hints.items() if isinstance(error, kind)), "")
     why = getattr(error, "strerror", None) or str(error)
+    if isinstance(error, gzip.BadGzipFile):
+        why = "it is not gzipped"
     return BenchmarkError(f"Cannot read {path}: {why.rstrip('.')}.", hint=hint)
 
 
@@ -297,7 +310,7 @@ def _not_json(content: bytes, where: str, error: orjson.JSONDecodeError) -> Benc
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError:
-        return _not_utf8(content, where)
+        return not_utf8(content, where)
     place = min(error.pos, len(text.rstrip()))
     if text[place:].startswith(("NaN", "Infinity", "-Infinity")):
         return BenchmarkError(
@@ -312,13 +325,19 @@ def _not_json(content: bytes, where: str, error: orjson.JSONDecodeError) -> Benc
     )
 
 
-def _not_utf8(content: bytes, where: str) -> BenchmarkError:
+def is_utf16(content: bytes) -> bool:
+    """Return whether the start of a file is UTF-16, which Windows tools write."""
+    return content.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\x00" in content[:100]
+
+
+def not_utf8(content: bytes, where: str) -> BenchmarkError:
     """Return an error that names the first non-UTF-8 byte and how to convert the file."""
     name = where.rpartition(":")[0] or where
-    if content.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\x00" in content[:100]:
+    target = f"converted{Path(name).suffix}"
+    if is_utf16(content):
         return BenchmarkError(
             f"{where}: this is UTF-16, not UTF-8.",
-            hint=f"Save it as UTF-8: iconv -f UTF-16 -t UTF-8 {name} > converted.jsonl",
+            hint=f"Save it as UTF-8: iconv -f UTF-16 -t UTF-8 {name} > {target}",
         )
     try:
         content.decode("utf-8")
@@ -328,8 +347,7 @@ def _not_utf8(content: bytes, where: str) -> BenchmarkError:
     return BenchmarkError(
         f"{where}: not UTF-8 text: byte {place + 1} is 0x{content[place]:02x}, after "
         f"{content[max(0, place - 15) : place].decode('utf-8', 'replace')!r}.",
-        hint=f"Save it as UTF-8. If it is Latin-1: iconv -f LATIN1 -t UTF-8 {name} > "
-        "converted.jsonl",
+        hint=f"Save it as UTF-8. If it is Latin-1: iconv -f LATIN1 -t UTF-8 {name} > {target}",
     )
 
 

@@ -18,8 +18,17 @@ from typing import Any
 
 import orjson
 
-from rocketeval.benchmarks.reading import UNREADABLE, Row, cannot_read, open_bytes, shown_value
+from rocketeval.benchmarks.reading import (
+    UNREADABLE,
+    Row,
+    cannot_read,
+    is_utf16,
+    not_utf8,
+    open_bytes,
+    shown_value,
+)
 from rocketeval.errors import BenchmarkError
+from rocketeval.text import count_of, join_words
 
 __all__ = ["BadRow", "Rows", "Sample", "data_files", "read_document", "row_format", "rows_of"]
 
@@ -61,6 +70,7 @@ class BadRow:
 
 
 Rows = Iterator[Row | BadRow]
+NOT_JSON = "the line is not valid JSON"
 
 
 def row_format(path: Path) -> str | None:
@@ -167,11 +177,30 @@ def rows_of(path: Path, name: str | None = None) -> Rows:
         return _guarded(path, _arrow_rows(path, name, form))
     if form == "excel":
         return _guarded(path, _excel_rows(path, name))
-    known = ", ".join(SUFFIXES)
-    raise BenchmarkError(
+    raise not_a_data_file(path)
+
+
+def not_a_data_file(path: Path) -> BenchmarkError:
+    """Return the error for a file whose suffix names no format."""
+    return BenchmarkError(
         f"{path} is not a data file: its name does not end in a known suffix.",
-        hint=f"Rename or convert it. Known: {known}, and .gz of those with text.",
+        hint=f"Rename or convert it. Known: {', '.join(SUFFIXES)}, and .gz of those with text.",
     )
+
+
+def no_rows(path: Path) -> BenchmarkError:
+    """Return the error for a data file without a row: nothing at all, or only a header."""
+    with open_bytes(path) as stream:
+        if not stream.read(1 << 20).strip():
+            return _empty(path)
+    header = "a header but " if row_format(path) in ("csv", "tsv", "excel") else ""
+    return BenchmarkError(
+        f"{path} has {header}no rows.", hint="Add rows, or check that this is the right file."
+    )
+
+
+def _empty(path: Path) -> BenchmarkError:
+    return BenchmarkError(f"{path} is empty.", hint="Write or download it again.")
 
 
 def _guarded(path: Path, rows: Rows) -> Rows:
@@ -184,6 +213,8 @@ def _guarded(path: Path, rows: Rows) -> Rows:
 def _json_lines(path: Path, name: str) -> Rows:
     with open_bytes(path) as stream:
         for number, line in enumerate(stream, 1):
+            if number == 1 and is_utf16(line):
+                raise not_utf8(line, str(path))
             content = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
             if content.strip():
                 yield _json_row(content, f"{name}:{number}")
@@ -203,7 +234,9 @@ def _json_row(content: bytes, where: str) -> Row | BadRow:
 def _broken(content: bytes, where: str, error: orjson.JSONDecodeError) -> BadRow:
     text = content.decode("utf-8", "replace")
     if "\ufffd" in text and b"\xef\xbf\xbd" not in content:
-        return BadRow(where, "the line is not UTF-8 text", "", "Save the file as UTF-8.")
+        problem = not_utf8(content, where)
+        found = problem.message.removeprefix(f"{where}: not UTF-8 text: ").rstrip(".")
+        return BadRow(where, "the line is not UTF-8 text", found, problem.hint)
     place = min(error.pos, len(text.rstrip()))
     near = text[max(0, place - 20) : place + 20].strip()
     if text[place:].startswith(("NaN", "Infinity", "-Infinity")):
@@ -211,7 +244,7 @@ def _broken(content: bytes, where: str, error: orjson.JSONDecodeError) -> BadRow
         return BadRow(where, "the line holds NaN or Infinity", f"near {near!r}", hint)
     return BadRow(
         where,
-        "the line is not valid JSON",
+        NOT_JSON,
         f"{error.msg.rstrip('.')}, near {near!r}",
         "Correct the lines; a cut last line means that the file is incomplete.",
     )
@@ -224,6 +257,8 @@ def read_document(path: Path) -> object:
             content = stream.read().removeprefix(b"\xef\xbb\xbf")
     except UNREADABLE as error:
         raise cannot_read(path, error) from None
+    if not content.strip():
+        raise _empty(path)
     if row_format(path) == "yaml":
         from rocketeval.resources import read_yaml
 
@@ -237,13 +272,13 @@ def read_document(path: Path) -> object:
                 row.values if isinstance(row, Row) else row
                 for row in (_json_row(line, f"{path.name}:{n}") for n, line in enumerate(lines, 1))
             ]
+        if is_utf16(content):
+            raise not_utf8(content, str(path)) from None
         problem = _broken(content, path.name, error)
-        what = f"{problem.kind.removeprefix('the line ')}"
+        cut = "The file may be cut off: write or download it again."
         raise BenchmarkError(
-            f"{path.name} {what}" + (f": {problem.detail}." if problem.detail else "."),
-            hint="The file may be cut off: write or download it again."
-            if problem.detail
-            else problem.hint,
+            f"{path.name} {problem.kind.removeprefix('the line ')}: {problem.detail}.",
+            hint=cut if problem.kind == NOT_JSON else problem.hint,
         ) from None
 
 
@@ -257,7 +292,7 @@ def _document_rows(path: Path, name: str) -> Rows:
     if isinstance(found, dict):
         lists = _lists_in(found)
         if len(lists) != 1:
-            keys = ", ".join(map(repr, list(found)[:12]))
+            keys = join_words(map(repr, found), most=12) or "no field at all"
             raise BenchmarkError(
                 f"{path.name} is a JSON object, and none of its fields is known to hold rows "
                 f"(it has {keys}).",
@@ -275,7 +310,8 @@ def _document_rows(path: Path, name: str) -> Rows:
         elif isinstance(values, dict):
             yield Row(values, where)
         else:
-            yield BadRow(where, "the element is not a JSON object", shown_value(values))
+            hint = 'Write an array of objects: [{"question": "...", "output": "..."}, ...].'
+            yield BadRow(where, "the element is not a JSON object", shown_value(values), hint)
 
 
 def _csv_rows(path: Path, name: str, delimiter: str | None) -> Rows:
@@ -301,8 +337,9 @@ def _csv_rows(path: Path, name: str, delimiter: str | None) -> Rows:
                 yield BadRow(
                     where,
                     "the row has another number of cells than the header",
-                    f"{len(cells)} cells, {len(names)} columns",
-                    "Quote cells that contain the separator or line breaks.",
+                    f"{count_of(len(cells), 'cell', 'cells')}, "
+                    f"{count_of(len(names), 'column', 'columns')}",
+                    "Quote cells that contain the separator or line breaks, and close each quote.",
                 )
                 continue
             yield Row(dict(zip(names, cells, strict=True)), where)

@@ -29,7 +29,6 @@ from rocketeval.benchmarks.data import (
     Kept,
     Skipped,
     as_text,
-    column_hint,
     content_id,
 )
 from rocketeval.benchmarks.messages import (
@@ -41,7 +40,7 @@ from rocketeval.benchmarks.messages import (
     read_turns,
     split_turns,
 )
-from rocketeval.benchmarks.reading import Row, as_question, shown_value
+from rocketeval.benchmarks.reading import Row, as_question, field_hint, shown_value
 from rocketeval.benchmarks.row_files import (
     SAMPLE_ROWS,
     BadRow,
@@ -124,6 +123,16 @@ class TableBenchmark(DataBenchmark):
             why = f": {bad.where}: {bad.kind} ({bad.detail})" if bad else ""
             raise BenchmarkError(f"{self.name} has no rows{why}.", hint=bad.hint if bad else "")
         return choose_columns(self.options.columns, self.options.candidates, rows, self.name)
+
+    @property
+    def repeat_hint(self) -> str:
+        """What to do about two responses of one candidate to one query."""
+        if self.columns.candidate or self.columns.wide:
+            return super().repeat_hint
+        return (
+            "If a column names the candidate (model, version), say which: --column "
+            f"candidate=COLUMN. {super().repeat_hint}"
+        )
 
     @property
     def name(self) -> str:
@@ -241,7 +250,7 @@ class TableBenchmark(DataBenchmark):
 
     def _cell(self, row: Row, column: str) -> object:
         if column not in row.values:
-            raise RowError(f"the field {column!r} is missing", "", column_hint(column, row.values))
+            raise RowError(f"the field {column!r} is missing", "", field_hint(column, row.values))
         return row.values[column]
 
     def _context(self, row: Row) -> tuple[Turn, ...]:
