@@ -88,8 +88,8 @@ def main() -> None:
         )
         missing = [int(sum(np.isnan(each).sum() for each in own)) for own in (without, seen)]
         lines.append(
-            f"{fault}: {len(questions)} questions, {2 * len(questions)} responses; missing answers: "
-            f"{missing[0]} without context, {missing[1]} with"
+            f"{fault}: {len(questions)} questions, {2 * len(questions)} responses; "
+            f"missing answers: {missing[0]} without context, {missing[1]} with"
         )
         lines += table(("AUC without context", "AUC with context", "difference"), figures)
         ordered = [np.mean(good > bad) for good, bad in (without, seen)]
