@@ -210,6 +210,8 @@ async def test_context_of_responses_is_kept_and_counted(tmp_path: Path) -> None:
     made, engine = await run(config)
     stored = {one.candidate: one.context for one in made.store.inputs.responses()}
     assert stored == {"good": ("It is 42.",), "bad": None}
+    notes = made.store.manifest().stages.checklist.notes
+    assert any("neither they nor their query" in note and ": 3 ('bad' on" in note for note in notes)
     asked = engine.items_asked
     write("It is 43.")
     _, engine = await run(config, engine)
