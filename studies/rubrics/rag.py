@@ -6,7 +6,8 @@
 answer; which is which is known by construction. The same item is asked with and without the
 context. AUC is the probability that a faithful answer gets a higher p_yes than an unfaithful one;
 intervals resample questions, and the difference is paired. The same is printed for each kind of
-fault (a contradiction of the passages, an invention). Fixed before the judge was asked.
+fault (a contradiction of the passages, an invention). Fixed before the judge was asked. Questions
+that are not judged in full do not count.
 """
 
 from __future__ import annotations
@@ -76,8 +77,13 @@ def main() -> None:
     for name, shows in (("without", []), ("with", ["context"])):
         method = {"kind": "checklist", "options": {"shows": shows}}
         found[name] = answers(options, f"rag_{name}_context", folder, author=AUTHOR, method=method)
-    faults = {row["id"]: row["fault"] for row in rows()}
-    lines = []
+    every = {row["id"]: row["fault"] for row in rows()}
+    faults = {
+        name: fault
+        for name, fault in every.items()
+        if all((name, side) in own for side in SIDES for own in found.values())
+    }
+    lines = [f"{len(faults)} of {len(every)} questions judged in full"]
     for fault in ("all", *sorted(set(faults.values()))):
         questions = [name for name, own in faults.items() if fault in ("all", own)]
         without, seen = (sides(found[name], questions) for name in ("without", "with"))
