@@ -16,7 +16,8 @@ export type Fetcher = (name: string) => Promise<Uint8Array<ArrayBuffer>>;
 /** Reads blocks from the page; waits until the page is fully parsed if needed. */
 export async function embedded(name: string): Promise<Uint8Array<ArrayBuffer>> {
   const here = () => document.getElementById(`block-${name}`);
-  if (!here()) await parsed;
+  // While an element is the last one, the browser may still be reading its text.
+  if (!here()?.nextSibling) await parsed;
   const element = here();
   if (!element) throw new Absent(name);
   return fromBase64(element.textContent ?? "");
