@@ -1,17 +1,23 @@
 """Prefix reuse with contexts and references: tokens computed in our order over the minimum.
 
-    PYTHONPATH=src python perf/rubric_prefix.py
+    PYTHONPATH=src python perf/rubric_prefix.py [--record]
 
 Prompts of a made-up set (40 queries, 6 candidates, 6 items) are counted in words, in the order in
 which a run sends them, for a cache of one slot (the last prompt) and for caches that keep the most
 recently used prefixes of 32,000 and of 8,000 tokens. The minimum is that of a perfect cache.
+
+A run sends the items of a response sorted by what they show. If items of a checklist show different
+material, one slot loses the context between two responses; two other orders are computed for it:
+every second response backwards, and all responses to a query sorted together.
 """
 
 from __future__ import annotations
 
 import random
+import sys
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from rocketeval.grading.plan import trie_tokens
 from rocketeval.items import Checklist, parse_item
@@ -57,6 +63,20 @@ def prompts(uses: Sequence[Sequence[str]], *, own_context: bool = False) -> list
 WORDS = [f"w{number}" for number in range(5000)]
 
 
+def backwards(sent: Sequence[Prompt], items: int) -> list[Prompt]:
+    """Return the prompts with those of every second response in reverse order."""
+    tasks = [sent[at : at + items] for at in range(0, len(sent), items)]
+    return [
+        prompt for place, task in enumerate(tasks) for prompt in (task[::-1] if place % 2 else task)
+    ]
+
+
+def together(sent: Sequence[Prompt], items: int) -> list[Prompt]:
+    """Return the prompts with those of all responses to a query sorted together."""
+    size = items * CANDIDATES
+    return [prompt for at in range(0, len(sent), size) for prompt in sorted(sent[at : at + size])]
+
+
 def one_slot(prompts: Iterable[Prompt]) -> int:
     """Return the tokens computed by a cache that keeps the last prompt only."""
     computed, before = 0, ()
@@ -97,17 +117,35 @@ CASES = {
 }
 
 
-def main() -> None:
-    """Print the ratios."""
+def lines() -> Iterable[str]:
+    """Yield the ratios of each case."""
     for name, uses in CASES.items():
         for own in (False, True) if "context" in name else (False,):
             sent = prompts(uses, own_context=own)
             least, blocks = trie_tokens(sent).computed, trie_tokens(sent, BLOCK).computed
             where = " (context of the response)" if own else ""
-            print(f"{name}{where}: {len(sent)} prompts, minimum {least:,} tokens")
-            print(f"  one slot {one_slot(sent) / least:.3f}")
+            yield f"{name}{where}: {len(sent)} prompts, minimum {least:,} tokens"
+            yield f"  one slot {one_slot(sent) / least:.3f}"
+            if len({tuple(each) for each in uses}) > 1:
+                for order in (backwards, together):
+                    ratio = one_slot(order(sent, len(uses))) / least
+                    yield f"  one slot, {ORDERS[order.__name__]} {ratio:.3f}"
             for capacity in (32_000, 8_000):
-                print(f"  {capacity:,} tokens {recent(sent, capacity) / blocks:.3f}")
+                yield f"  {capacity:,} tokens {recent(sent, capacity) / blocks:.3f}"
+
+
+ORDERS = {
+    "backwards": "every second response backwards (not done)",
+    "together": "all responses to a query together (not done)",
+}
+
+
+def main() -> None:
+    """Print the ratios; with `--record`, also write them to `recorded/`."""
+    text = "".join(f"{line}\n" for line in lines())
+    sys.stdout.write(text)
+    if "--record" in sys.argv[1:]:
+        (Path(__file__).parent / "recorded" / "rubric_prefix.txt").write_text(text)
 
 
 if __name__ == "__main__":

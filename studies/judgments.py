@@ -48,6 +48,18 @@ def kept(store: RunStore, method: str) -> pa.Table:
     )
 
 
+def keep(store: RunStore, run: str, method: str, out: Path) -> pa.Table:
+    """Write the judgments of a run, with the judge's fingerprint in the metadata; return them."""
+    table = kept(store, method)
+    judge = {"judge": store.judge().parts, "run": run}
+    out.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(
+        table.replace_schema_metadata({"judge": json.dumps(judge)}), out, compression="zstd"
+    )
+    out.with_suffix(".json").write_text(json.dumps(judge, indent=1) + "\n", encoding="utf-8")
+    return table
+
+
 def read(path: Path, categories: Mapping[str, str] | None = None) -> AnswerTable:
     """Return the stored answers of responses, sorted by query and candidate."""
     table = pq.read_table(path).sort_by([("query_id", "ascending"), ("candidate", "ascending")])
@@ -68,14 +80,7 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     args = parser.parse_args()
     config = load_config(args.config)
-    store = RunStore(config.run_path)
-    table = kept(store, config.method.kind)
-    judge = {"judge": store.judge().parts, "run": config.name}
-    args.out.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(
-        table.replace_schema_metadata({"judge": json.dumps(judge)}), args.out, compression="zstd"
-    )
-    args.out.with_suffix(".json").write_text(json.dumps(judge, indent=1) + "\n", encoding="utf-8")
+    table = keep(RunStore(config.run_path), config.name, config.method.kind, args.out)
     statuses = np.asarray(table["status"].combine_chunks().flatten().to_pylist())
     counts = {str(name): int((statuses == name).sum()) for name in np.unique(statuses)}
     print(f"{table.num_rows} judgments, {len(statuses)} answers: {counts}")

@@ -54,7 +54,8 @@ MISTAKES = {
     "a number": (7, "a text or an object"),
     "blank": ("  ", "empty"),
     "no text": ({"weight": 2}, "'text' is missing"),
-    "typo": ({"text": "x", "wieght": 2}, "unknown field 'wieght'"),
+    "typo": ({"text": "x", "wieght": 2}, "unknown field 'wieght'. Did you mean 'weight'?"),
+    "name of another format": ({"question": "x"}, "Did you mean 'text'?"),
     "weight in words": ({"text": "x", "weight": "high"}, "weight must be a number"),
     "infinite weight": ({"text": "x", "weight": float("inf")}, "between 1e-06 and 1e"),
     "huge weight": ({"text": "x", "weight": -(10**400)}, "weight must be 0, or between"),
@@ -68,13 +69,26 @@ MISTAKES = {
     "equal levels": ({"text": "x", "levels": ["Good", " good"]}, "same description"),
     "unknown material": ({"text": "x", "uses": ["internet"]}, "uses 'internet' is unknown"),
     "na in words": ({"text": "x", "na": "yes"}, "na must be true or false"),
-    "check as text": ({"text": "x", "check": "regex"}, "'fn'"),
+    "material as text": ({"text": "x", "uses": "context"}, "write [context]"),
+    "levels and check": (
+        {"text": "x", "levels": ["a", "b"], "check": {"fn": "json"}},
+        "'levels' or a 'check', not both",
+    ),
+    "check as text": ({"text": "x", "check": "regex"}, "such as {fn: words"),
+    "check without fn": ({"text": "x", "check": {"args": {}}}, "without 'fn'"),
+    "misplaced argument": (
+        {"text": "x", "check": {"fn": "words", "max": 5}},
+        "{fn: words, args: {max: ...}}",
+    ),
     "python function": (
         {"text": "x", "check": {"fn": "os.system"}},
         "cannot name a Python function",
     ),
     "import path": ({"text": "x", "check": {"fn": "os:system"}}, "cannot name a Python function"),
-    "forged source": ({"text": "x", "check": {"fn": "a", "source": "os:system"}}, "'fn'"),
+    "forged source": (
+        {"text": "x", "check": {"fn": "a", "source": "os:system"}},
+        "unknown field 'source' of check",
+    ),
     "check with na": ({"text": "x", "na": True, "check": {"fn": "json"}}, "a check has no 'na'"),
 }
 

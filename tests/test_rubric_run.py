@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from reference.contents import report_content
 from rocketeval.config import RunConfig, parse_config
 from rocketeval.engines.scripted import ScriptedEngine
 from rocketeval.errors import BenchmarkError
@@ -209,6 +210,8 @@ async def test_context_of_responses_is_kept_and_counted(tmp_path: Path) -> None:
     made, engine = await run(config)
     stored = {one.candidate: one.context for one in made.store.inputs.responses()}
     assert stored == {"good": ("It is 42.",), "bad": None}
+    notes = made.store.manifest().stages.checklist.notes
+    assert any("neither they nor their query" in note and ": 3 ('bad' on" in note for note in notes)
     asked = engine.items_asked
     write("It is 43.")
     _, engine = await run(config, engine)
@@ -233,3 +236,21 @@ async def test_learned_scorers_see_turned_values(tmp_path: Path) -> None:
     assert all(row["score"] is not None for row in found.values())
     assert "applicable" in found["q0", "good"]
     assert "score_low" not in found["q0", "good"]
+
+
+async def test_report_says_what_answers_mean(tmp_path: Path) -> None:
+    """Levels, checks and inapplicable items are in words; a penalty's mean is the one answered."""
+    made, _ = await run(make(tmp_path))
+    page = report_content((made.store.path / "report.html").read_text())
+    assert "expected level" in page["head"]["answers_are"]
+    block = page["blocks"]["query-0"]
+    assert block["rubric"]["levels"][2] == ["unclear", "fair", "clear"]
+    said = {
+        (candidate, item): (words, na) for candidate, item, words, na in block["rubric"]["answers"]
+    }
+    good = [each["name"] for each in page["head"]["candidates"]].index("good")
+    assert said[good, 3] == ("passed", None)
+    assert said[1 - good, 3] == ("failed", None)
+    assert said[good, 4] == ("", 0.8)
+    assert said[good, 2][0].endswith("of 3, nearest: fair")
+    assert block["figures"][1]["mean"] == 0.75

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from enum import StrEnum
 
 from rocketeval.hashing import content_hash
@@ -45,6 +46,15 @@ MATERIALS = ("system", "context", "reference")
 """What an item may show to the judge besides the query and the response, in prompt order."""
 CHECK_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _FIELDS = ("text", "weight", "kind", "levels", "na", "uses", "check", "group", "tags")
+_MEANT = {
+    "question": ("text",),
+    "item": ("text",),
+    "criterion": ("text",),
+    "points": ("weight",),
+    "scale": ("levels",),
+    "category": ("group",),
+}
+"""Names of other rubric formats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +281,9 @@ def parse_item(given: object, *, trusted: bool = False) -> ParsedItem:
         raise ValueError(f"it must be a text or an object, not {_kind(given)}.")
     unknown = [str(name) for name in given if name not in _FIELDS]
     if unknown:
-        raise ValueError(f"unknown field {unknown[0]!r}. Valid: {', '.join(_FIELDS)}.")
+        close = [*get_close_matches(unknown[0], _FIELDS, n=1), *_MEANT.get(unknown[0], ())][:1]
+        meant = f" Did you mean {close[0]!r}?" if close else ""
+        raise ValueError(f"unknown field {unknown[0]!r}.{meant} Valid: {', '.join(_FIELDS)}.")
     if "text" not in given:
         raise ValueError("the field 'text' is missing.")
     levels = _levels(given.get("levels"))
@@ -339,7 +351,8 @@ def _texts(value: object, name: str) -> tuple[str, ...]:
     if value is None:
         return ()
     if isinstance(value, str) or not isinstance(value, Sequence):
-        raise ValueError(f"{name} must be a list of texts, not {_kind(value)}.")
+        fix = f": write [{value[:40]}]" if isinstance(value, str) else ""
+        raise ValueError(f"{name} must be a list of texts, not {_kind(value)}{fix}.")
     return tuple(_text(each, f"an entry of {name}") for each in value)
 
 
@@ -383,8 +396,17 @@ def _check(value: object, *, trusted: bool) -> CheckCall | None:
     if value is None:
         return None
     allowed = {"fn", "args", "source"} if trusted else {"fn", "args"}
-    if not isinstance(value, Mapping) or "fn" not in value or not set(value) <= allowed:
-        raise ValueError("check must be an object with 'fn' and optionally 'args'.")
+    if not isinstance(value, Mapping) or "fn" not in value:
+        raise ValueError(
+            "check must be an object such as {fn: words, args: {max: 100}}, not "
+            + (f"{_kind(value)}." if not isinstance(value, Mapping) else "one without 'fn'.")
+        )
+    misplaced = [str(name) for name in value if name not in allowed]
+    if misplaced:
+        raise ValueError(
+            f"unknown field {misplaced[0]!r} of check. Arguments belong in 'args': "
+            f"{{fn: {str(value['fn'])[:60]}, args: {{{misplaced[0]}: ...}}}}."
+        )
     name, args = value["fn"], value.get("args")
     if not isinstance(name, str) or not CHECK_NAME.fullmatch(name):
         raise ValueError(
@@ -407,8 +429,14 @@ def _item_kind(value: object, levels: tuple[str, ...], check: CheckCall | None) 
     except ValueError:
         valid = ", ".join(each.value for each in ItemKind)
         raise ValueError(f"kind {str(value)[:60]!r} is unknown. Valid: {valid}.") from None
-    if (kind is ItemKind.SCALE) != bool(levels):
-        raise ValueError("an item has 'levels' if, and only if, its kind is scale.")
-    if (kind is ItemKind.CHECK) != (check is not None):
-        raise ValueError("an item has a 'check' if, and only if, its kind is check.")
+    if levels and check is not None:
+        raise ValueError("an item has 'levels' or a 'check', not both.")
+    for own, name, there in (
+        (ItemKind.SCALE, "levels", bool(levels)),
+        (ItemKind.CHECK, "check", check is not None),
+    ):
+        if kind is own and not there:
+            raise ValueError(f"an item of kind {own} needs {name!r}.")
+        if there and kind is not own:
+            raise ValueError(f"an item with {name!r} has the kind {own}, not {kind}.")
     return kind

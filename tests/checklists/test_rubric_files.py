@@ -60,6 +60,27 @@ def test_mistakes_in_a_file_are_named(tmp_path: Path, content: str, part: str) -
         read_checklist_file(tmp_path / "lists.yaml")
 
 
+def test_a_wrong_item_is_the_only_mistake(tmp_path: Path) -> None:
+    """The only item of a list is wrong: the list is not called empty as well."""
+    path = tmp_path / "rubric.yaml"
+    path.write_text("for_all: {items: [{text: Fine, weight: high}]}")
+    with pytest.raises(ConfigError, match="weight must be a number") as found:
+        read_checklist_file(path)
+    assert len(found.value.message.splitlines()) == 2
+    path.write_text("for_all: {items: []}")
+    with pytest.raises(ConfigError, match="no items"):
+        read_checklist_file(path)
+
+
+def test_unquoted_question_in_braces_has_its_own_hint(tmp_path: Path) -> None:
+    """A question mark inside braces is YAML syntax; the hint says to quote it."""
+    path = tmp_path / "rubric.yaml"
+    path.write_text("for_all: {items: [{text: Is it right?, weight: 2}]}")
+    with pytest.raises(ConfigError) as found:
+        read_checklist_file(path)
+    assert "in quotes" in (found.value.hint or "")
+
+
 def test_binding_shows_only_what_exists() -> None:
     """`shows` adds material that the query has, and context in any case; checks use none."""
     made = Checklist.from_items("q", [parse_item(item) for item in (ITEMS[0], ITEMS[3])])

@@ -41,7 +41,7 @@ DESCRIBED = {
     **{name: getattr(described, name) for name in dir(described) if name.startswith("Described")},
 }
 del DESCRIBED["Described"]
-BLOCKS = ["QueriesBlock", "ItemFigure", "QueryBlock", "LabelsBlock", "PairsBlock"]
+BLOCKS = ["QueriesBlock", "ItemFigure", "QueryBlock", "RubricBlock", "LabelsBlock", "PairsBlock"]
 
 
 @pytest.mark.parametrize("name", SAME)

@@ -12,4 +12,4 @@ def contract_names() -> dict[str, list[str]]:
     """Return the fields of every interface, in order."""
     text = re.sub(r"/\*.*?\*/|//[^\n]*", "", CONTRACT.read_text("utf-8"), flags=re.DOTALL)
     interfaces = re.findall(r"^export interface (\w+) \{\n(.*?)^\}", text, re.DOTALL | re.MULTILINE)
-    return {name: re.findall(r"^  (\w+): ", body, re.MULTILINE) for name, body in interfaces}
+    return {name: re.findall(r"^  (\w+)\??: ", body, re.MULTILINE) for name, body in interfaces}

@@ -287,6 +287,16 @@ export interface QueryBlock {
   labels: [candidate: number, label: number][];
   /** Set only if "scores" and "answers" do not have this query. */
   cells: { scores: (number | null)[]; answers: (number | null)[][] } | null;
+  /** Set only if not all items are plain yes/no questions. */
+  rubric?: RubricBlock;
+}
+
+/** What a query's answers mean if not all items are plain yes/no questions. */
+export interface RubricBlock {
+  /** Descriptions of an item's levels, worst first; empty for other items. */
+  levels: string[][];
+  /** The answer in words, empty for yes/no; and the probability of "not applicable". */
+  answers: [candidate: number, item: number, words: string, na: number | null][];
 }
 
 /** Block "labels": labeled responses as columns, for the scatter plot; at most some thousands. */

@@ -38,7 +38,16 @@ def _is_item(given: object) -> object:
 
 WrittenItem = Annotated[str | dict[str, Any], BeforeValidator(_is_item)]
 """An item as written: a text, or an object with `text` and details."""
-Items = Annotated[tuple[WrittenItem, ...], Field(min_length=1)]
+
+
+def _not_empty(given: object) -> object:
+    # Before the items are validated: a limit on the valid ones would count wrong items as missing.
+    if isinstance(given, list | tuple) and not given:
+        raise ValueError("this list has no items.")
+    return given
+
+
+Items = Annotated[tuple[WrittenItem, ...], BeforeValidator(_not_empty)]
 
 
 class ChecklistEntry(Section):

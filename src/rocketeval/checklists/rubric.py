@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Annotated, Literal
 
@@ -14,6 +14,7 @@ from rocketeval.config import RunConfig, Section, parse_options
 from rocketeval.errors import ChecklistError
 from rocketeval.items import CHECK_NAME, MATERIALS, Checklist, ItemDetail, without_source
 from rocketeval.records import Query
+from rocketeval.store.inputs import ResponseHead
 from rocketeval.text import join_words
 
 SHOWING = ("checklist", "fixed")
@@ -151,9 +152,14 @@ def unbound(checklist: Checklist) -> Checklist:
 
 
 def rubric_notes(
-    checklists: Mapping[str, Checklist], queries: Mapping[str, Query]
+    checklists: Mapping[str, Checklist],
+    queries: Mapping[str, Query],
+    heads: Callable[[], Iterable[ResponseHead]],
 ) -> Iterator[str]:
-    """Yield notes on items whose material or reference is missing, and on material never shown."""
+    """Yield notes on items whose material or reference is missing, and on material never shown.
+
+    `heads` returns the responses without their texts; it is called only if some need a context.
+    """
     for name, what in (("reference", "a reference"), ("system", "a system prompt")):
         lacking = [
             repr(query_id)
@@ -165,6 +171,22 @@ def rubric_notes(
                 f"queries whose items use {what} that is missing: {len(lacking):,} "
                 f"({join_words(lacking, most=SHOWN_NAMES)}). These items are asked without it."
             )
+    bare = {
+        query_id
+        for query_id, made in checklists.items()
+        if "context" in made.uses and queries[query_id].context is None
+    }
+    alone = [
+        f"{head.candidate!r} on {head.query_id!r}"
+        for head in (heads() if bare else ())
+        if head.query_id in bare and head.context_hash is None
+    ]
+    if alone:
+        yield (
+            f"responses whose items use a context that neither they nor their query have: "
+            f"{len(alone):,} ({join_words(alone, most=SHOWN_NAMES)}). These items are asked "
+            "without it."
+        )
     for name, what in (("context", "a context"), ("system", "a system prompt")):
         unseen = [
             repr(query_id)

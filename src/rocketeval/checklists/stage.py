@@ -134,7 +134,7 @@ async def make_checklists(
         unknown_count=None if unknown is None else len(unknown),
         notes=(
             *(() if shared or isinstance(author, FixedAuthor) else _notes(made)),
-            *rubric_notes(made, queries),
+            *rubric_notes(made, queries, store.inputs.heads),
         ),
         checklists=len(authoring.checklists),
         items=sum(len(made.items) for made in authoring.checklists.values()),
@@ -241,7 +241,7 @@ def _save(store: RunStore, queries: Mapping[str, Query], authoring: AuthoredChec
             "No query has a checklist. "
             + "\n".join(named[:SHOWN_FAILURES])
             + (f"\nand {more:,} more." if more > 0 else ""),
-            hint="Check the author's settings in the config.",
+            hint="Check these items, and the author's settings in the config.",
         )
     made = authoring.checklists
     if store.inputs.save_checklists(made[query] for query in queries if query in made):

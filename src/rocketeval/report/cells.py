@@ -21,7 +21,7 @@ from rocketeval.report.model import CategoryMeans, Weights
 from rocketeval.store.manifest import LearnedFacts
 from rocketeval.store.schema import no_judgments
 
-ANSWER_COLUMNS = ["key", "p_yes", "p_low", "p_high", "status", "neutralised"]
+ANSWER_COLUMNS = ["key", "p_yes", "p_low", "p_high", "status", "neutralised", "p_na"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +89,8 @@ class JudgedColumns:
     statuses: tuple[str, ...]
     neutralised: Ints
     """Number of neutralized marks per row."""
+    p_na: Floats
+    """Probability of "not applicable"; NaN if that is no answer."""
 
     def rows_of(self, place: int) -> Ints:
         """Return the row of each candidate's judgment."""
@@ -124,22 +126,32 @@ def read_judged(
     found = pc.fill_null(pc.index_in(keys, value_set=ledger["key"], skip_nulls=True), -1)
     lengths = pc.fill_null(pc.list_value_length(ledger["p_yes"]), 0)
     statuses = _one_array(pc.list_flatten(ledger["status"])).dictionary_encode()
+    offsets = np.concatenate([[0], np.cumsum(_numbers(lengths))]).astype(np.int64)
     return JudgedColumns(
         places={place: number * width for number, place in enumerate(places)},
         width=width,
         rows=_numbers(found),
-        offsets=np.concatenate([[0], np.cumsum(_numbers(lengths))]).astype(np.int64),
+        offsets=offsets,
         p_yes=_flat(ledger["p_yes"]),
         p_low=_flat(ledger["p_low"]),
         p_high=_flat(ledger["p_high"]),
         status=_numbers(statuses.indices),
         statuses=tuple(statuses.dictionary.to_pylist()),
         neutralised=_numbers(ledger["neutralised"]),
+        p_na=_flat_with_gaps(ledger["p_na"], offsets),
     )
 
 
 def _flat(lists: pa.ChunkedArray) -> Floats:
     values: Floats = pc.list_flatten(lists).to_numpy(zero_copy_only=False).astype(np.float64)
+    return values
+
+
+def _flat_with_gaps(lists: pa.ChunkedArray, offsets: Ints) -> Floats:
+    """Return a column in which some rows have no list; their values are NaN."""
+    values = np.full(int(offsets[-1]), np.nan)
+    there = lists.is_valid().to_numpy(zero_copy_only=False).astype(bool)
+    values[np.repeat(there, np.diff(offsets))] = _flat(lists)
     return values
 
 

@@ -13,8 +13,9 @@ import numpy as np
 from rocketeval.arrays import Floats, Ints
 from rocketeval.config import RunConfig
 from rocketeval.explain.candidate import weight_shares
-from rocketeval.explain.items import item_verdicts
+from rocketeval.explain.items import NO_TO_ALL, YES_TO_ALL, item_verdicts
 from rocketeval.grid import ScoreGrid
+from rocketeval.items import ItemDetail, ItemKind
 from rocketeval.records import Checklist, Label, Query, Status, Turn
 from rocketeval.report.all_pairs import compare_all
 from rocketeval.report.cells import (
@@ -39,6 +40,7 @@ from rocketeval.report.model import (
     QueriesBlock,
     QueryBlock,
     ResponseTexts,
+    RubricBlock,
     Turns,
 )
 from rocketeval.scoring.learning import label_cells
@@ -47,6 +49,7 @@ from rocketeval.scoring.rubric import POINTS
 from rocketeval.store.run import RunStore
 
 _DIGITS = 4
+_TURNED = {YES_TO_ALL: NO_TO_ALL, NO_TO_ALL: YES_TO_ALL}
 
 
 def figures_of(
@@ -160,7 +163,7 @@ class RunContent:
         """Return one query's block without response texts and cells."""
         judged, query = self._judged([place]), self._queries[place]
         items = self._items(place, judged)
-        return {
+        block: QueryBlock = {
             "text": query.text,
             "history": _turns(query.history),
             "reference": query.reference,
@@ -178,6 +181,8 @@ class RunContent:
             "histories": [],
             "cells": None,
         }
+        rubric = self._rubric(place, judged)
+        return block if rubric is None else {**block, "rubric": rubric}
 
     def texts(self, places: Sequence[int]) -> Iterator[ResponseTexts]:
         """Yield the `texts` and `histories` of each query's responses."""
@@ -289,16 +294,20 @@ class RunContent:
             weights = self._weighing.of_items(int(self.items[place]), learned)
             if checklist.details is not None:
                 signs = np.array([detail.weight for detail in checklist.details])
+                # A penalty counts what it leaves; its mean is shown as the judge answered it.
                 answers = np.where(signs < 0, 1.0 - answers, answers)
                 if learned is None and weights is not None:
                     points = self.config.scorer.kind == POINTS
                     weights = weight_shares(checklist, len(signs), points=points)
+            figures = figures_of(answers, self.scores[place], weights, learned=learned is not None)
+            for figure, detail in zip(figures, checklist.every_detail, strict=True):
+                if detail.weight < 0 and figure["mean"] is not None:
+                    figure["mean"] = _short(1.0 - figure["mean"])
+                    figure["why"] = _TURNED.get(figure["why"], figure["why"])
             self._made[place] = {
                 "texts": list(checklist.titles),
                 "groups": None if checklist.groups is None else list(checklist.groups),
-                "figures": figures_of(
-                    answers, self.scores[place], weights, learned=learned is not None
-                ),
+                "figures": figures,
             }
         return self._made[place]
 
@@ -321,12 +330,47 @@ class RunContent:
             ends = known(np.array([low[candidate, item], high[candidate, item]]))
             yield candidate, item, ends[0], ends[1], self._status_text.get(status, "")
 
+    def _rubric(self, place: int, judged: JudgedColumns) -> RubricBlock | None:
+        """Return the answers in words; None if all items are plain yes/no questions."""
+        details = self._checklist(place).every_detail
+        if all(detail.kind is ItemKind.YES_NO and not detail.na for detail in details):
+            return None
+        spots, there = judged.spots(place, len(details))
+        return {
+            "levels": [list(detail.levels) for detail in details],
+            "answers": [
+                (candidate, item, _in_words(details[item], value), p_na)
+                for candidate, item in np.argwhere(there).tolist()
+                for spot in [spots[candidate, item]]
+                for value, p_na in zip(
+                    known(judged.p_yes[[spot]]), known(judged.p_na[[spot]]), strict=True
+                )
+                if value is not None
+                and (details[item].kind is not ItemKind.YES_NO or details[item].na)
+            ],
+        }
+
     def _disarmed(self, place: int, judged: JudgedColumns) -> Iterator[tuple[int, int]]:
         rows = judged.rows_of(place)
         for candidate in np.flatnonzero(rows >= 0).tolist():
             count = int(judged.neutralised[rows[candidate]])
             if count:
                 yield candidate, count
+
+
+def _in_words(detail: ItemDetail, value: float) -> str:
+    """Return the answer to an item that is no yes/no question in words, else nothing.
+
+    >>> _in_words(ItemDetail(kind=ItemKind.SCALE, levels=("bad", "fair", "good")), 0.6)
+    'level 2.2 of 3, nearest: fair'
+    """
+    if detail.kind is ItemKind.CHECK:
+        return "passed" if value >= 0.5 else "failed"
+    if detail.kind is ItemKind.SCALE:
+        steps = len(detail.levels) - 1
+        nearest = detail.levels[round(value * steps)]
+        return f"level {1 + value * steps:.1f} of {steps + 1}, nearest: {nearest}"
+    return ""
 
 
 def _turns(turns: Sequence[Turn]) -> Turns:

@@ -17,6 +17,7 @@ from rocketeval.evolve.result import EvaluatorInRun
 from rocketeval.explain.groups import GroupScore
 from rocketeval.explain.stage import Explanation
 from rocketeval.grading.methods import YES_NO, kind_of
+from rocketeval.items import ItemKind
 from rocketeval.ranking.rank import Ranking
 from rocketeval.ranking.summary import (
     RANK_INTERVALS,
@@ -32,6 +33,7 @@ from rocketeval.report.findings import Findings, losses, sizes
 from rocketeval.report.model import (
     GRADE,
     PROBABILITY,
+    RUBRIC_VALUE,
     Candidate,
     CategoryMeans,
     Explained,
@@ -351,7 +353,7 @@ def bare_head(
         method=config.method.kind,
         scorer=findings.stages.score.scorer or config.scorer.kind,
         scale=config.scorer.scale,
-        answers_are=PROBABILITY if yes_no else GRADE,
+        answers_are=_answers_are(checklists) if yes_no else GRADE,
         yes_no=yes_no,
         level=ranking.level,
         rank_intervals=RANK_INTERVALS[ranking.rank_intervals],
@@ -361,6 +363,12 @@ def bare_head(
         nothing_lost=nothing_lost,
         candidates=tuple(Candidate(name, missing=ranking.queries) for name in ranking.unranked),
     )
+
+
+def _answers_are(checklists: Mapping[str, Checklist]) -> str:
+    """Return the heading for answers of a judge that is asked yes/no questions and rubrics."""
+    kinds = {each.kind for made in checklists.values() for each in made.details or ()}
+    return PROBABILITY if kinds <= {ItemKind.YES_NO} else RUBRIC_VALUE
 
 
 def make_head(

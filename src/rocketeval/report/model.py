@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypedDict
+from typing import Literal, NotRequired, TypedDict
 
 from rocketeval.records import Interval, Status
 
@@ -50,6 +50,7 @@ GRADE_STATUS_TEXT: Mapping[str, str] = {
 """The same for judges that give grades."""
 
 PROBABILITY, GRADE = "Probability of yes", "Grade, from worst (0) to best (1)"
+RUBRIC_VALUE = "Probability of yes, expected level (0 to 1), or result of a check"
 """Headings for the two kinds of answers."""
 
 
@@ -294,7 +295,7 @@ class ReportHead:
     scorer: str
     scale: tuple[float, float]
     answers_are: str
-    """Heading for answers: `PROBABILITY` or `GRADE`."""
+    """Heading for answers: `PROBABILITY`, `GRADE` or `RUBRIC_VALUE`."""
     yes_no: bool
     level: float
     rank_intervals: str
@@ -388,6 +389,17 @@ OddAnswer = tuple[int, int, float | None, float | None, str]
 """Candidate, item, bounds, and the explanation."""
 
 
+RubricAnswer = tuple[int, int, str, float | None]
+"""Candidate, item, the answer in words, and the probability of "not applicable"."""
+
+
+class RubricBlock(TypedDict):
+    """What a query's answers mean if not all items are plain yes/no questions."""
+
+    levels: list[list[str]]
+    answers: list[RubricAnswer]
+
+
 class QueryBlock(TypedDict):
     """All data of one query."""
 
@@ -403,6 +415,7 @@ class QueryBlock(TypedDict):
     texts: list[str | None] | None
     histories: list[tuple[int, Turns]]
     cells: CellsBlock | None
+    rubric: NotRequired[RubricBlock]
 
 
 class LabelsBlock(TypedDict):

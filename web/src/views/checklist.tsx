@@ -22,7 +22,7 @@ export function Checklist({ results }: { results: QueryResults }) {
     return <Section title="Checklist"><p class="loud">This query has no checklist, so nothing was judged.</p></Section>;
   }
   return (
-    <Section title="Checklist" lead={`${weighed(head, learned)} Bars are blue from 0.5 up and orange below.`}>
+    <Section title="Checklist" lead={`${weighed(head, learned, heaviest !== null)} Bars are blue from 0.5 up and orange below.`}>
       <div class="scroll">
         <table class="checklist">
           <thead>
@@ -60,6 +60,7 @@ export function Checklist({ results }: { results: QueryResults }) {
                 <ChecklistRow
                   key={item}
                   text={items[item]!}
+                  levels={results.block.rubric?.levels[item] ?? []}
                   figure={figures[item]!}
                   {...{ item, heaviest, judged }}
                 />
@@ -72,14 +73,17 @@ export function Checklist({ results }: { results: QueryResults }) {
   );
 }
 
-function weighed(head: Head, learned: boolean): string {
+function weighed(head: Head, learned: boolean, differ: boolean): string {
   if (learned) return `Weights were learned from ${head.learned_from || "reference data"}.`;
   if (head.weights === "none") return "This scorer has no weights per item.";
+  if (differ) return "The checklist gives the weights; shown are shares of their sum.";
   return "All items have equal weight.";
 }
 
 interface RowProps {
   text: string;
+  /** Descriptions of a scale's levels, worst first. */
+  levels: string[];
   item: number;
   /** null if all weights are equal. */
   heaviest: number | null;
@@ -88,11 +92,14 @@ interface RowProps {
   judged: boolean;
 }
 
-function ChecklistRow({ text, item, heaviest, figure, judged }: RowProps) {
+function ChecklistRow({ text, levels, item, heaviest, figure, judged }: RowProps) {
   return (
     <tr class={figure.verdict}>
       <td class="number">{item + 1}</td>
-      <th scope="row" dir="auto">{text}</th>
+      <th scope="row" dir="auto">
+        {text}
+        {levels.length > 0 && <ol class="levels">{levels.map((level) => <li key={level}>{level}</li>)}</ol>}
+      </th>
       <td class="measure">
         <b>{useReport().head.weights === "none" ? "\u2013" : share(figure.weight)}</b>
         {heaviest !== null && <ScoreBar score={figure.weight} scale={[0, heaviest]} />}

@@ -6,7 +6,7 @@ import { two } from "../format";
 import { heat } from "../parts/heat";
 import { Name } from "../parts/words";
 import { to } from "../routes";
-import { oddWords } from "./answer_list";
+import { inapplicable, oddWords } from "./answer_list";
 import type { HeatOrder } from "./heat_order";
 import type { QueryResults } from "./sheet";
 
@@ -50,14 +50,17 @@ interface CellProps {
 function HeatCell({ results, candidate, item, tint, marks }: CellProps) {
   const p = results.answers[candidate]?.[item] ?? null;
   const odd = results.odd(candidate, item);
-  const look = heat(tint === "answer" ? p : apart(p, results.block.figures[item]!));
+  const meaning = results.meaning(candidate, item);
+  const notes = [meaning?.words, inapplicable(meaning), odd && oddWords(odd)].filter(Boolean);
+  const isInapplicable = (meaning?.na ?? 0) >= 0.5;
+  const look = heat(isInapplicable ? null : tint === "answer" ? p : apart(p, results.block.figures[item]!));
   return (
     <td
       class={`${look.class} ${marks} ${odd ? "odd" : ""}`}
       style={look.style}
-      title={odd ? oddWords(odd) : undefined}
+      title={notes.length ? notes.join("; ") : undefined}
     >
-      {p === null ? <span class="spoken">unanswered</span> : two(p)}
+      {p === null ? <span class="spoken">unanswered</span> : isInapplicable ? "n/a" : two(p)}
     </td>
   );
 }

@@ -9,7 +9,15 @@ export interface Odd {
   why: string;
 }
 
+/** What the answer to an item with levels, a check or "not applicable" means. */
+export interface Meaning {
+  words: string;
+  /** Probability of "not applicable"; null if that is no answer. */
+  na: number | null;
+}
+
 export class QueryResults {
+  private readonly meanings = new Map<string, Meaning>();
   private readonly odds = new Map<string, Odd>();
   private readonly labels: Map<number, number>;
   private readonly disarmed: Map<number, number>;
@@ -26,6 +34,8 @@ export class QueryResults {
   ) {
     for (const [candidate, item, low, high, why] of block.odd)
       this.odds.set(`${candidate} ${item}`, { low, high, why });
+    for (const [candidate, item, words, na] of block.rubric?.answers ?? [])
+      this.meanings.set(`${candidate} ${item}`, { words, na });
     this.labels = new Map(block.labels);
     this.disarmed = new Map(block.disarmed);
     this.histories = new Map(block.histories);
@@ -33,6 +43,11 @@ export class QueryResults {
 
   odd(candidate: number, item: number): Odd | undefined {
     return this.odds.get(`${candidate} ${item}`);
+  }
+
+  /** undefined for a plain yes/no question. */
+  meaning(candidate: number, item: number): Meaning | undefined {
+    return this.meanings.get(`${candidate} ${item}`);
   }
 
   label(candidate: number): number | undefined {
