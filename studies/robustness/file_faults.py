@@ -9,7 +9,9 @@ operation fails with EIO, with ENOSPC from then on, or with EMFILE. Other kinds 
 moment (moment), or limit the open files (files), the size of a file (size) or the disk, a small
 tmpfs (disk; needs root). Then a second command finishes the run. No judgment that was recorded may
 be missing, scores and ranking must be those of an undisturbed run to the byte, no command may print
-a traceback, and no more judgments may be asked twice than were in flight.
+a traceback, and no more judgments may be asked twice than were in flight. The kind `processes`
+starts two commands for one run at once: one must finish it, the other must be turned away or find
+it finished. The kind `cache` starts two runs that share a cache: both must finish.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 
 from rocketeval.cli.main import main as rocketeval
 from rocketeval.engines.scripted import ScriptedEngine
-from rocketeval.errors import RocketEvalError
+from rocketeval.errors import RocketEvalError, RunLocked
 from rocketeval.store import ledger
 from rocketeval.store.run import RunStore
 from support.forked import CONTEXT, Stream, be_command
@@ -45,7 +47,7 @@ from support.make import write_grid
 
 CONCURRENCY = 2
 CONFIG = f"""\
-name: faulty
+name: NAME
 benchmark: {{path: benchmark}}
 judge:
   engine: scripted
@@ -56,7 +58,9 @@ ranking: {{bootstrap: 50}}
 """
 AT_OPERATION = ("before", "after", "torn", "EIO", "ENOSPC", "EMFILE")
 LIMITED = ("files", "size", "disk")
-KINDS = (*AT_OPERATION, "moment", *LIMITED)
+TOGETHER = {"processes": ("faulty", "faulty"), "cache": ("faulty", "other")}
+"""Names of two runs that start at once."""
+KINDS = (*AT_OPERATION, "moment", *LIMITED, *TOGETHER)
 COMPARED = ("scores.parquet", "scores.jsonl", "ranking.csv")
 OPERATIONS = (
     *("open", "write", "fsync", "replace", "rename", "link", "unlink", "truncate"),
@@ -120,7 +124,7 @@ class Operations:
         return str(Path(os.fsdecode(path)).absolute()).startswith(self._folder)
 
 
-def child(folder: Path, fault: Fault, log: Path, streams: tuple[Any, Any]) -> None:
+def child(folder: Path, fault: Fault, config: str, log: Path, streams: tuple[Any, Any]) -> None:
     """Be the command in a process of its own, with the fault."""
     real_write, handle = os.write, os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
@@ -149,7 +153,7 @@ def child(folder: Path, fault: Fault, log: Path, streams: tuple[Any, Any]) -> No
             Operations(folder / "runs", fault, lambda name: note("did", name)).install()
         rocketeval()
 
-    be_command(program, ["rocketeval", "run", "-q"], folder, dict(os.environ), streams)
+    be_command(program, ["rocketeval", "run", "-q", config], folder, dict(os.environ), streams)
 
 
 @dataclass
@@ -163,36 +167,58 @@ class Life:
     operations: int
 
 
+@dataclass
+class Started:
+    """A process that runs."""
+
+    process: Any
+    log: Path
+    stderr: Path
+
+    def ended(self, seconds: float = LONGEST) -> Life:
+        """Wait for its end, kill it if it takes longer, and return its result."""
+        self.process.join(seconds)
+        if self.process.exitcode is None:
+            self.process.kill()
+            self.process.join()
+        lines = self.log.read_text().splitlines() if self.log.exists() else []
+        noted = [line.split(" ") for line in lines]
+        asked, kept, did = (
+            [row[1] for row in noted if row[0] == kind] for kind in ("asked", "kept", "did")
+        )
+        stderr = self.stderr.read_text(errors="replace")
+        return Life(self.process.exitcode, stderr, asked, kept, len(did))
+
+
+def start(folder: Path, fault: Fault, name: str = "faulty") -> Started:
+    """Start the command for a run, with a fault."""
+    number = len(list(folder.glob("err-*")))
+    log, stderr = folder / f"log-{number}.txt", folder / f"err-{number}.txt"
+    with stderr.open("w") as stream:
+        streams = (Stream(stream.fileno()), Stream(stream.fileno()))
+        args = (folder, fault, f"{name}.yaml", log, streams)
+        process = CONTEXT.Process(target=child, args=args)
+        process.start()
+    return Started(process, log, stderr)
+
+
 def live(folder: Path, fault: Fault) -> Life:
     """Run the command with a fault, and wait for it."""
-    log, out = folder / "log.txt", folder / "err.txt"
-    log.unlink(missing_ok=True)
-    with out.open("w") as stream:
-        streams = (Stream(stream.fileno()), Stream(stream.fileno()))
-        process = CONTEXT.Process(target=child, args=(folder, fault, log, streams))
-        process.start()
-    process.join(fault.place if fault.kind == "moment" else LONGEST)
-    if process.exitcode is None:
-        process.kill()
-        process.join()
-    lines = log.read_text().splitlines() if log.exists() else []
-    noted = [line.split(" ") for line in lines]
-    names = {kind: [row[1] for row in noted if row[0] == kind] for kind in ("asked", "kept", "did")}
-    stderr = out.read_text(errors="replace")
-    return Life(process.exitcode, stderr, names["asked"], names["kept"], len(names["did"]))
+    return start(folder, fault).ended(fault.place if fault.kind == "moment" else LONGEST)
 
 
 def prepare(folder: Path) -> Path:
     """Write the benchmark and the config."""
     write_grid(folder / "benchmark", queries=5, candidates=3, items=2)
-    (folder / "rocketeval.yaml").write_text(CONFIG)
+    for name in ("faulty", "other"):
+        (folder / f"{name}.yaml").write_text(CONFIG.replace("NAME", name))
     (folder / "runs").mkdir(exist_ok=True)
     return folder
 
 
-def outcome(folder: Path) -> dict[str, bytes]:
-    """Return the files that are compared."""
-    run = folder / "runs" / "faulty"
+def outcome(folder: Path, name: str = "faulty") -> dict[str, bytes]:
+    """Return the files of a run that are compared."""
+    run = folder / "runs" / name
     return {name: (run / name).read_bytes() for name in COMPARED if (run / name).exists()}
 
 
@@ -235,6 +261,21 @@ def try_fault(folder: Path, fault: Fault, expected: dict[str, bytes]) -> list[st
             subprocess.run(["umount", str(folder / "runs")], check=False)
 
 
+def try_together(folder: Path, kind: str, expected: dict[str, bytes]) -> list[str]:
+    """Start two commands at once; return what went wrong."""
+    started = [start(folder, Fault(), name) for name in TOGETHER[kind]]
+    lives = [each.ended() for each in started]
+    codes = sorted(life.code for life in lives)
+    problems = [f"traceback: {each.stderr[-1500:]}" for each in lives if "Traceback" in each.stderr]
+    if codes not in ([0, 0], [0, RunLocked.exit_code])[: 2 if kind == "processes" else 1]:
+        problems.append(f"ended with {codes}: {lives[0].stderr[-400:]} {lives[1].stderr[-400:]}")
+    if any(outcome(folder, name) != expected for name in TOGETHER[kind]):
+        problems.append("other scores")
+    if kind == "processes" and max(Counter(lives[0].asked + lives[1].asked).values()) > 1:
+        problems.append("judgments asked twice")
+    return problems
+
+
 def _mount(folder: Path, options: str) -> None:
     subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)], check=True)
 
@@ -243,6 +284,8 @@ def places(kind: str, cases: int, operations: int, seconds: float, dice: random.
     """Return the places of the faults of one kind."""
     if kind == "moment":
         return [dice.uniform(0, 1.1 * seconds) for _ in range(cases)]
+    if kind in TOGETHER:
+        return range(cases)
     if kind in LIMITED:
         low, high = {"files": (4, 40), "size": (200, 20_000), "disk": (8, 200)}[kind]
         return [low + (high - low) * number // cases for number in range(cases)]
@@ -266,7 +309,11 @@ def campaign(kinds: Sequence[str], cases: int, seed: int) -> int:
             problems = 0
             for place in chosen:
                 folder = prepare(Path(scratch) / "case")
-                found = try_fault(folder, Fault(kind, place), expected)
+                found = (
+                    try_together(folder, kind, expected)
+                    if kind in TOGETHER
+                    else try_fault(folder, Fault(kind, place), expected)
+                )
                 problems += bool(found)
                 for problem in found:
                     print(f"  {kind} {place}: {problem}", flush=True)

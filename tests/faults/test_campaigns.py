@@ -28,6 +28,12 @@ def test_failing_file_operations_lose_nothing(kind: str) -> None:
     assert file_faults.campaign([kind], 3, seed=3) == 0
 
 
+@pytest.mark.parametrize("kind", ["processes", "cache"])
+def test_two_commands_at_once(kind: str) -> None:
+    """One run is finished once; two runs on one cache both finish."""
+    assert file_faults.campaign([kind], 3, seed=3) == 0
+
+
 @pytest.mark.parametrize("kind", sorted(server_faults.KINDS)[::7])
 @pytest.mark.parametrize("rate", [0.1, 0.5])
 async def test_faulty_servers_change_no_answer(

@@ -293,7 +293,7 @@ class OpenAIEngine:
         headers = self._session(content_hash("prompt", prompt))
         body = complete_chat(wire, user(prompt), settings, headers, meter, read_text)
         text, finished = await body
-        return WrittenText(text, meter.usage, finished)
+        return WrittenText(self._http.redact.in_written(text), meter.usage, finished)
 
     async def likelihood(self, prompt: str, text: str) -> Likelihood:
         """Return how likely the model would have been to answer `prompt` with `text`."""

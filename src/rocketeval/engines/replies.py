@@ -29,6 +29,8 @@ SHOWN_NAME = 200
 """Maximum length of a model name or fingerprint that is kept."""
 SHORTEST_PART = 8
 """Parts of a key with at least this many characters are not shown."""
+SHORTEST_WHOLE = 16
+"""Keys with at least this many characters are not kept in text that a model wrote."""
 ARRAY = "array"
 """Key under which a reply that is a JSON array keeps its rows."""
 _USER_INFO = re.compile(r"//[^/@\s]+@")
@@ -113,6 +115,7 @@ class Redactor:
     """Removes secrets, and longer parts of them, from text that a server sent."""
 
     def __init__(self, *secrets: str) -> None:
+        self._whole = [one for one in secrets if len(one) >= SHORTEST_WHOLE]
         self._short = [one for one in secrets if 0 < len(one) < SHORTEST_PART]
         folded = [one.casefold() for one in secrets]
         self._parts = frozenset(
@@ -143,6 +146,18 @@ class Redactor:
             elif start >= hidden_to:
                 kept.append(text[start])
         return "".join(kept)
+
+    def in_written(self, text: str) -> str:
+        """Return text that a model wrote, without whole keys.
+
+        Parts of keys stay, and so do short keys such as `EMPTY`: they may be honest words.
+
+        >>> Redactor("sk-0123456789abcdef").in_written("Is sk-0123456789abcdef shown? sk-01234567")
+        'Is *** shown? sk-01234567'
+        """
+        for secret in self._whole:
+            text = text.replace(secret, "***")
+        return text
 
 
 def secrets_in(value: object, *, named: bool = False) -> Iterable[str]:

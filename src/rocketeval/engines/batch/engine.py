@@ -177,7 +177,8 @@ class OpenAIBatchEngine:
         body = self._body(prompt, writing_settings(max_tokens, seed), temperature)
         (outcome,) = await self._batcher.ask([body])
         text, finished = read_text(_choice(outcome, meter))
-        return WrittenText(text, _since(started, meter), finished)
+        safe = self._http.redact.in_written(text)
+        return WrittenText(safe, _since(started, meter), finished)
 
     async def likelihood(self, prompt: str, text: str) -> Likelihood:
         """Raise EngineRefused: the Batch API reports only tokens the model writes."""
