@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
+import json
 import random
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rocketeval.benchmarks.base import detect_format, open_benchmark
 from rocketeval.config import BenchmarkConfig
 from rocketeval.errors import RocketEvalError
-from support.data_files import PEERS
+from support.data_files import MADE, PEERS
 
 FILES = (
     "inspect/good.eval",
@@ -65,6 +69,73 @@ def test_damaged_files(name: str, tmp_path: Path) -> None:
             options = {"bad_rows": "skip"} if kind != "mt_bench" else {}
             reader = open_benchmark(BenchmarkConfig(kind=kind, path=path, options=options))
             summary = reader.summary  # type: ignore[attr-defined]
+            assert summary.rows == summary.used + summary.unused
+            assert len(list(reader.responses())) == summary.responses
+        except RocketEvalError:
+            pass
+        shutil.rmtree(folder)
+
+
+WRONG: tuple[Any, ...] = (None, 7, 1.5, "x", "", True, [], {}, [1], [[]], {"a": 1}, [{"b": None}])
+"""Values of a type that a field may not expect."""
+PEER_JSON = (
+    "inspect_json/good.json",
+    "promptfoo/results.json",
+    "promptfoo/results.jsonl",
+    "deepeval/cases.jsonl",
+    "ragas/single.jsonl",
+    "otel_genai.jsonl",
+    "openinference.jsonl",
+)
+
+
+def mutate(value: Any, choose: random.Random) -> Any:
+    """Return a JSON value in which one value inside has another type, or is missing."""
+    if isinstance(value, dict | list) and value and choose.random() < 0.85:
+        places = list(value) if isinstance(value, dict) else range(len(value))
+        place = choose.choice(list(places))
+        changed = copy.copy(value)
+        if choose.random() < 0.1:
+            del changed[place]
+        else:
+            changed[place] = mutate(value[place], choose)
+        return changed
+    return choose.choice(WRONG)
+
+
+def mutate_file(path: Path, choose: random.Random) -> None:
+    """Change one value in a JSON or JSON-lines file."""
+    if path.suffix == ".json":
+        path.write_text(json.dumps(mutate(json.loads(path.read_text()), choose)))
+        return
+    rows = list(map(json.loads, path.read_text().splitlines()))
+    place = choose.randrange(len(rows))
+    rows[place] = mutate(rows[place], choose)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+@pytest.mark.parametrize("name", [*PEER_JSON, *MADE])
+def test_wrong_types(name: str, tmp_path: Path) -> None:
+    """A value of another type anywhere is a message, a skip or a reading, never a traceback."""
+    for seed in range(WAYS):
+        choose = random.Random(seed)
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        if name in MADE:
+            kind, make = MADE[name]
+            path = make(folder)
+        else:
+            path = folder / Path(name).name
+            shutil.copy(PEERS / name, path)
+            kind = detect_format(path).kind
+        files = sorted(each for each in folder.rglob("*") if each.suffix in (".json", ".jsonl"))
+        mutate_file(choose.choice(files), choose)
+        with contextlib.suppress(RocketEvalError):
+            detect_format(path)
+        try:
+            reader = open_benchmark(BenchmarkConfig(kind=kind, path=path))
+            summary = reader.summary  # type: ignore[attr-defined]
+            reader.mapping()  # type: ignore[attr-defined]
             assert summary.rows == summary.used + summary.unused
             assert len(list(reader.responses())) == summary.responses
         except RocketEvalError:

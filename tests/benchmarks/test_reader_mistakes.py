@@ -222,6 +222,7 @@ OWN: dict[str, tuple[str, str, list[Mistake]]] = {
         [
             ("no arguments", change(arguments=[]), ("prompt", ":1")),
             ("no doc_id", null("doc_id"), ("doc_id",)),
+            ("doc_id is a list", change(doc_id=[1]), ("doc_id", "text")),
             (
                 "log-likelihoods",
                 change(resps=[[-1.0, True]], filtered_resps=[[-1.0, True]]),
@@ -265,6 +266,7 @@ OWN: dict[str, tuple[str, str, list[Mistake]]] = {
             ("a provider error", change(response=None, failureReason=2), ("returned an error",)),
             ("no variables and no prompt", change(vars={}, prompt={"label": "x"}), ("prompt",)),
             ("a second output", again(response={"output": "x"}), ("second",)),
+            ("testIdx is a list", again(testIdx=[1], promptIdx={}), ("lacks", "test-[1]")),
             ("the same row", again(), ("same response again",)),
         ],
     ),

@@ -76,8 +76,9 @@ def test_run_writes_a_config_and_uses_it_again(folder: Path) -> None:
 
 def test_data_without_a_judge_or_checklists(folder: Path) -> None:
     """Without a judge or checklists, the choices and the cost of an author are named."""
-    no_judge = cli(folder, "run", "answers.csv", code=2)
-    assert "--judge MODEL" in no_judge.stderr
+    neither = cli(folder, "run", "answers.csv", code=2)
+    assert "--judge MODEL" in neither.stderr
+    assert "--checklist general" in neither.stderr
     no_lists = cli(folder, "run", "answers.csv", *SCRIPTED, code=2)
     assert "4 requests" in no_lists.stderr
     assert "--checklist general" in no_lists.stderr
@@ -160,6 +161,7 @@ def test_import_shows_skips_and_next(tmp_path: Path) -> None:
     shown = cli(tmp_path, "import", str(PEERS / "otel_genai.jsonl"))
     assert "skipped 1 row: not an LLM call (otel_genai.jsonl:1 span 7)" in shown.stdout
     assert "Next: rocketeval run" in shown.stdout
+    assert "--judge MODEL" in shown.stdout.partition("Next")[2]
 
 
 def test_columns_can_be_named(tmp_path: Path) -> None:

@@ -81,16 +81,17 @@ class LmEvalSamples(DataBenchmark):
         """Yield an example per document; other filters of a document are skipped."""
         for path in self.files:
             candidate, task = _model(path), _task(path)
-            seen: set[object] = set()
+            seen: set[str] = set()
             for row in self.rows(path):
                 if isinstance(row, BadRow):
                     yield row
                     continue
                 kept = mapped(row, partial(_lm_eval, candidate=candidate, task=task))
-                doc = row.values.get("doc_id")
-                if isinstance(kept, Example) and doc in seen:
-                    kept = Skipped(row.where, "another filter of a document that was read")
-                seen.add(doc)
+                if isinstance(kept, Example):
+                    name = kept.query.id
+                    if name in seen:
+                        kept = Skipped(row.where, "another filter of a document that was read")
+                    seen.add(name)
                 yield kept
 
 

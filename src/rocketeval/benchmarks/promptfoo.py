@@ -197,8 +197,9 @@ def _object(row: Row, name: str) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _test(row: Row) -> object:
-    return row.values.get("testIdx")
+def _test(row: Row) -> str:
+    """Return the number of the test as text."""
+    return as_text(row.values.get("testIdx"))
 
 
 def _provider(row: Row) -> str:

@@ -10,7 +10,9 @@ traces   OTLP JSON (resourceSpans), spans with `attributes` of the GenAI convent
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Mapping
+import binascii
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -157,16 +159,21 @@ class ChatLogs(DataBenchmark):
 
     def examples(self) -> Iterator[Kept]:
         """Yield an example per answer."""
+        answered: set[str] = set()
         for path in data_files(self.path):
             for row in self.rows(path):
                 if isinstance(row, BadRow):
                     yield row
-                elif "custom_id" in row.values and "body" in row.values:
-                    if not isinstance(row.values.get("response"), Mapping):
+                    continue
+                if "custom_id" in row.values:
+                    if "body" in row.values:
                         # An input row: half of the row that answers it.
                         continue
-                else:
-                    yield mapped(row, partial(self._one, name=stem_of(path)))
+                    answered.add(str(row.values["custom_id"]))
+                yield mapped(row, partial(self._one, name=stem_of(path)))
+        for name, row in self._requests.items():
+            if name not in answered:
+                yield Skipped(row.where, "the batch's output has no answer to this request")
 
     def _one(self, row: Row, name: str) -> Kept:
         if "custom_id" in row.values:
@@ -203,11 +210,12 @@ class ChatLogs(DataBenchmark):
             return Skipped(row.where, "the request failed")
         sent = request.get("body", dict)
         turns, notes = _asked(sent.get("messages", sent.get("input")), "body.messages")
-        body = response["body"] if isinstance(response, Mapping) else None
+        body = response.get("body") if isinstance(response, Mapping) else None
         text = _answer(body)
         if text is None:
             return Skipped(row.where, NO_OUTPUT)
-        model = str(sent.get("model") or (body or {}).get("model") or "unnamed model")
+        served = body.get("model") if isinstance(body, Mapping) else None
+        model = str(sent.get("model") or served or "unnamed model")
         return _example(row, turns, notes, model, text)
 
 
@@ -264,16 +272,13 @@ def _otlp_spans(row: Row) -> Iterator[Row]:
         for scope in _list(resource, "scopeSpans"):
             for span in _list(scope, "spans"):
                 number += 1
-                found = {
-                    str(each.get("key")): _otlp_value(each.get("value"))
-                    for each in _list(span, "attributes")
-                }
-                values = {**span, "attributes": found}
+                values = {**span, "attributes": _otlp_attributes(_list(span, "attributes"))}
                 yield Row(values, f"{row.where} span {number}")
 
 
-def _list(value: Mapping[str, Any], name: str) -> list[Any]:
-    found = value.get(name)
+def _list(value: object, name: str) -> list[Any]:
+    """Return the objects in a list field; none if there is no such field."""
+    found = value.get(name) if isinstance(value, Mapping) else None
     return [each for each in found if isinstance(each, Mapping)] if isinstance(found, list) else []
 
 
@@ -282,10 +287,14 @@ def _otlp_value(value: object) -> object:
         return None
     kind, inner = next(iter(value.items()))
     if kind == "arrayValue":
-        return [_otlp_value(each) for each in (inner or {}).get("values", [])]
+        return [_otlp_value(each) for each in _list(inner, "values")]
     if kind == "kvlistValue":
-        return {each["key"]: _otlp_value(each["value"]) for each in (inner or {}).get("values", [])}
+        return _otlp_attributes(_list(inner, "values"))
     return inner
+
+
+def _otlp_attributes(listed: Sequence[Mapping[str, Any]]) -> dict[str, object]:
+    return {str(each.get("key")): _otlp_value(each.get("value")) for each in listed}
 
 
 def _span(row: Row) -> Kept:
@@ -322,7 +331,8 @@ def hex_id(name: str) -> str:
     """
     plain = name.removeprefix("0x")
     if len(plain) in (12, 24) and plain.endswith("="):
-        return base64.b64decode(plain).hex()
+        with contextlib.suppress(binascii.Error):
+            return base64.b64decode(plain, validate=True).hex()
     return plain
 
 

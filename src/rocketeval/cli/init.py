@@ -10,13 +10,9 @@ from pathlib import Path
 
 import click
 
+from rocketeval.cli.data_config import write_config
 from rocketeval.cli.help import DATA, codes, option, verb
-from rocketeval.cli.import_data import (
-    DataRequest,
-    describe,
-    open_data,
-    write_config,
-)
+from rocketeval.cli.import_data import DataRequest, describe, open_data
 from rocketeval.cli.options import with_format, with_source
 from rocketeval.cli.text import as_argument, printable_lines, shown_path
 from rocketeval.errors import ConfigError

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rocketeval.cli.data_config import with_data
 from rocketeval.cli.help import COST, codes, option, verb
-from rocketeval.cli.import_data import with_data
 from rocketeval.cli.options import DEFAULT_CONFIG, with_evaluator, with_place, with_settings
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.plan import show_dry_run
