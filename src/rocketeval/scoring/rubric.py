@@ -10,13 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rocketeval.arrays import Bools, Floats
-from rocketeval.config import ScorerConfig
 from rocketeval.items import Checklist
 from rocketeval.scoring.answers import AnswerTable, RubricColumns, sum_rows
 from rocketeval.scoring.mean import MeanScorer
@@ -98,11 +96,6 @@ class PointsScorer(MeanScorer):
     >>> PointsScorer((0.0, 1.0)).predict(table)
     array([0.6])
     """
-
-    @classmethod
-    def create(cls, config: ScorerConfig) -> Self:
-        """Return a scorer on the config's scale."""
-        return super().create(config)
 
     def _means(self, answers: AnswerTable) -> Floats:
         columns = answers.rubric
