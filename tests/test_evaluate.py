@@ -239,6 +239,20 @@ def test_rubrics_in_python() -> None:
         assert [row.candidate for row in result.ranking] == ["good", "bad"]
 
 
+def test_contexts_are_shown_to_the_judge() -> None:
+    """A column of contexts is shown for every item."""
+    seen: list[str] = []
+
+    def p_yes(prefix: str, item: str) -> float:
+        seen.append(prefix + item)
+        return 0.5
+
+    given = [{**row, "context": ["Berlin is a city."]} for row in rows()]
+    evaluate(given, judge=ScriptedEngine(p_yes), checklists=ITEMS, progress=False)
+    assert seen
+    assert all("Berlin is a city." in prompt for prompt in seen)
+
+
 async def test_judge_scores_a_rubric_by_its_weights() -> None:
     """Code decides the check; weights and the penalty enter the mean."""
     one = rocketeval.Judge(engine=ScriptedEngine(lambda prefix, item: 0.5))

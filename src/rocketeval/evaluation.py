@@ -240,9 +240,12 @@ def _with_checklists(
 ) -> RunConfig:
     """Return the config with the source of the checklists and the scale of the labels."""
     from rocketeval.benchmarks.base import open_benchmark
+    from rocketeval.benchmarks.data import DataBenchmark
 
     opened = open_benchmark(parse_config(raw).benchmark)
     chosen = {**raw, "author": _author(author, author_url, checklists, opened, home)}
+    if isinstance(opened, DataBenchmark) and opened.summary.contexts and "method" not in raw:
+        chosen["method"] = {"options": {"shows": ["context"]}}
     scale = _label_scale(opened)
     if scale is not None and "scorer" not in raw:
         chosen["scorer"] = {"scale": scale}

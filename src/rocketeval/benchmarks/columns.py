@@ -349,7 +349,7 @@ def describe_columns(columns: TableColumns, default: str) -> Iterator[tuple[str,
         ("category", ""),
         ("checklist", ""),
         ("label", ", as reference data"),
-        ("context", ", shown to the judge as a turn before the query"),
+        ("context", ", shown to the judge"),
         ("system", ", shown to the judge as a system turn"),
     ):
         column = getattr(columns, role)

@@ -105,6 +105,8 @@ class DataSummary:
     used: int = 0
     """Rows that became at least part of an example."""
     responses: int = 0
+    contexts: int = 0
+    """Responses with retrieved context."""
     queries: dict[str, Query] = field(default_factory=dict)
     checklists: dict[str, Checklist] = field(default_factory=dict)
     labels: list[Label] = field(default_factory=list)
@@ -356,6 +358,7 @@ def _collect(found: DataSummary, example: Example) -> None:
         found.queries[query.id] = replace(known, reference=query.reference)
     found.responses += len(example.responses)
     for response in example.responses:
+        found.contexts += response.context is not None
         found.candidates[response.candidate] = found.candidates.get(response.candidate, 0) + 1
     notes = list(example.notes)
     if example.items:

@@ -238,7 +238,7 @@ def _deepeval(row: Row, candidate: str) -> Kept:
     if output is None:
         return Skipped(row.where, "no actual_output (a golden that was not run)")
     expected = _either(row, "expected_output", "expectedOutput")
-    history = context_turns(_either(row, "retrieval_context", "retrievalContext", "context"))
+    context = passages(_either(row, "retrieval_context", "retrievalContext", "context"))
     name = content_id(text)
     metrics = row.values.get("metricsData")
     labels = tuple(
@@ -249,24 +249,23 @@ def _deepeval(row: Row, candidate: str) -> Kept:
     return Example(
         row.where,
         Query(name, text, reference=None if expected is None else as_text(expected)),
-        (Response(name, candidate, as_text(output), history or None),),
+        (Response(name, candidate, as_text(output), context=context),),
         labels=labels,
     )
 
 
-def context_turns(value: object) -> tuple[Turn, ...]:
-    """Return retrieved texts as one turn, which the judge sees before the query."""
+def passages(value: object) -> tuple[str, ...] | None:
+    """Return retrieved texts; None without any."""
     found = from_json(value)
     if isinstance(found, str):
         # DeepEval joins the texts of a CSV cell with this mark.
         found = [each for each in found.split("|") if each.strip()]
     if not isinstance(found, list) or not found:
-        return ()
-    texts = [
+        return None
+    return tuple(
         as_text(each.get("context", each)) if isinstance(each, Mapping) else as_text(each)
         for each in found
-    ]
-    return (Turn("retrieved context", "\n\n".join(texts)),)
+    )
 
 
 class RagasDataset(DataBenchmark):
@@ -295,7 +294,7 @@ class RagasDataset(DataBenchmark):
             "candidate": join_words(self.summary.candidates, most=8) + " (the file's name)",
             "id": "a hash of the query",
             "reference": "reference (or ground_truth)",
-            "context": "retrieved_contexts, shown to the judge as a turn before the query",
+            "context": "retrieved_contexts, shown to the judge",
             "not read": "reference_contexts, multi_responses, rubrics",
         }
 
@@ -323,11 +322,11 @@ def _ragas(row: Row, candidate: str) -> Kept:
     if answer is None:
         return Skipped(row.where, "no response")
     reference = _either(row, "reference", "ground_truth")
-    context = context_turns(_either(row, "retrieved_contexts", "contexts"))
+    context = passages(_either(row, "retrieved_contexts", "contexts"))
     name = content_id(text, history)
     return Example(
         row.where,
         Query(name, text, history, reference=None if reference is None else as_text(reference)),
-        (Response(name, candidate, as_text(answer), (*history, *context) if context else None),),
+        (Response(name, candidate, as_text(answer), context=context),),
         notes=notes,
     )

@@ -182,7 +182,7 @@ class TableBenchmark(DataBenchmark):
         columns = self.columns
         query, spoken, notes = self._query(row)
         found = dict(self._responses(row, spoken, place))
-        history = self._context(row)
+        context = self._context(row)
         answered = {name: text for name, text in found.items() if text is not None}
         if not answered:
             return Skipped(row.where, NO_RESPONSE)
@@ -194,8 +194,7 @@ class TableBenchmark(DataBenchmark):
             row.where,
             query,
             tuple(
-                Response(query.id, name, text, (*query.history, *history) if history else None)
-                for name, text in answered.items()
+                Response(query.id, name, text, context=context) for name, text in answered.items()
             ),
             items,
             () if label is None or columns.wide else (label,),
@@ -253,12 +252,12 @@ class TableBenchmark(DataBenchmark):
             raise RowError(f"the field {column!r} is missing", "", field_hint(column, row.values))
         return row.values[column]
 
-    def _context(self, row: Row) -> tuple[Turn, ...]:
+    def _context(self, row: Row) -> tuple[str, ...] | None:
         value = from_json(row.values.get(self.columns.context)) if self.columns.context else None
         if not value:
-            return ()
+            return None
         texts = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
-        return (Turn("retrieved context", "\n\n".join(as_text(each) for each in texts)),)
+        return tuple(as_text(each) for each in texts)
 
     def _items(self, row: Row) -> tuple[tuple[ParsedItem, ...], tuple[str, ...]]:
         value = from_json(row.values.get(self.columns.checklist)) if self.columns.checklist else ""

@@ -174,6 +174,11 @@ def write_config(request: DataRequest, found: OpenedData, target: Path) -> None:
         _dumped({"judge": _engine(judge, request.base_url)}),
         _dumped({"author": _author(request, found)}),
     ]
+    if found.reader and found.reader.summary.contexts:
+        sections.append(
+            "# The judge sees the context of each response.\n"
+            + _dumped({"method": {"options": {"shows": ["context"]}}})
+        )
     scale = _scale(found)
     if scale is not None:
         sections.append(
