@@ -88,6 +88,14 @@ def test_torn_last_line_is_cut_off(tmp_path: Path, torn: bytes) -> None:
     assert [one.query_id for one in rows(tmp_path)] == ["q-a", "q-b"]
 
 
+def test_torn_first_line_is_no_damage(tmp_path: Path) -> None:
+    """A kill during the first write of a new journal leaves the other judgments readable."""
+    ledger = Ledger(tmp_path, JUDGE, roll_rows=1)
+    ledger.append(judgment("a"))
+    (tmp_path / "journal-000002.jsonl").write_bytes(b'{"key":"00')
+    assert count_rows(tmp_path) == 1
+
+
 def test_part_supersedes_its_journal(tmp_path: Path) -> None:
     """A kill between writing a part and removing its journal doubles nothing."""
     ledger = Ledger(tmp_path, JUDGE)

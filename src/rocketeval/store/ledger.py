@@ -276,6 +276,9 @@ def read_file(path: Path, names: Sequence[str]) -> pa.Table | None:
 
 def _sound(table: pa.Table) -> pa.Table:
     """Return a table of judgments; ValueError if a key, status or list cannot have been written."""
+    if not table.num_rows:
+        # A journal whose first line is torn; `pc.all` of nothing is null.
+        return table
     names = set(table.column_names)
     if "key" in names:
         keys = table["key"]
