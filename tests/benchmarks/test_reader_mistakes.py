@@ -266,7 +266,6 @@ OWN: dict[str, tuple[str, str, list[Mistake]]] = {
             ("a provider error", change(response=None, failureReason=2), ("returned an error",)),
             ("no variables and no prompt", change(vars={}, prompt={"label": "x"}), ("prompt",)),
             ("a second output", again(response={"output": "x"}), ("second",)),
-            ("testIdx is a list", again(testIdx=[1], promptIdx={}), ("lacks", "test-[1]")),
             ("the same row", again(), ("same response again",)),
         ],
     ),
