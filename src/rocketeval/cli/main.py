@@ -45,8 +45,8 @@ GROUPS = {
 }
 """Verbs by heading, in the order of the help page."""
 VERBS = {verb: does for verbs in GROUPS.values() for verb, does in verbs.items()}
-MODULES = {"import": "import_data"}
-"""Modules whose name differs from their verb's, because that is a keyword."""
+PLACES = {"import": ("import_data", "command"), "repair": ("verify", "repair")}
+"""Module and function of verbs that are not the `command` of a module of their name."""
 RENAMED = {
     **{stage: f"run --only {stage}" for stage in ("grade", "score", "rank", "report")},
     "advise": "labels next",
@@ -70,8 +70,8 @@ class LazyGroup(click.Group):
             raise ConfigError(f"`rocketeval {cmd_name}` is now `rocketeval {RENAMED[cmd_name]}`.")
         if cmd_name not in VERBS:
             return None
-        module = MODULES.get(cmd_name, cmd_name)
-        command: click.Command = import_module(f"rocketeval.cli.{module}").command
+        module, name = PLACES.get(cmd_name, (cmd_name, "command"))
+        command: click.Command = getattr(import_module(f"rocketeval.cli.{module}"), name)
         return command
 
     def resolve_command(

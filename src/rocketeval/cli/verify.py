@@ -1,4 +1,4 @@
-"""`rocketeval verify`: check every file of a run."""
+"""`rocketeval verify` and `rocketeval repair`: check the files of a run, and set damage aside."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from rocketeval.cli.help import codes, verb
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.text import as_argument, printable
 from rocketeval.errors import StoreError
-from rocketeval.text import count_of
+from rocketeval.text import count_of, join_words
 
 if TYPE_CHECKING:
     from rocketeval.store.run import RunStore
-    from rocketeval.store.verify import RunCheck
+    from rocketeval.store.verify import Repair, RunCheck
 
 RUN = click.argument("run", type=click.Path(path_type=Path), default=Path("rocketeval.yaml"))
 """Argument of verbs that take a run directory, or the config of a run."""
+MOST_NAMED = 5
 
 
 def open_store(run: Path) -> RunStore:
@@ -90,3 +91,42 @@ def _show(found: RunCheck) -> None:
 
 def _damage(found: RunCheck) -> str:
     return f"{count_of(len(found.damaged), 'file is', 'files are')} damaged or missing."
+
+
+@verb(
+    examples=[
+        ("rocketeval repair runs/demo", "set damage aside, keep the rest"),
+        ("rocketeval run", "then ask only for what was lost"),
+    ],
+    exit_codes=codes(2, 5),
+)
+@RUN
+@with_output
+def repair(run: Path, output: Output) -> None:
+    """Set the damage in a run aside, and keep everything else.
+
+    RUN is a run directory or a config; the default is the run of rocketeval.yaml. Damaged files
+    move to `set_aside` in the run directory; whole lines of a damaged journal stay. Judgments with
+    answers that were lost to faults of the server are set aside too. Nothing is deleted, and the
+    next `rocketeval run` asks only for what is missing.
+    """
+    from rocketeval.store.verify import repair_run
+
+    found = repair_run(open_store(run))
+    output.give(found, lambda: _show_repair(found))
+
+
+def _show_repair(found: Repair) -> None:
+    kept = count_of(found.kept, "judgment", "judgments")
+    if found.folder is None:
+        click.echo(f"Nothing is damaged: the run keeps its {kept}.")
+        return
+    named = printable(join_words(found.set_aside, most=MOST_NAMED))
+    click.echo(f"Set aside: {named}")
+    click.echo(f"They are in {printable(str(found.folder))}.")
+    if found.to_ask:
+        click.echo(
+            f"{count_of(found.to_ask, 'judgment', 'judgments')} with lost answers will be asked "
+            "again."
+        )
+    click.echo(f"The run keeps {kept}. `rocketeval run` asks for the rest.")
