@@ -88,11 +88,12 @@ def test_judgments_are_reused_without_a_manifest(place: Place) -> None:
     assert "no requests" in cli(place.folder, "run").stdout
 
 
-def test_damaged_part_can_be_deleted(place: Place) -> None:
-    """As the message about a damaged ledger advises, a part can be deleted."""
+def test_damaged_part_can_be_repaired(place: Place) -> None:
+    """As the message about a damaged ledger advises, a repair keeps the run usable."""
     place.finish()
     (part,) = place.run.glob("ledger/part-*.parquet")
     part.unlink()
+    cli(place.folder, "repair", str(place.run))
     assert "6 of 6 judgments reused" in cli(place.folder, "run").stdout
 
 

@@ -141,8 +141,8 @@ def test_blocks_come_after_the_script(make_source: MakeSource) -> None:
     assert names == [
         f"block-{name}"
         for name in ("queries", "scores", "pairs", "answers", "items", *QUERY_BLOCKS)
-    ]
-    assert {script.get("type") for script in scripts[2:]} == {"application/octet-stream"}
+    ] + ["third-party"]
+    assert {script.get("type") for script in scripts[2:-1]} == {"application/octet-stream"}
 
 
 def test_policy_allows_only_the_inlined_script_and_style(make_source: MakeSource) -> None:

@@ -24,6 +24,7 @@ from rocketeval.report.model import ANSWER_STEPS, NO_ANSWER
 from rocketeval.report.page import served_page
 from rocketeval.report.stage import gather, write_report
 from rocketeval.scoring.stage import read_grid
+from rocketeval.store.files import write_json
 from rocketeval.store.run import RunStore
 from support.contract import contract_names
 from support.make import CANDIDATES, QUERIES, make_config, write_benchmark, write_jsonl
@@ -291,7 +292,7 @@ def test_a_non_finite_figure_stops_the_report(tmp_path: Path) -> None:
     outcome = rocketeval.run(config, judge=ScriptedEngine(p_yes))
     ranking = json.loads((outcome.path / "ranking.json").read_text())
     ranking["rows"][0]["mean_score"]["value"] = None
-    (outcome.path / "ranking.json").write_text(json.dumps(ranking))
+    write_json(outcome.path / "ranking.json", ranking)
     with pytest.raises(rocketeval.RocketEvalError, match="cannot show nan for candidate 'left'"):
         write_report(store_of(outcome), config)
 

@@ -8,6 +8,7 @@ import resource
 import socket
 from typing import Any
 
+from rocketeval.store.files import write_json
 from fakes.openai_server import MODEL, status, without_logprobs
 from support.in_process import cli
 from support.make import QUERIES
@@ -310,12 +311,12 @@ def damaged(name: str, content: bytes = b"{ no") -> Any:
 
 
 def newer(name: str) -> Any:
-    """Return a function that sets a file of the run to a newer schema."""
+    """Return a function that sets a file of the run to a newer schema, as a newer version would."""
 
     def make(place: Place) -> None:
         place.finish()
         path = place.run / name
-        path.write_text(json.dumps({**json.loads(path.read_text()), "schema": 99}))
+        write_json(path, {**json.loads(path.read_text()), "schema": 99})
 
     return make
 
@@ -357,7 +358,7 @@ RUNS = (
     Mistake(
         "A damaged part of the ledger",
         damaged("ledger/part-*.parquet"),
-        ("part-000001.parquet", "damaged", "delete", "again"),
+        ("part-000001.parquet", "damaged", "rocketeval repair"),
         code=5,
     ),
     Mistake(

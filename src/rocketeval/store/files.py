@@ -102,8 +102,9 @@ def make_folder(folder: Path) -> None:
 def remove(path: Path) -> None:
     """Remove a file of a run, if it exists."""
     if path.exists():
-        record(path, None)
-        path.unlink(missing_ok=True)
+        with writing(path):
+            record(path, None)
+            path.unlink(missing_ok=True)
 
 
 def remove_temporaries(folder: Path) -> int:
@@ -111,10 +112,11 @@ def remove_temporaries(folder: Path) -> int:
     found = [path for path in folder.glob(".*.tmp") if _TEMPORARY.fullmatch(path.name)]
     for path in found:
         meant = path.with_name(path.name[1:].rpartition(".tmp")[0].rpartition(".")[0])
-        if not meant.exists():
-            # Its checksum was recorded, but it never came.
-            record(meant, None)
-        path.unlink(missing_ok=True)
+        with writing(path):
+            if not meant.exists():
+                # Its checksum was recorded, but it never came.
+                record(meant, None)
+            path.unlink(missing_ok=True)
     return len(found)
 
 
