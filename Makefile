@@ -1,10 +1,12 @@
 # `make check` is what CI runs; see CONTRIBUTING.md.
-.PHONY: check format lint types imports page apart test
+.PHONY: check format lint types imports page apart commands test
 
-check: lint types imports page apart test
+check: lint types imports page apart commands test
 
-# Real clusters, browsers, servers and faults: about half of the time, beside the others.
+# Three test runs of similar length, so that two cores are busy until the end: real clusters,
+# browsers, servers and faults; whole commands and runs; everything else.
 APART = tests/distributed tests/browser tests/faults tests/real_judge
+COMMANDS = tests/cli tests/reference tests/audit tests/evolve tests/studies
 
 format:
 	ruff format .
@@ -29,5 +31,8 @@ page:
 apart:
 	python -m pytest $(APART)
 
+commands:
+	python -m pytest $(COMMANDS)
+
 test:
-	python -m pytest $(APART:%=--ignore=%)
+	python -m pytest $(APART:%=--ignore=%) $(COMMANDS:%=--ignore=%)

@@ -8,8 +8,8 @@ import resource
 import socket
 from typing import Any
 
-from rocketeval.store.files import write_json
 from fakes.openai_server import MODEL, status, without_logprobs
+from rocketeval.store.files import write_json
 from support.in_process import cli
 from support.make import QUERIES
 from support.mistakes import KEY, Mistake, Place
