@@ -11,6 +11,7 @@ WildBench    result files (session_id, chat_history, output, generator), score f
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -297,12 +298,10 @@ class WildBenchResults(DataBenchmark):
         found: dict[str, Query] = {}
         for row in _every_row(self):
             if isinstance(row, Row) and "conversation_input" in row.values:
-                split = split_turns(
-                    *read_turns(row.values["conversation_input"], "conversation_input")
-                )
-                tag = row.text("primary_tag", None)
-                name = row.name("session_id")
-                found[name] = Query(name, split.query, split.history, category=tag)
+                # `examples` reads the row again, and names its mistake.
+                with suppress(RowError, BenchmarkError):
+                    query = _from_conversation(row)
+                    found[query.id] = query
         return found
 
     def mapping(self) -> Mapping[str, str]:
@@ -344,7 +343,7 @@ def _wildbench(row: Row, asked: Mapping[str, Query], stem: str) -> Kept:
         given = row.values.get("checklist")
         texts = given if isinstance(given, list) else []
         items = tuple(ParsedItem(as_question(each)) for each in texts if isinstance(each, str))
-        return Example(row.where, asked[name], items=items)
+        return Example(row.where, _from_conversation(row), items=items)
     if "output" in row.values:
         outputs = row.get("output", list)
         if not outputs or not isinstance(outputs[0], str):
@@ -367,6 +366,12 @@ def _wildbench(row: Row, asked: Mapping[str, Query], stem: str) -> Kept:
 
 def _short(model: str) -> str:
     return model.rpartition("/")[2]
+
+
+def _from_conversation(row: Row) -> Query:
+    split = split_turns(*read_turns(row.values["conversation_input"], "conversation_input"))
+    name, tag = row.name("session_id"), row.text("primary_tag", None)
+    return Query(name, split.query, split.history, category=tag)
 
 
 def _from_history(row: Row, name: str) -> Query:
