@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 
 
 @contextmanager
@@ -50,7 +50,7 @@ def test_a_block_cut_in_the_middle_is_waited_for(browser: Browser, report: Path)
         page = browser.new_page()
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.goto(address + "#/queries", wait_until="commit")
-        page.wait_for_function(f"(document.getElementById('{name}')?.textContent ?? '').length > 0")
+        expect(page.locator(f"#{name}")).not_to_be_empty()
         assert page.evaluate("document.readyState") == "loading"
         page.locator("h1").first.wait_for()
         go_on.set()
