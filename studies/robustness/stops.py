@@ -97,6 +97,12 @@ def _write(path: Path, rows: list[dict[str, str]]) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
+def _listen_to_signals() -> None:
+    """Undo what a script in the background of a shell passes on: two signals are ignored."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+
+
 def start_run(folder: Path) -> subprocess.Popen[str]:
     """Start the command."""
     return subprocess.Popen(
@@ -105,8 +111,7 @@ def start_run(folder: Path) -> subprocess.Popen[str]:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
-        # A script in the background of a shell passes on that SIGINT is ignored.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        preexec_fn=_listen_to_signals,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
     )
 
