@@ -46,6 +46,9 @@ DATA = (
     Path(os.environ.get("ROCKETEVAL_SHARED_DATA", HERE.parents[2] / "shared" / "data")) / "mt_bench"
 )
 MARGIN, FOLDS, RESAMPLES = 0.1, 10, 2000
+MEAN = "mean of answers"
+WIDTH = 46
+"""Width of the column of names."""
 WINNERS = {"model_a": "a", "model_b": "b"}
 Scores = Mapping[tuple[str, str], float]
 
@@ -186,29 +189,39 @@ def percent(found: Interval | None, sign: str = "") -> str:
     return f"{value:{sign}.1f} ({low:{sign}.1f} to {high:{sign}.1f})"
 
 
+def rows_without_a_fit(study: Study) -> dict[str, Interval | None]:
+    """Return the agreement of the mean, GPT-4 and people, and the upper bound."""
+    people = human_agreement(study.votes, clusters=study.clusters, bootstrap=RESAMPLES)
+    gpt4 = verdict_agreement(study.verdicts, study.votes, bootstrap=RESAMPLES)
+    return {
+        MEAN: study.share(study.hits(study.of(None), study.votes)),
+        "GPT-4, asked about both responses": gpt4 and gpt4.with_ties,
+        "human-human agreement": people and people.with_ties,
+        "expected upper bound": people and people.best_with_ties,
+    }
+
+
 def table(study: Study) -> str:
     """Return the table."""
     mean = study.hits(study.of(None), study.votes)
+    first, *last = [
+        f"{name:{WIDTH}}{percent(found)}" for name, found in rows_without_a_fit(study).items()
+    ]
     lines = [
         f"{len(study.clusters)} queries, {len(study.votes)} votes",
         "",
-        f"{'% of votes, ties counted':46}{'agreement':24}gain over the mean",
-        f"{'mean of answers':46}{percent(study.share(mean))}",
+        f"{'% of votes, ties counted':{WIDTH}}{'agreement':24}gain over the mean",
+        first,
     ]
     for arm in ARMS:
         hits = study.hits(study.of(arm), study.votes)
         gain = percent(study.share(hits - mean), "+")
-        lines.append(f"{arm.name:46}{percent(study.share(hits)):24}{gain}")
+        lines.append(f"{arm.name:{WIDTH}}{percent(study.share(hits)):24}{gain}")
     for arm in ARMS[1::2]:
         hits = study.unseen_hits(arm)
         gain = percent(study.share(hits - mean), "+")
-        lines.append(f"{arm.name + '; new':46}{percent(study.share(hits)):24}{gain}")
-    people = human_agreement(study.votes, clusters=study.clusters, bootstrap=RESAMPLES)
-    gpt4 = verdict_agreement(study.verdicts, study.votes, bootstrap=RESAMPLES)
-    lines.append(f"{'GPT-4, asked about both responses':46}{percent(gpt4 and gpt4.with_ties)}")
-    lines.append(f"{'human-human agreement':46}{percent(people and people.with_ties)}")
-    lines.append(f"{'expected upper bound':46}{percent(people and people.best_with_ties)}")
-    return "\n".join(line.rstrip() for line in lines)
+        lines.append(f"{arm.name + '; new':{WIDTH}}{percent(study.share(hits)):24}{gain}")
+    return "\n".join(line.rstrip() for line in [*lines, *last])
 
 
 def main() -> None:

@@ -6,12 +6,14 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 STORE = 128 << 20
 WAIT_SECONDS = 120.0
+STARTS = 4
+"""How often a node is started: Ray gives a node 30 seconds, too little on a busy machine."""
 
 
 class LocalCluster:
@@ -21,14 +23,12 @@ class LocalCluster:
         from ray.cluster_utils import Cluster
 
         self._node_cpus = node_cpus
-        self._cluster = Cluster(
-            initialize_head=True,
-            head_node_args={
-                "num_cpus": head_cpus,
-                "object_store_memory": STORE,
-                "include_dashboard": False,
-            },
-        )
+        head = {
+            "num_cpus": head_cpus,
+            "object_store_memory": STORE,
+            "include_dashboard": False,
+        }
+        self._cluster = _patiently(lambda: Cluster(initialize_head=True, head_node_args=head))
         self.nodes: list[Any] = []
 
     @property
@@ -38,8 +38,10 @@ class LocalCluster:
 
     def add_node(self) -> None:
         """Start another node; it joins when it is ready."""
-        node = self._cluster.add_node(
-            wait=False, num_cpus=self._node_cpus, object_store_memory=STORE
+        node = _patiently(
+            lambda: self._cluster.add_node(
+                wait=False, num_cpus=self._node_cpus, object_store_memory=STORE
+            )
         )
         self.nodes.append(node)
 
@@ -63,7 +65,7 @@ class LocalCluster:
 def local_cluster(nodes: int = 1) -> Iterator[LocalCluster]:
     """Yield a cluster of a head and `nodes` nodes; all processes end with the block."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    os.environ["RAY_raylet_start_wait_time_s"] = "120"  # noqa: SIM112 - as Ray spells it
+    os.environ["RAY_gcs_server_port_wait_time_s"] = "120"  # noqa: SIM112 - as Ray spells it
     os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112
     cluster = LocalCluster()
     try:
@@ -72,6 +74,14 @@ def local_cluster(nodes: int = 1) -> Iterator[LocalCluster]:
         yield cluster
     finally:
         cluster.shutdown()
+
+
+def _patiently(start: Callable[[], Any]) -> Any:
+    """Start again if it fails; what a failed attempt left behind ends with this process."""
+    for _ in range(STARTS - 1):
+        with suppress(Exception):
+            return start()
+    return start()
 
 
 def wait_until(true: Callable[[], bool], what: str) -> None:

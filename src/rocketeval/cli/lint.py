@@ -106,14 +106,14 @@ def _show_behaviour(found: Lint, behaviour: AnswerBehavior) -> None:
     )
     largest = max(behaviour.influences, key=lambda each: (each.places, each.shift), default=None)
     if largest is not None and largest.shift > 0:
-        places = "Even then, the ranking by mean score stays the same"
+        places = "the ranking by mean score stays the same"
         if largest.places:
             by = count_of(largest.places, "place", "places")
-            places = f"A candidate then moves by {by} in the ranking by mean score"
+            places = f"a candidate moves by {by} in the ranking by mean score"
         _say(
-            f"The item whose removal changes most is {printable(largest.query_id)}, item "
-            f"{largest.item}. {places}, and the difference between two candidates' mean scores "
-            f"changes by at most {largest.shift:.3f} points."
+            f"The single item with the largest effect is {printable(largest.query_id)}, item "
+            f"{largest.item}: without it, {places}, and the difference between two candidates' "
+            f"mean scores changes by at most {largest.shift:.3f} points."
         )
 
 
