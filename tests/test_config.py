@@ -181,6 +181,7 @@ def test_folder_instead_of_a_file_is_refused(tmp_path: Path) -> None:
         ("name: a\nname: b\n", "'name' is set twice, in line 2"),
         ("judge:\n  model: a\n  base_url: x\n  model: b\n", "'model' is set twice, in line 4"),
         ("started: 2024-13-45\n", "month"),
+        ("name: " + "[" * 100_000, "nested too deeply"),
         ("name: !!python/object:os.system {}\n", "could not determine a constructor"),
     ],
 )

@@ -17,6 +17,7 @@ import sys
 import tokenize
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -114,8 +115,13 @@ class Use:
         return f"{self.path}:{self.line}: {self.found!r}: write {self.instead}"
 
 
-def prose(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield what people read in a file, with the line on which each piece starts."""
+@cache
+def prose(path: Path) -> tuple[tuple[int, str], ...]:
+    """Return what people read in a file, with the line on which each piece starts."""
+    return tuple(_prose(path))
+
+
+def _prose(path: Path) -> Iterator[tuple[int, str]]:
     text = path.read_text(encoding="utf-8")
     if path.suffix != ".py":
         yield 1, text

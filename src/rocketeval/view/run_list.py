@@ -23,6 +23,7 @@ from rocketeval.report.findings import Findings
 from rocketeval.report.head import name_of_benchmark
 from rocketeval.report.model import LiveProgress, RankedLine, RunLine, TrustNumber
 from rocketeval.report.trust import trust
+from rocketeval.resources import load_yaml
 from rocketeval.store.manifest import Manifest, Stages
 from rocketeval.store.run import RunStore
 from rocketeval.store.watch import (
@@ -161,7 +162,6 @@ MOST_WORDS = 300
 _READ = ("manifest.json", "run.yaml", "ranking.json", "audit.json")
 _AGAIN_SECONDS = 0.1
 T = TypeVar("T")
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class RunLines:
@@ -269,10 +269,10 @@ def _read(store: RunStore) -> tuple[str, RunLine]:
 def _config(path: Path) -> Mapping[str, Any]:
     # The list does not validate hundreds of configs; the run's page does.
     try:
-        found = yaml.load(path.read_text(encoding="utf-8"), _LOADER)
+        found = load_yaml(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise RocketEvalError(f"{path.parent.name} has no run.yaml.") from None
-    except yaml.YAMLError:
+    except (yaml.YAMLError, ValueError, RecursionError):
         raise RocketEvalError(f"The run.yaml in {path.parent.name} is damaged.") from None
     if not isinstance(found, dict):
         raise RocketEvalError(f"The run.yaml in {path.parent.name} is not a config.")
