@@ -13,6 +13,7 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from importlib.machinery import ModuleSpec
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
@@ -31,6 +32,13 @@ ENTRY_POINTS = "rocketeval.checks"
 START_SECONDS = 60.0
 """Time for the process to start and import the user's functions."""
 INSTALL = "pip install 'rocketeval[checks]'"
+_START = """import sys
+sys.path += sys.argv[1:]
+from rocketeval.checks.worker import main
+main()
+"""
+"""The program of the process. It runs with `-P`, because the current folder may hold anything, such
+as a json.py; the folders of this package and of the user's functions come last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +78,15 @@ class CheckSettings:
         """Return the functions as `module:function`, with entry points resolved."""
         return {name: _target(name, target) for name, target in self.functions.items()}
 
+    def folders(self) -> list[str]:
+        """Return the folders from which the process imports this package and the functions."""
+        modules = [target.partition(":")[0] for target in self.targets().values()]
+        found = [_specs(module.partition(".")[0])[:1] for module in modules]
+        own = Path(__file__).parents[2]
+        return list(
+            dict.fromkeys(map(str, [own, *(_folder(spec) for each in found for spec in each)]))
+        )
+
 
 def _target(name: str, target: str) -> str:
     if ":" in target:
@@ -90,16 +107,40 @@ def _source_of(name: str, given: str) -> str:
     """Return the identity of a function: its import path and a hash of its module's file."""
     target = _target(name, given)
     module = target.partition(":")[0]
-    try:
-        spec = find_spec(module)
-    except (ImportError, ValueError):
-        spec = None
-    if spec is None or not spec.origin or not Path(spec.origin).is_file():
+    specs = _specs(module)
+    origin = specs[-1].origin if specs else None
+    if not origin or not Path(origin).is_file():
         raise ConfigError(
             f"method.options.functions.{name}: the module {module!r} cannot be found.",
             hint="Install it, or add its folder to PYTHONPATH.",
         )
-    return f"{target} {content_hash('code', Path(spec.origin).read_bytes().hex()).hex()}"
+    return f"{target} {content_hash('code', Path(origin).read_bytes().hex()).hex()}"
+
+
+def _specs(module: str) -> list[ModuleSpec]:
+    """Return the specs of a module and its packages, outermost first; empty if one is missing.
+
+    Nothing is imported: a package of the user may raise anything.
+    """
+    found: list[ModuleSpec] = []
+    parts = module.split(".")
+    for count, part in enumerate(parts, 1):
+        inside = found[-1].submodule_search_locations if found else None
+        if not part or (found and inside is None):
+            return []
+        name = ".".join(parts[:count])
+        searched = (finder.find_spec(name, inside) for finder in sys.meta_path)
+        spec = next((each for each in searched if each is not None), None)
+        if spec is None:
+            return []
+        found.append(spec)
+    return found
+
+
+def _folder(spec: ModuleSpec) -> Path:
+    """Return the folder from which a top-level module is imported."""
+    inside = list(spec.submodule_search_locations or ())
+    return Path(inside[0] if inside else spec.origin or "").absolute().parent
 
 
 class CheckRunner:
@@ -115,6 +156,7 @@ class CheckRunner:
     def __init__(self, settings: CheckSettings) -> None:
         self.settings = settings
         self._lock = Lock()
+        self._closed = False
         self._process: subprocess.Popen[bytes] | None = None
         self._replies: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
@@ -132,12 +174,19 @@ class CheckRunner:
         return Answer(Status.CHECK_FAILED, text=reply["problem"])
 
     def close(self) -> None:
-        """End the process."""
+        """End the process at once, even during a check; checks that wait have no result."""
+        self._closed = True
+        process = self._process
+        if process is not None:
+            # The lock is held while a check runs, but the check ends together with its process.
+            process.kill()
         with self._lock:
             self._stop()
 
     def _ask(self, pending: PendingCheck) -> dict[str, Any]:
         call = pending.call
+        if self._closed:
+            return {"problem": "the run was stopped"}
         if self._process is None or self._process.poll() is not None:
             self._start()
         assert self._process is not None
@@ -165,11 +214,13 @@ class CheckRunner:
     def _start(self) -> None:
         self._stop()
         process = subprocess.Popen(
-            [sys.executable, "-m", "rocketeval.checks.worker"],
+            [sys.executable, "-P", "-c", _START, *self.settings.folders()],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
         self._process = process
+        if self._closed:
+            process.kill()
         self._replies = queue.SimpleQueue()
         Thread(target=_listen, args=(process, self._replies), daemon=True).start()
         assert process.stdin is not None

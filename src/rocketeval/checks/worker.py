@@ -1,7 +1,7 @@
 """The process that runs checks, with a limit on its memory; its parent limits the time.
 
-It reads frames of JSON from stdin and writes one frame per check to stdout. Run it as
-`python -m rocketeval.checks.worker`.
+It reads frames of JSON from stdin and writes one frame per check to stdout.
+`rocketeval.checks.runner` starts it without the current folder on the import path.
 """
 
 from __future__ import annotations
@@ -101,7 +101,3 @@ def _limit_memory(megabytes: int) -> None:
         size = megabytes << 20
         resource.setrlimit(resource.RLIMIT_AS, (size, size))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
-
-if __name__ == "__main__":
-    main()
