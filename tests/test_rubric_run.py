@@ -254,3 +254,41 @@ async def test_report_says_what_answers_mean(tmp_path: Path) -> None:
     assert said[good, 4] == ("", 0.8)
     assert said[good, 2][0].endswith("of 3, nearest: fair")
     assert block["figures"][1]["mean"] == 0.75
+
+
+@pytest.mark.parametrize(
+    ("check", "asked_again"),
+    [
+        ({"fn": "equals_reference"}, True),
+        ({"fn": "number"}, True),
+        ({"fn": "number", "args": {"value": 42}}, False),
+        ({"fn": "mine"}, True),
+    ],
+)
+async def test_new_reference_checks_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, check: dict[str, Any], asked_again: bool
+) -> None:
+    """A check that reads the reference gives a new result for a new one, also with a cache."""
+    (tmp_path / "own_reference_check.py").write_text("def f(r, ref): return ref in r\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    items = [ITEMS[0], {"text": "As the reference says", "check": check}]
+    functions = {"functions": {"mine": "own_reference_check:f"}}
+
+    def config(reference: str) -> RunConfig:
+        made = make(tmp_path, items, query={"reference": reference})
+        more = {"cache": str(tmp_path / "cache"), "method": {"options": functions}}
+        return parse_config({**made.model_dump(mode="json", exclude_unset=True), **more})
+
+    first, engine = await run(config("It is 42. (0)"))
+    asked, before = engine.items_asked, scores(first)
+    again, engine = await run(config("nothing: 7"), engine)
+    assert (engine.items_asked > asked) is asked_again
+    assert (scores(again)["q0", "good"] != before["q0", "good"]) is asked_again
+
+
+async def test_checks_without_their_reference_are_named(tmp_path: Path) -> None:
+    """A library check whose query has no reference is in the notes of the checklists."""
+    items = [ITEMS[0], {"text": "As the reference says", "check": {"fn": "number"}}]
+    made, _ = await run(make(tmp_path, items, query={}))
+    (note,) = made.store.manifest().stages.checklist.notes
+    assert "without the reference that a check of theirs needs: 3 ('q0'" in note

@@ -76,8 +76,8 @@ class CheckCall:
     args: Mapping[str, object] = field(default_factory=dict)
     """JSON values by argument name."""
     source: str = ""
-    """Identity of a function from the config: its import path and a hash of its code. Empty for a
-    function of the library. Never read from a benchmark."""
+    """Identity of the code: the version of a library function, or the import path and a hash of a
+    function from the config. Empty until the checklist is bound; never read from a benchmark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,8 @@ class ItemDetail:
     na: bool = False
     """Whether "not applicable" is an allowed answer."""
     uses: tuple[str, ...] = ()
-    """Which of `MATERIALS` the judge is shown for this item, besides query and response."""
+    """Which of `MATERIALS` the judge is shown for this item, besides query and response; for a check
+    that was bound, what it reads."""
     check: CheckCall | None = None
     """What to compute; None unless the kind is check."""
     tags: tuple[str, ...] = ()
@@ -219,8 +220,14 @@ class Checklist:
 
     @property
     def uses(self) -> tuple[str, ...]:
-        """The material that some item shows to the judge."""
+        """The material that some item shows to the judge, or that its check reads."""
         return tuple(dict.fromkeys(name for each in self.details or () for name in each.uses))
+
+    @property
+    def shows(self) -> tuple[str, ...]:
+        """The material that some item shows to the judge."""
+        asked = (each for each in self.details or () if each.check is None)
+        return tuple(dict.fromkeys(name for each in asked for name in each.uses))
 
     @property
     def asked_specially(self) -> bool:
@@ -297,7 +304,7 @@ def parse_item(given: object, *, trusted: bool = False) -> ParsedItem:
         check=check,
         tags=_texts(given.get("tags"), "tags"),
     )
-    if check is not None and (detail.na or detail.uses):
+    if check is not None and (detail.na or (detail.uses and not trusted)):
         raise ValueError("a check has no 'na' and no 'uses': it reads response and reference only.")
     group = given.get("group")
     return ParsedItem(
@@ -326,10 +333,10 @@ def item_to_json(text: str, detail: ItemDetail, group: str | None = None) -> obj
 
 
 def without_source(detail: ItemDetail) -> ItemDetail:
-    """Return the detail as a user writes it: without the identity of a Python function."""
+    """Return the detail as a user writes it: without what binding adds to a check."""
     if detail.check is None or not detail.check.source:
         return detail
-    return replace(detail, check=replace(detail.check, source=""))
+    return replace(detail, check=replace(detail.check, source=""), uses=())
 
 
 def _kind(value: object) -> str:

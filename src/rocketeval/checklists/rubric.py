@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
-from rocketeval.checks.library import LIBRARY
+from rocketeval.checks.library import LIBRARY, needs_reference
 from rocketeval.checks.runner import CheckSettings
 from rocketeval.config import RunConfig, Section, parse_options
 from rocketeval.errors import ChecklistError
@@ -87,7 +87,7 @@ class AuthorOptions(Section):
 _CHECKS = ", ".join(
     f"{name} ({', '.join(function.args) or 'no arguments'})"
     for name, function in LIBRARY.items()
-    if not function.package and not function.needs_reference
+    if not function.package and (function.instead_of_reference or not function.needs_reference)
 )
 _RULES = {
     "weights": '- "weight": how much the item matters, from 1 (little) to 10 (decisive); 1 if left '
@@ -127,9 +127,11 @@ def bind_checklist(checklist: Checklist, query: Query, options: RubricOptions) -
         bound = _with_material(detail, query, options.shows)
         if bound.check is not None:
             try:
-                bound = replace(bound, check=checks.bind(bound.check))
+                call = checks.bind(bound.check)
             except ValueError as error:
                 raise ChecklistError(f"item {number}: {error}") from None
+            reads = ("reference",) if checks.reads_reference(call) else ()
+            bound = replace(bound, check=call, uses=reads)
         details.append(bound)
     plain = all(detail == ItemDetail() for detail in details)
     return replace(checklist, details=None if plain else tuple(details))
@@ -142,6 +144,12 @@ def _with_material(detail: ItemDetail, query: Query, shows: Iterable[str]) -> It
     given = {name for name in shows if name == "context" or getattr(query, name) is not None}
     uses = tuple(name for name in MATERIALS if name in given or name in detail.uses)
     return replace(detail, uses=uses)
+
+
+def _without_result(detail: ItemDetail) -> bool:
+    """Return whether an item is a library check that has no result without a reference."""
+    call = detail.check
+    return call is not None and call.fn in LIBRARY and needs_reference(call.fn, call.args)
 
 
 def unbound(checklist: Checklist) -> Checklist:
@@ -164,17 +172,28 @@ def rubric_notes(
         lacking = [
             repr(query_id)
             for query_id, made in checklists.items()
-            if name in made.uses and getattr(queries[query_id], name) is None
+            if name in made.shows and getattr(queries[query_id], name) is None
         ]
         if lacking:
             yield (
                 f"queries whose items use {what} that is missing: {len(lacking):,} "
                 f"({join_words(lacking, most=SHOWN_NAMES)}). These items are asked without it."
             )
+    undecided = [
+        repr(query_id)
+        for query_id, made in checklists.items()
+        if queries[query_id].reference is None and any(map(_without_result, made.every_detail))
+    ]
+    if undecided:
+        yield (
+            f"queries without the reference that a check of theirs needs: {len(undecided):,} "
+            f"({join_words(undecided, most=SHOWN_NAMES)}). These checks have no result: add a "
+            "`reference`, or for the check 'number' a `value`."
+        )
     bare = {
         query_id
         for query_id, made in checklists.items()
-        if "context" in made.uses and queries[query_id].context is None
+        if "context" in made.shows and queries[query_id].context is None
     }
     alone = [
         f"{head.candidate!r} on {head.query_id!r}"
@@ -191,7 +210,7 @@ def rubric_notes(
         unseen = [
             repr(query_id)
             for query_id, made in checklists.items()
-            if getattr(queries[query_id], name) is not None and name not in made.uses
+            if getattr(queries[query_id], name) is not None and name not in made.shows
         ]
         if unseen:
             yield (

@@ -42,7 +42,11 @@ class CheckFunction:
     needs_one_of: tuple[str, ...] = ()
     """At least one of these arguments must be given."""
     needs_reference: bool = False
-    """Whether a query without a reference cannot be checked."""
+    """Whether it reads the reference, so that a query without one cannot be checked."""
+    instead_of_reference: str = ""
+    """An argument that makes the reference needless."""
+    version: int = 1
+    """Part of a judgment's identity; raise it with every change of results."""
     package: str = ""
     """A package of the extra `checks` that it needs."""
 
@@ -271,6 +275,8 @@ LIBRARY: Mapping[str, CheckFunction] = {
             "relative": CheckArgument("number", about="relative to the value"),
             "which": CheckArgument("text", about="first, last (default) or any"),
         },
+        needs_reference=True,
+        instead_of_reference="value",
     ),
     "equals_reference": CheckFunction(
         _equals_reference,
@@ -283,6 +289,17 @@ LIBRARY: Mapping[str, CheckFunction] = {
     ),
 }
 """All checks by name."""
+
+
+def needs_reference(name: str, args: Mapping[str, object]) -> bool:
+    """Return whether a check of the library reads the reference, given its arguments.
+
+    >>> needs_reference("number", {}), needs_reference("number", {"value": 3})
+    (True, False)
+    """
+    function = LIBRARY[name]
+    return function.needs_reference and function.instead_of_reference not in args
+
 
 NEGATE = "negate"
 _CHECKED: Mapping[str, Callable[[object], bool]] = {

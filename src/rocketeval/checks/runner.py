@@ -20,7 +20,7 @@ from pathlib import Path
 from threading import Lock, Thread
 from typing import Any
 
-from rocketeval.checks.library import LIBRARY, check_arguments
+from rocketeval.checks.library import LIBRARY, check_arguments, needs_reference
 from rocketeval.checks.worker import read_frame, write_frame
 from rocketeval.errors import ConfigError
 from rocketeval.hashing import content_hash
@@ -55,8 +55,8 @@ class CheckSettings:
     def bind(self, call: CheckCall) -> CheckCall:
         """Return a call of a known function with valid arguments; raise ValueError otherwise.
 
-        A function of the config gets the identity of its code, so that a changed function checks
-        again.
+        It gets the identity of its code, so that a changed function checks again: for a function of
+        the config a hash of its file, for one of the library its version.
         """
         if call.fn in self.functions:
             return replace(call, source=_source_of(call.fn, self.functions[call.fn]))
@@ -72,7 +72,11 @@ class CheckSettings:
                 f"the check {call.fn!r} needs the package {package}, which is not installed: "
                 f"{INSTALL}"
             )
-        return replace(call, source="")
+        return replace(call, source=f"library {LIBRARY[call.fn].version}")
+
+    def reads_reference(self, call: CheckCall) -> bool:
+        """Return whether the result depends on the reference; for the user's functions it may."""
+        return call.fn in self.functions or needs_reference(call.fn, call.args)
 
     def targets(self) -> dict[str, str]:
         """Return the functions as `module:function`, with entry points resolved."""

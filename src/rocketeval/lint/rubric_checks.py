@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from itertools import combinations, pairwise
 
+from rocketeval.checks.library import LIBRARY, needs_reference
 from rocketeval.items import Checklist, ItemDetail, ItemKind
 from rocketeval.lint.item_text import Context, ItemText
 from rocketeval.lint.wording_checks import yes_is_worse
@@ -61,6 +62,16 @@ def rubric_reasons(
         yield from _levels(detail)
     if _always_passes(detail):
         yield "weak_check", "Every response passes the check; give it a stricter argument."
+    if detail.check is not None:
+        call = detail.check
+        needed = call.fn in LIBRARY and needs_reference(call.fn, call.args)
+        if query is not None and query.reference is None and needed:
+            yield (
+                "never_shown",
+                "The check needs the reference, which its query does not have, so it never has a "
+                "result; add it, or drop the check.",
+            )
+        return
     for name in ("reference", "system"):
         if query is not None and name in detail.uses and getattr(query, name) is None:
             yield (
