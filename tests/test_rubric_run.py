@@ -12,8 +12,9 @@ import pytest
 from reference.contents import report_content
 from rocketeval.config import RunConfig, parse_config
 from rocketeval.engines.scripted import ScriptedEngine
-from rocketeval.errors import BenchmarkError
+from rocketeval.errors import BenchmarkError, ConfigError
 from rocketeval.pipeline import Run
+from rocketeval.store.failures import FAILURES, read_failures
 
 ITEMS: list[Any] = [
     "Is the response polite?",
@@ -292,3 +293,52 @@ async def test_checks_without_their_reference_are_named(tmp_path: Path) -> None:
     made, _ = await run(make(tmp_path, items, query={}))
     (note,) = made.store.manifest().stages.checklist.notes
     assert "without the reference that a check of theirs needs: 3 ('q0'" in note
+
+
+async def test_check_out_of_time_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A check over its time limit is no judgment; the next run repeats the check, not the judge."""
+    slow = tmp_path / "slow"
+    (tmp_path / "own_slow_check.py").write_text(
+        "import os, time\n"
+        "def f(r, ref):\n"
+        f"    if 'idea' in r and os.path.exists({str(slow)!r}):\n"
+        "        time.sleep(60)\n"
+        "    return True\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    items = [ITEMS[0], {"text": "Quick", "check": {"fn": "mine"}}]
+
+    def config(name: str) -> RunConfig:
+        options = {"functions": {"mine": "own_slow_check:f"}, "check_seconds": 1}
+        more = {"name": name, "cache": str(tmp_path / "cache"), "method": {"options": options}}
+        made = make(tmp_path, items, query={})
+        return parse_config({**made.model_dump(mode="json", exclude_unset=True), **more})
+
+    slow.touch()
+    made, engine = await run(config("one"))
+    assert len(made.store.finished()) == 3
+    failures = read_failures(made.store.path / FAILURES)
+    assert len(failures) == 3
+    assert all("item 2: the check failed: it took longer than 1 s" in f.reason for f in failures)
+    slow.unlink()
+    asked = engine.items_asked
+    made, engine = await run(config("one"), engine)
+    assert engine.items_asked == asked
+    assert len(made.store.finished()) == 6
+    assert scores(made)["q0", "bad"]["score"] == pytest.approx(1 + 9 * 0.75)
+    other, engine = await run(config("two"), engine)
+    assert (len(other.store.finished()), engine.items_asked) == (6, asked)
+
+
+async def test_checks_out_of_time_are_not_the_judges_fault(tmp_path: Path) -> None:
+    """If a check takes too long for every response, the error says so and what to do."""
+    items = [ITEMS[0], {"text": "Slow", "check": {"fn": "regex", "args": {"pattern": r"(.+)+\n$"}}}]
+    config = make(tmp_path, items, query={})
+    data = tmp_path / "data" / "responses" / "good.jsonl"
+    rows = [{"query_id": f"q{n}", "text": "a" * 60} for n in range(3)]
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (data.parent / "bad.jsonl").unlink()
+    with pytest.raises(ConfigError, match="exceeded its limits for all 3 responses"):
+        await run(config)

@@ -92,8 +92,8 @@ class ItemDetail:
     na: bool = False
     """Whether "not applicable" is an allowed answer."""
     uses: tuple[str, ...] = ()
-    """Which of `MATERIALS` the judge is shown for this item, besides query and response; for a check
-    that was bound, what it reads."""
+    """Which of `MATERIALS` the judge is shown for this item, besides query and response; for a
+    check that was bound, what it reads."""
     check: CheckCall | None = None
     """What to compute; None unless the kind is check."""
     tags: tuple[str, ...] = ()

@@ -169,13 +169,17 @@ class CheckRunner:
         return {place: await asyncio.to_thread(self.check, one) for place, one in checks.items()}
 
     def check(self, pending: PendingCheck) -> Answer:
-        """Return the answer to one check: 1 or 0, or a named failure."""
+        """Return the answer to one check: 1 or 0, or a named failure.
+
+        A check that exceeded a limit has the status `error`, so that the next run tries it again.
+        """
         with self._lock:
             reply = self._ask(pending)
         if "result" in reply:
             p_yes = float(reply["result"])
             return Answer(Status.OK, p_yes, p_yes, p_yes, 1.0)
-        return Answer(Status.CHECK_FAILED, text=reply["problem"])
+        limit = bool(reply.get("limit"))
+        return Answer(Status.ERROR if limit else Status.CHECK_FAILED, text=reply["problem"])
 
     def close(self) -> None:
         """End the process at once, even during a check; checks that wait have no result."""
@@ -190,7 +194,7 @@ class CheckRunner:
     def _ask(self, pending: PendingCheck) -> dict[str, Any]:
         call = pending.call
         if self._closed:
-            return {"problem": "the run was stopped"}
+            return {"problem": "the run was stopped", "limit": True}
         if self._process is None or self._process.poll() is not None:
             self._start()
         assert self._process is not None
@@ -206,12 +210,12 @@ class CheckRunner:
             reply = self._replies.get(timeout=self.settings.seconds)
         except queue.Empty:
             self._stop()
-            return {"problem": f"it took longer than {self.settings.seconds:g} s"}
+            return {"problem": f"it took longer than {self.settings.seconds:g} s", "limit": True}
         except OSError:
             reply = None
         if reply is None:
             self._stop()
-            return {"problem": "its process ended: too much memory, or a crash"}
+            return {"problem": "its process ended: too much memory, or a crash", "limit": True}
         found: dict[str, Any] = reply
         return found
 

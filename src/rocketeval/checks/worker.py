@@ -76,7 +76,7 @@ def _answer(asked: Mapping[str, Any], functions: Mapping[str, Callable[..., obje
     except NotCheckable as error:
         return {"problem": str(error)[:MOST_REASON]}
     except MemoryError:
-        return {"problem": "it needs more memory than allowed"}
+        return {"problem": "it needs more memory than allowed", "limit": True}
     except RecursionError:
         return {"problem": "it is nested too deeply"}
     except Exception as error:  # noqa: BLE001 - a user's function may raise anything
