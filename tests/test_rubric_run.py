@@ -342,3 +342,25 @@ async def test_checks_out_of_time_are_not_the_judges_fault(tmp_path: Path) -> No
     (data.parent / "bad.jsonl").unlink()
     with pytest.raises(ConfigError, match="exceeded its limits for all 3 responses"):
         await run(config)
+
+
+async def test_wrong_items_of_a_benchmark_are_left_out(tmp_path: Path) -> None:
+    """A check that cannot run costs its item, not the query's checklist, and is counted."""
+    wrong = [
+        {"text": "Named group", "check": {"fn": "regex", "args": {"pattern": "(?<n>4)2"}}},
+        {"text": "Schema", "check": {"fn": "json_schema", "args": {"schema": {"type": "objekt"}}}},
+    ]
+    config = make(tmp_path, [wrong[0], *ITEMS[:2], wrong[1]], query={})
+    planned = await Run(config, judge=judge()).plan()
+    assert planned.items == 3 * 2 * 2
+    made, engine = await run(config)
+    assert engine.items_asked == 3 * 2 * 2
+    assert made.store.inputs.checklists()["q0"].items == (
+        "Is the response polite?",
+        ITEMS[1]["text"],
+    )
+    facts = made.store.manifest().stages.checklist
+    assert not facts.failures
+    (note,) = facts.notes
+    assert note.startswith("items left out because they cannot be checked: 6 ('q0', item 1: ")
+    assert "not a JSON schema" in note

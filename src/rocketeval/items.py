@@ -40,6 +40,10 @@ NOT_APPLICABLE = "NA"
 """The label for an item that does not apply."""
 FEWEST_LEVELS, MOST_LEVELS = 2, 10
 LEAST_WEIGHT, MOST_WEIGHT = 1e-6, 1e6
+MOST_DEPTH = 64
+"""Deepest nesting of the arguments of a check."""
+MOST_NUMBER = 10**18
+"""Largest number in the arguments of a check, for which every JSON library is exact."""
 NO_GROUP = "(no group)"
 """Group of an item without one, in a checklist where others have groups."""
 MATERIALS = ("system", "context", "reference")
@@ -312,6 +316,12 @@ def parse_item(given: object, *, trusted: bool = False) -> ParsedItem:
     )
 
 
+def valid_item(item: ParsedItem) -> ParsedItem:
+    """Return an item that a reader of another format made; raise ValueError like `parse_item`."""
+    parse_item(item_to_json(item.text, item.detail, item.group))
+    return item
+
+
 def item_to_json(text: str, detail: ItemDetail, group: str | None = None) -> object:
     """Return an item as JSON; a plain item is its text."""
     found: dict[str, object] = {} if group is None else {"group": group}
@@ -423,9 +433,36 @@ def _check(value: object, *, trusted: bool) -> CheckCall | None:
         )
     if args is not None and not isinstance(args, Mapping):
         raise ValueError(f"args of check {name!r} must be an object, not {_kind(args)}.")
-    if any(not isinstance(key, str) for key in args or ()):
-        raise ValueError(f"args of check {name!r} must have texts as keys.")
+    _check_json(args or {}, f"args of check {name!r}")
     return CheckCall(name, dict(args or {}), str(value.get("source", "")))
+
+
+def _check_json(value: object, where: str, depth: int = 0) -> None:
+    """Raise ValueError unless a value can be written as JSON; YAML allows more."""
+    if depth > MOST_DEPTH:
+        raise ValueError(f"{where}: it is nested more than {MOST_DEPTH} levels deep.")
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            if not isinstance(key, str):
+                raise ValueError(
+                    f"{where}: the key {str(key)[:40]} must be a text. In YAML, put it in quotes."
+                )
+            _check_json(key, where, depth)
+            _check_json(inner, where, depth + 1)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            _check_json(inner, where, depth + 1)
+    elif isinstance(value, str):
+        if any("\ud800" <= character <= "\udfff" for character in value):
+            raise ValueError(f"{where}: a text is not valid Unicode.")
+    elif isinstance(value, int | float):
+        if not -MOST_NUMBER <= value <= MOST_NUMBER:
+            raise ValueError(f"{where}: a number is beyond {MOST_NUMBER:g} or not finite.")
+    elif value is not None:
+        raise ValueError(
+            f"{where}: a value of type {type(value).__name__} is not JSON. In YAML, put it in "
+            "quotes."
+        )
 
 
 def _item_kind(value: object, levels: tuple[str, ...], check: CheckCall | None) -> ItemKind:

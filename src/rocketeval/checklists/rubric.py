@@ -117,24 +117,45 @@ def rubric_options(config: RunConfig) -> RubricOptions:
     return parse_options(own, RubricOptions, f"method.options of {config.method.kind!r}")
 
 
-def bind_checklist(checklist: Checklist, query: Query, options: RubricOptions) -> Checklist:
-    """Return the checklist as it will be asked; raise ChecklistError that names a wrong item."""
+def bind_checklist(
+    checklist: Checklist,
+    query: Query,
+    options: RubricOptions,
+    left_out: list[str] | None = None,
+) -> Checklist:
+    """Return the checklist as it will be asked; raise ChecklistError that names a wrong item.
+
+    With `left_out`, wrong items are left out and their problems added to that list; a checklist
+    without a right item is still an error.
+    """
     if checklist.details is None and not options.shows:
         return checklist
     checks = options.checks
-    details = []
-    for number, detail in enumerate(checklist.every_detail, 1):
+    details, kept, problems = [], [], []
+    for place, detail in enumerate(checklist.every_detail):
         bound = _with_material(detail, query, options.shows)
         if bound.check is not None:
             try:
                 call = checks.bind(bound.check)
             except ValueError as error:
-                raise ChecklistError(f"item {number}: {error}") from None
+                problems.append(f"item {place + 1}: {error}")
+                continue
             reads = ("reference",) if checks.reads_reference(call) else ()
             bound = replace(bound, check=call, uses=reads)
         details.append(bound)
+        kept.append(place)
+    if problems and (left_out is None or not kept):
+        raise ChecklistError(problems[0])
+    if left_out is not None:
+        left_out += [f"{query.id!r}, {problem}" for problem in problems]
     plain = all(detail == ItemDetail() for detail in details)
-    return replace(checklist, details=None if plain else tuple(details))
+    groups = checklist.groups
+    return replace(
+        checklist,
+        items=tuple(checklist.items[place] for place in kept),
+        groups=None if groups is None else tuple(groups[place] for place in kept),
+        details=None if plain else tuple(details),
+    )
 
 
 def _with_material(detail: ItemDetail, query: Query, shows: Iterable[str]) -> ItemDetail:

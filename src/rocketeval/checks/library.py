@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rocketeval.items import MOST_NUMBER
 from rocketeval.registry import nearest
 
 Result = bool
@@ -49,6 +50,9 @@ class CheckFunction:
     """Part of a judgment's identity; raise it with every change of results."""
     package: str = ""
     """A package of the extra `checks` that it needs."""
+    prepare: Callable[..., None] | None = None
+    """Takes the arguments, and raises ValueError if they are wrong in a way that takes effort to
+    find. Runs in the limited process, too."""
 
 
 class NotCheckable(Exception):
@@ -59,14 +63,24 @@ _NUMBER = re.compile(r"[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d{1
 _FENCED = re.compile(r"```(\w*)[^\n]*\n(.*?)```", re.DOTALL)
 _FLAGS = {"i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL}
 MOST_PATTERN = 2000
-"""Longest pattern; it is compiled once in this process to find mistakes early."""
+"""Longest pattern."""
 MOST_DIGITS = 400
 """Longest number that is read."""
 
 
 def _regex(response: str, reference: str | None, pattern: str, flags: str = "") -> Result:
-    compiled = re.compile(pattern, sum(_FLAGS[flag] for flag in dict.fromkeys(flags)))
-    return compiled.search(response) is not None
+    return _compiled(pattern, flags).search(response) is not None
+
+
+def _compiled(pattern: str, flags: str = "") -> re.Pattern[str]:
+    return re.compile(pattern, sum(_FLAGS[flag] for flag in dict.fromkeys(flags)))
+
+
+def _check_pattern(pattern: str, flags: str = "") -> None:
+    try:
+        _compiled(pattern, flags)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ValueError(f"the pattern of a regex is invalid: {error}.") from None
 
 
 def _folded(ignore_case: bool, *texts: str) -> list[str]:
@@ -159,6 +173,18 @@ def _json_schema(response: str, reference: str | None, schema: Mapping[str, Any]
     return valid and bool(kind(schema, registry=Registry()).is_valid(found))
 
 
+def _check_schema(schema: Mapping[str, Any]) -> None:
+    from jsonschema import exceptions, validators
+
+    kind = validators.validator_for(schema)
+    try:
+        kind.check_schema(schema, format_checker=kind.FORMAT_CHECKER)
+    except exceptions.SchemaError as error:
+        place = error.json_path.removeprefix("$.")
+        at = f" at {place}" if place != "$" else ""
+        raise ValueError(f"the schema is not a JSON schema{at}: {error.message[:200]}") from None
+
+
 def _language(response: str, reference: str | None, code: str) -> Result:
     from py3langid import langid
 
@@ -228,6 +254,7 @@ LIBRARY: Mapping[str, CheckFunction] = {
         _regex,
         "the pattern (Python syntax) is found in the response",
         {"pattern": _TEXT, "flags": CheckArgument("text", about="some of i, m and s")},
+        prepare=_check_pattern,
     ),
     "contains": CheckFunction(
         _contains, "the response contains the text", {"text": _TEXT, **_CASE}
@@ -259,6 +286,7 @@ LIBRARY: Mapping[str, CheckFunction] = {
         "the JSON of the response fits the schema",
         {"schema": CheckArgument("object", required=True)},
         package="jsonschema",
+        prepare=_check_schema,
     ),
     "language": CheckFunction(
         _language,
@@ -310,24 +338,31 @@ _CHECKED: Mapping[str, Callable[[object], bool]] = {
         and all(isinstance(each, str) and each for each in value)
     ),
     "number": lambda value: (
-        isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and -MOST_NUMBER <= value <= MOST_NUMBER
     ),
-    "count": lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= 0,
+    "count": lambda value: (
+        isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_NUMBER
+    ),
     "flag": lambda value: isinstance(value, bool),
     "object": lambda value: isinstance(value, Mapping),
 }
 _NAMED = {
     "text": "a text that is not empty",
     "texts": "a list of texts that are not empty",
-    "number": "a finite number",
-    "count": "a whole number of at least 0",
+    "number": "a finite number of at most 1e+18",
+    "count": "a whole number from 0 to 1e+18",
     "flag": "true or false",
     "object": "an object",
 }
 
 
 def check_arguments(name: str, args: Mapping[str, object]) -> None:
-    """Raise ValueError unless `args` are valid arguments of the library's check `name`."""
+    """Raise ValueError unless `args` are valid arguments of the library's check `name`.
+
+    A pattern or schema is not read: that may take long, so `prepare` does it elsewhere.
+    """
     function = LIBRARY[name]
     valid = {**function.args, NEGATE: CheckArgument("flag")}
     for given, value in args.items():
@@ -353,15 +388,18 @@ def _check_values(name: str, args: Mapping[str, object]) -> None:
             raise ValueError(f"the flags {flags!r} of a regex may only be {', '.join(_FLAGS)}.")
         if len(str(args["pattern"])) > MOST_PATTERN:
             raise ValueError(f"the pattern of a regex has more than {MOST_PATTERN} characters.")
-        try:
-            re.compile(str(args["pattern"]))
-        except (re.error, OverflowError, RecursionError) as error:
-            raise ValueError(f"the pattern of a regex is invalid: {error}.") from None
     if name == "number" and args.get("which", "last") not in ("first", "last", "any"):
         raise ValueError("`which` of the check 'number' must be first, last or any.")
     low, high = args.get("min"), args.get("max")
     if isinstance(low, int) and isinstance(high, int) and low > high:
         raise ValueError(f"`min` of the check {name!r} is above its `max`.")
+
+
+def prepare(name: str, args: Mapping[str, object]) -> None:
+    """Raise ValueError if arguments that `check_arguments` accepts are still wrong."""
+    function = LIBRARY[name]
+    if function.prepare is not None:
+        function.prepare(**{key: value for key, value in args.items() if key != NEGATE})
 
 
 def run_library(

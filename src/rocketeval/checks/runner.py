@@ -7,12 +7,15 @@ the config: `functions: {polite: my_package.checks:polite}`.
 from __future__ import annotations
 
 import asyncio
+import atexit
+import json
 import queue
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cache, lru_cache
 from importlib.machinery import ModuleSpec
 from importlib.metadata import entry_points
 from importlib.util import find_spec
@@ -31,6 +34,8 @@ from rocketeval.registry import nearest
 ENTRY_POINTS = "rocketeval.checks"
 START_SECONDS = 60.0
 """Time for the process to start and import the user's functions."""
+EXAMINE_SECONDS = 3.0
+"""Time to read a pattern or schema before a run."""
 INSTALL = "pip install 'rocketeval[checks]'"
 _START = """import sys
 sys.path += sys.argv[1:]
@@ -72,6 +77,7 @@ class CheckSettings:
                 f"the check {call.fn!r} needs the package {package}, which is not installed: "
                 f"{INSTALL}"
             )
+        _examine(call.fn, json.dumps(call.args, sort_keys=True))
         return replace(call, source=f"library {LIBRARY[call.fn].version}")
 
     def reads_reference(self, call: CheckCall) -> bool:
@@ -161,6 +167,7 @@ class CheckRunner:
         self.settings = settings
         self._lock = Lock()
         self._closed = False
+        self._loaded: set[str] = set()
         self._process: subprocess.Popen[bytes] | None = None
         self._replies: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
@@ -174,12 +181,20 @@ class CheckRunner:
         A check that exceeded a limit has the status `error`, so that the next run tries it again.
         """
         with self._lock:
-            reply = self._ask(pending)
+            reply = self._ask(pending.call, pending.response, pending.reference)
         if "result" in reply:
             p_yes = float(reply["result"])
             return Answer(Status.OK, p_yes, p_yes, p_yes, 1.0)
         limit = bool(reply.get("limit"))
         return Answer(Status.ERROR if limit else Status.CHECK_FAILED, text=reply["problem"])
+
+    def problem(self, call: CheckCall) -> str | None:
+        """Return what is wrong with a pattern or schema of a library check; None if nothing is."""
+        with self._lock:
+            reply = self._ask(call, None, None)
+        if "result" in reply:
+            return None
+        return f"the check {call.fn!r} cannot be used: {reply['problem']}"
 
     def close(self) -> None:
         """End the process at once, even during a check; checks that wait have no result."""
@@ -191,26 +206,37 @@ class CheckRunner:
         with self._lock:
             self._stop()
 
-    def _ask(self, pending: PendingCheck) -> dict[str, Any]:
-        call = pending.call
+    def _ask(self, call: CheckCall, response: str | None, reference: str | None) -> dict[str, Any]:
+        """Return the reply to a check, or without a response to its preparation."""
         if self._closed:
             return {"problem": "the run was stopped", "limit": True}
         if self._process is None or self._process.poll() is not None:
             self._start()
-        assert self._process is not None
-        assert self._process.stdin is not None
+        package = LIBRARY[call.fn].package if call.fn in LIBRARY else ""
+        if package and package not in self._loaded:
+            # Importing is no part of a check's time.
+            loaded = self._exchange({"package": package}, START_SECONDS)
+            if "result" not in loaded:
+                return loaded
+            self._loaded.add(package)
         asked = {
             "fn": call.fn,
             "args": dict(call.args),
-            "response": pending.response,
-            "reference": pending.reference,
+            "response": response,
+            "reference": reference,
         }
+        return self._exchange(asked, self.settings.seconds)
+
+    def _exchange(self, asked: Mapping[str, object], seconds: float) -> dict[str, Any]:
+        """Send a frame to the process and return its reply, or why there is none."""
+        assert self._process is not None
+        assert self._process.stdin is not None
         try:
             write_frame(self._process.stdin, asked)
-            reply = self._replies.get(timeout=self.settings.seconds)
+            reply = self._replies.get(timeout=seconds)
         except queue.Empty:
             self._stop()
-            return {"problem": f"it took longer than {self.settings.seconds:g} s", "limit": True}
+            return {"problem": f"it took longer than {seconds:g} s", "limit": True}
         except OSError:
             reply = None
         if reply is None:
@@ -227,6 +253,7 @@ class CheckRunner:
             stdout=subprocess.PIPE,
         )
         self._process = process
+        self._loaded = set()
         if self._closed:
             process.kill()
         self._replies = queue.SimpleQueue()
@@ -260,6 +287,32 @@ class CheckRunner:
             if pipe is not None:
                 with suppress(OSError):
                     pipe.close()
+
+
+@cache
+def _examiner() -> CheckRunner:
+    """Return the runner that examines checks before a run; it ends with this process."""
+    runner = CheckRunner(CheckSettings(seconds=EXAMINE_SECONDS))
+    atexit.register(runner.close)
+    return runner
+
+
+@lru_cache(maxsize=10_000)
+def _examine(fn: str, args: str) -> None:
+    """Raise ValueError if a library check, whose arguments are JSON, has a wrong pattern or schema.
+
+    Errors are not remembered: a busy machine may have been too slow.
+    """
+    if LIBRARY[fn].prepare is not None:
+        problem = _examiner().problem(CheckCall(fn, json.loads(args)))
+        if problem is not None:
+            raise ValueError(problem)
+
+
+def passes_all(call: CheckCall, texts: Sequence[str]) -> bool:
+    """Return whether a library check passes for all texts; False if it takes too long."""
+    pending = (PendingCheck(call, text) for text in texts)
+    return all(_examiner().check(each).p_yes == 1.0 for each in pending)
 
 
 def _listen(process: subprocess.Popen[bytes], replies: queue.SimpleQueue[Any]) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import IO, Any
 
-from rocketeval.checks.library import NotCheckable, run_library
+from rocketeval.checks.library import NotCheckable, prepare, run_library
 
 HEADER = struct.Struct(">I")
 MOST_REASON = 300
@@ -84,7 +84,16 @@ def _answer(asked: Mapping[str, Any], functions: Mapping[str, Callable[..., obje
 
 
 def _run(asked: Mapping[str, Any], functions: Mapping[str, Callable[..., object]]) -> bool:
+    if "package" in asked:
+        importlib.import_module(asked["package"])
+        return True
     name, args = asked["fn"], asked["args"]
+    if asked["response"] is None:
+        try:
+            prepare(name, args)
+        except ValueError as error:
+            raise NotCheckable(str(error)) from None
+        return True
     if name not in functions:
         return run_library(name, args, asked["response"], asked["reference"])
     result = functions[name](asked["response"], asked["reference"], **args)
