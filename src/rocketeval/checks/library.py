@@ -18,8 +18,6 @@ from typing import Any
 from rocketeval.items import MOST_NUMBER
 from rocketeval.registry import nearest
 
-Result = bool
-
 
 @dataclass(frozen=True, slots=True)
 class CheckArgument:
@@ -35,7 +33,7 @@ class CheckArgument:
 class CheckFunction:
     """A check of the library."""
 
-    run: Callable[..., Result]
+    run: Callable[..., bool]
     """Takes the response, the reference and the arguments."""
     about: str
     """One line for users."""
@@ -68,7 +66,7 @@ MOST_DIGITS = 400
 """Longest number that is read."""
 
 
-def _regex(response: str, reference: str | None, pattern: str, flags: str = "") -> Result:
+def _regex(response: str, reference: str | None, pattern: str, flags: str = "") -> bool:
     return _compiled(pattern, flags).search(response) is not None
 
 
@@ -87,57 +85,55 @@ def _folded(ignore_case: bool, *texts: str) -> list[str]:
     return [text.casefold() if ignore_case else text for text in texts]
 
 
-def _contains(response: str, reference: str | None, text: str, ignore_case: bool = False) -> Result:
+def _contains(response: str, reference: str | None, text: str, ignore_case: bool = False) -> bool:
     whole, part = _folded(ignore_case, response, text)
     return part in whole
 
 
-def _equals(response: str, reference: str | None, text: str, ignore_case: bool = False) -> Result:
+def _equals(response: str, reference: str | None, text: str, ignore_case: bool = False) -> bool:
     one, other = _folded(ignore_case, response.strip(), text.strip())
     return one == other
 
 
 def _contains_all(
     response: str, reference: str | None, texts: Sequence[str], ignore_case: bool = False
-) -> Result:
+) -> bool:
     whole, *parts = _folded(ignore_case, response, *texts)
     return all(part in whole for part in parts)
 
 
 def _contains_any(
     response: str, reference: str | None, texts: Sequence[str], ignore_case: bool = False
-) -> Result:
+) -> bool:
     whole, *parts = _folded(ignore_case, response, *texts)
     return any(part in whole for part in parts)
 
 
 def _starts_with(
     response: str, reference: str | None, text: str, ignore_case: bool = False
-) -> Result:
-    whole, part = _folded(ignore_case, response.lstrip(), text)
+) -> bool:
+    whole, part = _folded(ignore_case, response.lstrip(), text.lstrip())
     return whole.startswith(part)
 
 
-def _ends_with(
-    response: str, reference: str | None, text: str, ignore_case: bool = False
-) -> Result:
-    whole, part = _folded(ignore_case, response.rstrip(), text)
+def _ends_with(response: str, reference: str | None, text: str, ignore_case: bool = False) -> bool:
+    whole, part = _folded(ignore_case, response.rstrip(), text.rstrip())
     return whole.endswith(part)
 
 
-def _between(size: int, least: float | None, most: float | None) -> Result:
+def _between(size: int, least: float | None, most: float | None) -> bool:
     return (least is None or size >= least) and (most is None or size <= most)
 
 
 def _words(
     response: str, reference: str | None, min: float | None = None, max: float | None = None
-) -> Result:
+) -> bool:
     return _between(len(response.split()), min, max)
 
 
 def _characters(
     response: str, reference: str | None, min: float | None = None, max: float | None = None
-) -> Result:
+) -> bool:
     return _between(len(response), min, max)
 
 
@@ -159,11 +155,11 @@ def _parsed_json(response: str) -> tuple[bool, Any]:
         return False, None
 
 
-def _json(response: str, reference: str | None) -> Result:
+def _json(response: str, reference: str | None) -> bool:
     return _parsed_json(response)[0]
 
 
-def _json_schema(response: str, reference: str | None, schema: Mapping[str, Any]) -> Result:
+def _json_schema(response: str, reference: str | None, schema: Mapping[str, Any]) -> bool:
     from jsonschema import validators
     from referencing import Registry
 
@@ -185,7 +181,7 @@ def _check_schema(schema: Mapping[str, Any]) -> None:
         raise ValueError(f"the schema is not a JSON schema{at}: {error.message[:200]}") from None
 
 
-def _language(response: str, reference: str | None, code: str) -> Result:
+def _language(response: str, reference: str | None, code: str) -> bool:
     from py3langid import langid
 
     if not response.strip():
@@ -206,7 +202,7 @@ def _number(
     tolerance: float = 0.0,
     relative: float = 0.0,
     which: str = "last",
-) -> Result:
+) -> bool:
     target = value
     if target is None:
         numbers = _numbers(reference or "")
@@ -222,7 +218,7 @@ def _number(
 
 def _equals_reference(
     response: str, reference: str | None, ignore_case: bool = False, ignore_space: bool = True
-) -> Result:
+) -> bool:
     if reference is None:
         raise NotCheckable("its query has no reference")
     one, other = _folded(ignore_case, response, reference)
@@ -231,7 +227,7 @@ def _equals_reference(
     return one == other
 
 
-def _code_parses(response: str, reference: str | None) -> Result:
+def _code_parses(response: str, reference: str | None) -> bool:
     blocks = [code for name, code in _FENCED.findall(response) if name.lower() in _PYTHON]
     for code in blocks or [response]:
         try:
@@ -404,7 +400,7 @@ def prepare(name: str, args: Mapping[str, object]) -> None:
 
 def run_library(
     name: str, args: Mapping[str, object], response: str, reference: str | None
-) -> Result:
+) -> bool:
     """Return the result of a check of the library; raise NotCheckable with a reason."""
     given = {key: value for key, value in args.items() if key != NEGATE}
     return LIBRARY[name].run(response, reference, **given) is not bool(args.get(NEGATE, False))

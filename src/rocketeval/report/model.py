@@ -51,7 +51,7 @@ GRADE_STATUS_TEXT: Mapping[str, str] = {
 
 PROBABILITY, GRADE = "Probability of yes", "Grade, from worst (0) to best (1)"
 RUBRIC_VALUE = "Probability of yes, expected level (0 to 1), or result of a check"
-"""Headings for the two kinds of answers."""
+"""Headings for the three kinds of answers."""
 
 
 @dataclass(frozen=True, slots=True)
