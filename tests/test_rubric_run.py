@@ -12,8 +12,9 @@ import pytest
 from reference.contents import report_content
 from rocketeval.config import RunConfig, parse_config
 from rocketeval.engines.scripted import ScriptedEngine
-from rocketeval.errors import BenchmarkError
+from rocketeval.errors import BenchmarkError, ConfigError
 from rocketeval.pipeline import Run
+from rocketeval.store.failures import FAILURES, read_failures
 
 ITEMS: list[Any] = [
     "Is the response polite?",
@@ -254,3 +255,112 @@ async def test_report_says_what_answers_mean(tmp_path: Path) -> None:
     assert said[good, 4] == ("", 0.8)
     assert said[good, 2][0].endswith("of 3, nearest: fair")
     assert block["figures"][1]["mean"] == 0.75
+
+
+@pytest.mark.parametrize(
+    ("check", "asked_again"),
+    [
+        ({"fn": "equals_reference"}, True),
+        ({"fn": "number"}, True),
+        ({"fn": "number", "args": {"value": 42}}, False),
+        ({"fn": "mine"}, True),
+    ],
+)
+async def test_new_reference_checks_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, check: dict[str, Any], asked_again: bool
+) -> None:
+    """A check that reads the reference gives a new result for a new one, also with a cache."""
+    (tmp_path / "own_reference_check.py").write_text("def f(r, ref): return ref in r\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    items = [ITEMS[0], {"text": "As the reference says", "check": check}]
+    functions = {"functions": {"mine": "own_reference_check:f"}}
+
+    def config(reference: str) -> RunConfig:
+        made = make(tmp_path, items, query={"reference": reference})
+        more = {"cache": str(tmp_path / "cache"), "method": {"options": functions}}
+        return parse_config({**made.model_dump(mode="json", exclude_unset=True), **more})
+
+    first, engine = await run(config("It is 42. (0)"))
+    asked, before = engine.items_asked, scores(first)
+    again, engine = await run(config("nothing: 7"), engine)
+    assert (engine.items_asked > asked) is asked_again
+    assert (scores(again)["q0", "good"] != before["q0", "good"]) is asked_again
+
+
+async def test_checks_without_their_reference_are_named(tmp_path: Path) -> None:
+    """A library check whose query has no reference is in the notes of the checklists."""
+    items = [ITEMS[0], {"text": "As the reference says", "check": {"fn": "number"}}]
+    made, _ = await run(make(tmp_path, items, query={}))
+    (note,) = made.store.manifest().stages.checklist.notes
+    assert "without the reference that a check of theirs needs: 3 ('q0'" in note
+
+
+async def test_check_out_of_time_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A check over its time limit is no judgment; the next run repeats the check, not the judge."""
+    slow = tmp_path / "slow"
+    (tmp_path / "own_slow_check.py").write_text(
+        "import os, time\n"
+        "def f(r, ref):\n"
+        f"    if 'idea' in r and os.path.exists({str(slow)!r}):\n"
+        "        time.sleep(60)\n"
+        "    return True\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    items = [ITEMS[0], {"text": "Quick", "check": {"fn": "mine"}}]
+
+    def config(name: str) -> RunConfig:
+        options = {"functions": {"mine": "own_slow_check:f"}, "check_seconds": 1}
+        more = {"name": name, "cache": str(tmp_path / "cache"), "method": {"options": options}}
+        made = make(tmp_path, items, query={})
+        return parse_config({**made.model_dump(mode="json", exclude_unset=True), **more})
+
+    slow.touch()
+    made, engine = await run(config("one"))
+    assert len(made.store.finished()) == 3
+    failures = read_failures(made.store.path / FAILURES)
+    assert len(failures) == 3
+    assert all("item 2: the check failed: it took longer than 1 s" in f.reason for f in failures)
+    slow.unlink()
+    asked = engine.items_asked
+    made, engine = await run(config("one"), engine)
+    assert engine.items_asked == asked
+    assert len(made.store.finished()) == 6
+    assert scores(made)["q0", "bad"]["score"] == pytest.approx(1 + 9 * 0.75)
+    other, engine = await run(config("two"), engine)
+    assert (len(other.store.finished()), engine.items_asked) == (6, asked)
+
+
+async def test_checks_out_of_time_are_not_the_judges_fault(tmp_path: Path) -> None:
+    """If a check takes too long for every response, the error says so and what to do."""
+    items = [ITEMS[0], {"text": "Slow", "check": {"fn": "regex", "args": {"pattern": r"(.+)+\n$"}}}]
+    config = make(tmp_path, items, query={})
+    data = tmp_path / "data" / "responses" / "good.jsonl"
+    rows = [{"query_id": f"q{n}", "text": "a" * 60} for n in range(3)]
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (data.parent / "bad.jsonl").unlink()
+    with pytest.raises(ConfigError, match="exceeded its limits for all 3 responses"):
+        await run(config)
+
+
+async def test_wrong_items_of_a_benchmark_are_left_out(tmp_path: Path) -> None:
+    """A check that cannot run costs its item, not the query's checklist, and is counted."""
+    wrong = [
+        {"text": "Named group", "check": {"fn": "regex", "args": {"pattern": "(?<n>4)2"}}},
+        {"text": "Schema", "check": {"fn": "json_schema", "args": {"schema": {"type": "objekt"}}}},
+    ]
+    config = make(tmp_path, [wrong[0], *ITEMS[:2], wrong[1]], query={})
+    planned = await Run(config, judge=judge()).plan()
+    assert planned.items == 3 * 2 * 2
+    made, engine = await run(config)
+    assert engine.items_asked == 3 * 2 * 2
+    assert made.store.inputs.checklists()["q0"].items == (
+        "Is the response polite?",
+        ITEMS[1]["text"],
+    )
+    facts = made.store.manifest().stages.checklist
+    assert not facts.failures
+    (note,) = facts.notes
+    assert note.startswith("items left out because they cannot be checked: 6 ('q0', item 1: ")
+    assert "not a JSON schema" in note

@@ -40,6 +40,10 @@ NOT_APPLICABLE = "NA"
 """The label for an item that does not apply."""
 FEWEST_LEVELS, MOST_LEVELS = 2, 10
 LEAST_WEIGHT, MOST_WEIGHT = 1e-6, 1e6
+MOST_DEPTH = 64
+"""Deepest nesting of the arguments of a check."""
+MOST_NUMBER = 10**18
+"""Largest number in the arguments of a check, for which every JSON library is exact."""
 NO_GROUP = "(no group)"
 """Group of an item without one, in a checklist where others have groups."""
 MATERIALS = ("system", "context", "reference")
@@ -76,8 +80,8 @@ class CheckCall:
     args: Mapping[str, object] = field(default_factory=dict)
     """JSON values by argument name."""
     source: str = ""
-    """Identity of a function from the config: its import path and a hash of its code. Empty for a
-    function of the library. Never read from a benchmark."""
+    """Identity of the code: the version of a library function, or the import path and a hash of a
+    function from the config. Empty until the checklist is bound; never read from a benchmark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +96,8 @@ class ItemDetail:
     na: bool = False
     """Whether "not applicable" is an allowed answer."""
     uses: tuple[str, ...] = ()
-    """Which of `MATERIALS` the judge is shown for this item, besides query and response."""
+    """Which of `MATERIALS` the judge is shown for this item, besides query and response; for a
+    check that was bound, what it reads."""
     check: CheckCall | None = None
     """What to compute; None unless the kind is check."""
     tags: tuple[str, ...] = ()
@@ -219,8 +224,14 @@ class Checklist:
 
     @property
     def uses(self) -> tuple[str, ...]:
-        """The material that some item shows to the judge."""
+        """The material that some item shows to the judge, or that its check reads."""
         return tuple(dict.fromkeys(name for each in self.details or () for name in each.uses))
+
+    @property
+    def shows(self) -> tuple[str, ...]:
+        """The material that some item shows to the judge."""
+        asked = (each for each in self.details or () if each.check is None)
+        return tuple(dict.fromkeys(name for each in asked for name in each.uses))
 
     @property
     def asked_specially(self) -> bool:
@@ -297,12 +308,18 @@ def parse_item(given: object, *, trusted: bool = False) -> ParsedItem:
         check=check,
         tags=_texts(given.get("tags"), "tags"),
     )
-    if check is not None and (detail.na or detail.uses):
+    if check is not None and (detail.na or (detail.uses and not trusted)):
         raise ValueError("a check has no 'na' and no 'uses': it reads response and reference only.")
     group = given.get("group")
     return ParsedItem(
         _text(given["text"], "text"), detail, None if group is None else _text(group, "group")
     )
+
+
+def valid_item(item: ParsedItem) -> ParsedItem:
+    """Return an item that a reader of another format made; raise ValueError like `parse_item`."""
+    parse_item(item_to_json(item.text, item.detail, item.group))
+    return item
 
 
 def item_to_json(text: str, detail: ItemDetail, group: str | None = None) -> object:
@@ -326,10 +343,10 @@ def item_to_json(text: str, detail: ItemDetail, group: str | None = None) -> obj
 
 
 def without_source(detail: ItemDetail) -> ItemDetail:
-    """Return the detail as a user writes it: without the identity of a Python function."""
+    """Return the detail as a user writes it: without what binding adds to a check."""
     if detail.check is None or not detail.check.source:
         return detail
-    return replace(detail, check=replace(detail.check, source=""))
+    return replace(detail, check=replace(detail.check, source=""), uses=())
 
 
 def _kind(value: object) -> str:
@@ -416,9 +433,36 @@ def _check(value: object, *, trusted: bool) -> CheckCall | None:
         )
     if args is not None and not isinstance(args, Mapping):
         raise ValueError(f"args of check {name!r} must be an object, not {_kind(args)}.")
-    if any(not isinstance(key, str) for key in args or ()):
-        raise ValueError(f"args of check {name!r} must have texts as keys.")
+    _check_json(args or {}, f"args of check {name!r}")
     return CheckCall(name, dict(args or {}), str(value.get("source", "")))
+
+
+def _check_json(value: object, where: str, depth: int = 0) -> None:
+    """Raise ValueError unless a value can be written as JSON; YAML allows more."""
+    if depth > MOST_DEPTH:
+        raise ValueError(f"{where}: it is nested more than {MOST_DEPTH} levels deep.")
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            if not isinstance(key, str):
+                raise ValueError(
+                    f"{where}: the key {str(key)[:40]} must be a text. In YAML, put it in quotes."
+                )
+            _check_json(key, where, depth)
+            _check_json(inner, where, depth + 1)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            _check_json(inner, where, depth + 1)
+    elif isinstance(value, str):
+        if any("\ud800" <= character <= "\udfff" for character in value):
+            raise ValueError(f"{where}: a text is not valid Unicode.")
+    elif isinstance(value, int | float):
+        if not -MOST_NUMBER <= value <= MOST_NUMBER:
+            raise ValueError(f"{where}: a number is beyond {MOST_NUMBER:g} or not finite.")
+    elif value is not None:
+        raise ValueError(
+            f"{where}: a value of type {type(value).__name__} is not JSON. In YAML, put it in "
+            "quotes."
+        )
 
 
 def _item_kind(value: object, levels: tuple[str, ...], check: CheckCall | None) -> ItemKind:

@@ -189,13 +189,13 @@ class Status(StrEnum):
     UNREADABLE = "unreadable"
     """The judge wrote a text that holds no answer."""
     CHECK_FAILED = "check_failed"
-    """A code check exceeded its limits or raised an error."""
+    """A code check raised an error, or could not decide."""
     ERROR = "error"
-    """The request failed permanently."""
+    """The request failed permanently, or a code check exceeded its limits."""
 
 
 NO_ANSWER = frozenset({Status.NO_LOGPROBS, Status.THINKING, Status.UNSOUND, Status.ERROR})
-"""Statuses of engine problems; after the engine is fixed, the item can be asked again."""
+"""Statuses of problems of an engine or a limit; after a change, the item can be asked again."""
 
 
 ASKED_AGAIN: Mapping[Status, str] = {
@@ -341,6 +341,9 @@ class Failure:
     """Answers received before the failure, which are reused."""
     rejected: bool = False
     """True if a retry will not help. Known while grading; not stored in run files."""
+    by_check: bool = False
+    """True if the judge answered, but a code check exceeded its limits. Known while grading; not
+    stored in run files."""
 
 
 @dataclass(frozen=True, slots=True)

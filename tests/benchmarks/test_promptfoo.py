@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rocketeval.benchmarks.base import check_benchmark
+from rocketeval.benchmarks.messages import RowError
 from rocketeval.benchmarks.promptfoo import PromptfooResults
 from rocketeval.benchmarks.promptfoo_assertions import read_assertion
 from rocketeval.checks.runner import CheckSettings
@@ -83,6 +85,53 @@ def test_weights(given: dict[str, Any], weights: list[float]) -> None:
     """Weights of assertions, lists and sets reach the items; `not-` makes a penalty."""
     items = [item for item, _ in read_assertion(given, "here")]
     assert [item.detail.weight for item in items if item] == weights
+
+
+@pytest.mark.parametrize("weight", ["2x", None, "a", True, 1e-9, float("nan"), 10**400])
+@pytest.mark.parametrize("inner", [False, True])
+def test_wrong_weights_are_one_kind_of_mistake(weight: object, inner: bool) -> None:
+    """A wrong weight is a mistake whose kind all rows share."""
+    given: dict[str, Any] = {"type": "contains", "value": "a", "weight": weight}
+    if inner:
+        given = {"type": "assert-set", "assert": [given]}
+    with pytest.raises(RowError) as caught:
+        list(read_assertion(given, "row 7, assertion 2"))
+    assert caught.value.kind == "the weight of an assertion is wrong"
+    assert caught.value.detail.startswith("row 7, assertion 2: weight must be")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"type": "is-json", "value": {"properties": {1: {}}}},
+        {"type": "contains-all", "value": "a,,b"},
+        {"type": "contains-any", "value": ["a", ""]},
+        {"type": "word-count", "value": 10**30},
+    ],
+)
+def test_what_cannot_be_an_item_is_left_out(given: dict[str, Any]) -> None:
+    """An assertion that no checklist can hold is no item."""
+    assert list(read_assertion(given, "here")) == [(None, given["type"])]
+
+
+def test_many_wrong_rows_are_counted(tmp_path: Path) -> None:
+    """Thirty rows with the same mistake are ten lines and a count."""
+    file = json.loads((FOLDER / "results.json").read_text())
+    row = file["results"]["results"][0]
+    rows = [
+        {
+            **row,
+            "testIdx": n,
+            "testCase": {"assert": [{"type": "contains", "value": "a", "weight": None}]},
+        }
+        for n in range(30)
+    ]
+    file["results"]["results"] = rows
+    (tmp_path / "results.json").write_text(json.dumps(file))
+    with pytest.raises(BenchmarkError) as caught:
+        list(results(tmp_path / "results.json").queries())
+    assert "30" in str(caught.value)
+    assert len(str(caught.value).splitlines()) < 20
 
 
 def test_other_files_are_refused(tmp_path: Path) -> None:

@@ -186,3 +186,41 @@ def test_all_of_biggen_loads_and_lints() -> None:
     found = check_checklists(made, queries)
     assert found.items == 4054
     assert sum(finding.kind == "levels_overlap" for finding in found.findings) < 10
+
+
+@pytest.mark.parametrize(
+    ("kind", "row", "part"),
+    [
+        (
+            "healthbench",
+            {
+                **HEALTH,
+                "rubrics": [HEALTH["rubrics"][0], {"criterion": "x", "points": 1, "tags": [""]}],
+            },  # type: ignore[index]
+            "item 2: an entry of tags is empty",
+        ),
+        (
+            "healthbench",
+            {**HEALTH, "rubrics": [{"criterion": "x", "points": 1e-9, "tags": []}]},
+            "item 1: weight must be 0, or between",
+        ),
+        (
+            "healthbench",
+            {**HEALTH, "rubrics": [{"criterion": "x", "points": 1, "tags": ["axis:"]}]},
+            "item 1: group is empty",
+        ),
+        ("infobench", {**INFO, "question_label": [["Format"], [""]]}, "item 2: an entry of tags"),
+        (
+            "writingbench",
+            {**WRITING, "checklist": [{**WRITING["checklist"][0], "1-2": "Band 3-4."}]},  # type: ignore[index,dict-item]
+            "item 1: two levels have the same description",
+        ),
+    ],
+)
+def test_wrong_items_are_named_when_they_are_read(
+    tmp_path: Path, kind: str, row: dict[str, Any], part: str
+) -> None:
+    """What no checklist can hold is a mistake of the file, with row and item."""
+    benchmark = reader(tmp_path, kind, row)
+    with pytest.raises(BenchmarkError, match=f"rubrics.jsonl.*1, {part}"):
+        list(benchmark.checklists())

@@ -51,6 +51,11 @@ def _object(item: Any) -> dict[str, Any]:
         ("for_all: {items: [{text: x, weight: heavy}]}", "weight must be a number"),
         ("for_all: {items: [{text: x, check: {fn: 'os:system'}}]}", "Python function"),
         ("for_all: {items: [{weight: 2}]}", "'text' is missing"),
+        (
+            "for_all: {items: [{text: x, check: {fn: json_schema, args: {schema: {properties: "
+            "{1: {}}}}}}]}",
+            "the key 1 must be a text",
+        ),
     ],
 )
 def test_mistakes_in_a_file_are_named(tmp_path: Path, content: str, part: str) -> None:
@@ -58,6 +63,18 @@ def test_mistakes_in_a_file_are_named(tmp_path: Path, content: str, part: str) -
     (tmp_path / "lists.yaml").write_text(content)
     with pytest.raises(ConfigError, match=part):
         read_checklist_file(tmp_path / "lists.yaml")
+
+
+@pytest.mark.parametrize("ending", ["json", "csv"])
+def test_deep_files_are_a_message(tmp_path: Path, ending: str) -> None:
+    """A file that is nested too deeply is refused, not a traceback."""
+    deep = '{"a":' * 100_000 + "1" + "}" * 100_000
+    quoted = deep.replace('"', '""')
+    text = deep if ending == "json" else f'query_id,item,details\nq,Is it?,"{quoted}"\n'
+    path = tmp_path / f"rubric.{ending}"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=r"nested too deeply|not valid CSV"):
+        read_checklist_file(path)
 
 
 def test_a_wrong_item_is_the_only_mistake(tmp_path: Path) -> None:

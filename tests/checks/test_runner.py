@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ def test_catastrophic_pattern_is_stopped(runner: CheckRunner) -> None:
     """A pattern that would take years is a named failure within the time limit."""
     began = time.monotonic()
     answer = ask(runner, "regex", {"pattern": r"(a+)+$"}, "a" * 60 + "b")
-    assert answer.status is Status.CHECK_FAILED
+    assert answer.status is Status.ERROR
     assert answer.p_yes is None
     assert "longer than" in (answer.text or "")
     assert time.monotonic() - began < SECONDS + 5
@@ -80,8 +81,8 @@ def test_hostile_responses_are_bounded(runner: CheckRunner, name: str, response:
     began = time.monotonic()
     answer = ask(runner, name, ARGUMENTS.get(name, {}), response, reference="1")
     assert time.monotonic() - began < SECONDS + 10
-    assert answer.status in (Status.OK, Status.CHECK_FAILED)
-    assert (answer.p_yes is None) is (answer.status is Status.CHECK_FAILED)
+    assert answer.status in (Status.OK, Status.CHECK_FAILED, Status.ERROR)
+    assert (answer.p_yes is None) is (answer.status is not Status.OK)
     assert ask(runner, "contains", {"text": "a"}, "abc").p_yes == 1.0
 
 
@@ -94,7 +95,7 @@ def test_memory_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     )
     answer = ask(runner, "mine", {}, "x")
     runner.close()
-    assert answer.status is Status.CHECK_FAILED
+    assert answer.status is Status.ERROR
     assert "memory" in (answer.text or "")
 
 
@@ -113,8 +114,8 @@ def own_functions(folder: Path, monkeypatch: pytest.MonkeyPatch, code: str) -> C
         ("raise KeyError('x')", Status.CHECK_FAILED, "KeyError"),
         ("return 1", Status.CHECK_FAILED, "not True or False"),
         ("print('noise'); return True", Status.OK, None),
-        ("import os; os._exit(3)", Status.CHECK_FAILED, "process ended"),
-        ("import time; time.sleep(60)", Status.CHECK_FAILED, "longer than"),
+        ("import os; os._exit(3)", Status.ERROR, "process ended"),
+        ("import time; time.sleep(60)", Status.ERROR, "longer than"),
     ],
 )
 def test_own_functions(
@@ -159,3 +160,63 @@ def test_schema_cannot_fetch_a_url(runner: CheckRunner) -> None:
     answer = ask(runner, "json_schema", {"schema": schema}, "{}")
     assert answer.status is Status.CHECK_FAILED
     assert "Unresolvable" in (answer.text or "") or "schema.json" in (answer.text or "")
+
+
+def test_current_folder_is_not_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python files of a benchmark's folder are not executed, whatever their names are."""
+    marker = tmp_path / "executed"
+    for name in ("json", "struct", "jsonschema", "numpy", "referencing", "rocketeval"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(marker)!r}, 'w')\n")
+    monkeypatch.chdir(tmp_path)
+    runner = CheckRunner(CheckSettings(seconds=SECONDS * 10))
+    answer = ask(runner, "json_schema", {"schema": {"type": "object"}}, "{}")
+    runner.close()
+    assert answer.p_yes == 1.0
+    assert not marker.exists()
+
+
+def test_functions_are_imported_from_where_they_were_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder on the import path of this process is enough, as in a script or a notebook."""
+    package = tmp_path / "own_package"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "inner.py").write_text("def f(response, reference): return response == 'x'\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    settings = CheckSettings({"mine": "own_package.inner:f"}, seconds=SECONDS)
+    assert settings.bind(CheckCall("mine")).source.startswith("own_package.inner:f ")
+    runner = CheckRunner(settings)
+    answer = ask(runner, "mine", {}, "x")
+    runner.close()
+    assert answer.p_yes == 1.0
+
+
+def test_package_that_raises_is_not_imported_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A package whose `__init__` raises is an error with its reason, not a traceback."""
+    package = tmp_path / "raising_package"
+    package.mkdir()
+    (package / "__init__.py").write_text("raise RuntimeError('no license')\n")
+    (package / "m.py").write_text("def f(response, reference): return True\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    settings = CheckSettings({"mine": "raising_package.m:f"}, seconds=SECONDS)
+    assert settings.bind(CheckCall("mine")).source
+    with pytest.raises(ConfigError, match="no license"):
+        ask(CheckRunner(settings), "mine", {}, "x")
+
+
+def test_close_does_not_wait_for_a_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stop takes seconds, even if one check may take minutes and others wait for it."""
+    code = "def f(response, reference):\n    import time\n    time.sleep(60)\n"
+    own_functions(tmp_path, monkeypatch, code)
+    runner = CheckRunner(CheckSettings({"mine": "own_checks:f"}, seconds=600))
+    with ThreadPoolExecutor() as threads:
+        waiting = [threads.submit(ask, runner, "mine", {}, "x") for _ in range(3)]
+        time.sleep(1)
+        began = time.monotonic()
+        runner.close()
+        answers = [each.result() for each in waiting]
+    assert time.monotonic() - began < 5
+    assert all(answer.p_yes is None for answer in answers)

@@ -74,6 +74,14 @@ CASES: dict[str, tuple[list[Any], set[str]]] = {
         [{"text": "Does the response agree with the reference answer?", "uses": ["reference"]}],
         {"never_shown"},
     ),
+    "check without its reference": (
+        [{"text": "Right number", "check": {"fn": "number"}}],
+        {"never_shown"},
+    ),
+    "check that needs no reference": (
+        [{"text": "Right number", "check": {"fn": "number", "args": {"value": 3}}}],
+        set(),
+    ),
     "reference not shown": (
         ["Does the response agree with the reference answer?"],
         {"reference"},

@@ -6,14 +6,21 @@ would run code (javascript, python), or that are not about the text (latency, co
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
-import orjson
-
+from rocketeval.benchmarks.messages import RowError
 from rocketeval.benchmarks.reading import as_question
-from rocketeval.errors import BenchmarkError
-from rocketeval.items import CheckCall, ItemDetail, ItemKind, ParsedItem
+from rocketeval.items import (
+    CheckCall,
+    ItemDetail,
+    ItemKind,
+    ParsedItem,
+    parse_item,
+    valid_item,
+)
 
 MODEL_GRADED = ("llm-rubric", "g-eval", "model-graded-closedqa")
 """Assertions whose value is a criterion."""
@@ -26,16 +33,13 @@ def read_assertion(
 ) -> Iterator[tuple[ParsedItem | None, str]]:
     """Yield the items of one assertion; None if it cannot be an item. `share` scales its weight."""
     kind, value = str(given.get("type", "")), given.get("value")
-    weight = given.get("weight", 1.0)
-    if isinstance(weight, bool) or not isinstance(weight, int | float):
-        raise BenchmarkError(f"{where}: weight should be a number.")
-    weight = float(weight) * share
+    weight = _weight(given, where) * share
     inner = given.get("assert")
     if kind == "assert-set" and isinstance(inner, list):
-        total = sum(float(each.get("weight", 1.0)) for each in inner if isinstance(each, Mapping))
-        for each in inner:
-            if isinstance(each, Mapping):
-                yield from read_assertion(each, where, weight / total if total else 0.0)
+        members = [each for each in inner if isinstance(each, Mapping)]
+        total = sum(_weight(each, where) for each in members)
+        for each in members:
+            yield from read_assertion(each, where, weight / total if total else 0.0)
         return
     group = given.get("metric")
     named = group if isinstance(group, str) and group.strip() else None
@@ -46,7 +50,7 @@ def read_assertion(
         texts = [text for text in criteria if isinstance(text, str) and text.strip()]
         for text in texts:
             own = (-weight if negate else weight) / len(texts)
-            yield ParsedItem(as_question(text), ItemDetail(weight=own), named), kind
+            yield _valid(ParsedItem(as_question(text), ItemDetail(weight=own), named)), kind
         if not texts:
             yield None, kind
         return
@@ -56,11 +60,33 @@ def read_assertion(
         return
     args = {**call.args, **({"negate": True} if negate else {})}
     detail = ItemDetail(weight=weight, kind=ItemKind.CHECK, check=CheckCall(call.fn, args))
-    yield ParsedItem(_title(kind, value), detail, named), kind
+    item = _valid(ParsedItem(kind, detail, named))
+    yield (None if item is None else replace(item, text=_title(kind, value))), kind
+
+
+def _weight(given: Mapping[str, Any], where: str) -> float:
+    """Return the weight of an assertion; raise RowError if it is none that an item may have."""
+    try:
+        return parse_item({"text": "weight", "weight": given.get("weight", 1.0)}).detail.weight
+    except ValueError as error:
+        # The kind of the mistake is the same for all rows, so that they are counted together.
+        raise RowError("the weight of an assertion is wrong", f"{where}: {error}") from None
+
+
+def _valid(item: ParsedItem) -> ParsedItem | None:
+    """Return the item; None if no checklist can hold it, such as a schema that is not JSON."""
+    try:
+        return valid_item(item)
+    except ValueError:
+        return None
 
 
 def _title(kind: str, value: object) -> str:
-    shown = value if isinstance(value, str) else orjson.dumps(value).decode()
+    shown = (
+        value
+        if isinstance(value, str)
+        else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    )
     return f"{kind}: {shown}"[:200] if value is not None else kind
 
 
@@ -74,6 +100,8 @@ def _call(kind: str, value: object) -> CheckCall | None:
         listed = value.split(",") if isinstance(value, str) else value
         if isinstance(listed, list) and listed:
             texts = [str(each).strip() for each in listed]
+            if not all(texts):
+                return None
             return CheckCall(_LIST_CHECKS[kind], {"texts": texts, **fold})
     if kind == "regex" and isinstance(value, str) and value:
         return CheckCall("regex", {"pattern": value})

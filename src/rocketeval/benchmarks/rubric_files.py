@@ -16,7 +16,7 @@ from pydantic import Field
 from rocketeval.benchmarks.reading import Row, as_question, files_in, read_rows, visible
 from rocketeval.config import BenchmarkConfig, Section, parse_options
 from rocketeval.errors import BenchmarkError
-from rocketeval.items import Checklist, ItemDetail, ItemKind, ParsedItem
+from rocketeval.items import Checklist, ItemDetail, ItemKind, ParsedItem, valid_item
 from rocketeval.records import Label, Query, Rating, Response, Turn, Vote
 
 ASSUMED = "(assumed)"
@@ -80,6 +80,11 @@ class RubricFile(ABC):
         """Yield the checklist of every row that has items."""
         for row in self._rows():
             items = self.items(row)
+            for number, item in enumerate(items, 1):
+                try:
+                    valid_item(item)
+                except ValueError as error:
+                    raise BenchmarkError(f"{row.where}, item {number}: {error}") from None
             if items:
                 yield Checklist.from_items(self.query(row).id, items, self.name)
 
@@ -242,7 +247,7 @@ class BigGenBench(RubricFile):
             rubric = Row(row.get("score_rubric", dict), f"{row.where}, 'score_rubric'")
             levels = tuple(rubric.name(f"score{level}_description") for level in range(1, 6))
             uses = (*system, "reference") if row.values.get("reference_answer") else system
-            detail = ItemDetail(kind=ItemKind.SCALE, levels=_distinct(levels, rubric), uses=uses)
+            detail = ItemDetail(kind=ItemKind.SCALE, levels=levels, uses=uses)
             found.append(ParsedItem(rubric.name("criteria"), detail, "score_rubric"))
         if "atomic_checklist" in self.options.items and row.values.get("atomic_checklist"):
             questions = row.texts("atomic_checklist")
@@ -267,12 +272,6 @@ _BIGGEN_FIELDS = frozenset(
 )
 
 
-def _distinct(levels: tuple[str, ...], row: Row) -> tuple[str, ...]:
-    if len({" ".join(level.casefold().split()) for level in levels}) < len(levels):
-        raise BenchmarkError(f"{row.where}: two levels have the same description.")
-    return levels
-
-
 class WritingBench(RubricFile):
     """WritingBench: five criteria per query, each with five bands of grades."""
 
@@ -293,7 +292,7 @@ class WritingBench(RubricFile):
         """Return one scale per criterion."""
         found = []
         for part in _parts(row, "checklist"):
-            levels = _distinct(tuple(part.name(band) for band in self.bands), part)
+            levels = tuple(part.name(band) for band in self.bands)
             name = part.name("name")
             text = f"{name}: {part.name('criteria_description')}"
             found.append(ParsedItem(text, ItemDetail(kind=ItemKind.SCALE, levels=levels), name))

@@ -120,6 +120,8 @@ def _rubrics(path: Path) -> dict[str, object]:
         raise ConfigError(f"Cannot read {path}: {error.strerror}.", hint=HINT) from None
     except ValueError as error:
         raise ConfigError(f"{path} is not valid JSON: {error}.", hint=HINT) from None
+    except RecursionError:
+        raise ConfigError(f"{path} is nested too deeply.", hint=HINT) from None
     if isinstance(raw, list):
         return {"for_all": {"items": _criteria(raw, f"{path}")}}
     if not isinstance(raw, dict):
@@ -242,6 +244,8 @@ def _item(path: Path, line: int, row: Mapping[str, str]) -> object:
         if not isinstance(item, dict):
             raise ValueError("it is not an object")
         weight = {"weight": float(row["weight"])} if row["weight"] else {}
+    except RecursionError:
+        raise ConfigError(f"{path}, line {line}: `details` is nested too deeply.") from None
     except ValueError as error:
         raise ConfigError(
             f"{path}, line {line}: `weight` must be a number and `details` a JSON object: {error}."

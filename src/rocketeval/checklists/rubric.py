@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
-from rocketeval.checks.library import LIBRARY
+from rocketeval.checks.library import LIBRARY, needs_reference
 from rocketeval.checks.runner import CheckSettings
 from rocketeval.config import RunConfig, Section, parse_options
 from rocketeval.errors import ChecklistError
@@ -87,7 +87,7 @@ class AuthorOptions(Section):
 _CHECKS = ", ".join(
     f"{name} ({', '.join(function.args) or 'no arguments'})"
     for name, function in LIBRARY.items()
-    if not function.package and not function.needs_reference
+    if not function.package and (function.instead_of_reference or not function.needs_reference)
 )
 _RULES = {
     "weights": '- "weight": how much the item matters, from 1 (little) to 10 (decisive); 1 if left '
@@ -117,22 +117,45 @@ def rubric_options(config: RunConfig) -> RubricOptions:
     return parse_options(own, RubricOptions, f"method.options of {config.method.kind!r}")
 
 
-def bind_checklist(checklist: Checklist, query: Query, options: RubricOptions) -> Checklist:
-    """Return the checklist as it will be asked; raise ChecklistError that names a wrong item."""
+def bind_checklist(
+    checklist: Checklist,
+    query: Query,
+    options: RubricOptions,
+    left_out: list[str] | None = None,
+) -> Checklist:
+    """Return the checklist as it will be asked; raise ChecklistError that names a wrong item.
+
+    With `left_out`, wrong items are left out and their problems added to that list; a checklist
+    without a right item is still an error.
+    """
     if checklist.details is None and not options.shows:
         return checklist
     checks = options.checks
-    details = []
-    for number, detail in enumerate(checklist.every_detail, 1):
+    details, kept, problems = [], [], []
+    for place, detail in enumerate(checklist.every_detail):
         bound = _with_material(detail, query, options.shows)
         if bound.check is not None:
             try:
-                bound = replace(bound, check=checks.bind(bound.check))
+                call = checks.bind(bound.check)
             except ValueError as error:
-                raise ChecklistError(f"item {number}: {error}") from None
+                problems.append(f"item {place + 1}: {error}")
+                continue
+            reads = ("reference",) if checks.reads_reference(call) else ()
+            bound = replace(bound, check=call, uses=reads)
         details.append(bound)
+        kept.append(place)
+    if problems and (left_out is None or not kept):
+        raise ChecklistError(problems[0])
+    if left_out is not None:
+        left_out += [f"{query.id!r}, {problem}" for problem in problems]
     plain = all(detail == ItemDetail() for detail in details)
-    return replace(checklist, details=None if plain else tuple(details))
+    groups = checklist.groups
+    return replace(
+        checklist,
+        items=tuple(checklist.items[place] for place in kept),
+        groups=None if groups is None else tuple(groups[place] for place in kept),
+        details=None if plain else tuple(details),
+    )
 
 
 def _with_material(detail: ItemDetail, query: Query, shows: Iterable[str]) -> ItemDetail:
@@ -142,6 +165,12 @@ def _with_material(detail: ItemDetail, query: Query, shows: Iterable[str]) -> It
     given = {name for name in shows if name == "context" or getattr(query, name) is not None}
     uses = tuple(name for name in MATERIALS if name in given or name in detail.uses)
     return replace(detail, uses=uses)
+
+
+def _without_result(detail: ItemDetail) -> bool:
+    """Return whether an item is a library check that has no result without a reference."""
+    call = detail.check
+    return call is not None and call.fn in LIBRARY and needs_reference(call.fn, call.args)
 
 
 def unbound(checklist: Checklist) -> Checklist:
@@ -164,17 +193,28 @@ def rubric_notes(
         lacking = [
             repr(query_id)
             for query_id, made in checklists.items()
-            if name in made.uses and getattr(queries[query_id], name) is None
+            if name in made.shows and getattr(queries[query_id], name) is None
         ]
         if lacking:
             yield (
                 f"queries whose items use {what} that is missing: {len(lacking):,} "
                 f"({join_words(lacking, most=SHOWN_NAMES)}). These items are asked without it."
             )
+    undecided = [
+        repr(query_id)
+        for query_id, made in checklists.items()
+        if queries[query_id].reference is None and any(map(_without_result, made.every_detail))
+    ]
+    if undecided:
+        yield (
+            f"queries without the reference that a check of theirs needs: {len(undecided):,} "
+            f"({join_words(undecided, most=SHOWN_NAMES)}). These checks have no result: add a "
+            "`reference`, or for the check 'number' a `value`."
+        )
     bare = {
         query_id
         for query_id, made in checklists.items()
-        if "context" in made.uses and queries[query_id].context is None
+        if "context" in made.shows and queries[query_id].context is None
     }
     alone = [
         f"{head.candidate!r} on {head.query_id!r}"
@@ -191,7 +231,7 @@ def rubric_notes(
         unseen = [
             repr(query_id)
             for query_id, made in checklists.items()
-            if getattr(queries[query_id], name) is not None and name not in made.uses
+            if getattr(queries[query_id], name) is not None and name not in made.shows
         ]
         if unseen:
             yield (

@@ -45,6 +45,14 @@ class FreeAuthor:
         """Do nothing."""
 
 
+def leaves_out(author: object) -> bool:
+    """Return whether wrong items of an author's checklists are left out, and the others used.
+
+    A benchmark may come from another tool, and its user cannot correct it.
+    """
+    return isinstance(author, ImportedAuthor)
+
+
 class ImportedAuthor(FreeAuthor):
     """Returns the benchmark's own checklists."""
 

@@ -20,7 +20,7 @@ from rocketeval.checklists.base import (
     create_author,
 )
 from rocketeval.checklists.rubric import bind_checklist, rubric_notes, rubric_options
-from rocketeval.checklists.simple import FiledAuthor, FixedAuthor, ImportedAuthor
+from rocketeval.checklists.simple import FiledAuthor, FixedAuthor, ImportedAuthor, leaves_out
 from rocketeval.checklists.write import (
     AuthoredChecklists,
     authoring_key,
@@ -120,7 +120,7 @@ async def make_checklists(
             )
     finally:
         await author.aclose()
-    _bind(authoring, queries, config, observer)
+    unusable = _bind(authoring, author, queries, config, observer)
     left = len(queries) - len(authoring.checklists) - len(authoring.failures)
     if not left:
         _save(store, queries, authoring)
@@ -135,6 +135,7 @@ async def make_checklists(
         notes=(
             *(() if shared or isinstance(author, FixedAuthor) else _notes(made)),
             *rubric_notes(made, queries, store.inputs.heads),
+            *unusable,
         ),
         checklists=len(authoring.checklists),
         items=sum(len(made.items) for made in authoring.checklists.values()),
@@ -147,19 +148,29 @@ async def make_checklists(
 
 def _bind(
     authoring: AuthoredChecklists,
+    author: Author,
     queries: Mapping[str, Query],
     config: RunConfig,
     observer: Observer,
-) -> None:
-    """Bind every checklist to the config; one that cannot be asked counts as a failure."""
+) -> list[str]:
+    """Bind every checklist to the config; one that cannot be asked counts as a failure.
+
+    Of a benchmark's own checklists only the wrong items are left out; return notes on them.
+    """
     options = rubric_options(config)
+    left_out: list[str] | None = [] if leaves_out(author) else None
     for query_id, made in list(authoring.checklists.items()):
         try:
-            authoring.checklists[query_id] = bind_checklist(made, queries[query_id], options)
+            bound = bind_checklist(made, queries[query_id], options, left_out)
+            authoring.checklists[query_id] = bound
         except ChecklistError as error:
             del authoring.checklists[query_id]
             authoring.failures[query_id] = error.message
             observer.unwritten(query_id, error.message)
+    if not left_out:
+        return []
+    some = "; ".join(left_out[:SHOWN_FAILURES])
+    return [f"items left out because they cannot be checked: {len(left_out):,} ({some})."]
 
 
 def _first_contact(author: Author, config: RunConfig) -> EngineStatus:

@@ -15,9 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rocketeval.items import MOST_NUMBER
 from rocketeval.registry import nearest
-
-Result = bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +33,7 @@ class CheckArgument:
 class CheckFunction:
     """A check of the library."""
 
-    run: Callable[..., Result]
+    run: Callable[..., bool]
     """Takes the response, the reference and the arguments."""
     about: str
     """One line for users."""
@@ -42,9 +41,16 @@ class CheckFunction:
     needs_one_of: tuple[str, ...] = ()
     """At least one of these arguments must be given."""
     needs_reference: bool = False
-    """Whether a query without a reference cannot be checked."""
+    """Whether it reads the reference, so that a query without one cannot be checked."""
+    instead_of_reference: str = ""
+    """An argument that makes the reference needless."""
+    version: int = 1
+    """Part of a judgment's identity; raise it with every change of results."""
     package: str = ""
     """A package of the extra `checks` that it needs."""
+    prepare: Callable[..., None] | None = None
+    """Takes the arguments, and raises ValueError if they are wrong in a way that takes effort to
+    find. Runs in the limited process, too."""
 
 
 class NotCheckable(Exception):
@@ -55,71 +61,79 @@ _NUMBER = re.compile(r"[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d{1
 _FENCED = re.compile(r"```(\w*)[^\n]*\n(.*?)```", re.DOTALL)
 _FLAGS = {"i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL}
 MOST_PATTERN = 2000
-"""Longest pattern; it is compiled once in this process to find mistakes early."""
+"""Longest pattern."""
 MOST_DIGITS = 400
 """Longest number that is read."""
 
 
-def _regex(response: str, reference: str | None, pattern: str, flags: str = "") -> Result:
-    compiled = re.compile(pattern, sum(_FLAGS[flag] for flag in dict.fromkeys(flags)))
-    return compiled.search(response) is not None
+def _regex(response: str, reference: str | None, pattern: str, flags: str = "") -> bool:
+    return _compiled(pattern, flags).search(response) is not None
+
+
+def _compiled(pattern: str, flags: str = "") -> re.Pattern[str]:
+    return re.compile(pattern, sum(_FLAGS[flag] for flag in dict.fromkeys(flags)))
+
+
+def _check_pattern(pattern: str, flags: str = "") -> None:
+    try:
+        _compiled(pattern, flags)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ValueError(f"the pattern of a regex is invalid: {error}.") from None
 
 
 def _folded(ignore_case: bool, *texts: str) -> list[str]:
     return [text.casefold() if ignore_case else text for text in texts]
 
 
-def _contains(response: str, reference: str | None, text: str, ignore_case: bool = False) -> Result:
+def _contains(response: str, reference: str | None, text: str, ignore_case: bool = False) -> bool:
     whole, part = _folded(ignore_case, response, text)
     return part in whole
 
 
-def _equals(response: str, reference: str | None, text: str, ignore_case: bool = False) -> Result:
+def _equals(response: str, reference: str | None, text: str, ignore_case: bool = False) -> bool:
     one, other = _folded(ignore_case, response.strip(), text.strip())
     return one == other
 
 
 def _contains_all(
     response: str, reference: str | None, texts: Sequence[str], ignore_case: bool = False
-) -> Result:
+) -> bool:
     whole, *parts = _folded(ignore_case, response, *texts)
     return all(part in whole for part in parts)
 
 
 def _contains_any(
     response: str, reference: str | None, texts: Sequence[str], ignore_case: bool = False
-) -> Result:
+) -> bool:
     whole, *parts = _folded(ignore_case, response, *texts)
     return any(part in whole for part in parts)
 
 
 def _starts_with(
     response: str, reference: str | None, text: str, ignore_case: bool = False
-) -> Result:
-    whole, part = _folded(ignore_case, response.lstrip(), text)
+) -> bool:
+    whole, part = _folded(ignore_case, response.lstrip(), text.lstrip())
     return whole.startswith(part)
 
 
-def _ends_with(
-    response: str, reference: str | None, text: str, ignore_case: bool = False
-) -> Result:
-    whole, part = _folded(ignore_case, response.rstrip(), text)
+def _ends_with(response: str, reference: str | None, text: str, ignore_case: bool = False) -> bool:
+    whole, part = _folded(ignore_case, response.rstrip(), text.rstrip())
     return whole.endswith(part)
 
 
-def _between(size: int, least: float | None, most: float | None) -> Result:
+def _between(size: int, least: float | None, most: float | None) -> bool:
     return (least is None or size >= least) and (most is None or size <= most)
 
 
 def _words(
     response: str, reference: str | None, min: float | None = None, max: float | None = None
-) -> Result:
+) -> bool:
     return _between(len(response.split()), min, max)
 
 
 def _characters(
     response: str, reference: str | None, min: float | None = None, max: float | None = None
-) -> Result:
+) -> bool:
     return _between(len(response), min, max)
 
 
@@ -141,11 +155,11 @@ def _parsed_json(response: str) -> tuple[bool, Any]:
         return False, None
 
 
-def _json(response: str, reference: str | None) -> Result:
+def _json(response: str, reference: str | None) -> bool:
     return _parsed_json(response)[0]
 
 
-def _json_schema(response: str, reference: str | None, schema: Mapping[str, Any]) -> Result:
+def _json_schema(response: str, reference: str | None, schema: Mapping[str, Any]) -> bool:
     from jsonschema import validators
     from referencing import Registry
 
@@ -155,7 +169,19 @@ def _json_schema(response: str, reference: str | None, schema: Mapping[str, Any]
     return valid and bool(kind(schema, registry=Registry()).is_valid(found))
 
 
-def _language(response: str, reference: str | None, code: str) -> Result:
+def _check_schema(schema: Mapping[str, Any]) -> None:
+    from jsonschema import exceptions, validators
+
+    kind = validators.validator_for(schema)
+    try:
+        kind.check_schema(schema, format_checker=kind.FORMAT_CHECKER)
+    except exceptions.SchemaError as error:
+        place = error.json_path.removeprefix("$.")
+        at = f" at {place}" if place != "$" else ""
+        raise ValueError(f"the schema is not a JSON schema{at}: {error.message[:200]}") from None
+
+
+def _language(response: str, reference: str | None, code: str) -> bool:
     from py3langid import langid
 
     if not response.strip():
@@ -176,7 +202,7 @@ def _number(
     tolerance: float = 0.0,
     relative: float = 0.0,
     which: str = "last",
-) -> Result:
+) -> bool:
     target = value
     if target is None:
         numbers = _numbers(reference or "")
@@ -192,7 +218,7 @@ def _number(
 
 def _equals_reference(
     response: str, reference: str | None, ignore_case: bool = False, ignore_space: bool = True
-) -> Result:
+) -> bool:
     if reference is None:
         raise NotCheckable("its query has no reference")
     one, other = _folded(ignore_case, response, reference)
@@ -201,7 +227,7 @@ def _equals_reference(
     return one == other
 
 
-def _code_parses(response: str, reference: str | None) -> Result:
+def _code_parses(response: str, reference: str | None) -> bool:
     blocks = [code for name, code in _FENCED.findall(response) if name.lower() in _PYTHON]
     for code in blocks or [response]:
         try:
@@ -224,6 +250,7 @@ LIBRARY: Mapping[str, CheckFunction] = {
         _regex,
         "the pattern (Python syntax) is found in the response",
         {"pattern": _TEXT, "flags": CheckArgument("text", about="some of i, m and s")},
+        prepare=_check_pattern,
     ),
     "contains": CheckFunction(
         _contains, "the response contains the text", {"text": _TEXT, **_CASE}
@@ -255,6 +282,7 @@ LIBRARY: Mapping[str, CheckFunction] = {
         "the JSON of the response fits the schema",
         {"schema": CheckArgument("object", required=True)},
         package="jsonschema",
+        prepare=_check_schema,
     ),
     "language": CheckFunction(
         _language,
@@ -271,6 +299,8 @@ LIBRARY: Mapping[str, CheckFunction] = {
             "relative": CheckArgument("number", about="relative to the value"),
             "which": CheckArgument("text", about="first, last (default) or any"),
         },
+        needs_reference=True,
+        instead_of_reference="value",
     ),
     "equals_reference": CheckFunction(
         _equals_reference,
@@ -284,6 +314,17 @@ LIBRARY: Mapping[str, CheckFunction] = {
 }
 """All checks by name."""
 
+
+def needs_reference(name: str, args: Mapping[str, object]) -> bool:
+    """Return whether a check of the library reads the reference, given its arguments.
+
+    >>> needs_reference("number", {}), needs_reference("number", {"value": 3})
+    (True, False)
+    """
+    function = LIBRARY[name]
+    return function.needs_reference and function.instead_of_reference not in args
+
+
 NEGATE = "negate"
 _CHECKED: Mapping[str, Callable[[object], bool]] = {
     "text": lambda value: isinstance(value, str) and bool(value),
@@ -293,24 +334,31 @@ _CHECKED: Mapping[str, Callable[[object], bool]] = {
         and all(isinstance(each, str) and each for each in value)
     ),
     "number": lambda value: (
-        isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and -MOST_NUMBER <= value <= MOST_NUMBER
     ),
-    "count": lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= 0,
+    "count": lambda value: (
+        isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_NUMBER
+    ),
     "flag": lambda value: isinstance(value, bool),
     "object": lambda value: isinstance(value, Mapping),
 }
 _NAMED = {
     "text": "a text that is not empty",
     "texts": "a list of texts that are not empty",
-    "number": "a finite number",
-    "count": "a whole number of at least 0",
+    "number": "a finite number of at most 1e+18",
+    "count": "a whole number from 0 to 1e+18",
     "flag": "true or false",
     "object": "an object",
 }
 
 
 def check_arguments(name: str, args: Mapping[str, object]) -> None:
-    """Raise ValueError unless `args` are valid arguments of the library's check `name`."""
+    """Raise ValueError unless `args` are valid arguments of the library's check `name`.
+
+    A pattern or schema is not read: that may take long, so `prepare` does it elsewhere.
+    """
     function = LIBRARY[name]
     valid = {**function.args, NEGATE: CheckArgument("flag")}
     for given, value in args.items():
@@ -336,10 +384,6 @@ def _check_values(name: str, args: Mapping[str, object]) -> None:
             raise ValueError(f"the flags {flags!r} of a regex may only be {', '.join(_FLAGS)}.")
         if len(str(args["pattern"])) > MOST_PATTERN:
             raise ValueError(f"the pattern of a regex has more than {MOST_PATTERN} characters.")
-        try:
-            re.compile(str(args["pattern"]))
-        except (re.error, OverflowError, RecursionError) as error:
-            raise ValueError(f"the pattern of a regex is invalid: {error}.") from None
     if name == "number" and args.get("which", "last") not in ("first", "last", "any"):
         raise ValueError("`which` of the check 'number' must be first, last or any.")
     low, high = args.get("min"), args.get("max")
@@ -347,9 +391,16 @@ def _check_values(name: str, args: Mapping[str, object]) -> None:
         raise ValueError(f"`min` of the check {name!r} is above its `max`.")
 
 
+def prepare(name: str, args: Mapping[str, object]) -> None:
+    """Raise ValueError if arguments that `check_arguments` accepts are still wrong."""
+    function = LIBRARY[name]
+    if function.prepare is not None:
+        function.prepare(**{key: value for key, value in args.items() if key != NEGATE})
+
+
 def run_library(
     name: str, args: Mapping[str, object], response: str, reference: str | None
-) -> Result:
+) -> bool:
     """Return the result of a check of the library; raise NotCheckable with a reason."""
     given = {key: value for key, value in args.items() if key != NEGATE}
     return LIBRARY[name].run(response, reference, **given) is not bool(args.get(NEGATE, False))

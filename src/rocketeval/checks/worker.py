@@ -1,7 +1,7 @@
 """The process that runs checks, with a limit on its memory; its parent limits the time.
 
-It reads frames of JSON from stdin and writes one frame per check to stdout. Run it as
-`python -m rocketeval.checks.worker`.
+It reads frames of JSON from stdin and writes one frame per check to stdout.
+`rocketeval.checks.runner` starts it without the current folder on the import path.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import IO, Any
 
-from rocketeval.checks.library import NotCheckable, run_library
+from rocketeval.checks.library import NotCheckable, prepare, run_library
 
 HEADER = struct.Struct(">I")
 MOST_REASON = 300
@@ -76,7 +76,7 @@ def _answer(asked: Mapping[str, Any], functions: Mapping[str, Callable[..., obje
     except NotCheckable as error:
         return {"problem": str(error)[:MOST_REASON]}
     except MemoryError:
-        return {"problem": "it needs more memory than allowed"}
+        return {"problem": "it needs more memory than allowed", "limit": True}
     except RecursionError:
         return {"problem": "it is nested too deeply"}
     except Exception as error:  # noqa: BLE001 - a user's function may raise anything
@@ -84,7 +84,16 @@ def _answer(asked: Mapping[str, Any], functions: Mapping[str, Callable[..., obje
 
 
 def _run(asked: Mapping[str, Any], functions: Mapping[str, Callable[..., object]]) -> bool:
+    if "package" in asked:
+        importlib.import_module(asked["package"])
+        return True
     name, args = asked["fn"], asked["args"]
+    if asked["response"] is None:
+        try:
+            prepare(name, args)
+        except ValueError as error:
+            raise NotCheckable(str(error)) from None
+        return True
     if name not in functions:
         return run_library(name, args, asked["response"], asked["reference"])
     result = functions[name](asked["response"], asked["reference"], **args)
@@ -101,7 +110,3 @@ def _limit_memory(megabytes: int) -> None:
         size = megabytes << 20
         resource.setrlimit(resource.RLIMIT_AS, (size, size))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
-
-if __name__ == "__main__":
-    main()

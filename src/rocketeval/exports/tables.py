@@ -18,11 +18,10 @@ from rocketeval.exports.display import TextTable
 from rocketeval.ranking.rank import WinMatrix
 from rocketeval.ranking.summary import table_of_rows
 from rocketeval.records import Checklist, Interval, Query
-from rocketeval.store.schema import table_schema
+from rocketeval.store.schema import APPLICABILITY, table_schema
 from rocketeval.text import count_of
 
 _ANSWERS = ("p_yes", "p_low", "p_high", "mass", "logp_yes", "logp_no")
-_APPLICABILITY = ("p_na", "na_low", "na_high")
 _RESPONSE = ("query_id category candidate judge", pa.string())
 AUDIT = table_schema(("section figure", pa.string()), ("value low high", pa.float64()))
 PAIRS = table_schema(("candidate opponent", pa.string()), ("win_share", pa.float64()))
@@ -186,7 +185,7 @@ def _exploded(cells: pa.Table, part: pa.Table, items: _Items, names: ExportNames
         "text": _texts(part["text"], lengths),
     }
     if items.detailed:
-        columns |= {name: _numbers_of(part[name], lengths) for name in _APPLICABILITY}
+        columns |= {name: _numbers_of(part[name], lengths) for name in APPLICABILITY}
     schema = RUBRIC_JUDGMENTS if items.detailed else JUDGMENTS
     return pa.table([columns[name] for name in schema.names], schema=schema)
 

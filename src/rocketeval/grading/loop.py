@@ -22,7 +22,7 @@ from rocketeval.engines.base import (
     drop_after,
     status_of,
 )
-from rocketeval.errors import EngineRefused, EngineUnavailable
+from rocketeval.errors import ConfigError, EngineRefused, EngineUnavailable
 from rocketeval.grading.ask import Ask, each_item_independently
 from rocketeval.grading.canaries import Canaries
 from rocketeval.observer import Observer
@@ -111,7 +111,11 @@ class GradingBudget:
         """
         asked = answered = len(task.suffixes) - len(known)
         if graded.failure:
-            answered -= sum(answer.status in NO_ANSWER for answer in graded.answers)
+            answered -= sum(
+                answer.status in NO_ANSWER
+                for place, answer in enumerate(graded.answers)
+                if place not in known
+            )
         usage = graded.usage
         lost = max(0, usage.requests - calls(self._engine, answered, alone=self._alone))
         silent = bool(answered) and not usage.prompt_tokens
@@ -215,7 +219,8 @@ async def grade(
         unavailable = unavailable + 1 if graded.unavailable else 0
         grading.unreachable = grading.unreachable or unavailable >= min(GIVE_UP_AFTER, concurrency)
         grading.spent += graded.usage
-        reason = graded.failure or _silent(graded.answers)
+        exceeded = None if graded.failure else _exceeded(graded.answers)
+        reason = graded.failure or exceeded or _silent(graded.answers)
         if reason is None:
             judgment = Judgment(
                 task.key,
@@ -231,14 +236,21 @@ async def grade(
             observer.judged(judgment)
             return
         failure = Failure(
-            task.key, task.query_id, task.candidate, reason, graded.answers, graded.rejected
+            task.key,
+            task.query_id,
+            task.candidate,
+            reason,
+            graded.answers,
+            graded.rejected,
+            exceeded is not None,
         )
         grading.failures.append(failure)
-        failed_queries.add(failure.query_id)
+        if not failure.by_check:
+            failed_queries.add(failure.query_id)
         grading.useless = (
             not (proven or grading.judged)
             and len(failed_queries) >= USELESS_QUERIES
-            and len(grading.failures) >= USELESS_AFTER
+            and sum(not each.by_check for each in grading.failures) >= USELESS_AFTER
         )
         observer.spent(grading.spent)
         observer.failed(failure)
@@ -286,6 +298,14 @@ def stop_without_judge(grading: Grading, safe: int) -> None:
             hint=f"{safe} judgments are safe: run the same command again to continue.",
         )
     nothing = bool(grading.failures) and not safe and not grading.stopped
+    if nothing and all(each.by_check for each in grading.failures):
+        last = grading.failures[-1]
+        raise ConfigError(
+            f"A code check exceeded its limits for all {len(grading.failures)} responses; the "
+            f"last, {last.candidate!r} on query {last.query_id!r}: {last.reason}",
+            hint="Correct the check, or raise method.options.check_seconds or check_megabytes, and "
+            "run the same command again: the judge's answers are kept.",
+        )
     if grading.useless or nothing:
         last = grading.failures[-1]
         raise EngineRefused(
@@ -303,6 +323,17 @@ def _all_known(task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers 
     if len(known) < items:
         return None
     return EngineAnswers(tuple(known[item] for item in range(items)), Usage())
+
+
+def _exceeded(answers: tuple[Answer, ...]) -> str | None:
+    """Return which code check exceeded its limits; None if none did.
+
+    An engine that leaves an item without an answer says so itself.
+    """
+    for place, answer in enumerate(answers):
+        if answer.status is Status.ERROR:
+            return f"item {place + 1}: the check failed: {answer.text} (see method.options)"
+    return None
 
 
 def _silent(answers: tuple[Answer, ...]) -> str | None:

@@ -17,6 +17,7 @@ from rocketeval.benchmarks.base import open_benchmark
 from rocketeval.benchmarks.load import imported_checklists
 from rocketeval.checklists.base import SharedAuthor, create_author
 from rocketeval.checklists.rubric import bind_checklist, rubric_options
+from rocketeval.checklists.simple import leaves_out
 from rocketeval.checklists.write import authoring_key
 from rocketeval.config import PriceConfig, RunConfig
 from rocketeval.errors import ChecklistError, StageMissing
@@ -192,11 +193,12 @@ async def foresee_checklists(
             found.unwritten, found.most = {query.id for query in queries}, most
             return found
         shared, options = isinstance(author, SharedAuthor), rubric_options(config)
+        left_out: list[str] | None = [] if leaves_out(author) else None
         for query in queries:
             if shared or not author.costly:
                 try:
                     made = await author.write(query)
-                    found.made[query.id] = bind_checklist(made, query, options)
+                    found.made[query.id] = bind_checklist(made, query, options, left_out)
                 except ChecklistError:
                     continue
             elif (key := authoring_key(author, query)) in paid_for:

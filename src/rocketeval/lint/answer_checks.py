@@ -191,8 +191,8 @@ def _check_reasons(dead: str | None, own: ItemBehavior) -> Iterator[tuple[str, s
     if missing:
         yield (
             "check_failed",
-            f"The check has no result for {missing} of {own.responses} responses: it exceeded its "
-            "limits or raised an error.",
+            f"The check has no result for {missing} of {own.responses} responses: it raised an "
+            "error or could not decide.",
         )
 
 

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from itertools import combinations, pairwise
 
+from rocketeval.checks.library import LIBRARY, needs_reference
+from rocketeval.checks.runner import passes_all
 from rocketeval.items import Checklist, ItemDetail, ItemKind
 from rocketeval.lint.item_text import Context, ItemText
 from rocketeval.lint.wording_checks import yes_is_worse
@@ -26,6 +28,8 @@ _GOOD = re.compile(
 _NEGATED = re.compile(r"\b(?:not|no|never|without|fails?|lacks?|in(?:correct|accurate)\w*|un\w+)\b")
 _BEST = re.compile(r"\b(?:excellent|perfect|fully|completely correct|outstanding|flawless)\b")
 _WORST = re.compile(r"\b(?:poor|fails?|wrong|irrelevant|none|not at all|very bad|incoherent)\b")
+_ANY_TEXTS = ("", "a", "Some words, 7.\n")
+"""Texts with so little in common that a pattern found in all of them is found everywhere."""
 _RANGE = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)\s*(?:-|\u2013|to)\s*(\d+(?:\.\d+)?)(?![\w.])")
 
 
@@ -61,6 +65,16 @@ def rubric_reasons(
         yield from _levels(detail)
     if _always_passes(detail):
         yield "weak_check", "Every response passes the check; give it a stricter argument."
+    if detail.check is not None:
+        call = detail.check
+        needed = call.fn in LIBRARY and needs_reference(call.fn, call.args)
+        if query is not None and query.reference is None and needed:
+            yield (
+                "never_shown",
+                "The check needs the reference, which its query does not have, so it never has a "
+                "result; add it, or drop the check.",
+            )
+        return
     for name in ("reference", "system"):
         if query is not None and name in detail.uses and getattr(query, name) is None:
             yield (
@@ -129,9 +143,4 @@ def _always_passes(detail: ItemDetail) -> bool:
     name, args = detail.check.fn, detail.check.args
     if name in ("words", "characters"):
         return not args.get("min") and "max" not in args
-    if name == "regex":
-        try:
-            return re.compile(str(args.get("pattern", "x"))).fullmatch("") is not None
-        except re.error:
-            return False
-    return False
+    return name == "regex" and passes_all(detail.check, _ANY_TEXTS)

@@ -28,12 +28,19 @@ def rank_candidates(store: RunStore, config: RunConfig) -> Ranking:
         anchor_rating=config.ranking.anchor_rating,
         rank_intervals=config.ranking.rank_intervals,
     )
-    if store.manifest().stages.score.scorer == POINTS:
-        ranking = clip_means(ranking, config.scorer.scale)
+    scale = clipping_scale(store, config)
+    if scale is not None:
+        ranking = clip_means(ranking, scale)
     if store.save(ranking):
         store.drop_from("audit")
     store.save_text("ranking.csv", ranking_csv(ranking))
     return ranking
+
+
+def clipping_scale(store: RunStore, config: RunConfig) -> tuple[float, float] | None:
+    """Return the scale to which means of scores are clipped; None if they are not."""
+    points = store.manifest().stages.score.scorer == POINTS
+    return config.scorer.scale if points else None
 
 
 def clip_means(ranking: Ranking, scale: tuple[float, float]) -> Ranking:

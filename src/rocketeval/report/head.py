@@ -19,6 +19,7 @@ from rocketeval.explain.stage import Explanation
 from rocketeval.grading.methods import YES_NO, kind_of
 from rocketeval.items import ItemKind
 from rocketeval.ranking.rank import Ranking
+from rocketeval.ranking.stage import clipping_scale
 from rocketeval.ranking.summary import (
     RANK_INTERVALS,
     conclusion_in_words,
@@ -401,7 +402,7 @@ def make_head(
         explained=() if explain is None else tuple(_explained(explain, cells)),
         notes=notes(ranking, stages.score, config.method.kind, config.scorer.scale),
         files=tuple(RunFile(*file) for file in _FILES.items() if (store.path / file[0]).is_file()),
-        categories=_categories(store, cells),
+        categories=_categories(store, cells, clipping_scale(store, config)),
         groups=group_means(explain, [row.candidate for row in ranking.rows]),
         groups_left_out=0 if explain is None else explain.groups_left_out,
         evaluator=evaluator_in_words(findings.evaluator),
@@ -419,9 +420,19 @@ def name_of_benchmark(path: Path, kind: str) -> str:
     return path.name or kind
 
 
-def _categories(store: RunStore, cells: ResponseGrid) -> tuple[CategoryMeans, ...]:
+def _categories(
+    store: RunStore, cells: ResponseGrid, scale: tuple[float, float] | None
+) -> tuple[CategoryMeans, ...]:
+    """Return the means by category, clipped to the scale if one is given."""
     queries = store.inputs.queries
-    return category_means(cells.scores, [queries[name].category for name in cells.query_ids])
+    found = category_means(cells.scores, [queries[name].category for name in cells.query_ids])
+    if scale is None:
+        return found
+    low, high = scale
+    return tuple(
+        replace(each, means=tuple(m if m is None else min(max(m, low), high) for m in each.means))
+        for each in found
+    )
 
 
 def _author_names(checklists: Mapping[str, Checklist]) -> str:

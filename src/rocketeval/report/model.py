@@ -33,7 +33,7 @@ STATUS_TEXT: Mapping[str, str] = {
     Status.THINKING: "the judge started to think aloud instead of answering",
     Status.UNSOUND: "the server returned invalid probabilities",
     Status.UNREADABLE: "the judge wrote text without an answer",
-    Status.CHECK_FAILED: "the code check exceeded its limits or raised an error",
+    Status.CHECK_FAILED: "the code check raised an error or could not decide",
     Status.ERROR: "the request failed",
 }
 """Explanation of every status except ok, for readers of the report."""
@@ -51,7 +51,7 @@ GRADE_STATUS_TEXT: Mapping[str, str] = {
 
 PROBABILITY, GRADE = "Probability of yes", "Grade, from worst (0) to best (1)"
 RUBRIC_VALUE = "Probability of yes, expected level (0 to 1), or result of a check"
-"""Headings for the two kinds of answers."""
+"""Headings for the three kinds of answers."""
 
 
 @dataclass(frozen=True, slots=True)

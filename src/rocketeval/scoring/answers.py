@@ -29,6 +29,11 @@ class RubricColumns:
         """Return plain answers, all of weight 1."""
         return cls(p_yes, np.ones(len(p_yes)), np.ones(len(p_yes)))
 
+    @property
+    def turned(self) -> Floats:
+        """The answers with those of penalties turned around, so that 1 is always better."""
+        return np.where(self.weights < 0, 1.0 - self.values, self.values)
+
     def at(self, places: NDArray[np.int64]) -> RubricColumns:
         """Return the columns of some answers."""
         return RubricColumns(self.values[places], self.weights[places], self.applicable[places])

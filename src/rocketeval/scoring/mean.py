@@ -68,26 +68,31 @@ class MeanScorer:
 
     def _means(self, answers: AnswerTable) -> Floats:
         """Return the weighted mean of each response; NaN without anything applicable."""
-        values = self._values(answers.p_yes)
-        weights = np.where(np.isnan(values), 0.0, answers.item_weights)
-        totals = sum_rows(weights * np.nan_to_num(values, nan=0.0), answers.offsets)
-        shares = sum_rows(weights, answers.offsets)
-        none = np.full(len(answers), np.nan)
-        means: Floats = np.divide(totals, shares, out=none, where=shares > 0)
-        return means
-
-    def _values(self, p_yes: Floats) -> Floats:
-        return p_yes
+        return _mean_rows(answers, answers.p_yes, answers.item_weights)
 
 
 class HardMeanScorer(MeanScorer):
     """The share of items answered yes, ignoring probabilities (the paper's ablation).
 
-    With weights, the weighted share of answers that count more than half.
+    With weights, the weighted share of answers that are at least half right, each counted as far as
+    its item applies.
     """
 
-    def _values(self, p_yes: Floats) -> Floats:
-        return np.where(np.isnan(p_yes), np.nan, p_yes >= 0.5)
+    def _means(self, answers: AnswerTable) -> Floats:
+        values, weights = answers.p_yes, answers.item_weights
+        if answers.rubric is not None:
+            values, weights = answers.rubric.turned, weights * answers.rubric.applicable
+        return _mean_rows(answers, np.where(np.isnan(values), np.nan, values >= 0.5), weights)
+
+
+def _mean_rows(answers: AnswerTable, values: Floats, weights: Floats) -> Floats:
+    """Return the weighted mean of each response's values; NaN without a weight."""
+    weights = np.where(np.isnan(values), 0.0, weights)
+    totals = sum_rows(weights * np.nan_to_num(values, nan=0.0), answers.offsets)
+    shares = sum_rows(weights, answers.offsets)
+    none = np.full(len(answers), np.nan)
+    means: Floats = np.divide(totals, shares, out=none, where=shares > 0)
+    return means
 
 
 SHARE_OF_MEAN = 0.01

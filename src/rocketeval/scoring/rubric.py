@@ -51,7 +51,7 @@ def credits(columns: RubricColumns, offsets: NDArray[np.int64]) -> Floats:
     A penalty contributes one minus its value. An answer that may not apply is mixed with the
     response's score in proportion. NaN for a missing answer, and if nothing applies.
     """
-    turned = np.where(columns.weights < 0, 1.0 - columns.values, columns.values)
+    turned = columns.turned
     if (columns.applicable == 1.0).all():
         return turned
     means = np.repeat(weighted_mean(columns, offsets), np.diff(offsets))
@@ -62,7 +62,7 @@ def weighted_mean(columns: RubricColumns, offsets: NDArray[np.int64]) -> Floats:
     """Return the default rule for each response, from 0 to 1; NaN without anything applicable."""
     known = ~np.isnan(columns.values)
     shares = np.where(known, np.abs(columns.weights) * columns.applicable, 0.0)
-    turned = np.where(columns.weights < 0, 1.0 - columns.values, columns.values)
+    turned = columns.turned
     total, share = (
         sum_rows(each, offsets) for each in (shares * np.where(known, turned, 0.0), shares)
     )
@@ -132,15 +132,16 @@ def score_bounds(
     """Return the smallest and largest score, from 0 to 1, that the bounds of all answers allow.
 
     They are the extremes of the whole ratio: value and applicability of every answer vary at once.
-    Missing answers are left out. NaN if no allowed score is defined.
+    Missing answers are left out. NaN if no allowed score is defined. A score of the rule `points`
+    has no lowest value if all positive items may turn out not to apply while a penalty does.
     """
     low, high = np.full((2, len(offsets) - 1), np.nan)
     for row, (start, stop) in enumerate(pairwise(offsets)):
         known = start + np.flatnonzero(~np.isnan(columns.values[start:stop]))
         if known.size:
-            parts = _parts(rule, columns.weights[known], *_cut(bounds, known))
-            high[row] = _highest(*parts)
-            low[row] = -_highest(*_mirrored(rule, parts, columns.weights[known], bounds, known))
+            weights, ends = columns.weights[known], _cut(bounds, known)
+            high[row] = _highest(*_parts(rule, weights, ends))
+            low[row] = -_highest(*_parts(rule, weights, ends, lowest=True))
     return low, high
 
 
@@ -157,43 +158,40 @@ _Parts = tuple[Floats, Floats, Floats, float]
 
 
 def _parts(
-    rule: str, weights: Floats, low: Floats, high: Floats, least: Floats, most: Floats
+    rule: str,
+    weights: Floats,
+    ends: tuple[Floats, Floats, Floats, Floats],
+    *,
+    lowest: bool = False,
 ) -> _Parts:
     """Return best values, and least and most shares of the denominator, and a constant.
 
-    The score is the sum of share times value, plus the constant, over the sum of shares.
+    The score is the sum of share times value, plus the constant, over the sum of shares. With
+    `lowest` they are those of the negated score, whose largest value is the smallest score.
     """
-    penalty = weights < 0
+    low, high, least, most = ends
+    penalty, sizes, sign = weights < 0, np.abs(weights), -1.0 if lowest else 1.0
     if rule != POINTS:
-        best = np.where(penalty, 1.0 - low, high)
-        return best, np.abs(weights) * least, np.abs(weights) * most, 0.0
-    kept = weights > 0
-    # A penalty has no share of the denominator; at best it costs its least.
-    cost = float((np.abs(weights) * least * low)[penalty].sum())
-    return high[kept], (weights * least)[kept], (weights * most)[kept], -cost
-
-
-def _mirrored(
-    rule: str, parts: _Parts, weights: Floats, bounds: AnswerBounds, at: NDArray[np.int64]
-) -> _Parts:
-    """Return the parts of the negated score, whose largest value is the smallest score."""
-    low, high, _, most = _cut(bounds, at)
-    penalty = weights < 0
-    _, least_share, most_share, _ = parts
-    if rule != POINTS:
-        worst = np.where(penalty, 1.0 - high, low)
-        return -worst, least_share, most_share, 0.0
-    kept = weights > 0
-    cost = float((np.abs(weights) * most * high)[penalty].sum())
-    return -low[kept], least_share, most_share, cost
+        best, kept, cost = np.where(penalty, 1.0 - low, high), np.ones(len(weights), bool), 0.0
+        if lowest:
+            best = np.where(penalty, 1.0 - high, low)
+    else:
+        # A penalty has no share of the denominator; at best it costs its least.
+        best, kept = low if lowest else high, weights > 0
+        costs = sizes * (most * high if lowest else least * low)
+        cost = float(costs[penalty].sum())
+    return sign * best[kept], (sizes * least)[kept], (sizes * most)[kept], -sign * cost
 
 
 def _highest(values: Floats, least: Floats, most: Floats, constant: float) -> float:
     """Return the largest ratio: shares of the largest values are at their most, others least.
 
     A fraction of two linear functions has its extremes where the shares above some threshold are
-    at one end and those below at the other, so trying every threshold is exact.
+    at one end and those below at the other, so trying every threshold is exact. With a positive
+    constant the ratio has no limit if all shares may come near zero.
     """
+    if constant > 0 and least.sum() == 0 < most.sum():
+        return np.inf
     order = np.argsort(-values, kind="stable")
     values, least, most = values[order], least[order], most[order]
     best = np.nan
