@@ -6,13 +6,14 @@ import json
 import shutil
 from pathlib import Path
 
+import orjson
 import pyarrow.parquet as pq
 import pytest
 
 from rocketeval.errors import StoreError
 from rocketeval.pipeline import Run
 from rocketeval.records import Answer, Failure, Judgment, Status
-from rocketeval.store.checksums import NAME, check_file, keep_checksums, read_log
+from rocketeval.store.checksums import NAME, Recorded, check_file, keep_checksums, read_log
 from rocketeval.store.files import remove, write_json, write_parquet
 from rocketeval.store.ledger import Ledger, Mirror, adopt_from_cache, read_tables
 from rocketeval.store.run import RunStore
@@ -95,7 +96,7 @@ async def test_a_damaged_part_is_an_error_not_a_score(store: RunStore) -> None:
         with pytest.raises(StoreError, match="is damaged"):
             Run(config).score()
         path.unlink()
-        with pytest.raises(StoreError, match=r"is missing now|no judgments"):
+        with pytest.raises(StoreError, match=r"it is missing|no judgments"):
             Run(config).score()
         path.write_bytes(content)
     Run(config).score()
@@ -137,7 +138,10 @@ def test_a_damaged_line_of_a_journal_costs_one_judgment(tmp_path: Path) -> None:
     reopened = Ledger(store.ledger_folder, JUDGE)
     assert reopened.finished == {key("a"), key("c")}
     reopened.append(judgment("b"))
+    assert verify_run(store).whole
     reopened.close()
+    assert verify_run(store).whole
+    assert sum(table.num_rows for table in read_tables(store.ledger_folder)) == 3
 
 
 def test_a_damaged_failure_costs_one_failure(tmp_path: Path) -> None:
@@ -169,6 +173,25 @@ def test_lost_answers_of_earlier_versions_are_set_aside(tmp_path: Path) -> None:
     assert verify_run(store).incomplete == 0
 
 
+def test_lost_answers_in_a_repaired_journal_are_set_aside(tmp_path: Path) -> None:
+    """A journal with a damaged line and a judgment with a hole: both go, and the run continues."""
+    store = RunStore(tmp_path)
+    hole = Judgment(key("b"), "q", "b", (Answer(Status.OK, 0.5), Answer(Status.NO_LOGPROBS)))
+    ledger = Ledger(store.ledger_folder, JUDGE)
+    for one in (judgment("a"), hole, judgment("c")):
+        ledger.append(one)
+    (journal,) = store.ledger_folder.glob("journal-*")
+    journal.write_bytes(journal.read_bytes().replace(b"0.25", b"0.26", 1))
+    assert repair_run(store).kept == 1
+    assert verify_run(store).whole
+    reopened = Ledger(store.ledger_folder, JUDGE)
+    assert reopened.finished == {key("c")}
+    reopened.append(judgment("a"))
+    reopened.close()
+    assert verify_run(store).whole
+    assert sum(table.num_rows for table in read_tables(store.ledger_folder)) == 2
+
+
 def test_a_kill_between_checksum_and_file_is_no_damage(tmp_path: Path) -> None:
     """The previous content stays valid, and a file that never came is not missing."""
     keep_checksums(tmp_path)
@@ -197,6 +220,58 @@ def test_edited_checksums_are_noticed(tmp_path: Path) -> None:
     lines = log.read_text().splitlines(keepends=True)
     log.write_text(lines[0] + lines[2])
     assert f"ledger/{NAME}" in {file.name for file in verify_run(store).damaged}
+
+
+@pytest.mark.parametrize("name", ["../../../settings.json", "/settings.json", "a/b", "..", "C:x"])
+async def test_a_repair_stays_inside_the_run(store: RunStore, name: str) -> None:
+    """Checksums that name a file of another folder are damage; that file is never touched."""
+    outside = store.path.parents[1] / "settings.json"
+    outside.write_text("mine")
+    assert (store.ledger_folder / "../../../settings.json").exists()
+    log = store.ledger_folder / NAME
+    line = Recorded.after(read_log(store.ledger_folder).head, name, 3, "00" * 16)
+    log.write_bytes(log.read_bytes() + orjson.dumps(line) + b"\n")
+    assert [file.name for file in verify_run(store).damaged] == [f"ledger/{NAME}"]
+    repair_run(store)
+    assert outside.read_text() == "mine"
+    assert verify_run(store).whole
+
+
+async def test_a_manifest_confirms_only_folders_of_its_run(store: RunStore) -> None:
+    """A manifest that names another folder is damaged, and that folder is not touched."""
+    outside = store.path.parents[1] / "other"
+    keep_checksums(outside)
+    write_json(outside / "a.json", {})
+    before = (outside / NAME).read_bytes()
+    path = store.path / "manifest.json"
+    manifest = json.loads(path.read_bytes())
+    manifest["checksums"]["../../other"] = "00" * 16
+    write_json(path, manifest)
+    assert [file.name for file in verify_run(store).damaged] == ["manifest.json"]
+    repair_run(store)
+    assert (outside / NAME).read_bytes() == before
+    assert verify_run(store).whole
+
+
+@pytest.mark.parametrize("folder", ["", "inputs", "ledger"])
+@pytest.mark.parametrize("kind", ["flip", "removed", "shortened"])
+async def test_a_repair_of_checksums_ends(store: RunStore, folder: str, kind: str) -> None:
+    """After one repair nothing is damaged, and the next run has the same scores."""
+    before = (store.path / "scores.parquet").read_bytes()
+    log = store.path / folder / NAME
+    content = log.read_bytes()
+    if kind == "flip":
+        flip(log, len(content) // 3)
+    elif kind == "removed":
+        log.unlink()
+    else:
+        end = content[:-1].rfind(b"\n") + 1
+        log.write_bytes(content[:end])
+    repair_run(store)
+    assert verify_run(store).damaged == ()
+    await Run(make_config(store.path.parents[1], cache=None)).all()
+    assert verify_run(store).whole
+    assert (store.path / "scores.parquet").read_bytes() == before
 
 
 def test_cached_parts_are_copies(tmp_path: Path) -> None:
