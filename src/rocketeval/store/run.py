@@ -81,6 +81,7 @@ SCORE_ROWS = 1 << 18
 CHECKED = ("inputs", "inputs/responses", "ledger")
 """Folders whose checksums the manifest confirms."""
 MADE = {
+    "attack": ("attack.json",),
     "score": (
         "scores.parquet",
         "scores.jsonl",
@@ -275,7 +276,7 @@ class RunStore:
         are removed, so that they never coexist with judgments they do not cover.
         """
         mirror = Mirror(cache, self.manifest().run_id) if cache else None
-        drop = partial(self.drop_from, "score")
+        drop = partial(self.drop_from, "attack")
         ledger = Ledger(self.ledger_folder, judge, mirror=mirror, before_change=drop)
         try:
             yield ledger
@@ -293,7 +294,7 @@ class RunStore:
         if pa.concat_tables([JUDGMENTS.empty_table(), *self.judgments()]).equals(fresh):
             self.bind_judge(judge)
             return
-        self.drop_from("score")
+        self.drop_from("attack")
         replace_ledger(self.ledger_folder, fresh)
         self.bind_judge(judge)
 
