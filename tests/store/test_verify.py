@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import orjson
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -15,7 +16,7 @@ from rocketeval.pipeline import Run
 from rocketeval.records import Answer, Failure, Judgment, Status
 from rocketeval.store.checksums import NAME, Recorded, check_file, keep_checksums, read_log
 from rocketeval.store.files import remove, write_json, write_parquet
-from rocketeval.store.ledger import Ledger, Mirror, adopt_from_cache, read_tables
+from rocketeval.store.ledger import Ledger, Mirror, adopt_from_cache, read_tables, replace_ledger
 from rocketeval.store.run import RunStore
 from rocketeval.store.schema import JUDGMENTS, judgment_to_row
 from rocketeval.store.verify import repair_run, verify_run
@@ -306,6 +307,23 @@ def test_leftovers_of_a_kill_are_removed(tmp_path: Path) -> None:
         assert (store.path / "inputs").is_dir()
 
 
+@pytest.mark.parametrize("again", ["lock", "replace"])
+def test_a_kill_between_two_renames_loses_no_ledger(tmp_path: Path, again: str) -> None:
+    """The old ledger comes back: it is the only copy until the new one is in place."""
+    store = RunStore(tmp_path)
+    rows = pa.Table.from_pylist([judgment_to_row(judgment("a"), JUDGE.hex())], JUDGMENTS)
+    replace_ledger(store.ledger_folder, rows)
+    store.ledger_folder.rename(tmp_path / ".ledger.old")
+    if again == "lock":
+        with store.locked():
+            assert store.finished() == {key("a")}
+        assert not (tmp_path / ".ledger.old").exists()
+        return
+    with pytest.raises(AttributeError):
+        replace_ledger(store.ledger_folder, None)  # type: ignore[arg-type]
+    assert store.finished() == {key("a")}
+
+
 def test_a_new_run_is_private(tmp_path: Path) -> None:
     """Only the owner can read a new run; one in an open folder stays open."""
     store = RunStore(tmp_path / "run")
@@ -320,8 +338,6 @@ def test_a_new_run_is_private(tmp_path: Path) -> None:
 
 def test_a_part_with_impossible_values_is_damaged(tmp_path: Path) -> None:
     """Without a checksum, an unknown status or a key that is no key is still noticed."""
-    import pyarrow as pa
-
     for change in ({"status": ["fine", "ok"]}, {"key": "xyz"}, {"p_yes": [0.5]}):
         folder = tmp_path / str(len(list(tmp_path.iterdir())))
         row = {**judgment_to_row(judgment("a"), JUDGE.hex()), **change}

@@ -27,6 +27,9 @@ LONGEST_ASKED = 86_400.0
 SHOWN_ERROR = 300
 SHOWN_NAME = 200
 """Maximum length of a model name or fingerprint that is kept."""
+MOST_FINGERPRINTS = 8
+"""Different system fingerprints that are kept and checked; a server with more of them names
+requests rather than systems."""
 SHORTEST_PART = 8
 """Parts of a key with at least this many characters are not shown."""
 SHORTEST_WHOLE = 16
@@ -284,14 +287,14 @@ class ReplyWatch:
     model: str = ""
     """Name in the first reply, or in the replies of an earlier process; empty if unknown."""
     fingerprints: list[str] = field(default_factory=list)
-    """All system fingerprints so far, in order of appearance."""
+    """The first system fingerprints, in order of appearance."""
 
     def check(self, reply: Mapping[str, Any]) -> None:
         """Record what a reply names; JudgeChanged if it names another model."""
         fingerprint = reply.get("system_fingerprint")
         if isinstance(fingerprint, str) and fingerprint:
             named = self.shown(fingerprint)[:SHOWN_NAME]
-            if named not in self.fingerprints:
+            if named not in self.fingerprints and len(self.fingerprints) < MOST_FINGERPRINTS:
                 self.fingerprints.append(named)
         name = reply.get("model")
         if not isinstance(name, str) or not name:
@@ -312,7 +315,8 @@ class ReplyWatch:
             found, self.model = self.model, model
             self.check({"model": found})
         self.model = model or self.model
-        self.fingerprints = list(dict.fromkeys([*fingerprints, *self.fingerprints]))
+        seen = list(dict.fromkeys([*fingerprints, *self.fingerprints]))
+        self.fingerprints = seen[:MOST_FINGERPRINTS]
 
 
 def refuse_control_characters(key: str, variable: str) -> None:

@@ -60,6 +60,7 @@ from rocketeval.store.ledger import (
     count_rows,
     measured_judges,
     read_tables,
+    recover_ledger,
     replace_ledger,
     sound_tables,
 )
@@ -161,6 +162,7 @@ class RunStore:
         """Remove or complete what a killed process left."""
         keep_checksums(self.path)
         self.inputs.recover()
+        recover_ledger(self.ledger_folder)
         for folder in (self.path, self.inputs.folder):
             remove_temporaries(folder)
 
