@@ -268,6 +268,7 @@ async def test_a_repair_of_checksums_ends(store: RunStore, folder: str, kind: st
     else:
         end = content[:-1].rfind(b"\n") + 1
         log.write_bytes(content[:end])
+    assert verify_run(store).damaged
     repair_run(store)
     assert verify_run(store).damaged == ()
     await Run(make_config(store.path.parents[1], cache=None)).all()

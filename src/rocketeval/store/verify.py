@@ -159,7 +159,7 @@ def _confirm(store: RunStore) -> None:
     if manifest is None or manifest.checksums is None:
         return
     heads = heads_of(store.path, CHECKED)
-    if heads != manifest.checksums:
+    if heads != manifest.checksums or _lacks_own_checksums(store.path):
         store.save(replace(manifest, checksums=heads))
 
 
@@ -233,10 +233,14 @@ def _read(path: Path) -> bool:
 def _check_heads(run: Path, below: Path) -> Iterator[CheckedFile]:
     """Compare the checksums of each folder with the manifest, which repeats their hash."""
     try:
-        heads = RunStore(run).manifest().checksums or {}
+        found = RunStore(run).manifest().checksums
     except StoreError:
         # The manifest itself is reported as damaged.
         return
+    heads = found or {}
+    if found is not None and _lacks_own_checksums(run):
+        why = "the checksum of the manifest is missing in it"
+        yield CheckedFile((below / NAME).as_posix(), "missing", why)
     for folder in sorted(heads.keys() - set(CHECKED)):
         why = f"it confirms the checksums of {ascii(folder)[:80]}, which is no folder of a run"
         yield CheckedFile((below / "manifest.json").as_posix(), "changed", why)
@@ -247,6 +251,17 @@ def _check_heads(run: Path, below: Path) -> Iterator[CheckedFile]:
         if head not in known:
             why = "lines that the manifest confirms are missing"
             yield CheckedFile((below / folder / NAME).as_posix(), "missing", why)
+
+
+def _lacks_own_checksums(run: Path) -> bool:
+    """Return whether the checksums of a run's own folder were lost.
+
+    The manifest cannot confirm them, because they confirm the manifest. A run that was ever locked
+    has them.
+    """
+    log = read_log(run)
+    known = log.valid("manifest.json") or "manifest.json" in log.doubtful
+    return (run / ".lock").exists() and not known
 
 
 def _count(path: Path) -> tuple[int, int]:
