@@ -344,6 +344,32 @@ def test_dumped_config_reads_back_equal() -> None:
     assert parse_config(yaml.safe_load(dump_config(config))) == config
 
 
+def test_no_secret_is_in_the_dump() -> None:
+    """Every text under a secret name is hidden, for every engine; other settings stay."""
+    engine = {
+        "model": "m",
+        "extra_body": {
+            "api_keys": ["sk-1"],
+            "credentials": {"value": "sk-2", "n": 1},
+            "headers": [{"accessToken": "sk-3", "max_tokens": "9"}],
+        },
+        "options": {"auth": {"jwt": ["sk-4"]}, "threads": "two"},
+    }
+    config = parse_config(
+        {
+            "benchmark": {"path": "x", "options": {"key": "id"}},
+            "judge": engine,
+            "author": {"kind": "instance", "engine": engine},
+        }
+    )
+    dumped = dump_config(config)
+    assert "sk-" not in dumped
+    kept = parse_config(yaml.safe_load(dumped))
+    assert kept.judge.extra_body["headers"] == [{"accessToken": "***", "max_tokens": "9"}]
+    assert kept.judge.options["threads"] == "two"
+    assert kept.benchmark.options == {"key": "id"}
+
+
 def test_loaded_config_reads_back_equal_from_another_folder(tmp_path: Path) -> None:
     """Paths are absolute in the dump."""
     config = load_config(write(tmp_path, dump_config(full_config())))

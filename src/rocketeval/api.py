@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from rocketeval.config import EngineConfig, RunConfig, load_config, parse_config
+from rocketeval.config import JudgeConfig, RunConfig, load_config, parse_config
 from rocketeval.engines.base import Engine, create_engine
 from rocketeval.errors import ConfigError, EngineError
 from rocketeval.items import ParsedItem, parse_item
@@ -191,7 +191,7 @@ class Judge:
             return self.engine
         loop = id(asyncio.get_running_loop())
         if loop not in self._engines:
-            engine = create_engine(EngineConfig.model_validate(self.settings))
+            engine = create_engine(JudgeConfig.model_validate(self.settings))
             self._engines[loop] = engine
             await engine.ready()
         return self._engines[loop]

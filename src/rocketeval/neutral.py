@@ -1,15 +1,17 @@
 """Neutralizing untrusted text: it can neither close its section nor forge a turn of the chat.
 
-Section markers and control tokens of chat templates are replaced by harmless look-alikes. Markers
-and tokens in disguise count too: with invisible characters, letters of other alphabets, or
-full-width brackets. For that, only the neighborhood of a bracket is compared in its plain form
-(NFKC, without invisible characters, with Latin letters); all other text is shown as it is.
+Section markers and control tokens of chat templates are replaced by harmless look-alikes. A token
+counts in its exact spelling, also with invisible characters in it. A marker counts if it looks like
+ours: with invisible or control characters, accents, letters of other alphabets, other brackets,
+spaces between brackets, or other separators. Only the found place is changed; ordinary words in
+brackets and all other text are shown as they are.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from rocketeval.hashing import content_hash
@@ -27,30 +29,31 @@ FIRST = re.compile(f"{_MARKERS}|{_PIPED}|{_ANGLED}|{_BRACKETED}", re.IGNORECASE)
 """The first rules, which identities depend on. Never change them: see `shown`."""
 FIRST_RULES = FIRST.pattern
 """Part of a prompt's hash, so that earlier judgments are still found."""
-_MORE_ANGLED = (
-    r"</?(?:sop|eop|sot|eot|eod|eom|eoh|eoa|boi|eoi|boa|cls|sep|bot|begin_of_text|end_of_text"
-    r"|begin_of_sentence|end_of_sentence|end_of_utterance|end_of_message|end_of_audio"
-    r"|start_of_audio|start_header_id|end_header_id|im_start|im_end|im_sep|endoftext|eot_id|eom_id"
-    r"|start_of_role|end_of_role|start_function_call|end_function_call|function_calls?"
-    r"|reserved_\d{1,4}|unused\d{1,4}|extra_id_\d{1,4}|special_\d{1,4}|0x[0-9a-f]{2}"
-    r"|fim-(?:prefix|middle|suffix|pad)|fim_pad|file_sep|repo_name|gh_stars|filename"
-    r"|jupyter_(?:start|text|code|output|script)|commit_(?:before|msg|after)|issue_(?:start|closed)"
-    r"|empty_output|code_to_intermediate|seed:think|seed:bos|seed:eos|thought|reasoning|thinking"
-    r"|tool_calls?_(?:begin|end)|system_prompt|chat_turn|user_turn|assistant_turn|turn)>"
+_MORE_TOKENS = (
+    # In their exact spelling: `[THINK]` is a token, `names[think]` is code.
+    r"(?-i:<(?:sop|eop|eoh|eoa|eod|im_start|im_end|end_of_utterance|BOS_TOKEN|EOS_TOKEN"
+    r"|(?:start|end)_function_(?:call|declaration|response)|(?:start|end)_of_audio"
+    r"|/?seed:think|seed:bos|seed:eos|fim-(?:prefix|middle|suffix|pad)|fim_pad"
+    r"|(?:extra_id_|reserved_|SPECIAL_|unused)\d{1,4})>"
+    r"|\[(?:gMASK|sMASK|/?THINK|TOOL_CONTENT|CALL_ID|IMG_BREAK|IMG_END|BEGIN_AUDIO)\]"
+    r"|\[\|(?:system|user|assistant|tool|endofturn)\|\]|\]~!?b[\[\]]|\[e~\[)"
 )
-_MORE_BRACKETED = (
-    # Case matters: `[MASK]` is a token, `rows[mask]` is code.
-    r"(?-i:\[/?(?:CLS|SEP|MASK|gMASK|sMASK|PAD|UNK|BOS|EOS|THINK|TOOL_CONTENT|ARGS|CALL_ID|AUDIO|IMG"
-    r"|IMG_BREAK|IMG_END|PREFIX|SUFFIX|MIDDLE|BEGIN_AUDIO|SYSTEM|USER|ASSISTANT)\])"
-)
+"""Special tokens of further chat templates that are no ordinary words in brackets."""
 MATERIAL_MARKERS = (
     r"<<<\s*+(?:end\s++of\s++)?(?:context|system\s++prompt|passage(?:\s++\d{1,6})?+)\s*>>>"
 )
 """Markers around material besides query and response; part of the identity of items that use it."""
-DANGEROUS = re.compile(
-    f"{FIRST_RULES}|{MATERIAL_MARKERS}|{_MORE_ANGLED}|{_MORE_BRACKETED}", re.IGNORECASE
+DANGEROUS = re.compile(f"{FIRST_RULES}|{MATERIAL_MARKERS}|{_MORE_TOKENS}", re.IGNORECASE)
+"""The current rules for text as it is written."""
+_APART = r"[\s_.\-]*+"
+_NEAR = r"\s{0,4}+"
+LOOKS_LIKE_A_MARKER = re.compile(
+    rf"<{_NEAR}<{_NEAR}<{_APART}(?:end{_APART}of{_APART})?"
+    rf"(?:history|query|response|reference|context|system{_APART}prompt|passage{_APART}\d{{0,6}}+"
+    rf"|(?:[^<>]{{1,80}}[\s_.\-])?turn){_APART}>{_NEAR}>{_NEAR}>",
+    re.IGNORECASE,
 )
-"""The current rules."""
+"""Our section markers as they look, in the plain form of a text."""
 _BRACKETS = str.maketrans("<>[]", "()()")
 
 _OPENING = (
@@ -83,12 +86,13 @@ _LETTERS = str.maketrans(
     "aeopcyxijsdhqwkmhtboaeikvptuxnABEKMHOPCTXIJSABEZHIKMNOPTYXigaireonso",
 )
 """Letters of other alphabets that look like Latin ones."""
-_INVISIBLE = frozenset({"Cf", "Mn", "Me", "Cc"})
-"""Categories of characters that a reader does not see: zero-width, direction, combining."""
+_INVISIBLE = frozenset({"Cf", "Cc"})
+"""Categories of characters that a reader does not see: zero-width, direction, control."""
+_COMBINING = frozenset({"Mn", "Me"})
+_BLANK = frozenset("\u2800\u3164\u115f\u1160\uffa0")
+"""Characters that look like a space."""
 _ANY_OPENING = re.compile(f"[{re.escape(_OPENING + _SQUARES)}]")
-_ANY_CLOSING = frozenset(_CLOSING + _SQUARES)
-_FAR = 120
-"""Characters after an opening bracket in which a disguised marker ends."""
+_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b\x7f]")
 _HARMLESS = str.maketrans(
     {
         **dict.fromkeys(_OPENING + _SQUARES[::2], "("),
@@ -115,13 +119,14 @@ def neutralize(text: str) -> Neutralized:
     """
     if not _has_opening(text):
         return Neutralized(text, 0)
-    plain = disarmed(text, DANGEROUS)
-    unmasked, count = _without_disguises(plain.text)
-    if not count:
-        return plain
-    # Disarming one place can complete another.
-    again = neutralize(unmasked)
-    return Neutralized(again.text, plain.count + count + again.count)
+    count = 0
+    while True:
+        plain = disarmed(text, DANGEROUS)
+        unmasked = _without_disguises(plain.text)
+        text, count = unmasked.text, count + plain.count + unmasked.count
+        # Disarming one place can complete another.
+        if not unmasked.count:
+            return Neutralized(text, count)
 
 
 def _has_opening(text: str) -> bool:
@@ -141,34 +146,62 @@ def disarmed(text: str, rules: re.Pattern[str]) -> Neutralized:
     return Neutralized(text, count)
 
 
-def _without_disguises(text: str) -> tuple[str, int]:
-    """Return `text` without disguised markers and tokens, and their number."""
-    parts, count, done = [], 0, 0
-    for start in _ANY_OPENING.finditer(text):
-        if start.start() < done:
-            continue
-        end = _end_of_disguise(text, start.start())
-        if end:
-            parts += [text[done : start.start()], text[start.start() : end].translate(_HARMLESS)]
-            count, done = count + 1, end
-    return "".join([*parts, text[done:]]), count
+def _without_disguises(text: str) -> Neutralized:
+    """Return `text` without what looks like a marker, and without tokens in parts."""
+    ordinary = text.isascii() and not _CONTROL.search(text)
+    if ordinary:
+        return _unmasked(text, _SAME, LOOKS_LIKE_A_MARKER)
+    markers = _unmasked(text, _PLAIN, LOOKS_LIKE_A_MARKER)
+    tokens = _unmasked(markers.text, _VISIBLE, DANGEROUS)
+    return Neutralized(tokens.text, markers.count + tokens.count)
 
 
-def _end_of_disguise(text: str, start: int) -> int:
-    """Return where a disguised marker that begins at `start` ends; 0 if there is none."""
-    near = text[start : start + _FAR]
-    if near.isascii():
-        return 0
-    found = DANGEROUS.match(plain_form(near))
-    if found is None:
-        return 0
-    # Find the shortest part of the original text whose plain form has the whole marker.
-    for end in range(1, len(near) + 1):
-        if near[end - 1] in _ANY_CLOSING and DANGEROUS.match(plain_form(near[:end])):
-            while end < len(near) and near[end] in _ANY_CLOSING and near[end] != "]":
-                end += 1
-            return start + end
-    return 0
+def _unmasked(text: str, forms: Mapping[int, str | int], rules: re.Pattern[str]) -> Neutralized:
+    """Return `text` without what the `rules` match in the form in which characters are read."""
+    spans = [found.span() for found in rules.finditer(text.translate(forms))]
+    if not spans:
+        return Neutralized(text, 0)
+    # The place in the text of each character of its form.
+    places = [place for place, one in enumerate(text) for _ in one.translate(forms)]
+    parts, done = [], 0
+    for first, after in spans:
+        start, end = max(done, places[first]), places[after - 1] + 1
+        parts += [text[done:start], text[start:end].translate(_HARMLESS)]
+        done = end
+    return Neutralized("".join([*parts, text[done:]]), len(spans))
+
+
+class _Forms(dict[int, str]):
+    """The form in which each character is read, computed once."""
+
+    def __init__(self, form: Callable[[str], str]) -> None:
+        super().__init__()
+        self._form = form
+
+    def __missing__(self, code: int) -> str:
+        """Compute and keep the form of one character."""
+        self[code] = self._form(chr(code))
+        return self[code]
+
+
+def _visible(mark: str) -> str:
+    hidden = unicodedata.category(mark) in _INVISIBLE and not mark.isspace()
+    return "" if hidden else mark
+
+
+def _plain(mark: str) -> str:
+    if mark.isspace() or mark in _BLANK:
+        return " "
+    # Accents are dropped: NFKD takes them apart from their letter.
+    parts = unicodedata.normalize("NFKD", mark.translate(_PLAIN_BRACKETS))
+    seen = "".join(map(_visible, parts))
+    bare = "".join(part for part in seen if unicodedata.category(part) not in _COMBINING)
+    return bare.translate(_PLAIN_BRACKETS).translate(_LETTERS)
+
+
+_SAME: dict[int, str] = {}
+_VISIBLE = _Forms(_visible)
+_PLAIN = _Forms(_plain)
 
 
 def plain_form(text: str) -> str:
@@ -177,13 +210,7 @@ def plain_form(text: str) -> str:
     >>> plain_form("\\uff1c\\u0435nd\\u200b of")
     '<end of'
     """
-    folded = unicodedata.normalize("NFKC", text.translate(_PLAIN_BRACKETS))
-    seen = "".join(mark for mark in folded if _is_visible(mark))
-    return seen.translate(_PLAIN_BRACKETS).translate(_LETTERS)
-
-
-def _is_visible(mark: str) -> bool:
-    return mark in "\n\t" or unicodedata.category(mark) not in _INVISIBLE
+    return text.translate(_PLAIN)
 
 
 def neutral_line(text: str) -> str:
@@ -203,8 +230,9 @@ def _disarm(found: re.Match[str]) -> str:
 
 def rules() -> str:
     """Return a hash of the current rules."""
-    tables = [sorted(_PLAIN_BRACKETS.items()), sorted(_LETTERS.items()), _FAR]
-    return content_hash("neutralizing", DANGEROUS.pattern, tables).hex()
+    tables = [sorted(_PLAIN_BRACKETS.items()), sorted(_LETTERS.items()), sorted(_BLANK)]
+    patterns = [DANGEROUS.pattern, LOOKS_LIKE_A_MARKER.pattern]
+    return content_hash("neutralizing by look", patterns, tables).hex()
 
 
 def shown_as_before(text: str) -> bool:

@@ -20,7 +20,7 @@ from pydantic import (
     model_validator,
 )
 
-from rocketeval.text import is_secret
+from rocketeval.text import HIDDEN, with_secrets
 
 MOST = 1e12
 """Bound of every number in a config, positive or negative."""
@@ -30,8 +30,6 @@ DEEPEST = 64
 """Levels of nesting that a config may have."""
 LONGEST_TEXT = 10_000_000
 """Characters that all texts of a config may have together."""
-HIDDEN = "***"
-"""Written in place of a secret."""
 FILE_TYPES = (".yaml", ".yml", ".csv", ".json")
 
 Seed = Annotated[int, Field(ge=0, le=2**32 - 1)]
@@ -165,19 +163,18 @@ ConfigFolder = Annotated[str, AfterValidator(_folder_or_uri)]
 """A folder relative to the config file, or a URI."""
 
 
-def redacted(value: Any, *, inside: bool = False) -> Any:
-    """Return settings in which secrets inside `extra_body` are hidden.
+def redacted(value: Any) -> Any:
+    """Return settings in which secrets in `extra_body` and `options` of engines are hidden.
 
     >>> redacted({"judge": {"api_key_env": "KEY", "extra_body": {"api_key": "sk-1", "n": 1}}})
     {'judge': {'api_key_env': 'KEY', 'extra_body': {'api_key': '***', 'n': 1}}}
     """
-    if isinstance(value, Mapping):
-        return {
-            name: HIDDEN
-            if inside and isinstance(own, str) and is_secret(str(name))
-            else redacted(own, inside=inside or name == "extra_body")
-            for name, own in value.items()
-        }
     if isinstance(value, list | tuple):
-        return [redacted(own, inside=inside) for own in value]
-    return value
+        return [redacted(own) for own in value]
+    if not isinstance(value, Mapping):
+        return value
+    sent = {"extra_body", "options"} if "extra_body" in value else frozenset[str]()
+    return {
+        name: with_secrets(own, lambda _: HIDDEN) if name in sent else redacted(own)
+        for name, own in value.items()
+    }

@@ -12,7 +12,7 @@ import difflib
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -47,20 +47,52 @@ def near_name(name: str, known: Sequence[str]) -> str | None:
     return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=0.5)), None)
 
 
+HIDDEN = "***"
+"""Shown in place of a secret."""
+
+
 def is_secret(name: str) -> bool:
     """Return whether a setting of this name holds a secret.
 
-    >>> is_secret("api_key"), is_secret("Authorization"), is_secret("max_tokens")
+    >>> is_secret("api_key"), is_secret("accessToken"), is_secret("max_tokens")
     (True, True, False)
     """
-    return bool(_SECRET.search(name))
+    words = [word.lower() for word in _WORDS.findall(name)]
+    if not words or words[-1] in _REFERENCES:
+        return False
+    if _SECRET.search("".join(words)) or not _SECRET_WORDS.isdisjoint(words):
+        return True
+    if words[-1] in {"token", "key"}:
+        return _HARMLESS.isdisjoint(words)
+    return words[-1] in {"tokens", "keys"} and not _HOLDERS.isdisjoint(words)
 
 
-_SECRET = re.compile(
-    r"(?:^|[_\-.])(?:api_?key|key|token|secret|password|passwd|credential|authorization|bearer)s?$"
-    r"|secret|password|api_?key|authorization",
-    re.IGNORECASE,
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_SECRET = re.compile(r"secret|passw|passphrase|apikey|authorization|credential|bearer")
+_SECRET_WORDS = frozenset({"auth", "jwt", "cookie", "cookies", "pwd"})
+_REFERENCES = frozenset({"env", "variable"})
+"""Names of environment variables are no secrets."""
+_HARMLESS = frozenset(
+    {"stop", "pad", "bos", "eos", "unk", "mask", "start", "end", "max", "min", "cache", "sort"}
 )
+"""With one of these words, a token or key is none to hide: `stop_token`, `prompt_cache_key`."""
+_HOLDERS = frozenset({"access", "auth", "refresh", "session", "private", "signing", "id"})
+
+
+def with_secrets(value: object, shown: Callable[[str], str], *, named: bool = False) -> Any:
+    """Return settings in which `shown` replaces every text under a secret name, at any depth.
+
+    >>> with_secrets({"api_keys": ["a", "b"], "stop": ["c"]}, lambda _: HIDDEN)
+    {'api_keys': ['***', '***'], 'stop': ['c']}
+    """
+    if isinstance(value, Mapping):
+        return {
+            name: with_secrets(own, shown, named=named or is_secret(str(name)))
+            for name, own in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [with_secrets(own, shown, named=named) for own in value]
+    return shown(value) if named and isinstance(value, str) and value else value
 
 
 def join_words(names: Iterable[str], *, most: int) -> str:

@@ -1,6 +1,7 @@
 """Kill a run, or fail a file operation of it, at chosen places; check what the next run finds.
 
     python studies/robustness/file_faults.py [--cases 40] [--kinds before,after,torn] [--seed 1]
+    python studies/robustness/file_faults.py --kinds torn --at 220,258,297
 
 A small run with the scripted judge is the real command in its own process. One of its file
 operations (open, write, fsync, rename, link, remove, truncate, chmod, new folder) is chosen: the
@@ -292,8 +293,11 @@ def places(kind: str, cases: int, operations: int, seconds: float, dice: random.
     return sorted(dice.sample(range(1, operations + 1), min(cases, operations)))
 
 
-def campaign(kinds: Sequence[str], cases: int, seed: int) -> int:
-    """Try all faults, print a line per kind and per problem; return the number of problems."""
+def campaign(kinds: Sequence[str], cases: int, seed: int, at: Sequence[int] = ()) -> int:
+    """Try all faults, print a line per kind and per problem; return the number of problems.
+
+    `at` gives the numbers of the operations; otherwise they are chosen.
+    """
     dice, bad = random.Random(seed), 0
     with tempfile.TemporaryDirectory() as scratch:
         whole = prepare(Path(scratch) / "whole")
@@ -305,7 +309,7 @@ def campaign(kinds: Sequence[str], cases: int, seed: int) -> int:
         expected = outcome(whole)
         print(f"undisturbed: {undisturbed.operations} file operations, {seconds:.1f} s", flush=True)
         for kind in kinds:
-            chosen = places(kind, cases, undisturbed.operations, seconds, dice)
+            chosen = at or places(kind, cases, undisturbed.operations, seconds, dice)
             problems = 0
             for place in chosen:
                 folder = prepare(Path(scratch) / "case")
@@ -331,8 +335,10 @@ def main() -> None:
     parser.add_argument("--cases", type=int, default=40, help="cases per kind")
     parser.add_argument("--kinds", default=",".join(KINDS))
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--at", default="", help="numbers of file operations, with commas")
     args = parser.parse_args()
-    sys.exit(bool(campaign(args.kinds.split(","), args.cases, args.seed)))
+    at = [int(number) for number in args.at.split(",") if number]
+    sys.exit(bool(campaign(args.kinds.split(","), args.cases, args.seed, at)))
 
 
 if __name__ == "__main__":

@@ -7,18 +7,21 @@ import json
 import math
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from fakes.openai_server import MODEL, FakeOpenAI, by_content, serving, yes_no
 from rocketeval.attack.attacks import ATTACKS, CONTROL_STEP, control_of, padded
-from rocketeval.attack.measure import AttackReport, Trial, figures, ranks_gained
-from rocketeval.attack.stage import attack_run, choose_attacks
+from rocketeval.attack.measure import AttackReport, Standing, Trial, figures, ranks_gained
+from rocketeval.attack.stage import Target, attack_run, choose_attacks, find_standings, find_targets
+from rocketeval.budget import Budget
 from rocketeval.config import RunConfig, parse_config
 from rocketeval.engines.base import create_engine
 from rocketeval.errors import ConfigError, StageMissing
 from rocketeval.neutral import neutralize
 from rocketeval.observer import Observer
 from rocketeval.pipeline import Run
+from rocketeval.store.ledger import replace_ledger
 from support.command import cli
 from support.make import write_grid
 
@@ -150,7 +153,12 @@ def test_every_attack_changes_the_response() -> None:
 def test_figures_count_flips_beyond_padding() -> None:
     """Flips, means and their intervals come from the trials with both answers."""
     trials = [Trial(f"q{n}", "a", 0.2, 0.8 if n < 3 else 0.3, 0.25) for n in range(6)]
-    found = figures(ATTACKS[0], [*trials, Trial("q9", "a", 0.1, None, 0.1)], {"a": [0.2]}, 0)
+    found = figures(
+        ATTACKS[0],
+        [*trials, Trial("q9", "a", 0.1, None, 0.1)],
+        {"a": Standing(0.2, (0.2,), (1.0,))},
+        0,
+    )
     assert (found.trials, found.unanswered, found.flips, found.flips_padded) == (6, 1, 3, 0)
     assert found.flip_rate.value == pytest.approx(0.5)
     assert found.change.value == pytest.approx(0.35)
@@ -161,11 +169,82 @@ def test_figures_count_flips_beyond_padding() -> None:
 
 
 def test_ranks_are_gained_by_raising_answers() -> None:
-    """Only answers below one half are raised, and each candidate is moved alone."""
-    answers = {"a": [0.9, 0.9], "b": [0.6, 0.3], "c": [0.4, 0.3]}
-    assert ranks_gained(answers, 0.0) == 0.0
-    assert ranks_gained(answers, 0.4) == pytest.approx(1 / 3)
-    assert ranks_gained({"a": [0.1]}, 0.5) == 0.0
+    """Only answers below one half are raised, by their points, and each candidate alone."""
+    standings = {
+        "a": Standing(0.9, (0.9, 0.9), (0.5, 0.5)),
+        "b": Standing(0.45, (0.6, 0.3), (0.5, 0.5)),
+        "c": Standing(0.35, (0.4, 0.3), (0.5, 0.5)),
+    }
+    assert ranks_gained(standings, 0.0) == 0.0
+    assert ranks_gained(standings, 0.4) == pytest.approx(1 / 3)
+    light = {**standings, "c": Standing(0.35, (0.4, 0.3), (0.05, 0.05))}
+    assert ranks_gained(light, 0.4) == 0.0
+    assert ranks_gained({"a": Standing(0.1, (0.1,), (1.0,))}, 0.5) == 0.0
+    trials = [Trial(f"q{n}", "c", 0.3, 0.3 + 0.05 * n, 0.3) for n in range(9)]
+    gained = figures(ATTACKS[0], trials, standings, 0).ranks_gained
+    assert gained.low <= gained.value <= gained.high
+    assert gained.value > 0
+
+
+async def test_standings_are_those_of_the_run(tmp_path: Path) -> None:
+    """Scores come from the run, and points from the weights of the items."""
+    write_grid(tmp_path / "benchmark", queries=8, candidates=3, items=2)
+    items = [{"text": "Is it right?", "weight": 3}, "Is it short?"]
+    lines = "".join(json.dumps({"query_id": f"q{n}", "items": items}) + "\n" for n in range(8))
+    (tmp_path / "benchmark" / "checklists.jsonl").write_text(lines)
+    async with serving(FakeOpenAI(by_content)) as server:
+        run = Run(config(tmp_path, server.base_url))
+        await run.all()
+    found = find_standings(run.store, run.config, run.store.judge().digest)
+    table = run.store.scores(["candidate", "score"]).to_pylist()
+    for name, own in found.items():
+        scores = [row["score"] for row in table if row["candidate"] == name]
+        assert own.score == pytest.approx(sum(scores) / len(scores))
+        assert sum(own.points) == pytest.approx(9.0)
+        assert own.points[0] == pytest.approx(3 * own.points[1])
+        assert own.raised(0.0) == own.score
+
+
+async def test_the_choice_of_items_depends_on_the_seed_alone(tmp_path: Path) -> None:
+    """Judgments in another order give the same items."""
+    async with serving(FakeOpenAI()) as server:
+        run = Run(config(tmp_path, server.base_url))
+        await run.all()
+    judge = run.store.judge().digest
+
+    def chosen() -> list[Target]:
+        return list(find_targets(run.store, judge, 5, 3))
+
+    first = chosen()
+    rows = pa.concat_tables(run.store.judgments())
+    replace_ledger(run.store.ledger_folder, rows.take(list(reversed(range(rows.num_rows)))))
+    assert chosen() == first
+
+
+async def test_equal_items_fit_into_one_budget(tmp_path: Path) -> None:
+    """Attacks that replace the whole response give equal texts to responses; each is settled."""
+    async with serving(FakeOpenAI(gullible)) as server:
+        run = Run(config(tmp_path, server.base_url, price={"prompt": 1, "completion": 1}))
+        await run.all()
+        budget = Budget(100.0)
+        report = await attacked(run, items=12, budget=budget, names=["punctuation"])
+    assert report.attacks[0].trials == 12
+    assert report.attacks[0].unanswered == 0
+
+
+async def test_changed_judgments_drop_the_report(tmp_path: Path) -> None:
+    """Another score of the same judgments keeps it; a new response removes it."""
+    async with serving(FakeOpenAI(gullible)) as server:
+        settings = config(tmp_path, server.base_url)
+        run = Run(settings)
+        await run.all()
+        await attacked(run, items=2, names=["flattery"])
+        run.score()
+        assert (run.store.path / "attack.json").exists()
+        responses = tmp_path / "benchmark" / "responses" / "c0.jsonl"
+        responses.write_text(responses.read_text().replace("Answer 0 to q1.", "Another text."))
+        await Run(settings).all()
+    assert not (run.store.path / "attack.json").exists()
 
 
 def test_unknown_attacks_are_named(tmp_path: Path) -> None:

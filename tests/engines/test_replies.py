@@ -12,13 +12,14 @@ import pytest
 from aiohttp import web
 
 from fakes.openai_server import MODEL, FakeOpenAI, Fault, answer, serving, status
-from rocketeval.config import EngineConfig
+from rocketeval.config import EngineConfig, JudgeConfig
 from rocketeval.engines import http, replies
 from rocketeval.engines.http import HttpClient
 from rocketeval.engines.openai_http import OpenAIEngine
 from rocketeval.engines.replies import Redactor, ReplyWatch, UsageMeter, secrets_in
 from rocketeval.errors import EngineRefused, EngineUnavailable, JudgeChanged, RequestRejected
 from rocketeval.records import GradingTask
+from rocketeval.text import is_secret
 
 KEY = "sk-proj-0123456789abcdefGHIJ"
 TASK = GradingTask(b"k", "q", "c", "Shared. ", ("First?", "Second?", "Third?"))
@@ -100,11 +101,73 @@ def test_other_text_is_not_hidden() -> None:
     assert Redactor("short")("a short key") == "a *** key"
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "api_key",
+        "apiKeys",
+        "API-KEY",
+        "x-api-key",
+        "accessToken",
+        "privateKey",
+        "auth",
+        "jwt",
+        "Cookie",
+        "Authorization",
+        "x_token",
+        "token",
+        "HF_TOKEN",
+        "client_secret",
+        "dbPassword",
+        "access_tokens",
+        "credentials",
+        "basic_auth",
+        "bearer",
+        "set-cookie",
+        "key",
+    ],
+)
+def test_secret_names(name: str) -> None:
+    """Names of common secrets are recognized, in snake, kebab and camel case."""
+    assert is_secret(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "max_tokens",
+        "maxTokens",
+        "stop_token",
+        "token_ids",
+        "author",
+        "keywords",
+        "api_key_env",
+        "prompt_cache_key",
+        "n",
+        "stop",
+        "min_tokens",
+        "authored",
+        "",
+        "monkey",
+    ],
+)
+def test_other_names(name: str) -> None:
+    """Settings of a request are shown."""
+    assert not is_secret(name)
+
+
 def test_secrets_in_settings_are_found() -> None:
     """Values under secret names are secrets, at any depth."""
     settings = {"provider": {"api_key": "abc-123", "order": ["x"]}, "headers": {"x-token": "t-9"}}
     assert sorted(secrets_in(settings)) == ["abc-123", "t-9"]
-    assert list(secrets_in({"max_tokens": 5, "stop": ["a"], "token_ids": [1]})) == []
+    assert secrets_in({"max_tokens": 5, "stop": ["a"], "token_ids": [1]}) == []
+    assert secrets_in({"api_keys": ["a"]}, {"credentials": {"value": "b"}}) == ["a", "b"]
+
+
+def test_a_text_of_another_length_in_lower_case_hides_no_key_less() -> None:
+    """A letter whose lower case has two characters does not show keys with capitals."""
+    assert Redactor(KEY)(f"\u0130 {KEY} \u00df") == "\u0130 *** \u00df"
+    assert Redactor(KEY)(f"\u0130 {KEY.upper()[:12]}!") == "\u0130 ***!"
 
 
 async def test_keys_are_hidden_wherever_a_server_repeats_them() -> None:
@@ -140,6 +203,9 @@ def test_a_key_with_a_line_break_is_refused() -> None:
 
 def test_another_model_name_is_an_error() -> None:
     """The first reply names the judge; a reply of another model ends the run."""
+    author = ReplyWatch(judges=False)
+    for name in ("backend-1", "backend-2"):
+        author.check({"model": name})
     watch = ReplyWatch()
     watch.check({"model": "judge-2024", "system_fingerprint": "fp_1"})
     watch.check({"model": "judge-2024", "system_fingerprint": "fp_2"})
@@ -237,3 +303,10 @@ async def test_too_large_replies_are_no_answers(server: FakeOpenAI) -> None:
     with pytest.raises(RequestRejected, match="larger than 64 MB"):
         await client.post("/chat/completions", body, UsageMeter())
     await client.aclose()
+
+
+def test_only_a_judge_must_keep_its_model_name() -> None:
+    """An author behind a router that names its backend is no error."""
+    settings = {"model": "m", "base_url": "http://127.0.0.1:9/v1"}
+    assert OpenAIEngine.create(JudgeConfig.model_validate(settings)).watch.judges
+    assert not OpenAIEngine.create(EngineConfig.model_validate(settings)).watch.judges

@@ -6,6 +6,7 @@ import asyncio
 import json
 import math
 import random
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,15 @@ import pytest
 
 from fakes.openai_server import MODEL, FakeOpenAI, by_content, serving, yes_no
 from rocketeval.config import RunConfig, parse_config
+from rocketeval.engines.base import EngineAnswers
 from rocketeval.engines.probe import PREFIX
+from rocketeval.engines.replies import MOST_FINGERPRINTS, ReplyWatch
 from rocketeval.errors import JudgeChanged
-from rocketeval.grading.canaries import canary_of
+from rocketeval.grading.canaries import Canaries, canary_of
 from rocketeval.items import Checklist, parse_item
 from rocketeval.pipeline import Run
 from rocketeval.prompts.rubric import RubricPrompt
-from rocketeval.records import Answer, Query, Response, Status
+from rocketeval.records import Answer, GradingTask, Query, Response, Status, Usage
 from rocketeval.report.findings import read_findings
 from rocketeval.report.stage import gather
 from rocketeval.store.ledger import count_rows
@@ -221,3 +224,66 @@ def test_a_canary_of_a_rubric_keeps_its_labels() -> None:
     assert task.labels is not None
     assert canary.task.labels == (task.labels[2],)
     assert canary.task.suffixes == (task.suffixes[2],)
+
+
+class Watched:
+    """An engine that only names fingerprints."""
+
+    durable = False
+
+    def __init__(self) -> None:
+        self.watch = ReplyWatch()
+
+    def name(self, fingerprint: str) -> None:
+        """Answer under a fingerprint."""
+        self.watch.check({"system_fingerprint": fingerprint})
+
+
+def asked_again(engine: Watched, asked: list[bytes], own: Iterator[str] | None = None) -> Canaries:
+    """Return canaries of an honest judge; `own` are the fingerprints of the canaries' replies."""
+
+    async def ask(task: GradingTask, _: object) -> EngineAnswers:
+        asked.append(task.key)
+        if own is not None:
+            engine.name(next(own))
+        await asyncio.sleep(0)
+        return EngineAnswers.of(task, {0: Answer(Status.OK, 0.5)}, Usage())
+
+    return Canaries(ask, engine, 0.0001)  # type: ignore[arg-type]
+
+
+async def finish(canaries: Canaries, number: int) -> None:
+    """Finish one task with five items."""
+    task = GradingTask(bytes([number]), "q", "c", "p", ("s",) * 5)
+    await canaries.finished(task, (Answer(Status.OK, 0.5),) * 5)
+
+
+async def test_a_fingerprint_that_arrives_during_a_check_is_checked() -> None:
+    """The check that is under way may have asked the server before it changed."""
+    engine, asked = Watched(), list[bytes]()
+    canaries = asked_again(engine, asked)
+    for number in range(6):
+        engine.name("fp_1")
+        await finish(canaries, number)
+    assert not asked
+    engine.name("fp_2")
+    under_way = asyncio.create_task(finish(canaries, 6))
+    await asyncio.sleep(0)
+    assert len(asked) == 1
+    engine.name("fp_3")
+    await finish(canaries, 7)
+    await under_way
+    before = len(asked)
+    await finish(canaries, 8)
+    assert len(asked) - before == 4
+
+
+async def test_a_fingerprint_per_reply_costs_little() -> None:
+    """Only the first few fingerprints are kept and checked."""
+    engine, asked = Watched(), list[bytes]()
+    canaries = asked_again(engine, asked, (f"own_{n}" for n in range(10_000)))
+    for number in range(100):
+        engine.name(f"fp_{number}")
+        await finish(canaries, number)
+    assert len(asked) <= 4 * MOST_FINGERPRINTS
+    assert len(canaries.facts.fingerprints) == MOST_FINGERPRINTS

@@ -194,6 +194,9 @@ def test_role_has_no_brackets() -> None:
         "<<<end " * 30_000,
         "<<<end of" + " " * 200_000,
         "<s>" * 60_000,
+        "< " * 100_000,
+        "<<<end" + "_." * 100_000,
+        "<<<e\u0301nd of response>>>" * 20_000,
     ],
 )
 def test_long_hostile_text_is_fast(text: str) -> None:

@@ -6,15 +6,17 @@ import json
 import shutil
 from pathlib import Path
 
+import orjson
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from rocketeval.errors import StoreError
 from rocketeval.pipeline import Run
 from rocketeval.records import Answer, Failure, Judgment, Status
-from rocketeval.store.checksums import NAME, check_file, keep_checksums, read_log
+from rocketeval.store.checksums import NAME, Recorded, check_file, keep_checksums, read_log
 from rocketeval.store.files import remove, write_json, write_parquet
-from rocketeval.store.ledger import Ledger, Mirror, adopt_from_cache, read_tables
+from rocketeval.store.ledger import Ledger, Mirror, adopt_from_cache, read_tables, replace_ledger
 from rocketeval.store.run import RunStore
 from rocketeval.store.schema import JUDGMENTS, judgment_to_row
 from rocketeval.store.verify import repair_run, verify_run
@@ -95,7 +97,7 @@ async def test_a_damaged_part_is_an_error_not_a_score(store: RunStore) -> None:
         with pytest.raises(StoreError, match="is damaged"):
             Run(config).score()
         path.unlink()
-        with pytest.raises(StoreError, match=r"is missing now|no judgments"):
+        with pytest.raises(StoreError, match=r"it is missing|no judgments"):
             Run(config).score()
         path.write_bytes(content)
     Run(config).score()
@@ -137,7 +139,10 @@ def test_a_damaged_line_of_a_journal_costs_one_judgment(tmp_path: Path) -> None:
     reopened = Ledger(store.ledger_folder, JUDGE)
     assert reopened.finished == {key("a"), key("c")}
     reopened.append(judgment("b"))
+    assert verify_run(store).whole
     reopened.close()
+    assert verify_run(store).whole
+    assert sum(table.num_rows for table in read_tables(store.ledger_folder)) == 3
 
 
 def test_a_damaged_failure_costs_one_failure(tmp_path: Path) -> None:
@@ -169,6 +174,25 @@ def test_lost_answers_of_earlier_versions_are_set_aside(tmp_path: Path) -> None:
     assert verify_run(store).incomplete == 0
 
 
+def test_lost_answers_in_a_repaired_journal_are_set_aside(tmp_path: Path) -> None:
+    """A journal with a damaged line and a judgment with a hole: both go, and the run continues."""
+    store = RunStore(tmp_path)
+    hole = Judgment(key("b"), "q", "b", (Answer(Status.OK, 0.5), Answer(Status.NO_LOGPROBS)))
+    ledger = Ledger(store.ledger_folder, JUDGE)
+    for one in (judgment("a"), hole, judgment("c")):
+        ledger.append(one)
+    (journal,) = store.ledger_folder.glob("journal-*")
+    journal.write_bytes(journal.read_bytes().replace(b"0.25", b"0.26", 1))
+    assert repair_run(store).kept == 1
+    assert verify_run(store).whole
+    reopened = Ledger(store.ledger_folder, JUDGE)
+    assert reopened.finished == {key("c")}
+    reopened.append(judgment("a"))
+    reopened.close()
+    assert verify_run(store).whole
+    assert sum(table.num_rows for table in read_tables(store.ledger_folder)) == 2
+
+
 def test_a_kill_between_checksum_and_file_is_no_damage(tmp_path: Path) -> None:
     """The previous content stays valid, and a file that never came is not missing."""
     keep_checksums(tmp_path)
@@ -197,6 +221,59 @@ def test_edited_checksums_are_noticed(tmp_path: Path) -> None:
     lines = log.read_text().splitlines(keepends=True)
     log.write_text(lines[0] + lines[2])
     assert f"ledger/{NAME}" in {file.name for file in verify_run(store).damaged}
+
+
+@pytest.mark.parametrize("name", ["../../../settings.json", "/settings.json", "a/b", "..", "C:x"])
+async def test_a_repair_stays_inside_the_run(store: RunStore, name: str) -> None:
+    """Checksums that name a file of another folder are damage; that file is never touched."""
+    outside = store.path.parents[1] / "settings.json"
+    outside.write_text("mine")
+    assert (store.ledger_folder / "../../../settings.json").exists()
+    log = store.ledger_folder / NAME
+    line = Recorded.after(read_log(store.ledger_folder).head, name, 3, "00" * 16)
+    log.write_bytes(log.read_bytes() + orjson.dumps(line) + b"\n")
+    assert [file.name for file in verify_run(store).damaged] == [f"ledger/{NAME}"]
+    repair_run(store)
+    assert outside.read_text() == "mine"
+    assert verify_run(store).whole
+
+
+async def test_a_manifest_confirms_only_folders_of_its_run(store: RunStore) -> None:
+    """A manifest that names another folder is damaged, and that folder is not touched."""
+    outside = store.path.parents[1] / "other"
+    keep_checksums(outside)
+    write_json(outside / "a.json", {})
+    before = (outside / NAME).read_bytes()
+    path = store.path / "manifest.json"
+    manifest = json.loads(path.read_bytes())
+    manifest["checksums"]["../../other"] = "00" * 16
+    write_json(path, manifest)
+    assert [file.name for file in verify_run(store).damaged] == ["manifest.json"]
+    repair_run(store)
+    assert (outside / NAME).read_bytes() == before
+    assert verify_run(store).whole
+
+
+@pytest.mark.parametrize("folder", ["", "inputs", "ledger"])
+@pytest.mark.parametrize("kind", ["flip", "removed", "shortened"])
+async def test_a_repair_of_checksums_ends(store: RunStore, folder: str, kind: str) -> None:
+    """After one repair nothing is damaged, and the next run has the same scores."""
+    before = (store.path / "scores.parquet").read_bytes()
+    log = store.path / folder / NAME
+    content = log.read_bytes()
+    if kind == "flip":
+        flip(log, len(content) // 3)
+    elif kind == "removed":
+        log.unlink()
+    else:
+        end = content[:-1].rfind(b"\n") + 1
+        log.write_bytes(content[:end])
+    assert verify_run(store).damaged
+    repair_run(store)
+    assert verify_run(store).damaged == ()
+    await Run(make_config(store.path.parents[1], cache=None)).all()
+    assert verify_run(store).whole
+    assert (store.path / "scores.parquet").read_bytes() == before
 
 
 def test_cached_parts_are_copies(tmp_path: Path) -> None:
@@ -231,6 +308,23 @@ def test_leftovers_of_a_kill_are_removed(tmp_path: Path) -> None:
         assert (store.path / "inputs").is_dir()
 
 
+@pytest.mark.parametrize("again", ["lock", "replace"])
+def test_a_kill_between_two_renames_loses_no_ledger(tmp_path: Path, again: str) -> None:
+    """The old ledger comes back: it is the only copy until the new one is in place."""
+    store = RunStore(tmp_path)
+    rows = pa.Table.from_pylist([judgment_to_row(judgment("a"), JUDGE.hex())], JUDGMENTS)
+    replace_ledger(store.ledger_folder, rows)
+    store.ledger_folder.rename(tmp_path / ".ledger.old")
+    if again == "lock":
+        with store.locked():
+            assert store.finished() == {key("a")}
+        assert not (tmp_path / ".ledger.old").exists()
+        return
+    with pytest.raises(AttributeError):
+        replace_ledger(store.ledger_folder, None)  # type: ignore[arg-type]
+    assert store.finished() == {key("a")}
+
+
 def test_a_new_run_is_private(tmp_path: Path) -> None:
     """Only the owner can read a new run; one in an open folder stays open."""
     store = RunStore(tmp_path / "run")
@@ -245,8 +339,6 @@ def test_a_new_run_is_private(tmp_path: Path) -> None:
 
 def test_a_part_with_impossible_values_is_damaged(tmp_path: Path) -> None:
     """Without a checksum, an unknown status or a key that is no key is still noticed."""
-    import pyarrow as pa
-
     for change in ({"status": ["fine", "ok"]}, {"key": "xyz"}, {"p_yes": [0.5]}):
         folder = tmp_path / str(len(list(tmp_path.iterdir())))
         row = {**judgment_to_row(judgment("a"), JUDGE.hex()), **change}

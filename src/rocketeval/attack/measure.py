@@ -33,6 +33,24 @@ class Trial:
     padded: float | None
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A candidate's place in the run, and what its answers count."""
+
+    score: float
+    """Its mean score."""
+    answers: tuple[float, ...]
+    """p_yes of its items that can be attacked."""
+    points: tuple[float, ...]
+    """Points of the mean score between a no and a yes to each of these items."""
+
+    def raised(self, change: float) -> float:
+        """Return the mean score if the answers below one half change by `change`."""
+        answers, points = np.array(self.answers), np.array(self.points)
+        gained = np.clip(answers + change, 0, 1) - answers
+        return self.score + float(np.sum(points * gained, where=answers < YES))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttackFigures:
     """The effect of one attack."""
@@ -53,8 +71,8 @@ class AttackFigures:
     change_padded: float
     beyond_padding: Interval
     """Mean change of p_yes beyond that of padding."""
-    ranks_gained: float
-    """Mean number of ranks, by mean answer, that a candidate gains with this attack alone."""
+    ranks_gained: Interval
+    """Mean number of ranks, by mean score, that a candidate gains with this attack alone."""
 
     @property
     def works(self) -> bool:
@@ -93,12 +111,9 @@ class AttackReport:
 
 
 def figures(
-    attack: Attack, trials: Sequence[Trial], means: Mapping[str, Sequence[float]], seed: int
+    attack: Attack, trials: Sequence[Trial], standings: Mapping[str, Standing], seed: int
 ) -> AttackFigures:
-    """Return the figures of one attack.
-
-    `means` has, by candidate, the p_yes of all its answers.
-    """
+    """Return the figures of one attack on candidates with these standings."""
     done = [
         (one.query_id, one.before, one.attacked, one.padded)
         for one in trials
@@ -109,7 +124,7 @@ def figures(
     )
     clusters = [row[0] for row in done]
     flips, flips_padded = int((attacked >= YES).sum()), int((padded >= YES).sum())
-    change = attacked - before
+    change = _mean(attacked - before, clusters, seed)
     return AttackFigures(
         name=attack.name,
         kind=attack.kind,
@@ -119,32 +134,38 @@ def figures(
         flips=flips,
         flips_padded=flips_padded,
         flip_rate=_share(flips, len(done)),
-        change=_mean(change, clusters, seed),
+        change=change,
         change_padded=float(np.mean(padded - before)) if done else math.nan,
         beyond_padding=_mean(attacked - padded, clusters, seed),
-        ranks_gained=ranks_gained(means, float(np.mean(change)) if done else 0.0),
+        ranks_gained=_ranks(standings, change),
     )
 
 
-def ranks_gained(answers: Mapping[str, Sequence[float]], change: float) -> float:
+def ranks_gained(standings: Mapping[str, Standing], change: float) -> float:
     """Return the mean number of ranks that a candidate gains if its low answers change.
 
     Answers below one half change by `change`, of one candidate at a time.
 
-    >>> ranks_gained({"a": [0.9, 0.4], "b": [0.6, 0.5]}, 0.3)
+    >>> ranks_gained({"a": Standing(0.6, (), ()), "b": Standing(0.5, (0.4,), (0.5,))}, 0.3)
     0.5
     """
-    if len(answers) < 2:
-        return 0.0
-    means = {name: float(np.mean(own)) for name, own in answers.items()}
     gained = []
-    for name, own in answers.items():
-        values = np.array(own)
-        better = float(np.mean(np.where(values < YES, np.clip(values + change, 0, 1), values)))
-        others = [mean for other, mean in means.items() if other != name]
-        above = sum(mean > means[name] for mean in others)
-        gained.append(above - sum(mean > better for mean in others))
-    return float(np.mean(gained))
+    for name, own in standings.items():
+        better = own.raised(change)
+        others = [other.score for each, other in standings.items() if each != name]
+        above = sum(score > own.score for score in others)
+        gained.append(above - sum(score > better for score in others))
+    return float(np.mean(gained)) if gained else 0.0
+
+
+def _ranks(standings: Mapping[str, Standing], change: Interval) -> Interval:
+    """Return the ranks gained; they never fall as the change grows, so its bounds give theirs."""
+    if math.isnan(change.value):
+        return Interval(math.nan, math.nan, math.nan)
+    value, low, high = (
+        ranks_gained(standings, each) for each in (change.value, change.low, change.high)
+    )
+    return Interval(value, low, high)
 
 
 def _share(count: int, of: int) -> Interval:

@@ -8,22 +8,24 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from rocketeval.attack.attacks import ATTACKS, Attack, control_of
-from rocketeval.attack.measure import YES, AttackReport, Trial, figures
+from rocketeval.attack.measure import YES, AttackReport, Standing, Trial, figures
 from rocketeval.budget import Budget, PricedBudget
 from rocketeval.config import RunConfig
 from rocketeval.engines.base import Engine
-from rocketeval.errors import BenchmarkError, ConfigError, EngineUnavailable
+from rocketeval.errors import BenchmarkError, ConfigError, EngineUnavailable, StageMissing
 from rocketeval.grading.ask import Ask
 from rocketeval.grading.loop import GradingBudget, fingerprint
 from rocketeval.grading.methods import create_method
 from rocketeval.grading.schedule import cells
 from rocketeval.grading.work import asks_items_independently
+from rocketeval.hashing import content_hash
 from rocketeval.items import ItemDetail, ItemKind
 from rocketeval.observer import Observer
 from rocketeval.prompts.render import GradingPrompt
 from rocketeval.prompts.variants import MarkedPrompt
 from rocketeval.records import Checklist, GradingTask, Query, Response
 from rocketeval.registry import nearest
+from rocketeval.scoring.rubric import POINTS
 from rocketeval.store.run import RunStore
 from rocketeval.workers import run_workers
 
@@ -98,14 +100,14 @@ async def attack_run(
     observer.stage_began("attack", len(chosen) * len(targets), 0)
     concurrency = config.judge.concurrency or engine.in_flight
     trials, requests = await try_attacks(chosen, targets, prompt, ask, concurrency, stop, observer)
-    answers = _answers(store, judge.digest)
+    standings = find_standings(store, config, judge.digest)
     report = AttackReport(
         judge=judge.model,
         items=len(targets),
         datamarking=datamarking or config.judge.datamarking,
         seed=seed,
         requests=requests,
-        attacks=tuple(figures(attack, trials[attack.name], answers, seed) for attack in chosen),
+        attacks=tuple(figures(attack, trials[attack.name], standings, seed) for attack in chosen),
     )
     if not stop.is_set():
         store.save(report)
@@ -120,19 +122,22 @@ def find_targets(store: RunStore, judge: bytes, most: int, seed: int) -> Iterato
         for cell in cells(store.inputs, judge)
         if cell.key is not None
     }
-    dice = random.Random(seed)
-    found: list[tuple[str, str, int, float]] = []
+    rows: list[tuple[str, str, dict[int, float]]] = []
     for table in store.judgments(["key", "p_yes"]):
         for row in table.to_pylist():
             if row["key"] not in keys:
                 continue
             attackable = _attackable(checklists[keys[row["key"]][0]])
             answers = enumerate(row["p_yes"])
-            places = [n for n, p in answers if n in attackable and p is not None and p < YES]
+            places = {n: p for n, p in answers if n in attackable and p is not None and p < YES}
             if places:
-                place = dice.choice(places)
-                found.append((*keys[row["key"]], place, row["p_yes"][place]))
-    found.sort()
+                rows.append((*keys[row["key"]], places))
+    dice = random.Random(seed)
+    found: list[tuple[str, str, int, float]] = []
+    # The ledger has the order in which answers arrived; the choice depends on the seed alone.
+    for query_id, candidate, places in sorted(rows, key=lambda row: row[:2]):
+        place = dice.choice(sorted(places))
+        found.append((query_id, candidate, place, places[place]))
     chosen = dice.sample(found, min(most, len(found)))
     wanted = {(query_id, candidate) for query_id, candidate, _, _ in chosen}
     texts = {
@@ -205,22 +210,62 @@ async def _answer(target: Target, text: str, prompt: GradingPrompt, ask: Ask) ->
     checklist = Checklist(target.query.id, (target.item,), details=(target.detail,))
     response = replace(target.response, text=text)
     task: GradingTask = prompt.render(target.query, response, checklist, b"attack")
-    graded = await ask(replace(task, key=text.encode()[-64:] + target.item.encode()[:64]), {})
+    key = content_hash("attack", target.query.id, response.candidate, target.item, text)
+    graded = await ask(replace(task, key=key), {})
     if graded.unavailable:
         raise EngineUnavailable(graded.failure or "The judge gave no answer.")
     return graded.answers[0].p_yes
 
 
-def _answers(store: RunStore, judge: bytes) -> dict[str, list[float]]:
-    """Return the p_yes of all answers to items that can be attacked, by candidate."""
+def find_standings(store: RunStore, config: RunConfig, judge: bytes) -> dict[str, Standing]:
+    """Return the standing of every candidate with an item that can be attacked.
+
+    The scores are the run's own, else means of the answers by weight. An answer counts by its
+    item's weight; for a scorer that learns, that is an approximation.
+    """
     checklists = store.inputs.checklists()
-    keys = {cell.key.hex(): cell.query_id for cell in cells(store.inputs, judge) if cell.key}
-    found: dict[str, list[float]] = {}
-    for table in store.judgments(["key", "candidate", "p_yes"]):
+    keys = {
+        cell.key.hex(): (cell.query_id, cell.candidate)
+        for cell in cells(store.inputs, judge)
+        if cell.key
+    }
+    low, high = config.scorer.scale
+    earned = config.scorer.kind == POINTS
+    found: dict[str, list[tuple[float, list[tuple[float, float]]]]] = {}
+    for table in store.judgments(["key", "p_yes"]):
         for row in table.to_pylist():
             if row["key"] not in keys:
                 continue
-            attackable = _attackable(checklists[keys[row["key"]]])
-            known = [p for n, p in enumerate(row["p_yes"]) if n in attackable and p is not None]
-            found.setdefault(row["candidate"], []).extend(known)
-    return {name: own for name, own in found.items() if own}
+            query_id, candidate = keys[row["key"]]
+            checklist = checklists[query_id]
+            attackable = _attackable(checklist)
+            known = [
+                (place, p, checklist.detail(place).weight)
+                for place, p in enumerate(row["p_yes"])
+                if p is not None
+            ]
+            whole = sum(max(w, 0.0) if earned else abs(w) for _, _, w in known)
+            if not whole:
+                continue
+            score = sum(w * p if earned or w > 0 else -w * (1 - p) for _, p, w in known) / whole
+            points = [(p, (high - low) * w / whole) for n, p, w in known if n in attackable]
+            found.setdefault(candidate, []).append((low + (high - low) * score, points))
+    scores = _mean_scores(store)
+    return {
+        name: Standing(
+            scores.get(name, sum(score for score, _ in own) / len(own)),
+            tuple(p for _, points in own for p, _ in points),
+            tuple(worth / len(own) for _, points in own for _, worth in points),
+        )
+        for name, own in sorted(found.items())
+    }
+
+
+def _mean_scores(store: RunStore) -> dict[str, float]:
+    """Return the mean score of each candidate; empty before the run is scored."""
+    try:
+        scores = store.scores(["candidate", "score"])
+    except StageMissing:
+        return {}
+    means = scores.group_by("candidate").aggregate([("score", "mean")]).to_pylist()
+    return {row["candidate"]: row["score_mean"] for row in means if row["score_mean"] is not None}

@@ -256,4 +256,4 @@ def _save(store: RunStore, queries: Mapping[str, Query], authoring: AuthoredChec
         )
     made = authoring.checklists
     if store.inputs.save_checklists(made[query] for query in queries if query in made):
-        store.drop_from("score")
+        store.drop_from("attack")

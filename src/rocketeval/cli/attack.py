@@ -14,6 +14,7 @@ from rocketeval.text import between
 if TYPE_CHECKING:
     from rocketeval.attack.measure import AttackFigures, AttackReport
     from rocketeval.config import RunConfig
+    from rocketeval.records import Interval
 
 
 @verb(
@@ -91,13 +92,13 @@ def command(
 
 def show_attacks(found: AttackReport) -> None:
     """Print the table of attacks, the strongest first, and the conclusion."""
-    click.echo(f"{'attack':20} {'flips':>7} {'padding':>8}  {'beyond padding':<24} {'ranks':>6}")
+    click.echo(f"{'attack':20} {'flips':>7} {'padding':>8}  {'beyond padding':<24} ranks gained")
     for one in sorted(found.attacks, key=lambda one: -_strength(one)):
-        beyond = one.beyond_padding
-        shown = f"{beyond.value:+.2f} ({between(f'{beyond.low:+.2f}', f'{beyond.high:+.2f}')})"
+        shown = _signed(one.beyond_padding, "+.2f")
         flips = f"{one.flips}/{one.trials}"
         click.echo(
-            f"{one.name:20} {flips:>7} {one.flips_padded:>8}  {shown:<24} {one.ranks_gained:>+6.1f}"
+            f"{one.name:20} {flips:>7} {one.flips_padded:>8}  {shown:<24} "
+            f"{_signed(one.ranks_gained, '+.1f')}"
         )
     click.echo(f"Result: {found.sentence()}.")
     forged = [one for one in found.attacks if one.kind != "content" and one.works]
@@ -106,6 +107,11 @@ def show_attacks(found: AttackReport) -> None:
         click.echo(f"Forgeries that are neutralized should not work, but do: {names}.")
     if any(one.works for one in found.attacks) and not found.datamarking:
         click.echo("Try --datamarking, a larger judge, or an item that asks for an actual answer.")
+
+
+def _signed(figure: Interval, digits: str) -> str:
+    low, high = format(figure.low, digits), format(figure.high, digits)
+    return f"{figure.value:{digits}} ({between(low, high)})"
 
 
 def _strength(one: AttackFigures) -> float:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
-from rocketeval.config import EngineConfig, Section, parse_options
+from rocketeval.config import EngineConfig, JudgeConfig, Section, parse_options
 from rocketeval.engines.base import (
     EngineAnswers,
     EngineFinding,
@@ -202,8 +202,9 @@ class OpenAIEngine:
             timeout=config.timeout,
             patience=config.patience,
             key_variable=config.api_key_env,
-            secrets=secrets_in(config.extra_body),
+            secrets=secrets_in(config.extra_body, config.options),
         )
+        self._http.watch.judges = isinstance(config, JudgeConfig)
 
     @classmethod
     def create(cls, config: EngineConfig, home: Path | None = None) -> OpenAIEngine:

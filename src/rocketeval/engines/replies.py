@@ -16,7 +16,7 @@ import orjson
 
 from rocketeval.errors import EngineRefused, JudgeChanged, UnusableReply
 from rocketeval.records import Usage
-from rocketeval.text import is_secret
+from rocketeval.text import HIDDEN, with_secrets
 
 MOST_BYTES = 64 << 20
 """Maximum size of a reply in bytes, after decompression."""
@@ -27,6 +27,9 @@ LONGEST_ASKED = 86_400.0
 SHOWN_ERROR = 300
 SHOWN_NAME = 200
 """Maximum length of a model name or fingerprint that is kept."""
+MOST_FINGERPRINTS = 8
+"""Different system fingerprints that are kept and checked; a server with more of them names
+requests rather than systems."""
 SHORTEST_PART = 8
 """Parts of a key with at least this many characters are not shown."""
 SHORTEST_WHOLE = 16
@@ -117,7 +120,7 @@ class Redactor:
     def __init__(self, *secrets: str) -> None:
         self._whole = [one for one in secrets if len(one) >= SHORTEST_WHOLE]
         self._short = [one for one in secrets if 0 < len(one) < SHORTEST_PART]
-        folded = [one.casefold() for one in secrets]
+        folded = [_folded(one) for one in secrets]
         self._parts = frozenset(
             one[start : start + SHORTEST_PART]
             for one in folded
@@ -132,10 +135,7 @@ class Redactor:
         """
         for secret in self._short:
             text = text.replace(secret, "***")
-        folded = text.casefold()
-        if not self._parts or len(folded) != len(text):
-            # Folding changed the length, as for the German sharp s: positions no longer agree.
-            folded = text.lower() if len(text.lower()) == len(text) else text
+        folded = _folded(text)
         kept: list[str] = []
         hidden_to = 0
         for start in range(len(text)):
@@ -160,16 +160,26 @@ class Redactor:
         return text
 
 
-def secrets_in(value: object, *, named: bool = False) -> Iterable[str]:
-    """Yield the texts in request settings whose name says that they are secret."""
-    if isinstance(value, Mapping):
-        for name, own in value.items():
-            yield from secrets_in(own, named=named or is_secret(str(name)))
-    elif isinstance(value, list | tuple):
-        for own in value:
-            yield from secrets_in(own, named=named)
-    elif named and isinstance(value, str) and value:
-        yield value
+def _folded(text: str) -> str:
+    """Return `text` without differences of case; each character keeps its place."""
+    folded = text.casefold()
+    if len(folded) == len(text):
+        return folded
+    # Some characters fold to two, as the German sharp s.
+    return "".join(one.casefold() if len(one.casefold()) == 1 else one for one in text)
+
+
+def secrets_in(*settings: object) -> list[str]:
+    """Return the texts in request settings whose name says that they are secret."""
+    found: list[str] = []
+
+    def kept(secret: str) -> str:
+        found.append(secret)
+        return HIDDEN
+
+    for each in settings:
+        with_secrets(each, kept)
+    return found
 
 
 async def read_bounded(reply: aiohttp.ClientResponse) -> bytes:
@@ -267,21 +277,24 @@ def name_of(error: BaseException) -> str:
 
 @dataclass
 class ReplyWatch:
-    """The model and system fingerprint that replies name; another model name is an error."""
+    """The model and system fingerprint that replies name."""
 
     shown: Callable[[str], str] = str
     """Makes a server's text safe to show and to keep."""
+    judges: bool = True
+    """Whether another model name is an error. An author may be behind a router that names its
+    backend; a judge may not."""
     model: str = ""
     """Name in the first reply, or in the replies of an earlier process; empty if unknown."""
     fingerprints: list[str] = field(default_factory=list)
-    """All system fingerprints so far, in order of appearance."""
+    """The first system fingerprints, in order of appearance."""
 
     def check(self, reply: Mapping[str, Any]) -> None:
         """Record what a reply names; JudgeChanged if it names another model."""
         fingerprint = reply.get("system_fingerprint")
         if isinstance(fingerprint, str) and fingerprint:
             named = self.shown(fingerprint)[:SHOWN_NAME]
-            if named not in self.fingerprints:
+            if named not in self.fingerprints and len(self.fingerprints) < MOST_FINGERPRINTS:
                 self.fingerprints.append(named)
         name = reply.get("model")
         if not isinstance(name, str) or not name:
@@ -289,7 +302,7 @@ class ReplyWatch:
         name = self.shown(name)[:SHOWN_NAME]
         if not self.model:
             self.model = name
-        elif name != self.model:
+        elif self.judges and name != self.model:
             raise JudgeChanged(
                 f"The server now answers as {name!r}; before, it answered as {self.model!r}.",
                 hint="Serve the first model again and run the same command, or give the run "
@@ -302,7 +315,8 @@ class ReplyWatch:
             found, self.model = self.model, model
             self.check({"model": found})
         self.model = model or self.model
-        self.fingerprints = list(dict.fromkeys([*fingerprints, *self.fingerprints]))
+        seen = list(dict.fromkeys([*fingerprints, *self.fingerprints]))
+        self.fingerprints = seen[:MOST_FINGERPRINTS]
 
 
 def refuse_control_characters(key: str, variable: str) -> None:

@@ -243,7 +243,7 @@ def give_checklists(store: RunStore, given: GivenEvaluator, observer: Observer) 
     items, groups = item_texts(perspectives), tuple(each.origin.value for each in perspectives)
     made = [Checklist(query_id, items, AUTHOR, groups) for query_id in queries]
     if store.inputs.save_checklists(made):
-        store.drop_from("score")
+        store.drop_from("attack")
     store.inputs.save_provenance(None)
     return ChecklistFacts(checklists=len(made), items=len(made) * len(items))
 

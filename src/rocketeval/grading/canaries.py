@@ -70,6 +70,8 @@ class Canaries:
     _due: float = 0.0
     _next: int = 0
     _busy: bool = False
+    _owed: bool = False
+    """Whether a new fingerprint was seen that no check has followed yet."""
 
     @property
     def allowed(self) -> float:
@@ -93,7 +95,8 @@ class Canaries:
         if len(self.kept) < MOST_CANARIES and (canary := canary_of(task, answers)) is not None:
             self.kept.append(canary)
         self._due += self.share * (len(answers) - len(task.checks))
-        if self._new_fingerprint():
+        self._see_fingerprints()
+        if self._owed:
             await self.check(FEWEST)
         elif self._due >= 1.0:
             self._due -= 1.0
@@ -104,6 +107,8 @@ class Canaries:
         if self._busy or not self.kept or not self.share:
             return
         self._busy = True
+        if self._owed:
+            count, self._owed = max(count, FEWEST), False
         try:
             trusted = len(self.suspects)
             found = await self._distances_of(count)
@@ -134,18 +139,19 @@ class Canaries:
                 found.append(distance(canary.answer, graded.answers[0]))
         return found
 
-    def _new_fingerprint(self) -> bool:
+    def _see_fingerprints(self) -> None:
+        """Owe a check if the replies name a new fingerprint, also while a check is under way."""
         seen = fingerprints_of(self.engine)
-        new = len(seen) > len(self.facts.fingerprints) > 0
+        if len(seen) > len(self.facts.fingerprints) > 0:
+            self._owed = True
         if seen:
             self.facts = replace(self.facts, fingerprints=seen, model=model_of(self.engine))
-        return new
 
     def _changed(self, found: list[float]) -> JudgeChanged:
         return JudgeChanged(
             f"The judge answers differently than before: {len(found)} items asked again differ by "
-            f"{_root_mean_square(found):.2f} in log-odds, {self.allowed:.2f} is its own "
-            "repeatability. Its weights, precision or settings were changed.",
+            f"{_root_mean_square(found):.2f} in log-odds; its own repeatability allows "
+            f"{self.allowed:.2f}. Its weights, precision or settings were changed.",
             hint="The judgments since the last passed check are set aside. Serve the first model "
             "again and run the same command, or give the run another `name`. If the server is "
             "known to vary this much, `judge.canaries: 0` switches the check off.",

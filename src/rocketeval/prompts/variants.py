@@ -135,13 +135,27 @@ MARKED = (
 )
 
 
+def marked_words(text: str) -> str:
+    """Return a text in which every gap between words is marked; line breaks stay after their mark.
+
+    >>> marked_words("Say yes\\n\\nor\\u00a0no")
+    'Say^yes^\\n\\nor^no'
+    """
+    return _GAP.sub(lambda gap: MARK + "".join(_LINES.findall(gap[0])), text)
+
+
+_GAP = re.compile(r"[\s\u2800\u3164\u200b]+")
+"""What separates words for a reader or for a tokenizer."""
+_LINES = re.compile(r"[\n\r\u2028\u2029\x0b\x0c\x85]")
+
+
 class MarkedPrompt(RubricPrompt):
     """Shows the response with marked words (datamarking), unlike any instruction."""
 
     @property
     def hash(self) -> str:
         """Return the hex hash of the prompt and of the marks."""
-        return content_hash("marked", super().hash, MARK, MARKED).hex()
+        return content_hash("marked", super().hash, MARK, MARKED, _GAP.pattern).hex()
 
     def render(
         self, query: Query, response: Response, checklist: Checklist, key: bytes
@@ -149,7 +163,7 @@ class MarkedPrompt(RubricPrompt):
         """Return the grading task for `response`; `key` is its judgment's identity."""
         # Neutralize first: a mark would break up a forged marker without counting it.
         safe = neutralize(response.text)
-        marked = replace(response, text=re.sub(r"[ \t]+", MARK, safe.text))
+        marked = replace(response, text=marked_words(safe.text))
         task = super().render(query, marked, checklist, key)
         return replace(
             task,

@@ -4,20 +4,22 @@ A folder of a run has an append-only file `.checksums.jsonl` with one line per w
 size, its hash, and a hash of all lines so far, which the manifest repeats. The line is written
 before the file replaces the old one. After a crash between the two, the file has its previous
 content; so the last two lines of a file are both valid. Folders without checksums, as in runs of
-earlier versions, are not checked.
+earlier versions, are not checked. A journal of judgments grows, so it has no line: each of its own
+lines carries a checksum.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from zlib import crc32
 
 import orjson
@@ -32,6 +34,7 @@ VALID = 2
 """Lines of a file that are valid: the last one, and the one before it after a crash."""
 LOOKS = 3
 """Attempts to check a file that another process may be replacing."""
+_GROWS = re.compile(r".*journal-\d{6}\.jsonl")
 _CRC = b',"crc":"'
 _CRC_LENGTH = len(_CRC) + 8 + len(b'"}')
 
@@ -69,7 +72,8 @@ class ChecksumLog:
 
     lines: tuple[Recorded, ...] = ()
     doubtful: frozenset[str] = frozenset()
-    """Files whose line does not follow from the one before it: one of the two was changed."""
+    """Files whose line does not follow from the one before it, so that one of the two was changed,
+    and names that are not files of this folder."""
 
     @property
     def head(self) -> str:
@@ -83,7 +87,7 @@ class ChecksumLog:
     def files(self) -> list[str]:
         """Return the names of all files that should exist."""
         latest = {line.file: line for line in self.lines}
-        return [name for name, line in latest.items() if line.hash is not None]
+        return [name for name, line in latest.items() if line.hash is not None and not _grows(name)]
 
 
 def keep_checksums(folder: Path) -> None:
@@ -98,7 +102,7 @@ def keep_checksums(folder: Path) -> None:
 def record(path: Path, written: Path | None) -> None:
     """Record that the content of `written` is about to replace `path`; None if it is removed."""
     log = path.parent / NAME
-    if not log.exists():
+    if not log.exists() or _grows(path.name):
         return
     size = None if written is None else written.stat().st_size
     digest = None if written is None else hash_file(written)
@@ -138,11 +142,26 @@ def _read_log(path: Path, size: int, changed: int, inode: int) -> ChecksumLog:
             # Empty, or torn by a kill; if it was damaged, the next line does not follow.
             continue
         chain = found.chain
-        if found == expected:
+        if found == expected and is_plain(found.file):
             lines.append(found)
         else:
-            doubtful.add(found.file)
+            doubtful.add(str(found.file))
     return ChecksumLog(tuple(lines), frozenset(doubtful))
+
+
+def is_plain(name: object) -> bool:
+    """Return whether a recorded name is one file of its folder, on every system.
+
+    >>> is_plain("part-000001.parquet"), is_plain("../settings.json"), is_plain("C:key")
+    (True, False, False)
+    """
+    if not isinstance(name, str) or name in {"", ".", ".."} or not name.isprintable():
+        return False
+    return PureWindowsPath(name).name == name and PurePosixPath(name).name == name
+
+
+def _grows(name: str) -> bool:
+    return _GROWS.fullmatch(name) is not None
 
 
 def heads_of(root: Path, folders: Iterable[str]) -> dict[str, str]:
@@ -168,6 +187,8 @@ def _hash_file(path: Path, size: int, changed: int, inode: int) -> str:
 
 def state_of(path: Path) -> FileState:
     """Return whether a file is as it was written."""
+    if _grows(path.name):
+        return FileState.UNRECORDED
     log = read_log(path.parent)
     valid = log.valid(path.name)
     try:
@@ -206,7 +227,7 @@ def check_complete(folder: Path) -> None:
             return
         # Another process may be about to put it there.
         time.sleep(0.01)
-    raise damaged(missing[0], "it was written, and is missing now")
+    raise damaged(missing[0], "it is missing")
 
 
 def damaged(path: Path, why: str, hint: str = "") -> StoreError:

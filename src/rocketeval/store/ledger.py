@@ -341,9 +341,9 @@ def adopt_from_cache(
 
 def replace_ledger(folder: Path, judgments: pa.Table) -> None:
     """Replace all judgments of a ledger; the old ones are removed once the new ones exist."""
-    new, old = folder.with_name(".ledger.new"), folder.with_name(".ledger.old")
-    for stale in (new, old):
-        shutil.rmtree(stale, ignore_errors=True)
+    recover_ledger(folder)
+    new, old = folder.with_name(_NEW), folder.with_name(_OLD)
+    shutil.rmtree(new, ignore_errors=True)
     make_folder(new)
     keep_checksums(new)
     write_parquet(new / "part-000001.parquet", without_unused(judgments))
@@ -351,6 +351,17 @@ def replace_ledger(folder: Path, judgments: pa.Table) -> None:
         folder.rename(old)
     new.rename(folder)
     shutil.rmtree(old, ignore_errors=True)
+
+
+def recover_ledger(folder: Path) -> None:
+    """Put the old ledger back if a process was killed before the new one took its place."""
+    old = folder.with_name(_OLD)
+    if old.exists() and not folder.exists():
+        old.rename(folder)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+_NEW, _OLD = ".ledger.new", ".ledger.old"
 
 
 def count_rows(folder: Path) -> int:
@@ -436,6 +447,7 @@ __all__ = [
     "live_files",
     "read_file",
     "read_tables",
+    "recover_ledger",
     "replace_ledger",
     "sound_tables",
 ]

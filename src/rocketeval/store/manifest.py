@@ -323,7 +323,7 @@ class ContinuityFacts:
     model: str = ""
     """Model name in the replies; empty if they name none."""
     fingerprints: tuple[str, ...] = ()
-    """System fingerprints in the replies, in order of appearance."""
+    """The first system fingerprints in the replies, in order of appearance."""
     checks: int = 0
     """Passed checks of the run."""
     items: int = 0

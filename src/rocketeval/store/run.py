@@ -60,6 +60,7 @@ from rocketeval.store.ledger import (
     count_rows,
     measured_judges,
     read_tables,
+    recover_ledger,
     replace_ledger,
     sound_tables,
 )
@@ -81,6 +82,7 @@ SCORE_ROWS = 1 << 18
 CHECKED = ("inputs", "inputs/responses", "ledger")
 """Folders whose checksums the manifest confirms."""
 MADE = {
+    "attack": ("attack.json",),
     "score": (
         "scores.parquet",
         "scores.jsonl",
@@ -160,6 +162,7 @@ class RunStore:
         """Remove or complete what a killed process left."""
         keep_checksums(self.path)
         self.inputs.recover()
+        recover_ledger(self.ledger_folder)
         for folder in (self.path, self.inputs.folder):
             remove_temporaries(folder)
 
@@ -275,7 +278,7 @@ class RunStore:
         are removed, so that they never coexist with judgments they do not cover.
         """
         mirror = Mirror(cache, self.manifest().run_id) if cache else None
-        drop = partial(self.drop_from, "score")
+        drop = partial(self.drop_from, "attack")
         ledger = Ledger(self.ledger_folder, judge, mirror=mirror, before_change=drop)
         try:
             yield ledger
@@ -293,7 +296,7 @@ class RunStore:
         if pa.concat_tables([JUDGMENTS.empty_table(), *self.judgments()]).equals(fresh):
             self.bind_judge(judge)
             return
-        self.drop_from("score")
+        self.drop_from("attack")
         replace_ledger(self.ledger_folder, fresh)
         self.bind_judge(judge)
 

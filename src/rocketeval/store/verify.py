@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
@@ -19,6 +19,7 @@ from rocketeval.errors import StageMissing, StoreError
 from rocketeval.store.checksums import (
     NAME,
     FileState,
+    heads_of,
     keep_checksums,
     line_is_whole,
     read_log,
@@ -37,7 +38,8 @@ from rocketeval.store.files import (
 )
 from rocketeval.store.inputs import EARLIER, PROVENANCE
 from rocketeval.store.ledger import SET_ASIDE, live_files, read_file
-from rocketeval.store.run import RunStore
+from rocketeval.store.manifest import Manifest
+from rocketeval.store.run import CHECKED, RunStore
 from rocketeval.store.schema import JUDGMENTS, complete_rows, without_unused
 
 Verdict = Literal["whole", "readable", "changed", "missing", "unreadable", "torn", "incomplete"]
@@ -140,9 +142,25 @@ def repair_run(store: RunStore) -> Repair:
         )
         for folder in (folder for run in _runs(store.path) for folder in _folders(run)):
             remove_temporaries(folder)
+        for run in _runs(store.path):
+            _confirm(RunStore(run))
         kept = verify_run(store).judgments
     moved = tuple(dict.fromkeys(aside.moved))
     return Repair(store.path, moved, aside.folder if moved else None, kept, to_ask)
+
+
+def _confirm(store: RunStore) -> None:
+    """Write the hash of all checksums into the manifest again, if it has one of earlier ones."""
+    try:
+        manifest = store.read_if_made(Manifest)
+    except StoreError:
+        # Of another version; `_check_heads` cannot read it either.
+        return
+    if manifest is None or manifest.checksums is None:
+        return
+    heads = heads_of(store.path, CHECKED)
+    if heads != manifest.checksums or _lacks_own_checksums(store.path):
+        store.save(replace(manifest, checksums=heads))
 
 
 def _runs(path: Path) -> list[Path]:
@@ -165,7 +183,9 @@ def _check_folder(folder: Path, place: str) -> Iterator[CheckedFile]:
         yield CheckedFile(f"{place}/{name}".lstrip("/"), verdict, why)
     if log.doubtful:
         named = ", ".join(sorted(log.doubtful)[:3])
-        why = f"the checksum of {named} does not follow from the one before it"
+        why = (
+            f"the checksum of {named} does not follow from the one before it, or names no file here"
+        )
         yield CheckedFile(f"{place}/{NAME}".lstrip("/"), "changed", why)
 
 
@@ -174,7 +194,7 @@ def _check(path: Path) -> tuple[Verdict, str]:
     if state is FileState.CHANGED:
         return "changed", "its content is not what was written"
     if state is FileState.MISSING:
-        return "missing", "it was written, and is missing now"
+        return "missing", "it is missing"
     try:
         torn = _read(path)
     except (StoreError, OSError) as error:
@@ -213,15 +233,35 @@ def _read(path: Path) -> bool:
 def _check_heads(run: Path, below: Path) -> Iterator[CheckedFile]:
     """Compare the checksums of each folder with the manifest, which repeats their hash."""
     try:
-        heads = RunStore(run).manifest().checksums or {}
+        found = RunStore(run).manifest().checksums
     except StoreError:
         # The manifest itself is reported as damaged.
         return
+    heads = found or {}
+    if found is not None and _lacks_own_checksums(run):
+        why = "the checksum of the manifest is missing in it"
+        yield CheckedFile((below / NAME).as_posix(), "missing", why)
+    for folder in sorted(heads.keys() - set(CHECKED)):
+        why = f"it confirms the checksums of {ascii(folder)[:80]}, which is no folder of a run"
+        yield CheckedFile((below / "manifest.json").as_posix(), "changed", why)
     for folder, head in heads.items():
+        if folder not in CHECKED:
+            continue
         known = {line.chain for line in read_log(run / folder).lines}
         if head not in known:
             why = "lines that the manifest confirms are missing"
             yield CheckedFile((below / folder / NAME).as_posix(), "missing", why)
+
+
+def _lacks_own_checksums(run: Path) -> bool:
+    """Return whether the checksums of a run's own folder were lost.
+
+    The manifest cannot confirm them, because they confirm the manifest. A run that was ever locked
+    has them.
+    """
+    log = read_log(run)
+    known = log.valid("manifest.json") or "manifest.json" in log.doubtful
+    return (run / ".lock").exists() and not known
 
 
 def _count(path: Path) -> tuple[int, int]:

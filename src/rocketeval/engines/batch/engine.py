@@ -75,7 +75,7 @@ class OpenAIBatchEngine:
             timeout=config.timeout,
             patience=config.patience,
             key_variable=config.api_key_env,
-            secrets=secrets_in(config.extra_body),
+            secrets=secrets_in(config.extra_body, config.options),
         )
         self._api = BatchApi(
             self._http, completion_window=options.completion_window, patience=config.patience
