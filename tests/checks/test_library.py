@@ -96,6 +96,7 @@ def test_missing_reference_is_no_failure_of_the_response() -> None:
         ("words", {"min": True}, "whole number"),
         ("number", {"value": "7"}, "finite number"),
         ("number", {"value": 7, "which": "middle"}, "first, last or any"),
+        ("starts_with", {"text": " "}, "must not be blank"),
     ],
 )
 def test_wrong_arguments_are_named(name: str, args: dict[str, Any], part: str) -> None:

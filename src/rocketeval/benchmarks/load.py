@@ -346,7 +346,7 @@ def load_inputs(store: RunStore, config: RunConfig) -> LoadFacts:
         loaded.queries, loaded.responses(), loaded.labels(), loaded.votes(), loaded.ratings()
     )
     if summary != before:
-        store.drop_from("score")
+        store.drop_from("attack")
     notes = (*loaded.notes(), *_reader_notes(loaded.benchmark))
     _log_all(notes)
     _log_all(loaded.absent())

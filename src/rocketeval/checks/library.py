@@ -384,6 +384,8 @@ def _check_values(name: str, args: Mapping[str, object]) -> None:
             raise ValueError(f"the flags {flags!r} of a regex may only be {', '.join(_FLAGS)}.")
         if len(str(args["pattern"])) > MOST_PATTERN:
             raise ValueError(f"the pattern of a regex has more than {MOST_PATTERN} characters.")
+    if name in ("starts_with", "ends_with") and not str(args["text"]).strip():
+        raise ValueError(f"`text` of the check {name!r} must not be blank: it would always pass.")
     if name == "number" and args.get("which", "last") not in ("first", "last", "any"):
         raise ValueError("`which` of the check 'number' must be first, last or any.")
     low, high = args.get("min"), args.get("max")
