@@ -1,5 +1,5 @@
 # `make check` is what CI runs; see CONTRIBUTING.md.
-.PHONY: check format lint types imports page apart commands test
+.PHONY: check format lint types imports page audit apart commands test
 
 check: lint types imports page apart commands test
 
@@ -27,6 +27,15 @@ page:
 	@if command -v npm >/dev/null; then \
 	  cd web && npm ci --silent && npm run --silent check; \
 	else echo "npm is not here: the page's bundle was not checked against web/"; fi
+
+# Known vulnerabilities of what is installed, where the registries of advisories can be reached.
+audit:
+	@found=$$(timeout 120 pip-audit --progress-spinner off --skip-editable 2>&1) \
+	  && echo "dependency audit: nothing known" \
+	  || case "$$found" in \
+	    *"known vulnerabilit"*) echo "$$found"; exit 1;; \
+	    *) echo "dependency audit: the registries cannot be reached, skipped";; \
+	  esac
 
 apart:
 	python -m pytest $(APART)
