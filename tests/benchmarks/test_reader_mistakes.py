@@ -17,7 +17,7 @@ import pytest
 from rocketeval.benchmarks.base import DetectedFormat, detect_format, open_benchmark
 from rocketeval.config import BenchmarkConfig
 from rocketeval.errors import RocketEvalError
-from support.data_files import MADE, PEERS
+from support.data_files import MADE, PEERS, log_likelihoods
 
 PAGE = Path(__file__).parents[2] / "docs" / "data_mistakes.md"
 Damage = Callable[[Path], None]
@@ -225,7 +225,7 @@ OWN: dict[str, tuple[str, str, list[Mistake]]] = {
             ("doc_id is a list", change(doc_id=[1]), ("doc_id", "text")),
             (
                 "log-likelihoods",
-                change(resps=[[-1.0, True]], filtered_resps=[[-1.0, True]]),
+                change(**log_likelihoods(new=True)),
                 ("log-likelihood",),
             ),
             ("empty prompt", change(arguments=[["", {}]]), ("prompt",)),
