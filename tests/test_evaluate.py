@@ -50,7 +50,7 @@ FRAMES = {
     "pandas": lambda: pd.DataFrame(rows()),
     "pyarrow": lambda: pa.Table.from_pylist(rows()),
     "wide": lambda: [
-        {"question": text, "good": f"good says {text}", "bad": f"bad says {text}"}
+        {"question": text, "output_good": f"good says {text}", "output_bad": f"bad says {text}"}
         for text in QUESTIONS
     ],
     "mixed pandas": lambda: pd.DataFrame({**pd.DataFrame(rows()), "extra": [1, "x", None] * 2}),

@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks.test_readers import opened
+from benchmarks.test_readers import counts, opened
 from contracts.benchmark_folders import write_jsonl
-from support.data_files import PEERS, log_likelihoods
+from rocketeval.benchmarks.base import check_benchmark
+from rocketeval.errors import BenchmarkError
+from support.data_files import PEERS, log_likelihoods, write_json
+
+
+def csv_file(folder: Path, text: str) -> Path:
+    """Write a CSV file."""
+    path = folder / "x.csv"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def refused(path: Path, **options: object) -> str:
+    """Return the message and the hint about a file that cannot be read."""
+    with pytest.raises(BenchmarkError) as error:
+        _ = opened(path, **options).summary
+    return str(error.value)
 
 
 def sample(number: int, text: str, name: str) -> dict[str, Any]:
@@ -54,3 +72,145 @@ def test_passages_of_csv_files() -> None:
             "France is a country in Europe. Its capital is Paris.",
             "Berlin is in Germany.",
         )
+
+
+def test_numbers_about_a_response_are_no_candidates(tmp_path: Path) -> None:
+    """Columns such as response_time do not make a table with a response column a wide one."""
+    text = "question,model,response,response_time,completion_tokens\n"
+    reader = opened(csv_file(tmp_path, text + "One?,a,Un,1.5,7\nOne?,b,Eins,2.5,8\n"))
+    assert set(reader.summary.candidates) == {"a", "b"}
+    bare = "question,response_time,output_tokens,output_v1,output_v2\n"
+    wide = opened(csv_file(tmp_path, bare + "One?,1.5,7,Un,Eins\nTwo?,2.5,8,Deux,Zwei\n"))
+    assert set(wide.summary.candidates) == {"v1", "v2"}
+    both = "question,answer,output_v1,output_v2\n"
+    told = refused(csv_file(tmp_path, both + "One?,1,Un,Eins\nTwo?,2,Deux,Zwei\n"))
+    assert "--candidates output_v1,output_v2 --column reference=answer" in told
+
+
+def test_text_columns_of_any_name_are_asked_about(tmp_path: Path) -> None:
+    """A comment is not a candidate: both readings are printed as options."""
+    text = "question,bot said,reviewer comment\n1?,It is one.,good\n2?,Two.,short but right\n"
+    told = refused(csv_file(tmp_path, text))
+    assert "--column 'response=bot said'" in told
+    assert "--candidates 'bot said,reviewer comment'" in told
+
+
+def test_an_open_quote_is_named(tmp_path: Path) -> None:
+    """A quote that is never closed swallows no rows; its line is named."""
+    told = refused(csv_file(tmp_path, 'question,output\nq1,fine\nq2,"open\nq3,fine\n'))
+    assert "x.csv:3" in told
+    assert "never closed" in told
+    inner = refused(csv_file(tmp_path, 'question,output\nq1,"open\nq2,"fine"\nq3,fine\n'))
+    assert "x.csv:2" in inner
+    assert "after a closing quote" in inner
+    header = refused(csv_file(tmp_path, 'question,"output\nq1,fine\n'))
+    assert "x.csv:1" in header
+    late = 'question,output\n"q1\nsecond line","a ""b""\nc\n'
+    assert "x.csv:3" in refused(csv_file(tmp_path, late))
+
+
+def test_rows_of_several_lines_are_named_by_their_first(tmp_path: Path) -> None:
+    """A message about a row with line breaks names the line where it starts."""
+    told = refused(csv_file(tmp_path, 'question,output\nq1,fine\n"q\n2","a\nb",7\n'))
+    assert "x.csv:3" in told
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        '["Paris"]',
+        '[{"type": "person", "name": "Ann"}]',
+        '[{"from": "Oslo", "value": 3}]',
+        '{"a": 1}',
+    ],
+)
+def test_json_responses_stay_as_they_are(response: str, tmp_path: Path) -> None:
+    """What a model wrote is judged unchanged, also if it is JSON; messages become their text."""
+    rows = [{"question": "[1,  2]?", "model": "a", "output": response}]
+    reader = opened(write_jsonl(tmp_path / "x.jsonl", rows))
+    assert [each.text for each in reader.responses()] == [response]
+    assert [each.text for each in reader.queries()] == ["[1,  2]?"]
+    talk = json.dumps([{"role": "assistant", "content": "Paris"}])
+    said = opened(write_jsonl(tmp_path / "y.jsonl", [{**rows[0], "output": talk}]))
+    assert [each.text for each in said.responses()] == ["Paris"]
+
+
+def test_ids_that_number_rows_are_found_late(tmp_path: Path) -> None:
+    """A long table sorted by candidate shares its queries, although the ids never repeat."""
+    lines = [
+        f"{number},What is {number % 2100}?,{'ab'[number // 2100]},x{number}"
+        for number in range(4200)
+    ]
+    reader = opened(csv_file(tmp_path, "\n".join(["id,question,model,output", *lines])))
+    assert counts(reader) == (4200, 4200, 4200, 2100, 2)
+    assert "numbers rows" in reader.mapping()["id"]
+    shared = [line.replace(f"{n},", f"{n % 2100},", 1) for n, line in enumerate(lines)]
+    own = opened(csv_file(tmp_path, "\n".join(["id,question,model,output", *shared])))
+    assert own.mapping()["id"] == "column 'id'"
+
+
+def test_a_label_may_be_missing(tmp_path: Path) -> None:
+    """One N/A does not turn the labels off: it is counted, and the others are used."""
+    text = "question,model,output,score\n1?,a,one,5\n1?,b,two,N/A\n2?,a,two,4\n2?,b,one,1\n"
+    reader = opened(csv_file(tmp_path, text))
+    assert [label.value for label in reader.labels()] == [5.0, 4.0, 1.0]
+    assert any("1 row: column 'score' holds no number" in line for line in reader.summary.lines())
+    words = csv_file(tmp_path, "question,model,output,verdict\n1?,a,one,pass\n1?,b,two,fail\n")
+    told = refused(words, columns={"label": "verdict"})
+    assert "column 'verdict' cannot be the label" in told
+
+
+def test_two_people_label_one_response(tmp_path: Path) -> None:
+    """Both labels are kept, with their place, and by name if a column names the people."""
+    text = "question,model,output,score\n1?,a,one,5\n1?,a,one,3\n1?,a,one,3\n"
+    reader = opened(csv_file(tmp_path, text))
+    found = [(label.value, reader.where) for label in reader.labels()]
+    assert found == [(5.0, "x.csv:2"), (3.0, "x.csv:3")]
+    assert reader.summary.skipped["the same response again"].named == ["x.csv:4"]
+    text = "question,model,output,score,rater\n1?,a,one,3,Ann\n1?,a,one,3,Bo\n"
+    named = opened(csv_file(tmp_path, text))
+    assert [label.labeler for label in named.labels()] == ["Ann", "Bo"]
+
+
+def test_logs_of_one_name_in_two_folders(tmp_path: Path) -> None:
+    """Logs are told apart by their path, so that no model takes another's samples."""
+    log = json.loads((PEERS / "inspect_json" / "good.json").read_text())
+    for model in ("m-a", "m-b"):
+        write_json(tmp_path / model / "log.json", {**log, "eval": {**log["eval"], "model": model}})
+    reader = opened(tmp_path)
+    assert reader.summary.candidates == {"m-a": 4, "m-b": 4}
+    check_benchmark(reader)
+    write_json(tmp_path / "m-b" / "log.json", {**log, "status": "error"})
+    write_json(tmp_path / "m-a" / "log.json", log)
+    same = opened(tmp_path)
+    assert {name.partition(" ")[2] for name in same.summary.candidates} == {
+        "(m-a/log.json)",
+        "(m-b/log.json)",
+    }
+    assert same.mapping()["incomplete"] == "m-b/log.json (error)"
+
+
+def test_files_that_are_not_read_are_listed(tmp_path: Path) -> None:
+    """JSON next to .eval logs is named; JSON next to .arrow files is read."""
+    shutil.copytree(PEERS / "inspect", tmp_path / "logs")
+    shutil.copy(PEERS / "inspect_json" / "good.json", tmp_path / "logs" / "more.json")
+    lines = list(opened(tmp_path / "logs").summary.lines())
+    assert any("more.json (next to .eval logs)" in line for line in lines)
+    shutil.copytree(PEERS / "hf_dataset", tmp_path / "data")
+    arrow = opened(tmp_path / "data")
+    before = arrow.summary.rows
+    columns = dict(arrow.settings()["columns"])  # type: ignore[call-overload]
+    row = {columns["query"]: "New?", columns["response"]: "Yes."}
+    row |= {each: "v9" for each in columns.get("candidate", "").split("+") if each}
+    write_json(tmp_path / "data" / "z.json", [row])
+    assert opened(tmp_path / "data").summary.rows == before + 1
+
+
+@pytest.mark.parametrize("choices", [["x"], [], [{"message": None}]])
+def test_odd_choices_are_no_traceback(choices: list[Any], tmp_path: Path) -> None:
+    """An output without a message is a message about the sample, or a named skip."""
+    log = json.loads((PEERS / "inspect_json" / "good.json").read_text())
+    log["samples"][0] |= {"output": {"choices": choices}, "messages": []}
+    path = write_json(tmp_path / "log.json", log)
+    reader = opened(path, bad_rows="skip")
+    assert reader.summary.unused == 1

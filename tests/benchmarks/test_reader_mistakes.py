@@ -412,7 +412,7 @@ CSV: list[tuple[str, str, tuple[str, ...]]] = [
     ("a column twice", "question,question,output\nOne?,1,2\n", ("two columns named 'question'",)),
     ("too few cells", "question,output\nOne?\n", ("another number of cells", "x.csv:2")),
     ("too many cells", "question,output\nOne?,1,2\n", ("3 cells, 2 columns",)),
-    ("an open quote", 'question,output\n"One?,1\nTwo?,2\n', ("cells",)),
+    ("an open quote", 'question,output\n"One?,1\nTwo?,2\n', ("x.csv:2", "never closed")),
     (
         "a misspelled query",
         "questionn,output\nOne?,1\n",

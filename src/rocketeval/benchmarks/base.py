@@ -102,8 +102,6 @@ BENCHMARKS: Registry[Benchmark] = Registry(
         "table": "rocketeval.benchmarks.table:TableBenchmark",
     },
 )
-FOLDERS = ("jsonl", "rocketeval", "mt_bench")
-"""Kinds that are recognized by their file names."""
 READERS = (
     "inspect",
     "promptfoo",

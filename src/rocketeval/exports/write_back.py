@@ -308,20 +308,24 @@ def write_inspect_logs(store: RunStore, path: Path) -> Exported:
     }
     written, rows = [], 0
     with filling(path) as fresh:
-        for log in reader.files:
-            rows += _write_log(log, fresh / log.name, cells, source)
-            written.append(log.name)
+        for log, head in zip(reader.files, reader.headers, strict=True):
+            target = fresh / head.file
+            target.parent.mkdir(parents=True, exist_ok=True)
+            rows += _write_log(log, head.file, target, cells, source)
+            written.append(head.file)
         write_json(fresh / ABOUT, {"format": "inspect", "written": [ABOUT, *written]})
     unscored = sum(cell not in source.scores for cell in cells.values())
     return Exported(rows, {NOT_JUDGED: unscored}, path=path)
 
 
-def _write_log(log: Path, target: Path, cells: Mapping[str, Cell], source: _Source) -> int:
+def _write_log(
+    log: Path, name: str, target: Path, cells: Mapping[str, Cell], source: _Source
+) -> int:
     found: dict[tuple[str, int], dict[str, Any]] = {}
     if row_format(log) != "eval":
         document = orjson.loads(log.read_bytes())
         for place, sample in enumerate(document["samples"], 1):
-            _score_sample(sample, cells.get(f"{log.name} sample {place}"), source, found)
+            _score_sample(sample, cells.get(f"{name} sample {place}"), source, found)
         _add_result(document, found)
         target.write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2))
         return len(found)
@@ -329,19 +333,19 @@ def _write_log(log: Path, target: Path, cells: Mapping[str, Cell], source: _Sour
         contents = {
             each.filename: orjson.loads(read_member(log, each)) for each in archive.infolist()
         }
-        for name, content in contents.items():
-            if name.startswith("samples/"):
-                _score_sample(content, cells.get(f"{log.name}/{name}"), source, found)
-        for name, content in contents.items():
-            if name == "summaries.json":
+        for inside, content in contents.items():
+            if inside.startswith("samples/"):
+                _score_sample(content, cells.get(f"{name}/{inside}"), source, found)
+        for inside, content in contents.items():
+            if inside == "summaries.json":
                 for summary in content:
                     key = (str(summary.get("id")), summary.get("epoch", 1))
                     if key in found:
                         summary.setdefault("scores", {})[NAME] = found[key]
-            elif name == "header.json":
+            elif inside == "header.json":
                 _add_result(content, found)
             # A fixed time, so that writing again gives the same bytes.
-            member = ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+            member = ZipInfo(inside, (1980, 1, 1, 0, 0, 0))
             member.compress_type = ZIP_DEFLATED
             copy.writestr(member, orjson.dumps(content))
     return len(found)
