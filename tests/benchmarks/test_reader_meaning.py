@@ -214,3 +214,45 @@ def test_odd_choices_are_no_traceback(choices: list[Any], tmp_path: Path) -> Non
     path = write_json(tmp_path / "log.json", log)
     reader = opened(path, bad_rows="skip")
     assert reader.summary.unused == 1
+
+
+def test_requests_of_two_batches(tmp_path: Path) -> None:
+    """A custom_id in two input files is refused: the answers cannot be told apart."""
+    for name, text in (("a", "One?"), ("b", "Two?")):
+        body = {"model": "m", "messages": [{"role": "user", "content": text}]}
+        reply = {"choices": [{"message": {"role": "assistant", "content": name}}]}
+        answer = {"custom_id": "r-1", "response": {"status_code": 200, "body": reply}}
+        write_jsonl(tmp_path / f"{name}_input.jsonl", [{"custom_id": "r-1", "body": body}])
+        write_jsonl(tmp_path / f"{name}_output.jsonl", [answer])
+    told = refused(tmp_path)
+    assert "two requests have this custom_id" in told
+    assert "r-1 (a_input.jsonl:1 and b_input.jsonl:1)" in told
+
+
+def test_versions_of_a_prompt_in_logs(tmp_path: Path) -> None:
+    """A field such as prompt_version names the candidate; the model too if it varies."""
+    row: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
+    rows = [{"prompt_version": f"v{n}", **row, "response": "Hi." * n, "cost": n} for n in (1, 2)]
+    reader = opened(write_jsonl(tmp_path / "x.jsonl", rows))
+    assert reader.summary.candidates == {"v1": 1, "v2": 1}
+    assert reader.mapping()["candidate"] == "prompt_version: v1, v2"
+    assert reader.mapping()["not read"] == "'cost'"
+    noted = [{**row, "metadata": {"variant": name}, "response": name} for name in "ab"]
+    two = [*noted, {**noted[0], "model": "n"}]
+    both = opened(write_jsonl(tmp_path / "y.jsonl", two))
+    assert set(both.summary.candidates) == {"m / a", "m / b", "n / a"}
+
+
+def test_a_table_of_requests(tmp_path: Path) -> None:
+    """Columns named request and response with plain text are a table, not a log."""
+    text = "request,response,model\nWhat is 1?,One.,a\nWhat is 1?,No idea.,b\n"
+    reader = opened(csv_file(tmp_path, text))
+    assert reader.kind == "table"
+    assert counts(reader) == (2, 2, 2, 1, 2)
+
+
+def test_a_preference_that_is_a_list(tmp_path: Path) -> None:
+    """An annotation with a list as preference is a message about the row."""
+    row = {"instruction": "One?", "output_1": "a", "output_2": "b", "generator_1": "x"}
+    path = write_json(tmp_path / "a.json", [{**row, "generator_2": "y", "preference": []}])
+    assert "preference" in refused(path)

@@ -38,27 +38,9 @@ WIDE = re.compile(
 PART_NAMES = ", ".join(COLUMN_NAMES)
 MISSING = ("", "n/a", "na", "nan", "none", "null", "-")
 """Words in a column of numbers that stand for no number."""
-CANDIDATE_WORDS = frozenset(
-    [
-        "model",
-        "prompt",
-        "version",
-        "variant",
-        "candidate",
-        "system",
-        "baseline",
-        "gpt",
-        "claude",
-        "gemini",
-        "gemma",
-        "llama",
-        "mistral",
-        "mixtral",
-        "qwen",
-        "deepseek",
-        "phi",
-        "grok",
-    ]
+CANDIDATE_WORDS = re.compile(
+    "(model|prompt|version|variant|candidate|system|baseline|gpt|claude|gemini|gemma|llama|mistral|"
+    "mixtral|qwen|deepseek|phi|grok)(_|$)"
 )
 """Words that start the names of candidates."""
 
@@ -368,7 +350,7 @@ def _looks_like_candidate(column: str) -> bool:
     """
     words = snake(column).split("_")
     numbered = any(letter.isdigit() for letter in column)
-    return numbered or len(words[-1]) == 1 or words[0] in CANDIDATE_WORDS
+    return numbered or len(words[-1]) == 1 or bool(CANDIDATE_WORDS.match(snake(column)))
 
 
 def _is_prose(rows: Sequence[Row], column: str) -> bool:

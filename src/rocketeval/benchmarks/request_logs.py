@@ -13,10 +13,12 @@ import base64
 import binascii
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
+from rocketeval.benchmarks.columns import columns_of
 from rocketeval.benchmarks.data import (
     DataBenchmark,
     Example,
@@ -50,6 +52,11 @@ from rocketeval.text import join_words
 NOT_A_CALL = "not an LLM call"
 CALLS = ("chat", "text_completion", "generate_content")
 """GenAI operations in which a model writes text."""
+VERSIONS = ("prompt_version", "prompt_name", "variant", "version", "candidate", "system_name")
+"""Fields of a log that name versions of a prompt."""
+KNOWN_FIELDS = ("messages", "model", "id", "metadata", "request", "response", "choices",
+                "custom_id", "body", "input", "prompt", "object", "error", "method",
+                "url")  # fmt: skip
 NO_OUTPUT = "the call has no output"
 
 
@@ -110,6 +117,29 @@ def _answer(body: object) -> str | None:
     return None
 
 
+@dataclass(frozen=True, slots=True)
+class _Versions:
+    """The field of a log that names versions of a prompt."""
+
+    field: str
+    many_models: bool
+    """Whether the model varies, too."""
+
+
+def _noted(row: Row, name: str) -> str:
+    """Return a field of the row, or of its metadata; empty if it has none."""
+    about = from_json(row.values.get("metadata"))
+    inner = about.get(name) if isinstance(about, Mapping) else None
+    found = row.values.get(name)
+    return "" if found is inner is None else str(inner if found is None else found).strip()
+
+
+def _model_in(row: Row) -> str:
+    request = from_json(row.values.get("request"))
+    named = request.get("model") if isinstance(request, Mapping) else None
+    return str(named or _noted(row, "model"))
+
+
 class ChatLogs(DataBenchmark):
     """Chat-completion logs, fine-tuning files and OpenAI batches."""
 
@@ -120,12 +150,14 @@ class ChatLogs(DataBenchmark):
         """Look for batch rows, or messages with an answer."""
         if sample.has("custom_id", "response") or sample.has("custom_id", "body"):
             return "OpenAI batch files"
-        if sample.has("messages", "choices") or sample.has("request", "response"):
-            return "chat-completion logs"
-        if sample.has("messages", "response") or sample.has("object", "choices"):
+        if sample.has("messages", "choices") or sample.has("object", "choices"):
             return "chat-completion logs"
         values = sample.rows[0].values if sample.rows else {}
         messages = from_json(values.get("messages"))
+        if sample.has("request", "response") and isinstance(from_json(values["request"]), Mapping):
+            return "chat-completion logs"
+        if sample.has("messages", "response") and is_messages(messages):
+            return "chat-completion logs"
         if is_messages(messages) and read_turns(messages, "messages")[0][-1].role == "assistant":
             known = {"messages", "model", "id", "metadata", "tools", "created", "usage", "weight"}
             return "chat conversations" if set(values) <= known else None
@@ -134,17 +166,46 @@ class ChatLogs(DataBenchmark):
     def mapping(self) -> Mapping[str, str]:
         """Return where the parts come from."""
         batch = "joined by custom_id" if self._requests else "in the same row"
-        return {
+        versions = self._versions
+        named = " / ".join(
+            ["model"] * (not versions or versions.many_models)
+            + ([versions.field] if versions else [])
+        )
+        said = {
             "query": f"the last user message ({batch}), earlier messages as history",
             "response": "the assistant's message",
-            "candidate": "model: " + join_words(self.summary.candidates, most=8),
+            "candidate": f"{named}: " + join_words(self.summary.candidates, most=8),
             "id": "a hash of the conversation",
         }
+        used = {*KNOWN_FIELDS, *([versions.field] if versions else [])}
+        unread = [each for each in columns_of(Sample(self.path).rows) if each not in used]
+        if unread:
+            said["not read"] = join_words(map(repr, unread), most=12)
+        return said
+
+    @cached_property
+    def _versions(self) -> _Versions | None:
+        """The field that names versions of a prompt, if the rows have one."""
+        field = None
+        models: set[str] = set()
+        for path in data_files(self.path):
+            for row in self.rows(path):
+                if isinstance(row, BadRow):
+                    continue
+                if field is None:
+                    found = (each for each in VERSIONS if _noted(row, each))
+                    field = next(found, None)
+                    if field is None:
+                        # A file holds one kind of row.
+                        break
+                models.add(_model_in(row))
+        return _Versions(field, len(models) > 1) if field else None
 
     @cached_property
     def _requests(self) -> dict[str, Row]:
         """The requests of batch input files by custom_id."""
         found: dict[str, Row] = {}
+        self._repeated: dict[str, tuple[str, str]] = {}
         for path in data_files(self.path):
             for row in self.rows(path):
                 if isinstance(row, BadRow) or "custom_id" not in row.values:
@@ -154,7 +215,10 @@ class ChatLogs(DataBenchmark):
                     break
                 if "body" not in row.values:
                     break
-                found[str(row.values["custom_id"])] = row
+                key = str(row.values["custom_id"])
+                before = found.setdefault(key, row)
+                if before.values["body"] != row.values["body"]:
+                    self._repeated.setdefault(key, (before.where, row.where))
         return found
 
     def examples(self) -> Iterator[Kept]:
@@ -179,17 +243,20 @@ class ChatLogs(DataBenchmark):
         if "custom_id" in row.values:
             return self._batch(row)
         if "request" in row.values:
-            request, body = row.values["request"], row.values.get("response")
+            request, body = map(from_json, (row.values["request"], row.values.get("response")))
         else:
             request, body = row.values, row.values.get("response") or row.values
         if not isinstance(request, Mapping):
             raise RowError("the request is not an object", shown_value(request))
         given = request.get("messages", request.get("input", request.get("prompt")))
         turns, notes = _asked(given, "messages")
-        about = row.values.get("metadata")
-        inner = about.get("model") if isinstance(about, Mapping) else None
         served = body.get("model") if isinstance(body, Mapping) else None
-        model = str(request.get("model") or served or inner or name)
+        model = str(request.get("model") or served or _noted(row, "model") or name)
+        if self._versions:
+            version = _noted(row, self._versions.field)
+            if not version:
+                raise RowError(f"the field {self._versions.field!r} is empty")
+            model = f"{model} / {version}" if self._versions.many_models else version
         text = None if body is row.values and "choices" not in row.values else _answer(body)
         if text is None and body is not row.values:
             return Skipped(row.where, NO_OUTPUT)
@@ -203,6 +270,12 @@ class ChatLogs(DataBenchmark):
                 "no request has this custom_id",
                 key,
                 "Give a folder with the batch's input file next to its output file.",
+            )
+        if key in self._repeated:
+            raise RowError(
+                "two requests have this custom_id",
+                f"{key} ({' and '.join(self._repeated[key])})",
+                "Give the files of one batch at a time, or rename the requests.",
             )
         response = row.values.get("response")
         status = response.get("status_code") if isinstance(response, Mapping) else None
