@@ -54,7 +54,7 @@ def test_log_likelihoods_are_no_responses(new: bool, tmp_path: Path) -> None:
 
 
 def test_the_whole_response_is_preferred_to_a_filtered_one(tmp_path: Path) -> None:
-    """Of several filters, `none` is read, wherever it stands; without it, the first."""
+    """Of several filters, `none` is read, wherever it is; without it, the first."""
     rows = [sample(n, text, name) for name, text in (("strict", "2"), ("none", "It is 2."))
             for n in range(2)]  # fmt: skip
     reader = opened(write_jsonl(tmp_path / "samples_t.jsonl", rows))
@@ -173,7 +173,7 @@ def test_two_people_label_one_response(tmp_path: Path) -> None:
 
 
 def test_logs_of_one_name_in_two_folders(tmp_path: Path) -> None:
-    """Logs are told apart by their path, so that no model takes another's samples."""
+    """Logs are distinguished by their path, so that no model takes another's samples."""
     log = json.loads((PEERS / "inspect_json" / "good.json").read_text())
     for model in ("m-a", "m-b"):
         write_json(tmp_path / model / "log.json", {**log, "eval": {**log["eval"], "model": model}})
@@ -217,7 +217,7 @@ def test_odd_choices_are_no_traceback(choices: list[Any], tmp_path: Path) -> Non
 
 
 def test_requests_of_two_batches(tmp_path: Path) -> None:
-    """A custom_id in two input files is refused: the answers cannot be told apart."""
+    """A custom_id in two input files is refused: an answer would have two requests."""
     for name, text in (("a", "One?"), ("b", "Two?")):
         body = {"model": "m", "messages": [{"role": "user", "content": text}]}
         reply = {"choices": [{"message": {"role": "assistant", "content": name}}]}

@@ -97,7 +97,7 @@ BENCHMARKS: Registry[Benchmark] = Registry(
         "deepeval": "rocketeval.benchmarks.eval_datasets:DeepEvalCases",
         "ragas": "rocketeval.benchmarks.eval_datasets:RagasDataset",
         "openai_logs": "rocketeval.benchmarks.request_logs:ChatLogs",
-        "traces": "rocketeval.benchmarks.request_logs:TraceExport",
+        "traces": "rocketeval.benchmarks.traces:TraceExport",
         "preference_pairs": "rocketeval.benchmarks.table:PreferencePairs",
         "table": "rocketeval.benchmarks.table:TableBenchmark",
     },

@@ -53,6 +53,8 @@ SAMPLE_ROWS = 2000
 MOST_CELL = 64 << 20
 """Maximum characters of a CSV cell."""
 BATCH_ROWS = 256
+CONFIGS = "rocketeval.yaml"
+"""End of the names of configs, which are no data."""
 DESCRIPTIONS = ("dataset_info.json", "state.json", "dataset_dict.json")
 """What a Hugging Face dataset keeps next to its Arrow files."""
 WRAPPERS = ("data", "rows", "examples", "items", "records", "samples", "results", "test_cases")
@@ -94,23 +96,32 @@ def data_files(path: Path) -> list[Path]:
     """Return the data files at `path`: itself, or the visible ones in a folder and below it."""
     if not path.is_dir():
         return [path]
-    every = (each for each in path.rglob("*") if each.is_file() and row_format(each))
-    inside = (each.relative_to(path).parts for each in every)
-    found = sorted(
-        path.joinpath(*parts) for parts in inside if not any(p.startswith(".") for p in parts)
-    )
+    found = [each for each in _visible_files(path) if row_format(each)]
     described = any(each.suffix == ".arrow" for each in found)
     return [each for each in found if not (described and each.name in DESCRIPTIONS)]
 
 
 def other_files(path: Path) -> Iterator[str]:
     """Yield the visible files of a folder that are not data, except notes such as README.md."""
-    for each in sorted(path.rglob("*")) if path.is_dir() else ():
-        name = each.relative_to(path)
-        hidden = any(part.startswith(".") for part in name.parts)
+    for each in _visible_files(path) if path.is_dir() else ():
         about = each.suffix.lower() in (".md", ".py", ".sh", ".html", ".log", ".lock", ".js")
-        if each.is_file() and not (hidden or about or row_format(each)):
-            yield str(name)
+        if not (about or row_format(each)):
+            yield str(each.relative_to(path))
+
+
+def _visible_files(folder: Path) -> list[Path]:
+    """Return the files in a folder and below it, without hidden ones, configs and runs."""
+    runs = {
+        each.parent for each in folder.rglob("run.yaml") if (each.parent / "manifest.json").exists()
+    } - {folder}
+    return sorted(
+        each
+        for each in folder.rglob("*")
+        if each.is_file()
+        and not any(part.startswith(".") for part in each.relative_to(folder).parts)
+        and not each.name.endswith(CONFIGS)
+        and runs.isdisjoint(each.parents)
+    )
 
 
 @dataclass(frozen=True)

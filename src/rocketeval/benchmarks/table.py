@@ -61,8 +61,8 @@ from rocketeval.records import Label, Query, Response, Turn, Vote, Winner
 NO_RESPONSE = "no response"
 NOT_ITEMS = "the checklist is not a list of items, and is not used"
 WINNERS: dict[str, Winner] = {
-    **dict.fromkeys(("a", "model_a", "response_a", "chosen", "left"), "a"),
-    **dict.fromkeys(("b", "model_b", "response_b", "rejected", "right"), "b"),
+    **dict.fromkeys(("a", "model_a", "response_a", "chosen", "left", "1"), "a"),
+    **dict.fromkeys(("b", "model_b", "response_b", "rejected", "right", "2"), "b"),
     **dict.fromkeys(("tie", "both", "same", "tie (bothbad)", "both_bad", "both_good"), "tie"),
 }  # type: ignore[assignment,unused-ignore]
 NUMBERING = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+")
@@ -437,7 +437,7 @@ class PreferencePairs(DataBenchmark):
 
     def _winner(self, row: Row, models: Sequence[str]) -> Winner:
         column = self._winners
-        word = str(row.values.get(column)).strip()
+        word = str(row.values.get(column)).strip().removesuffix(".0")
         if word in models:
             return "a" if word == models[0] else "b"
         if word.lower() not in WINNERS:

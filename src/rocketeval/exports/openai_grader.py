@@ -62,7 +62,12 @@ def checklist_grader(checklist: Checklist, model: str) -> ChecklistGrader:
     if not graders:
         return ChecklistGrader({}, tuple(lacking))
     mean = f"({' + '.join(terms)}) / {total:g}"
-    content = {"type": "multi", "name": NAME, "graders": graders, "calculate_output": mean}
+    content: dict[str, object] = {
+        "type": "multi",
+        "name": NAME,
+        "graders": graders,
+        "calculate_output": mean,
+    }
     return ChecklistGrader(content, tuple(lacking))
 
 
