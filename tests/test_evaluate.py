@@ -202,6 +202,7 @@ def test_checklists_in_the_data_and_from_a_file() -> None:
         ({"data": [{"question": object(), "output": "x"}]}, "Row 1"),
         ({"bad_rows": "ignore"}, "bad_rows"),
         ({"name": "a/b"}, "plain folder name"),
+        ({"candidates": "output"}, "a list of columns"),
         ({"data": [*rows(), "x"]}, "Row 7 of the data is of type str"),
         (
             {"data": pd.DataFrame([["1?", "a", "b"]], columns=["question", "output", "output"])},

@@ -7,7 +7,7 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
@@ -210,6 +210,11 @@ def _prepare(
     asked = judge if isinstance(judge, Judge) else _as_judge(judge, base_url)
     if isinstance(judge, Judge) and base_url is not None:
         raise ConfigError("The judge object has its own URL: drop `base_url`.")
+    if isinstance(candidates, str):
+        raise ConfigError(
+            "`candidates` must be a list of columns.",
+            hint=f'For one response per row, give columns={{"response": "{candidates}"}}.',
+        )
     folder = None if name is not None else Path(mkdtemp(prefix="rocketeval-"))
     where = Path(output) if folder is None else folder
     raw: dict[str, object] = {
@@ -309,8 +314,10 @@ def _opened(data: object, home: Path, options: Mapping[str, object]) -> OpenedDa
     kind = "table" if {"columns", "candidates"} & set(options) else detect_format(path).kind
     if kind in ("table", "deepeval", "ragas"):
         # These datasets are tables, too; their readers would name the candidate after the file.
-        return open_data(str(path), "table", {**options, "candidate": "responses"})
-    return open_data(str(path), None, options)
+        found = open_data(str(path), "table", {**options, "candidate": "responses"})
+    else:
+        found = open_data(str(path), None, options)
+    return replace(found, name="data in memory")
 
 
 def _refuse_config(path: Path) -> None:

@@ -298,7 +298,7 @@ class Evaluation:
             for row in self.ranking[:MOST_SHOWN]
             if row.mean_score is not None
         ]
-        read = f"data: {self.data.lines[0]}"
+        read = self.data.lines[0]
         return "\n".join([self.verdict, *lines, *self.notes, read, f"run: {self.path}"])
 
     def _repr_html_(self) -> str:
