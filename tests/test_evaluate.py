@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +52,7 @@ FRAMES = {
     "pandas": lambda: pd.DataFrame(rows()),
     "pyarrow": lambda: pa.Table.from_pylist(rows()),
     "wide": lambda: [
-        {"question": text, "good": f"good says {text}", "bad": f"bad says {text}"}
+        {"question": text, "output_good": f"good says {text}", "output_bad": f"bad says {text}"}
         for text in QUESTIONS
     ],
     "mixed pandas": lambda: pd.DataFrame({**pd.DataFrame(rows()), "extra": [1, "x", None] * 2}),
@@ -200,6 +202,23 @@ def test_checklists_in_the_data_and_from_a_file() -> None:
         ({"data": [{"question": object(), "output": "x"}]}, "Row 1"),
         ({"bad_rows": "ignore"}, "bad_rows"),
         ({"name": "a/b"}, "plain folder name"),
+        ({"candidates": "output"}, "a list of columns"),
+        ({"data": [*rows(), "x"]}, "Row 7 of the data is of type str"),
+        (
+            {"data": pd.DataFrame([["1?", "a", "b"]], columns=["question", "output", "output"])},
+            "two columns named 'output'",
+        ),
+        ({"checklists": "Is it good?"}, 'For one item, give a list: ["Is it good?"]'),
+        ({"data": [{"ask": "1?", "output": "x"}]}, 'columns={"query": "COLUMN"}'),
+        (
+            {"data": [{"question": "1?", "he said": "x", "she said": "y"}]},
+            'candidates=["he said", "she said"]',
+        ),
+        ({"data": [{"question": "", "output": "x"}]}, 'bad_rows="skip"'),
+        (
+            {"data": PEERS / "inspect_json" / "good.json", "columns": {"query": "x"}},
+            "Drop `columns`",
+        ),
     ],
 )
 def test_mistakes_are_explained(change: dict[str, Any], words: str, tmp_path: Path) -> None:
@@ -310,3 +329,60 @@ def test_help_is_a_tutorial() -> None:
     )
     for words in ("Rank what a data frame holds", "result.compare", "await judge.answers"):
         assert words in done.stdout
+
+
+def test_pairs_in_memory_are_votes() -> None:
+    """Rows of chosen and rejected responses are detected as in a file, with their votes."""
+    pairs = [{"prompt": f"{n}?", "chosen": f"good says {n}", "rejected": "no"} for n in range(3)]
+    result = evaluate(pairs, judge=judge(), checklists=ITEMS)
+    assert result.audit().has_gold
+    assert result.data.parts["vote"] == "the chosen response wins"
+
+
+def test_result_says_how_data_was_read() -> None:
+    """The mapping is part of the result, its text and its HTML."""
+    result = evaluate(rows(), judge=judge(), checklists=ITEMS)
+    assert result.data.parts["candidate"] == "column 'version'"
+    assert "6 rows, 2 candidates, 3 queries" in repr(result)
+    assert "column &#x27;question&#x27;" in result._repr_html_()
+
+
+def test_report_outlives_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A frame keeps its folder; a browser gets a copy that stays."""
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    frame = evaluate(rows(), judge=judge(), checklists=ITEMS).show()
+    assert "<iframe" in frame._repr_html_()
+    del frame
+    copy = Path(opened[0].removeprefix("file://"))
+    assert copy.is_file()
+    shutil.rmtree(copy.parent)
+
+
+def test_a_failed_call_keeps_the_snapshot(tmp_path: Path) -> None:
+    """Data that cannot be written does not replace what a named run has."""
+    evaluate(rows(), judge=judge(), checklists=ITEMS, name="w", output=tmp_path)
+    before = (tmp_path / "w" / "data.jsonl").read_bytes()
+    bad = [*rows()[:1], {"question": "x", "version": "good", "output": object()}]
+    with pytest.raises(ConfigError):
+        evaluate(bad, judge=judge(), checklists=ITEMS, name="w", output=tmp_path)
+    assert (tmp_path / "w" / "data.jsonl").read_bytes() == before
+    assert not list((tmp_path / "w").glob(".data*"))
+
+
+def test_configs_and_dataset_names(tmp_path: Path) -> None:
+    """A config is refused with the right function; hf: names a dataset."""
+    path = tmp_path / "cfg.yaml"
+    path.write_text("benchmark: {path: x}\n")
+    with pytest.raises(ConfigError, match="is a config") as refused:
+        evaluate(path, judge=judge(), checklists=ITEMS)
+    assert f'rocketeval.run("{path}")' in refused.value.hint
+    if find_spec("datasets") is None:
+        with pytest.raises(RocketEvalError, match="needs the package datasets"):
+            evaluate("hf:some/name", judge=judge(), checklists=ITEMS)
+
+
+def test_labels_that_are_all_the_same() -> None:
+    """One label value gives a scale that contains it, as the command line does."""
+    result = evaluate([{**row, "score": 50} for row in rows()], judge=judge(), checklists=ITEMS)
+    assert result.run.config.scorer.scale == (0.0, 100.0)

@@ -9,6 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from rocketeval.config import JudgeConfig, RunConfig, load_config, parse_config
 from rocketeval.engines.base import Engine, create_engine
 from rocketeval.errors import ConfigError, EngineError
@@ -17,6 +19,8 @@ from rocketeval.observer import Observer
 from rocketeval.pipeline import Outcome, Run
 from rocketeval.records import Answer, Checklist, Query, Response, Turn
 
+GENERAL = "general"
+"""Name of the packaged checklist for all queries."""
 Config = RunConfig | Mapping[str, Any] | Path | str
 """A config, a mapping of settings as in YAML, or the path of a YAML file."""
 
@@ -209,9 +213,21 @@ def engine_settings(
     return named
 
 
+def general_author() -> dict[str, object]:
+    """Return the `author` section with the packaged checklist for all queries."""
+    from rocketeval.checklists.simple import GENERAL_ITEMS
+
+    return {"kind": "fixed", "options": {"items": list(GENERAL_ITEMS)}}
+
+
 def checklist_items(given: object, what: str) -> list[ParsedItem]:
     """Return checklist items given as texts or objects; raise ConfigError that names the item."""
-    items = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else []
+    if isinstance(given, str):
+        raise ConfigError(
+            f"`{what}` must be a list of items.",
+            hint=f"For one item, give a list: {orjson.dumps([given]).decode()}.",
+        )
+    items = list(given) if isinstance(given, Iterable) else []
     if not items or isinstance(given, Mapping):
         raise ConfigError(
             f"`{what}` must be a list of items.",

@@ -2,37 +2,40 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from itertools import chain
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
-from rocketeval.api import Judge, checklist_items, engine_settings, finish
+from rocketeval.api import (
+    GENERAL,
+    Judge,
+    checklist_items,
+    engine_settings,
+    finish,
+    general_author,
+)
+from rocketeval.benchmarks.snapshot import snapshot
 from rocketeval.config import RunConfig, parse_config
 from rocketeval.engines.base import Engine
-from rocketeval.errors import ConfigError
+from rocketeval.errors import BenchmarkError, ConfigError
 from rocketeval.items import item_to_json
 from rocketeval.observer import Observer
 from rocketeval.records import Checklist, Judgment
 
 if TYPE_CHECKING:
     from rocketeval.benchmarks.base import Benchmark
+    from rocketeval.benchmarks.opened import DataMapping, OpenedData
     from rocketeval.pipeline import Run
     from rocketeval.results import Evaluation
 
 __all__ = ["evaluate", "evaluate_async"]
 
-GENERAL = "general"
-"""Name of the packaged checklist for all queries."""
-ACCEPTED = (
-    "Give a list of dicts, a data frame (pandas, polars, pyarrow or another that exports Arrow), a "
-    "Hugging Face dataset, or the path of a file."
-)
 CHOICES = (
     "Give author=MODEL (an LLM writes one checklist per query), checklists=[...] (the same items "
     'for all queries), checklists={query: [...]}, checklists="general" (seven packaged items), or '
@@ -47,6 +50,7 @@ class _Prepared:
     run: Run
     folder: Path | None
     """The temporary folder of an unnamed run."""
+    data: DataMapping
 
     @contextmanager
     def kept_if_stopped(self) -> Iterator[None]:
@@ -95,8 +99,8 @@ def evaluate(
 
     Args:
         data: One row per response, or one per query with a column per candidate: a list of dicts, a
-            data frame (pandas, polars, pyarrow), a Hugging Face dataset, or the path of a file or
-            folder that `rocketeval import` reads.
+            data frame (pandas, polars, pyarrow), a Hugging Face dataset or its name
+            (hf:OWNER/NAME[:SPLIT]), or the path of a file or folder that `rocketeval import` reads.
         judge: The judge's model name, a `Judge`, or an engine object.
         base_url: URL of the judge's server, such as http://127.0.0.1:8000/v1.
         author: LLM that writes a checklist for each query.
@@ -179,7 +183,7 @@ async def evaluate_async(
 def _result(prepared: _Prepared, outcome: Any) -> Evaluation:
     from rocketeval.results import Evaluation
 
-    return Evaluation(prepared.run, outcome, prepared.folder)
+    return Evaluation(prepared.run, outcome, prepared.folder, prepared.data)
 
 
 def _prepare(
@@ -200,11 +204,17 @@ def _prepare(
     progress: bool | Observer,
 ) -> _Prepared:
     """Write the snapshot of the data, and return its run."""
+    from rocketeval.benchmarks.opened import describe
     from rocketeval.pipeline import Run
 
     asked = judge if isinstance(judge, Judge) else _as_judge(judge, base_url)
     if isinstance(judge, Judge) and base_url is not None:
         raise ConfigError("The judge object has its own URL: drop `base_url`.")
+    if isinstance(candidates, str):
+        raise ConfigError(
+            "`candidates` must be a list of columns.",
+            hint=f'For one response per row, give columns={{"response": "{candidates}"}}.',
+        )
     folder = None if name is not None else Path(mkdtemp(prefix="rocketeval-"))
     where = Path(output) if folder is None else folder
     raw: dict[str, object] = {
@@ -221,14 +231,48 @@ def _prepare(
         options["candidates"] = list(candidates)
     try:
         home = parse_config({**raw, "benchmark": {"path": "."}}).run_path
-        raw["benchmark"] = {**_benchmark(data, home, options), "limit": limit}
-        settings = _with_checklists(raw, author, author_url, checklists, home)
-    except BaseException:
+        opened = _opened(data, home, options)
+        raw["benchmark"] = {
+            "kind": opened.kind,
+            "path": str(opened.config.path),
+            "options": opened.config.options,
+            "limit": limit,
+        }
+        settings = _with_checklists(raw, author, author_url, checklists, home, opened)
+        about = describe(opened)
+    except BaseException as error:
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
+        if isinstance(error, BenchmarkError):
+            raise type(error)(error.message, hint=in_python(error.hint)) from None
         raise
     observer = progress if isinstance(progress, Observer) else _observer(progress)
-    return _Prepared(Run(settings, judge=asked.engine, observer=observer), folder)
+    return _Prepared(Run(settings, judge=asked.engine, observer=observer), folder, about)
+
+
+def in_python(hint: str) -> str:
+    """Return a hint about the command line as one about arguments.
+
+    >>> in_python("Name it: --column query=COLUMN, or --candidates 'A b,C' for a wide table.")
+    'Name it: columns={"query": "COLUMN"}, or candidates=["A b", "C"] for a wide table.'
+    """
+
+    def column(found: re.Match[str]) -> str:
+        part, _, name = (found["quoted"] or found["plain"]).partition("=")
+        return f'columns={{"{part}": "{name}"}}'
+
+    def wide(found: re.Match[str]) -> str:
+        names = (found["quoted"] or found["plain"]).split(",")
+        return "candidates=[" + ", ".join(f'"{name}"' for name in names) + "]"
+
+    value = r"(?:'(?P<quoted>[^']*)'|(?P<plain>\S+?))(?=[.,)]*(?:\s|$))"
+    hint = hint.replace("--skip-bad (`bad_rows: skip` in the config)", 'bad_rows="skip"')
+    hint = hint.replace(
+        "Drop --column and --candidates, or add --format table.", "Drop `columns` and `candidates`."
+    )
+    hint = re.sub(rf"--column {value}", column, hint)
+    hint = re.sub(rf"--candidates {value}", wide, hint)
+    return hint.replace("} columns={", ", ")
 
 
 def _with_checklists(
@@ -237,18 +281,14 @@ def _with_checklists(
     author_url: str | None,
     checklists: object,
     home: Path,
+    opened: OpenedData,
 ) -> RunConfig:
     """Return the config with the source of the checklists and the scale of the labels."""
-    from rocketeval.benchmarks.base import open_benchmark
-    from rocketeval.benchmarks.data import DataBenchmark
-
-    opened = open_benchmark(parse_config(raw).benchmark)
-    chosen = {**raw, "author": _author(author, author_url, checklists, opened, home)}
-    if isinstance(opened, DataBenchmark) and opened.summary.contexts and "method" not in raw:
+    chosen = {**raw, "author": _author(author, author_url, checklists, opened.benchmark, home)}
+    if opened.summary and opened.summary.contexts and "method" not in raw:
         chosen["method"] = {"options": {"shows": ["context"]}}
-    scale = _label_scale(opened)
-    if scale is not None and "scorer" not in raw:
-        chosen["scorer"] = {"scale": scale}
+    if opened.scale is not None and "scorer" not in raw:
+        chosen["scorer"] = {"scale": list(opened.scale)}
     return parse_config(chosen)
 
 
@@ -260,79 +300,33 @@ def _as_judge(judge: str | Engine, base_url: str | None) -> Judge:
     return Judge(engine=judge)
 
 
-def _benchmark(data: object, home: Path, options: Mapping[str, object]) -> dict[str, object]:
-    """Return the `benchmark` section; data in memory is first written into the run directory."""
+def _opened(data: object, home: Path, options: Mapping[str, object]) -> OpenedData:
+    """Return the data, read once; data in memory is first written into the run directory."""
     from rocketeval.benchmarks.base import detect_format
+    from rocketeval.benchmarks.opened import DATASET, open_data
 
     if isinstance(data, str | Path):
-        path = Path(data).absolute()
-        return {"kind": detect_format(path).kind, "path": str(path), "options": options}
+        given = str(data)
+        if not given.startswith(DATASET) and Path(given).suffix in (".yaml", ".yml"):
+            _refuse_config(Path(given))
+        return open_data(given if given.startswith(DATASET) else str(Path(given)), None, options)
     path = snapshot(data, home).absolute()
-    return {
-        "kind": "table",
-        "path": str(path),
-        "options": {**options, "candidate": "responses"},
-    }
+    kind = "table" if {"columns", "candidates"} & set(options) else detect_format(path).kind
+    if kind in ("table", "deepeval", "ragas"):
+        # These datasets are tables, too; their readers would name the candidate after the file.
+        found = open_data(str(path), "table", {**options, "candidate": "responses"})
+    else:
+        found = open_data(str(path), None, options)
+    return replace(found, name="data in memory")
 
 
-def snapshot(data: object, folder: Path) -> Path:
-    """Write data in memory to a file in `folder`, and return its path."""
-    import pyarrow as pa
+def _refuse_config(path: Path) -> None:
+    """Raise ConfigError if a YAML file is a config instead of data."""
+    from rocketeval.resources import read_yaml
 
-    if hasattr(data, "__arrow_c_stream__"):
-        try:
-            reader = pa.RecordBatchReader.from_stream(data)
-            return _write_parquet(reader, folder)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-            # Columns of mixed types: written row by row below.
-            pass
-    if hasattr(data, "to_dict") and hasattr(data, "columns"):
-        data = data.to_dict("records")
-    elif hasattr(data, "to_dicts"):
-        data = data.to_dicts()
-    if not isinstance(data, Iterable) or isinstance(data, str | bytes | Mapping):
-        raise ConfigError(f"Data of type {type(data).__name__} cannot be read.", hint=ACCEPTED)
-    rows = iter(data)
-    first = next(rows, None)
-    if first is None:
-        raise ConfigError("The data has no rows.", hint=ACCEPTED)
-    if not isinstance(first, Mapping):
-        raise ConfigError(f"The rows are of type {type(first).__name__}, not dicts.", hint=ACCEPTED)
-    return _write_lines(chain([first], rows), folder)
-
-
-def _write_parquet(reader: Any, folder: Path) -> Path:
-    import pyarrow.parquet as pq
-
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "data.parquet"
-    (folder / "data.jsonl").unlink(missing_ok=True)
-    with pq.ParquetWriter(path, reader.schema) as writer:
-        for batch in reader:
-            writer.write_batch(batch)
-    return path
-
-
-def _write_lines(rows: Iterable[Mapping[str, Any]], folder: Path) -> Path:
-    import orjson
-
-    from rocketeval.benchmarks.row_files import without_nan
-
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "data.jsonl"
-    (folder / "data.parquet").unlink(missing_ok=True)
-    options = orjson.OPT_APPEND_NEWLINE | orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
-    with path.open("wb") as stream:
-        for number, row in enumerate(rows, 1):
-            try:
-                stream.write(orjson.dumps(without_nan(row), option=options))
-            except TypeError as error:
-                raise ConfigError(
-                    f"Row {number} of the data holds a value that is not text, a number, a list or "
-                    f"a dict: {error}.",
-                    hint="Convert it to text.",
-                ) from None
-    return path
+    content = read_yaml(path, "data file", hint="Check the path.") if path.is_file() else None
+    if isinstance(content, dict) and "benchmark" in content:
+        raise ConfigError(f"{path} is a config.", hint=f'Use rocketeval.run("{path}").')
 
 
 def _author(
@@ -357,10 +351,10 @@ def _author(
         raise ConfigError("There are no checklists.", hint=CHOICES)
     if isinstance(checklists, str | Path):
         if checklists == GENERAL:
-            from rocketeval.checklists.simple import GENERAL_ITEMS
-
-            return {"kind": "fixed", "options": {"items": list(GENERAL_ITEMS)}}
+            return general_author()
         if not Path(checklists).is_file():
+            if "?" in str(checklists):
+                checklist_items(checklists, "checklists")
             raise ConfigError(f"There is no checklist file {str(checklists)!r}.", hint=CHOICES)
         return {"kind": "file", "options": {"file": str(Path(checklists).absolute())}}
     if isinstance(checklists, Mapping):
@@ -401,12 +395,6 @@ def _checklists_by_query(
     path.unlink(missing_ok=True)
     write_checklists(found, queries, path)
     return {"kind": "file", "options": {"file": str(path.absolute())}}
-
-
-def _label_scale(benchmark: Benchmark) -> list[float] | None:
-    """Return [0, 1] if all labels are in that range; None for the usual scale."""
-    values = [label.value for label in benchmark.labels()]
-    return [0.0, 1.0] if values and min(values) >= 0 and max(values) <= 1 else None
 
 
 class ProgressLine(Observer):

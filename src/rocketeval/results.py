@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from html import escape
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from rocketeval.errors import ConfigError
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from rocketeval.audit.audit import Audit
+    from rocketeval.benchmarks.opened import DataMapping
     from rocketeval.compare.pair import Comparison
     from rocketeval.pipeline import Outcome, Run
 
@@ -184,6 +186,8 @@ class ReportFrame:
     """The report of a run, which a notebook shows in a frame."""
 
     path: Path
+    result: Evaluation | None = None
+    """The result whose folder the report is in; it stays as long as the frame."""
 
     def _repr_html_(self) -> str:
         content = base64.b64encode(self.path.read_bytes()).decode()
@@ -207,12 +211,15 @@ class Evaluation:
     ('Is it polite?', 0.4)
     """
 
-    def __init__(self, run: Run, outcome: Outcome, folder: Path | None) -> None:
+    def __init__(self, run: Run, outcome: Outcome, folder: Path | None, data: DataMapping) -> None:
         self.run = run
         """The run, with every stage and question of the library."""
         self.outcome = outcome
         self.path = outcome.path
         """The run directory; temporary unless `name` was given."""
+        self.data = data
+        """The format of the data, and where each part was read; print it to check the mapping."""
+        self._folder = folder
         if folder is not None:
             weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
 
@@ -266,10 +273,17 @@ class Evaluation:
         return self.outcome.audit
 
     def show(self) -> ReportFrame:
-        """Show the report: in a frame in a notebook, elsewhere in a browser."""
+        """Show the report: in a frame in a notebook, elsewhere in a browser.
+
+        In a browser, the report of a temporary run is a copy that stays when the program ends.
+        """
         if not in_notebook():
-            webbrowser.open(self.outcome.report.resolve().as_uri())
-        return ReportFrame(self.outcome.report)
+            shown = self.outcome.report
+            if self._folder is not None:
+                kept = Path(mkdtemp(prefix="rocketeval-report-"))
+                shown = Path(shutil.copy(shown, kept))
+            webbrowser.open(shown.resolve().as_uri())
+        return ReportFrame(self.outcome.report, self)
 
     def keep(self, path: Path | str) -> Path:
         """Copy the run directory to `path`, and return it."""
@@ -284,14 +298,16 @@ class Evaluation:
             for row in self.ranking[:MOST_SHOWN]
             if row.mean_score is not None
         ]
-        return "\n".join([self.verdict, *lines, *self.notes, f"run: {self.path}"])
+        read = self.data.lines[0]
+        return "\n".join([self.verdict, *lines, *self.notes, read, f"run: {self.path}"])
 
     def _repr_html_(self) -> str:
         shown = ["rank", "candidate", "mean_score", "mean_score_low", "mean_score_high", "rating"]
         table = self.ranking.to_arrow().select(shown)
         notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
         listed = f"<ul>{notes}</ul>" if notes else ""
-        return f"<p><b>{escape(self.verdict)}</b></p>{as_html(table)}{listed}"
+        read = f"<details><summary>Data</summary><pre>{escape(str(self.data))}</pre></details>"
+        return f"<p><b>{escape(self.verdict)}</b></p>{as_html(table)}{listed}{read}"
 
     def _table(self, what: str, record: type[R]) -> ResultTable[R]:
         from rocketeval.exports.stage import read_run_table

@@ -17,7 +17,7 @@ import pytest
 from rocketeval.benchmarks.base import DetectedFormat, detect_format, open_benchmark
 from rocketeval.config import BenchmarkConfig
 from rocketeval.errors import RocketEvalError
-from support.data_files import MADE, PEERS
+from support.data_files import MADE, PEERS, log_likelihoods
 
 PAGE = Path(__file__).parents[2] / "docs" / "data_mistakes.md"
 Damage = Callable[[Path], None]
@@ -225,7 +225,7 @@ OWN: dict[str, tuple[str, str, list[Mistake]]] = {
             ("doc_id is a list", change(doc_id=[1]), ("doc_id", "text")),
             (
                 "log-likelihoods",
-                change(resps=[[-1.0, True]], filtered_resps=[[-1.0, True]]),
+                change(**log_likelihoods(new=True)),
                 ("log-likelihood",),
             ),
             ("empty prompt", change(arguments=[["", {}]]), ("prompt",)),
@@ -412,7 +412,7 @@ CSV: list[tuple[str, str, tuple[str, ...]]] = [
     ("a column twice", "question,question,output\nOne?,1,2\n", ("two columns named 'question'",)),
     ("too few cells", "question,output\nOne?\n", ("another number of cells", "x.csv:2")),
     ("too many cells", "question,output\nOne?,1,2\n", ("3 cells, 2 columns",)),
-    ("an open quote", 'question,output\n"One?,1\nTwo?,2\n', ("cells",)),
+    ("an open quote", 'question,output\n"One?,1\nTwo?,2\n', ("x.csv:2", "never closed")),
     (
         "a misspelled query",
         "questionn,output\nOne?,1\n",

@@ -259,3 +259,69 @@ def test_folders_of_known_layouts(folder: Path) -> None:
     cli(folder, "init", "own", "--data", "demo/benchmark", "--model", "m")
     config = load_config(folder / "own" / "rocketeval.yaml")
     assert (config.benchmark.kind, config.author.kind) == ("jsonl", "imported")
+
+
+def test_a_dry_run_writes_nothing(folder: Path) -> None:
+    """`run DATA --dry-run` plans, and leaves no config behind."""
+    told = cli(folder, "run", "answers.csv", *SCRIPTED, "--checklist", "general", "--dry-run")
+    assert "4 queries" in told.stdout
+    assert [path.name for path in folder.iterdir()] == ["answers.csv"]
+
+
+def test_run_inside_a_data_folder(tmp_path: Path) -> None:
+    """The config and the runs in a data folder are not read as data."""
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "answers.csv").write_text(CSV)
+    cli(data, "run", ".", *SCRIPTED, "--base-url", "http://127.0.0.1:9/v1", "--checklist",
+        "general", code=4)  # fmt: skip
+    scripted(data / "data.rocketeval.yaml")
+    assert "Ranking over 4 queries" in cli(data, "run", ".").stdout
+    shown = json.loads(cli(data, "import", ".", "--json").stdout)
+    assert (shown["rows"], shown["queries"]) == (12, 4)
+
+
+def test_a_written_config_is_for_its_data_only(folder: Path) -> None:
+    """Another dataset or file of the same name, or new options, are refused."""
+    config = folder / "answers.rocketeval.yaml"
+    config.write_text(
+        "name: x\nbenchmark: {kind: table, path: ., options: {dataset: some/answers}}\n"
+        "judge: {model: m}\n"
+    )
+    told = cli(folder, "run", "answers.csv", code=2).stderr
+    assert "reads hf:some/answers:train, not" in told
+    config.write_text("name: x\nbenchmark: {kind: table, path: answers.csv}\njudge: {model: m}\n")
+    for typed in (["--skip-bad"], ["--author-url", "http://127.0.0.1:9/v1"]):
+        assert "no effect" in cli(folder, "run", "answers.csv", *typed, code=2).stderr
+
+
+def test_labels_of_one_value_give_a_scale(folder: Path) -> None:
+    """A config for labels that are all 50 can be loaded."""
+    (folder / "same.csv").write_text("question,model,output,score\n1?,a,x,50\n1?,b,y,50\n")
+    cli(folder, "init", "s", "--data", "same.csv", "--model", "m", "--checklist", "general")
+    assert load_config(folder / "s" / "rocketeval.yaml").scorer.scale == (0.0, 100.0)
+
+
+def test_rows_in_yaml(tmp_path: Path) -> None:
+    """A YAML list is data, not a config."""
+    (tmp_path / "rows.yaml").write_text(
+        "- {question: '1?', model: a, output: x}\n- {question: '1?', model: b, output: y}\n"
+    )
+    told = cli(tmp_path, "run", "rows.yaml", *SCRIPTED, "--checklist", "general", "--dry-run")
+    assert "yaml table, 2 rows, 2 candidates" in told.stderr
+
+
+def test_other_verbs_name_the_config(folder: Path) -> None:
+    """`plan`, `doctor` and `compare` with a data file name its config, or how to write one."""
+    assert "init --data answers.csv" in cli(folder, "plan", "answers.csv", code=2).stderr
+    (folder / "answers.rocketeval.yaml").write_text("name: x\n")
+    for verb in (["plan"], ["doctor"], ["compare", "a", "b"]):
+        told = cli(folder, *verb, "answers.csv", code=2).stderr
+        assert "answers.csv is data" in told
+        assert "answers.rocketeval.yaml" in told
+
+
+def test_formats_of_folders(folder: Path) -> None:
+    """A format that reads a folder says so about a file."""
+    told = cli(folder, "import", "answers.csv", "--format", "jsonl", code=2).stderr
+    assert "jsonl reads a folder; answers.csv is a file." in told

@@ -142,4 +142,71 @@ def test_openai_graders(tmp_path: Path) -> None:
     other.mkdir()
     judged(other, PEERS / "promptfoo" / "results.json")
     several = json.loads(cli(other, "export", "--to", "openai_grader").stdout)
-    assert [len(each["grader"]["graders"]) for each in several] == [1, 3, 1]
+    assert [len(each["grader"]["graders"]) for each in several] == [2, 3, 1]
+    check = several[0]["grader"]["graders"]["item_2"]
+    assert (check["type"], check["operation"], check["reference"]) == (
+        "string_check",
+        "like",
+        "Paris",
+    )
+
+
+RUBRIC = """\
+for_all:
+  items:
+    - {text: "Is it right?", weight: 3}
+    - {text: "Is it rude?", weight: -1}
+    - {text: "How clear is it?", levels: [unclear, fine, clear]}
+    - text: no apology
+      check: {fn: contains, args: {text: sorry, ignore_case: true, negate: true}}
+    - {text: few words, check: {fn: words, args: {max: 2}}, weight: 2}
+"""
+
+
+def test_graders_of_a_rubric(tmp_path: Path) -> None:
+    """Weights, penalties, levels and text checks are computed; other checks are named."""
+    (tmp_path / "mine.yaml").write_text(RUBRIC)
+    judged(tmp_path, PEERS / "long.csv", "--checklist", "mine.yaml")
+    done = cli(tmp_path, "export", "--to", "openai_grader")
+    grader = json.loads(done.stdout)
+    assert list(grader["graders"]) == ["item_1", "item_2", "item_3", "item_4"]
+    assert grader["graders"]["item_3"]["range"] == [1, 3]
+    assert grader["graders"]["item_4"]["operation"] == "ilike"
+    names = {"item_1": 1, "item_2": 1, "item_3": 2, "item_4": 0}
+    share = eval(grader["calculate_output"], {}, names)
+    assert share == pytest.approx((3 * 1 + 0 + 0.5 + 1) / 6)
+    assert "items with a check" in done.stderr
+
+
+def test_promptfoo_chat_prompts(tmp_path: Path) -> None:
+    """A prompt of chat messages is found by its last user message, as the reader reads it."""
+    asked = [{"role": "system", "content": "Be brief"}, {"role": "user", "content": "Say: 1+1?"}]
+    raw = json.dumps(asked)
+    rubric = {"vars": {"q": "1+1?"}, "assert": [{"type": "llm-rubric", "value": "Is it good?"}]}
+    result = {
+        "promptIdx": 0, "testIdx": 0, "provider": {"id": "p"}, "prompt": {"raw": raw, "label": "x"},
+        "vars": {"q": "1+1?"}, "testCase": rubric, "response": {"output": "two"}, "success": True,
+        "score": 1, "gradingResult": {"componentResults": []},
+    }  # fmt: skip
+    data = tmp_path / "chat.json"
+    data.write_text(json.dumps({"results": {"version": 3, "results": [result]}, "config": {}}))
+    judged(tmp_path, data)
+    cli(tmp_path, "export", "--to", "promptfoo", "-o", "rocketeval_assert.py")
+    get_assert = runpy.run_path(str(tmp_path / "rocketeval_assert.py"))["get_assert"]
+    found = get_assert("two", {"vars": {"q": "1+1?"}, "prompt": raw})
+    assert found["namedScores"] == {"rocketeval": found["score"]}
+
+
+def test_logs_of_one_name_are_not_overwritten(tmp_path: Path) -> None:
+    """Copies keep their folders, so that logs of one name stay two."""
+    log = json.loads((PEERS / "inspect_json" / "good.json").read_text())
+    for model in ("a", "b"):
+        path = tmp_path / "logs" / model / "log.json"
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps({**log, "eval": {**log["eval"], "model": model}}))
+    judged(tmp_path, tmp_path / "logs", "--checklist", "general")
+    cli(tmp_path, "export", "--to", "inspect", "-o", "back")
+    copies = {path.parent.name: json.loads(path.read_text())
+              for path in (tmp_path / "back").rglob("log.json")}  # fmt: skip
+    assert {name: copy["eval"]["model"] for name, copy in copies.items()} == {"a": "a", "b": "b"}
+    assert all("rocketeval" in copy["samples"][0]["scores"] for copy in copies.values())

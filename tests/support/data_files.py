@@ -221,10 +221,24 @@ def lm_eval(folder: Path) -> Path:
                 "exact_match": 1.0,
             }
             rows += [row, {**row, "filter": "strict"}]
-        rows.append({**row, "doc_id": 7, "resps": [[-1.5, False]], "filtered_resps": [[-1.5, 0]]})
+        rows.append({**row, "doc_id": 7, **log_likelihoods(new)})
         name = "samples_trivia_2026-11-01T00-00-00.000000.jsonl"
         write_jsonl(folder / f"org__{model}" / name, rows)
     return folder
+
+
+def log_likelihoods(new: bool) -> dict[str, Any]:
+    """Fields of a sample of a multiple-choice task: numbers as text, as lm-eval writes them."""
+    pairs = [["Q: Is it A?\nA:", " A"], ["Q: Is it A?\nA:", " B"]]
+    named = {
+        f"gen_args_{place}": {"arg_0": pair[0], "arg_1": pair[1]}
+        for place, pair in enumerate(pairs)
+    }
+    return {
+        "arguments": named if new else pairs,
+        "resps": [[["-1.25", "False"]], [["-2.5", "True"]]],
+        "filtered_resps": [["-1.25", "False"], ["-2.5", "True"]],
+    }
 
 
 def deepeval_run(folder: Path) -> Path:

@@ -97,13 +97,11 @@ BENCHMARKS: Registry[Benchmark] = Registry(
         "deepeval": "rocketeval.benchmarks.eval_datasets:DeepEvalCases",
         "ragas": "rocketeval.benchmarks.eval_datasets:RagasDataset",
         "openai_logs": "rocketeval.benchmarks.request_logs:ChatLogs",
-        "traces": "rocketeval.benchmarks.request_logs:TraceExport",
+        "traces": "rocketeval.benchmarks.traces:TraceExport",
         "preference_pairs": "rocketeval.benchmarks.table:PreferencePairs",
         "table": "rocketeval.benchmarks.table:TableBenchmark",
     },
 )
-FOLDERS = ("jsonl", "rocketeval", "mt_bench")
-"""Kinds that are recognized by their file names."""
 READERS = (
     "inspect",
     "promptfoo",

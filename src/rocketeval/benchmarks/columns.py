@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -24,6 +25,7 @@ ROLES = {
     "category": "category tag topic domain subject task",
     "checklist": "checklist checklists checklist_items items criteria rubric",
     "label": "score rating human_score human_rating grade label",
+    "labeler": "labeler rater rater_id annotator annotator_id",
     "context": "context contexts retrieved_contexts retrieval_context documents",
     "system": "system system_prompt system_message",
 }
@@ -34,6 +36,13 @@ WIDE = re.compile(
 )
 """Names of the columns of a wide table, such as output_gpt4 or gpt4_output."""
 PART_NAMES = ", ".join(COLUMN_NAMES)
+MISSING = ("", "n/a", "na", "nan", "none", "null", "-")
+"""Words in a column of numbers that stand for no number."""
+CANDIDATE_WORDS = re.compile(
+    "(model|prompt|version|variant|candidate|system|baseline|gpt|claude|gemini|gemma|llama|mistral|"
+    "mixtral|qwen|deepseek|phi|grok)(_|$)"
+)
+"""Words that start the names of candidates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +58,8 @@ class TableColumns:
     category: str | None = None
     checklist: str | None = None
     label: str | None = None
+    labeler: str | None = None
+    """The column that names who gave the label."""
     context: str | None = None
     system: str | None = None
     wide: Mapping[str, str] = field(default_factory=dict)
@@ -106,11 +117,16 @@ def columns_of(rows: Iterable[Row]) -> list[str]:
 
 
 def choose_columns(
-    given: Mapping[str, str], wide: Sequence[str], rows: Sequence[Row], what: str
+    given: Mapping[str, str],
+    wide: Sequence[str],
+    rows: Sequence[Row],
+    what: str,
+    every: Callable[[], Iterable[Row]] | None = None,
 ) -> TableColumns:
     """Return the column of each part: the given ones, else those with a known name.
 
-    Raises BenchmarkError if no column can be the query or the response, or if two could.
+    `rows` are the first ones; `every` reads all of them. Raises BenchmarkError if no column can be
+    the query or the response, or if two could.
     """
     check_columns(given, wide, rows)
     columns = columns_of(rows)
@@ -129,19 +145,23 @@ def choose_columns(
     query = _query(found, rows, columns, what)
     taken.add(query)
     names = dict.fromkeys(wide) if wide else {}
-    by_pattern = {} if wide or "response" in given else _wide_by_name(columns, taken)
+    by_pattern = {} if wide or "response" in given else _wide_by_name(rows, columns, taken)
+    exact = [each for each in found["response"] if each != query]
+    if exact and len(by_pattern) > 1 and not (found["candidate"] or given.get("candidate")):
+        raise _long_or_wide(what, exact[0], list(by_pattern.values()))
     response = None
-    if not wide and len(by_pattern) < 2:
+    if not wide and (exact or len(by_pattern) < 2):
         response = _response(found, rows, query)
     if names:
         chosen = {column: column for column in names}
     elif response is None:
         others = {part for role, every in found.items() if role != "response" for part in every}
-        chosen = (
-            by_pattern
-            if len(by_pattern) > 1
-            else _wide_by_content(rows, [each for each in columns if each not in taken | others])
-        )
+        chosen = by_pattern
+        if len(by_pattern) < 2:
+            free = [each for each in columns if each not in taken | others]
+            chosen = _wide_by_content(rows, free)
+            if len(chosen) > 1 and not all(map(_looks_like_candidate, chosen)):
+                raise _which_are_responses(what, list(chosen), rows)
         if len(chosen) < 2 and not _holds_conversation(rows, query):
             raise _no_response(what, columns)
     else:
@@ -152,18 +172,24 @@ def choose_columns(
         role: next((each for each in found[role] if each not in used), None)
         for role in ("reference", "category", "checklist", "context", "system")
     }
-    label = next((each for each in found["label"] if _is_numeric(rows, each)), None)
+    label = _label(given, found["label"], rows, what, bool(chosen))
+    rest["labeler"] = next((each for each in found["labeler"] if label and each not in used), None)
     identity = next((each for each in found["id"] if each not in used), None)
     row_ids = None
-    if identity and "id" not in given and _numbers_rows(rows, identity, query, bool(candidate)):
+    if (
+        identity
+        and candidate
+        and "id" not in given
+        and _numbers_rows(every() if every else rows, identity, query, candidate)
+    ):
         identity, row_ids = None, identity
-    used |= {*rest.values(), label if not chosen else None, identity, row_ids}
+    used |= {*rest.values(), label, identity, row_ids}
     return TableColumns(
         query=query,
         response=response,
         candidate=candidate,
         id=identity,
-        label=None if chosen else label,
+        label=label,
         wide=chosen,
         unread=tuple(each for each in columns if each not in used),
         row_ids=row_ids,
@@ -200,10 +226,10 @@ def _response(found: Mapping[str, list[str]], rows: Sequence[Row], query: str) -
         raise BenchmarkError(
             f"Two columns could hold the response: {first!r} and {second!r}.",
             hint="Choose a reading:\n"
-            f"  --column response={first} --column reference={second}   ({second} is the expected "
-            "answer)\n"
-            f"  --column response={second} --column reference={first}   ({first} is)\n"
-            f"  --candidates {first},{second}   (each is a candidate)",
+            f"  {_naming('response', first)} {_naming('reference', second)}   ({second} is the "
+            "expected answer)\n"
+            f"  {_naming('response', second)} {_naming('reference', first)}   ({first} is)\n"
+            f"  {_naming_wide([first, second])}   (each is a candidate)",
         )
     return likely[0] if likely else None
 
@@ -227,15 +253,50 @@ def _candidate(
     raise BenchmarkError(
         f"Two columns could name the candidate: {first!r} and {second!r}.",
         hint="Choose a reading:\n"
-        f"  --column candidate={first}\n  --column candidate={second}\n"
-        f"  --column candidate={first}+{second}   (every combination is a candidate)",
+        f"  {_naming('candidate', first)}\n  {_naming('candidate', second)}\n"
+        f"  {_naming('candidate', f'{first}+{second}')}   (every combination is a candidate)",
+    )
+
+
+def _naming(role: str, column: str) -> str:
+    """Return the option that names a column."""
+    return f"--column {shlex.quote(f'{role}={column}')}"
+
+
+def _naming_wide(columns: Sequence[str]) -> str:
+    """Return the option that names the columns of a wide table."""
+    return f"--candidates {shlex.quote(','.join(columns))}"
+
+
+def _long_or_wide(what: str, response: str, wide: Sequence[str]) -> BenchmarkError:
+    return BenchmarkError(
+        f"{what}: column {response!r} could hold all responses, or "
+        f"{join_words(map(repr, wide), most=8)} those of one candidate each.",
+        hint="Choose a reading:\n"
+        f"  {_naming('response', response)}   (the others are not read)\n"
+        f"  {_naming_wide(wide)} {_naming('reference', response)}   ({response} is the expected "
+        "answer)",
+    )
+
+
+def _which_are_responses(what: str, columns: Sequence[str], rows: Sequence[Row]) -> BenchmarkError:
+    one = [
+        f"  {_naming('response', each)}   (only {each!r} holds responses: {_example(rows, each)})"
+        for each in columns[:3]
+    ]
+    return BenchmarkError(
+        f"{what}: no column has the name of a response, and several hold text: "
+        f"{join_words(map(repr, columns), most=8)}.",
+        hint="Choose a reading:\n"
+        + "\n".join(one)
+        + f"\n  {_naming_wide(columns)}   (each column is a candidate)",
     )
 
 
 def _two_readings(
     what: str, role: str, columns: Sequence[str], rows: Sequence[Row]
 ) -> BenchmarkError:
-    shown = [f"  --column {role}={each}   ({_example(rows, each)})" for each in columns]
+    shown = [f"  {_naming(role, each)}   ({_example(rows, each)})" for each in columns]
     return BenchmarkError(
         f"{what}: two columns could hold the {role}: {columns[0]!r} and {columns[1]!r}.",
         hint="Choose a reading:\n" + "\n".join(shown),
@@ -265,8 +326,10 @@ def _nearest_part(role: str, columns: Sequence[str]) -> str:
     return ""
 
 
-def _wide_by_name(columns: Sequence[str], taken: set[str]) -> dict[str, str]:
-    matches = {each: WIDE.match(snake(each)) for each in columns if each not in taken}
+def _wide_by_name(rows: Sequence[Row], columns: Sequence[str], taken: set[str]) -> dict[str, str]:
+    """Return the columns that are named like output_gpt4 and hold text."""
+    free = [each for each in columns if each not in taken and not _is_numeric(rows, each)]
+    matches = {each: WIDE.match(snake(each)) for each in free}
     return {
         (found["a"] or found["b"]): each
         for each, found in matches.items()
@@ -277,6 +340,17 @@ def _wide_by_name(columns: Sequence[str], taken: set[str]) -> dict[str, str]:
 def _wide_by_content(rows: Sequence[Row], columns: Sequence[str]) -> dict[str, str]:
     """Return the columns that look like responses: text that seldom repeats."""
     return {each: each for each in columns if _is_prose(rows, each)}
+
+
+def _looks_like_candidate(column: str) -> bool:
+    """Return whether a column may be named after a candidate.
+
+    >>> [_looks_like_candidate(name) for name in ("v1", "prompt_a", "Claude Opus", "comment")]
+    [True, True, True, False]
+    """
+    words = snake(column).split("_")
+    numbered = any(letter.isdigit() for letter in column)
+    return numbered or len(words[-1]) == 1 or bool(CANDIDATE_WORDS.match(snake(column)))
 
 
 def _is_prose(rows: Sequence[Row], column: str) -> bool:
@@ -298,9 +372,45 @@ def _number(value: object) -> bool:
     return True
 
 
+def is_missing(value: object) -> bool:
+    """Return whether a cell of a column of numbers says that there is none."""
+    return value is None or (isinstance(value, str) and value.strip().lower() in MISSING)
+
+
+def _filled(rows: Sequence[Row], column: str) -> list[object]:
+    return [row.values[column] for row in rows if not is_missing(row.values.get(column))]
+
+
 def _is_numeric(rows: Sequence[Row], column: str) -> bool:
-    filled = [row.values.get(column) for row in rows if row.values.get(column) not in (None, "")]
+    filled = _filled(rows, column)
     return bool(filled) and all(map(_number, filled))
+
+
+def _label(
+    given: Mapping[str, str], likely: Sequence[str], rows: Sequence[Row], what: str, wide: bool
+) -> str | None:
+    """Return the first column of labels: most of its cells are numbers."""
+    named = given.get("label")
+    if wide:
+        if named:
+            raise BenchmarkError(
+                f"{what}: column {named!r} cannot be the label, because a row holds the responses "
+                "of several candidates.",
+                hint="Drop it, or write one row per response.",
+            )
+        return None
+    for column in likely:
+        filled = _filled(rows, column)
+        words = [value for value in filled if not _number(value)]
+        if len(words) * 2 < len(filled):
+            return column
+        if named:
+            found = f"holds {shown_value(words[0])}" if words else "is empty"
+            raise BenchmarkError(
+                f"{what}: column {column!r} cannot be the label: it {found}, not numbers.",
+                hint="Write a number per response, such as 1 for pass and 0 for fail.",
+            )
+    return None
 
 
 def _holds_conversation(rows: Sequence[Row], column: str) -> bool:
@@ -312,10 +422,22 @@ def _holds_conversation(rows: Sequence[Row], column: str) -> bool:
     return (last.get("role") or last.get("from")) in ("assistant", "gpt", "ai", "model")
 
 
-def _numbers_rows(rows: Sequence[Row], column: str, query: str, long: bool) -> bool:
-    """Return whether ids never repeat although queries do: then they number rows."""
-    ids = _texts(rows, column)
-    return long and len(set(ids)) == len(ids) and len(set(_texts(rows, query))) < len(ids)
+def _numbers_rows(rows: Iterable[Row], column: str, query: str, candidate: Sequence[str]) -> bool:
+    """Return whether candidates answer the same query under different ids: they number rows.
+
+    Stops at the first id that repeats, so that it remembers no more than one row per query.
+    """
+    ids: set[int] = set()
+    asked: dict[int, int] = {}
+    for row in rows:
+        name = hash(str(row.values.get(column)))
+        if name in ids:
+            return False
+        ids.add(name)
+        by = hash(tuple(str(row.values.get(each)) for each in candidate))
+        if asked.setdefault(hash(str(row.values.get(query))), by) != by:
+            return True
+    return False
 
 
 def _texts(rows: Sequence[Row], column: str) -> list[str]:
@@ -349,6 +471,7 @@ def describe_columns(columns: TableColumns, default: str) -> Iterator[tuple[str,
         ("category", ""),
         ("checklist", ""),
         ("label", ", as reference data"),
+        ("labeler", ", who gave the label"),
         ("context", ", shown to the judge"),
         ("system", ", shown to the judge as a system turn"),
     ):

@@ -31,6 +31,7 @@ __all__ = ["DataBenchmark", "DataOptions", "DataSummary", "Example", "Kept", "Sk
 MOST_NAMED = 10
 """Rows that are named per kind of skip or problem; all are counted."""
 SAME_TWICE = "the same response again"
+NOT_DATA = "not a data file"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +112,10 @@ class DataSummary:
     checklists: dict[str, Checklist] = field(default_factory=dict)
     labels: list[Label] = field(default_factory=list)
     votes: list[Vote] = field(default_factory=list)
+    label_places: list[str] = field(default_factory=list)
+    """Where each label was read."""
+    vote_places: list[str] = field(default_factory=list)
+    """Where each vote was read."""
     candidates: dict[str, int] = field(default_factory=dict)
     """Number of responses of each candidate, in order of appearance."""
     skipped: dict[str, NamedCount] = field(default_factory=dict)
@@ -136,7 +141,7 @@ class DataSummary:
         for change, rows in self.notes.items():
             yield f"{count_of(rows.count, 'row', 'rows')}: {change} ({rows})"
         if self.other_files.count:
-            yield f"not read, because their suffix is not that of a data file: {self.other_files}"
+            yield f"files that are not read: {self.other_files}"
 
 
 class DataBenchmark(ABC):
@@ -209,8 +214,8 @@ class DataBenchmark(ABC):
             yield from kept.responses
 
     def other_files(self) -> Iterable[str]:
-        """Return the names of files in the folder that are not data."""
-        return other_files(self.path)
+        """Return the files in the folder that are not read, each with the reason."""
+        return (f"{name} ({NOT_DATA})" for name in other_files(self.path))
 
     def rows(self, path: Path) -> Rows:
         """Yield the rows of one file; in a folder, they are named by their path in it."""
@@ -230,11 +235,15 @@ class DataBenchmark(ABC):
 
     def labels(self) -> Iterator[Label]:
         """Yield the labels that the rows hold."""
-        yield from self.summary.labels
+        for where, label in zip(self.summary.label_places, self.summary.labels, strict=True):
+            self.where = where
+            yield label
 
     def votes(self) -> Iterator[Vote]:
         """Yield the votes that the rows hold."""
-        yield from self.summary.votes
+        for where, vote in zip(self.summary.vote_places, self.summary.votes, strict=True):
+            self.where = where
+            yield vote
 
     def ratings(self) -> Iterator[Rating]:
         """Yield nothing: these formats rate no candidates."""
@@ -296,7 +305,7 @@ class _Cells:
         self._repeat_hint = repeat_hint
         self._texts = ResponseCells("Q")
         self._places: dict[str, int] = {}
-        self._labels: set[tuple[int, str, str]] = set()
+        self._labels: set[tuple[int, str, str, float]] = set()
 
     def check(self, kept: Kept, queries: Mapping[str, Query]) -> Kept:
         """Return an example without what was read before, or why it is not usable."""
@@ -343,7 +352,8 @@ class _Cells:
         return "same" if before == code else "other"
 
     def _is_new(self, place: int, label: Label) -> bool:
-        key = (place, label.candidate, label.labeler)
+        # Another value is another label: a second person may have given it.
+        key = (place, label.candidate, label.labeler, label.value)
         new = key not in self._labels
         self._labels.add(key)
         return new
@@ -369,7 +379,9 @@ def _collect(found: DataSummary, example: Example) -> None:
         elif before != made:
             notes.append("another checklist than the first row of its query; the first is used")
     found.labels.extend(example.labels)
+    found.label_places.extend(example.where for _ in example.labels)
     found.votes.extend(example.votes)
+    found.vote_places.extend(example.where for _ in example.votes)
     for note in notes:
         _named(found.notes, note).add(example.where)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator, Mapping
 from functools import cached_property, partial
@@ -40,6 +41,8 @@ from rocketeval.text import count_of, join_words
 SAMPLES = re.compile(r"samples_(?P<task>.+)_\d{4}-\d\d-\d\dT[\d.:-]+$")
 """Name of a samples file of lm-evaluation-harness."""
 NO_TEXT = "a log-likelihood task: the model wrote no text"
+NO_FILTER = "none"
+"""Name of the filter of lm-evaluation-harness that changes nothing."""
 
 
 class LmEvalSamples(DataBenchmark):
@@ -65,9 +68,10 @@ class LmEvalSamples(DataBenchmark):
     def mapping(self) -> Mapping[str, str]:
         """Return where the parts come from."""
         tasks = join_words(sorted({_task(path) for path in self.files}), most=5)
+        filters = join_words(sorted(set(map(self._filter, self.files))), most=5)
         said = {
             "query": f"the prompt in arguments (tasks: {tasks})",
-            "response": "filtered_resps, first",
+            "response": f"filtered_resps, first (filter: {filters})",
             "candidate": "model of the folder: " + join_words(self.summary.candidates, most=8),
             "id": "task and doc_id",
             "reference": "target",
@@ -78,21 +82,37 @@ class LmEvalSamples(DataBenchmark):
         return said
 
     def examples(self) -> Iterator[Kept]:
-        """Yield an example per document; other filters of a document are skipped."""
+        """Yield an example per document; rows of other filters are skipped."""
         for path in self.files:
-            candidate, task = _model(path), _task(path)
-            seen: set[str] = set()
+            candidate, task, used = _model(path), _task(path), self._filter(path)
             for row in self.rows(path):
                 if isinstance(row, BadRow):
                     yield row
-                    continue
-                kept = mapped(row, partial(_lm_eval, candidate=candidate, task=task))
-                if isinstance(kept, Example):
-                    name = kept.query.id
-                    if name in seen:
-                        kept = Skipped(row.where, "another filter of a document that was read")
-                    seen.add(name)
-                yield kept
+                elif _filter_name(row) != used:
+                    yield Skipped(row.where, f"another filter than {used!r}, which is read")
+                else:
+                    yield mapped(row, partial(_lm_eval, candidate=candidate, task=task))
+
+    def _filter(self, path: Path) -> str:
+        """Return the filter to read: `none`, which keeps the whole response, or the first."""
+        if path not in self._filters:
+            first = None
+            for row in self.rows(path):
+                name = _filter_name(row) if isinstance(row, Row) else None
+                first = name if first is None else first
+                if name == NO_FILTER:
+                    first = name
+                    break
+            self._filters[path] = first or NO_FILTER
+        return self._filters[path]
+
+    @cached_property
+    def _filters(self) -> dict[Path, str]:
+        return {}
+
+
+def _filter_name(row: Row) -> str:
+    return str(row.values.get("filter") or NO_FILTER)
 
 
 def _task(path: Path) -> str:
@@ -118,10 +138,15 @@ def _lm_eval(row: Row, candidate: str, task: str) -> Kept:
     first: object = None
     if isinstance(given, Mapping):
         first = next(iter(given.values()), None)
-        prompt = first.get("arg_0") if isinstance(first, Mapping) else None
+        parts = [first.get("arg_0"), first.get("arg_1")] if isinstance(first, Mapping) else []
     else:
         first = given[0] if isinstance(given, list) and given else None
-        prompt = first[0] if isinstance(first, list) and first else None
+        parts = first if isinstance(first, list) else []
+    prompt = parts[0] if parts else None
+    # A generation has settings after its prompt. A log-likelihood has a continuation, or nothing,
+    # and its numbers are written as text.
+    if parts and not (len(parts) > 1 and isinstance(parts[1], Mapping)):
+        return Skipped(row.where, NO_TEXT)
     text = _text_in(row.values.get("filtered_resps")) or _text_in(row.values.get("resps"))
     if text is None:
         return Skipped(row.where, NO_TEXT)
@@ -199,11 +224,13 @@ class DeepEvalCases(DataBenchmark):
             document = read_document(path) if row_format(path) == "json" else None
             run = document if isinstance(document, Mapping) and "testCases" in document else None
             name = _tested(run) if run else stem_of(path)
+            # DeepEval joins the passages of a CSV cell with this mark.
+            mark = "|" if row_format(path) in ("csv", "tsv") else None
             for row in self.rows(path) if run is None else _cases(path.name, run):
                 if isinstance(row, BadRow):
                     yield row
                 else:
-                    yield mapped(row, partial(_deepeval, candidate=name))
+                    yield mapped(row, partial(_deepeval, candidate=name, mark=mark))
 
 
 def _tested(run: Mapping[str, object]) -> str:
@@ -230,7 +257,7 @@ def _either(row: Row, *names: str) -> object:
     )
 
 
-def _deepeval(row: Row, candidate: str) -> Kept:
+def _deepeval(row: Row, candidate: str, mark: str | None) -> Kept:
     text = _either(row, "input")
     if not isinstance(text, str) or not text.strip():
         raise RowError("the field 'input' holds no text", shown_value(text))
@@ -238,7 +265,7 @@ def _deepeval(row: Row, candidate: str) -> Kept:
     if output is None:
         return Skipped(row.where, "no actual_output (a golden that was not run)")
     expected = _either(row, "expected_output", "expectedOutput")
-    context = passages(_either(row, "retrieval_context", "retrievalContext", "context"))
+    context = passages(_either(row, "retrieval_context", "retrievalContext", "context"), mark)
     name = content_id(text)
     metrics = row.values.get("metricsData")
     labels = tuple(
@@ -254,18 +281,34 @@ def _deepeval(row: Row, candidate: str) -> Kept:
     )
 
 
-def passages(value: object) -> tuple[str, ...] | None:
-    """Return retrieved texts; None without any."""
+def passages(value: object, mark: str | None = None) -> tuple[str, ...] | None:
+    """Return retrieved passages, which a text holds as a list or separated by `mark`.
+
+    >>> passages("['One.', 'Two | 2.']"), passages("One|Two", "|"), passages("One | 1")
+    (('One.', 'Two | 2.'), ('One', 'Two'), ('One | 1',))
+    """
     found = from_json(value)
     if isinstance(found, str):
-        # DeepEval joins the texts of a CSV cell with this mark.
-        found = [each for each in found.split("|") if each.strip()]
+        found = _python_list(found)
+    if isinstance(found, str):
+        found = [each for each in found.split(mark) if each.strip()] if mark else [found]
     if not isinstance(found, list) or not found:
         return None
     return tuple(
         as_text(each.get("context", each)) if isinstance(each, Mapping) else as_text(each)
         for each in found
     )
+
+
+def _python_list(text: str) -> object:
+    """Return the list that a cell holds as Python writes it; pandas does so in CSV files."""
+    if not text.lstrip().startswith("["):
+        return text
+    try:
+        found = ast.literal_eval(text.strip())
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return text
+    return found if isinstance(found, list) else text
 
 
 class RagasDataset(DataBenchmark):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -43,13 +44,15 @@ from rocketeval.benchmarks.row_files import (
 )
 from rocketeval.errors import BenchmarkError
 from rocketeval.records import Label, Query, Response, Turn
-from rocketeval.text import count_of
+from rocketeval.text import count_of, join_words
 
 ZSTANDARD = 93
 """Compression method of ZIP members."""
 MOST_BYTES = 1 << 30
 """Maximum size of one sample; more is taken for a damaged or hostile archive."""
 _DAMAGED = (OSError, ValueError, EOFError, RuntimeError, BadZipFile, struct.error, zlib.error)
+DONE = "success"
+"""Status of a log whose evaluation ended without an error."""
 ATTACHMENT = "attachment://"
 GRADES = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
 """Values of Inspect's scorers: correct, incorrect, partial, no answer."""
@@ -68,9 +71,11 @@ class LogHeader:
     """The head of a log."""
 
     file: str
+    """Path in the folder of logs."""
     model: str
     task: str
     status: str
+    """`success`, or how the evaluation ended otherwise."""
 
 
 class InspectLogs(DataBenchmark):
@@ -100,7 +105,19 @@ class InspectLogs(DataBenchmark):
     @cached_property
     def headers(self) -> list[LogHeader]:
         """The head of every log."""
-        return [_header(path) for path in self.files]
+        return [_header(path, self._shown(path)) for path in self.files]
+
+    def _shown(self, path: Path) -> str:
+        """Return a log's path in the folder; its name if it is the only one."""
+        return str(path.relative_to(self.path)) if self.path.is_dir() else path.name
+
+    def other_files(self) -> Iterator[str]:
+        """Return the files that are not read: JSON next to archives, and what is not data."""
+        for path in data_files(self.path):
+            if path not in self.files:
+                archived = row_format(path) == "json"
+                yield f"{self._shown(path)} ({'next to .eval logs' if archived else 'not a log'})"
+        yield from super().other_files()
 
     def mapping(self) -> Mapping[str, str]:
         """Return where the parts come from."""
@@ -112,6 +129,9 @@ class InspectLogs(DataBenchmark):
             "id": "the sample's id" + (", with its task" if self._many_tasks else ""),
             "reference": "target",
         }
+        ended = [f"{head.file} ({head.status})" for head in self.headers if head.status != DONE]
+        if ended:
+            said["incomplete"] = join_words(ended, most=8)
         labelers = sorted({label.labeler for label in self.summary.labels})
         if labelers:
             said["label"] = f"scores ({', '.join(labelers)}), as reference data"
@@ -129,7 +149,7 @@ class InspectLogs(DataBenchmark):
         """Yield an example per sample."""
         for path, head in zip(self.files, self.headers, strict=True):
             names = self._names[head.file]
-            for row in _samples(path):
+            for row in _samples(path, head.file):
                 if isinstance(row, BadRow):
                     yield row
                 else:
@@ -138,13 +158,16 @@ class InspectLogs(DataBenchmark):
     @cached_property
     def _names(self) -> dict[str, str]:
         """The candidate of each log: its model, with the file's name if that is not unique."""
-        models = [(head.task, head.model) for head in self.headers]
-        return {
-            head.file: head.model
-            if models.count((head.task, head.model)) == 1
-            else f"{head.model} ({head.file})"
-            for head in self.headers
-        }
+        models = Counter((head.task, head.model) for head in self.headers)
+        short = Counter((head.task, head.model, Path(head.file).name) for head in self.headers)
+        names = {}
+        for head in self.headers:
+            names[head.file] = head.model
+            if models[head.task, head.model] > 1:
+                name = Path(head.file).name
+                shown = name if short[head.task, head.model, name] == 1 else head.file
+                names[head.file] = f"{head.model} ({shown})"
+        return names
 
     def _example(self, row: Row, head: LogHeader, candidate: str) -> Kept:
         epoch = row.values.get("epoch", 1)
@@ -179,7 +202,7 @@ class InspectLogs(DataBenchmark):
         )
 
 
-def _header(path: Path) -> LogHeader:
+def _header(path: Path, file: str) -> LogHeader:
     document: object
     if row_format(path) == "eval":
         with _archive(path) as archive:
@@ -198,7 +221,7 @@ def _header(path: Path) -> LogHeader:
     if not isinstance(about, Mapping) or not isinstance(about.get("model"), str):
         raise BenchmarkError(f"{path} is not an Inspect log: it has no `eval.model`.")
     status = document.get("status", "started") if isinstance(document, Mapping) else ""
-    return LogHeader(path.name, about["model"], str(about.get("task", "")), str(status))
+    return LogHeader(file, about["model"], str(about.get("task", "")), str(status))
 
 
 def _archive(path: Path) -> ZipFile:
@@ -242,7 +265,7 @@ def _member(path: Path, member: ZipInfo) -> object:
         ) from None
 
 
-def _samples(path: Path) -> Rows:
+def _samples(path: Path, file: str) -> Rows:
     if row_format(path) != "eval":
         document = read_document(path)
         found = document.get("samples") if isinstance(document, Mapping) else None
@@ -251,7 +274,7 @@ def _samples(path: Path) -> Rows:
                 f"{path} has no samples.", hint="Inspect writes them unless it ran with no samples."
             )
         for place, sample in enumerate(found, 1):
-            where = f"{path.name} sample {place}"
+            where = f"{file} sample {place}"
             yield (
                 Row(sample, where)
                 if isinstance(sample, dict)
@@ -265,7 +288,7 @@ def _samples(path: Path) -> Rows:
             f"{path} has no samples yet.", hint="Wait until Inspect has finished the evaluation."
         )
     for member in members:
-        where = f"{path.name}/{member.filename}"
+        where = f"{file}/{member.filename}"
         try:
             sample = _member(path, member)
         except BenchmarkError as error:
@@ -319,7 +342,8 @@ def _completion(sample: Mapping[str, Any]) -> str | None:
             return str(output["completion"])
         choices = output.get("choices")
         if isinstance(choices, list) and choices:
-            turns, _ = read_turns([choices[0].get("message")], "output.choices")
+            first = choices[0].get("message") if isinstance(choices[0], Mapping) else choices[0]
+            turns, _ = read_turns([first], "output.choices")
             if turns[0].content:
                 return turns[0].content
     messages = sample.get("messages")

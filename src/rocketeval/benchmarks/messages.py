@@ -22,6 +22,10 @@ __all__ = ["Conversation", "RowError", "join_turns", "mapped", "read_turns", "sp
 ROLES = {"human": "user", "ai": "assistant", "gpt": "assistant", "model": "assistant",
          "developer": "system", "bot": "assistant"}  # fmt: skip
 """Other names of the roles."""
+TYPES = ("human", "ai", "user", "assistant", "system", "tool", "function", "developer")
+"""Types of messages that name their role."""
+CONTENTS = ("content", "parts", "value", "text")
+"""Fields of a message that hold its content."""
 NO_TEXT = "a part that is not text (such as an image) is shown to the judge as its kind only"
 STEPS = "tool calls and other steps between the query and the final response are not shown"
 
@@ -63,12 +67,17 @@ class Conversation:
 
 
 def is_messages(value: object) -> bool:
-    """Return whether a value looks like a list of chat messages."""
+    """Return whether a value looks like a list of chat messages: each has a role, some content.
+
+    >>> is_messages([{"role": "user", "content": "Hi"}]), is_messages([{"type": "person"}])
+    (True, False)
+    """
     return (
         not isinstance(value, str)
         and isinstance(value, Sequence)
         and bool(value)
         and all(isinstance(each, Mapping) and _role(each) is not None for each in value)
+        and any(name in each for each in value for name in CONTENTS)
     )
 
 
@@ -116,12 +125,15 @@ def content_text(content: object, notes: set[str]) -> str:
 
 
 def _role(message: Mapping[str, Any]) -> str | None:
-    named = message.get("role") or message.get("from") or message.get("type")
+    named = message.get("role") or message.get("from")
+    kind = message.get("type")
+    if named is None and isinstance(kind, str) and kind.lower() in TYPES:
+        named = kind
     return ROLES.get(named.lower(), named.lower()) if isinstance(named, str) else None
 
 
 def _content(message: Mapping[str, Any]) -> object:
-    for name in ("content", "parts", "value", "text"):
+    for name in CONTENTS:
         if name in message:
             return message[name]
     return None

@@ -161,7 +161,7 @@ def as_number(value: Any, what: str) -> float:
     """Return `value` as a finite number; raise BenchmarkError that names `what` otherwise."""
     try:
         number = float(value)
-    except (ValueError, OverflowError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
         raise BenchmarkError(f"{what} should be a number, but is {shown_value(value)}.")

@@ -53,6 +53,10 @@ SAMPLE_ROWS = 2000
 MOST_CELL = 64 << 20
 """Maximum characters of a CSV cell."""
 BATCH_ROWS = 256
+CONFIGS = "rocketeval.yaml"
+"""End of the names of configs, which are no data."""
+DESCRIPTIONS = ("dataset_info.json", "state.json", "dataset_dict.json")
+"""What a Hugging Face dataset keeps next to its Arrow files."""
 WRAPPERS = ("data", "rows", "examples", "items", "records", "samples", "results", "test_cases")
 """Keys under which a JSON document may hold its rows."""
 
@@ -71,6 +75,7 @@ class BadRow:
 
 Rows = Iterator[Row | BadRow]
 NOT_JSON = "the line is not valid JSON"
+OPEN_QUOTE = "a quote opens here and is never closed: it takes in the rest of the file"
 
 
 def row_format(path: Path) -> str | None:
@@ -91,24 +96,32 @@ def data_files(path: Path) -> list[Path]:
     """Return the data files at `path`: itself, or the visible ones in a folder and below it."""
     if not path.is_dir():
         return [path]
-    every = (each for each in path.rglob("*") if each.is_file() and row_format(each))
-    inside = (each.relative_to(path).parts for each in every)
-    found = sorted(
-        path.joinpath(*parts) for parts in inside if not any(p.startswith(".") for p in parts)
-    )
-    # A Hugging Face dataset keeps its description next to its Arrow files.
+    found = [each for each in _visible_files(path) if row_format(each)]
     described = any(each.suffix == ".arrow" for each in found)
-    return [each for each in found if not (described and each.suffix == ".json")]
+    return [each for each in found if not (described and each.name in DESCRIPTIONS)]
 
 
 def other_files(path: Path) -> Iterator[str]:
     """Yield the visible files of a folder that are not data, except notes such as README.md."""
-    for each in sorted(path.rglob("*")) if path.is_dir() else ():
-        name = each.relative_to(path)
-        hidden = any(part.startswith(".") for part in name.parts)
+    for each in _visible_files(path) if path.is_dir() else ():
         about = each.suffix.lower() in (".md", ".py", ".sh", ".html", ".log", ".lock", ".js")
-        if each.is_file() and not (hidden or about or row_format(each)):
-            yield str(name)
+        if not (about or row_format(each)):
+            yield str(each.relative_to(path))
+
+
+def _visible_files(folder: Path) -> list[Path]:
+    """Return the files in a folder and below it, without hidden ones, configs and runs."""
+    runs = {
+        each.parent for each in folder.rglob("run.yaml") if (each.parent / "manifest.json").exists()
+    } - {folder}
+    return sorted(
+        each
+        for each in folder.rglob("*")
+        if each.is_file()
+        and not any(part.startswith(".") for part in each.relative_to(folder).parts)
+        and not each.name.endswith(CONFIGS)
+        and runs.isdisjoint(each.parents)
+    )
 
 
 @dataclass(frozen=True)
@@ -158,10 +171,6 @@ class Sample:
     def has(self, *keys: str) -> bool:
         """Return whether the first row has all of these fields."""
         return bool(self.rows) and all(key in self.rows[0].values for key in keys)
-
-    def finds(self, *names: str) -> bool:
-        """Return whether the folder has one of these files, gzipped or not."""
-        return any(name in self.names for name in names)
 
 
 def rows_of(path: Path, name: str | None = None) -> Rows:
@@ -327,10 +336,25 @@ def _csv_rows(path: Path, name: str, delimiter: str | None) -> Rows:
         if delimiter is None:
             delimiter = max(",;\t|", key=first.count)
         lines.seek(0)
-        reader = csv.reader(lines, delimiter=delimiter)
-        names = _header(path, next(reader, []))
-        for cells in reader:
-            where = f"{name}:{reader.line_num}"
+        recent = _RecentLines(lines)
+        # A lenient reader would take quotes that are not closed for the rest of the file.
+        reader = csv.reader(recent, delimiter=delimiter, strict=True)
+        try:
+            names = _header(path, next(reader, []))
+        except csv.Error as error:
+            bad = _bad_quotes(error, name, 1, recent.lines)
+            raise BenchmarkError(f"{bad.where}: {bad.kind}.", hint=bad.hint) from None
+        while True:
+            first_line = reader.line_num + 1
+            where = f"{name}:{first_line}"
+            recent.lines.clear()
+            try:
+                cells = next(reader)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                yield _bad_quotes(error, name, first_line, recent.lines)
+                continue
             if not any(cell.strip() for cell in cells):
                 continue
             if len(cells) != len(names):
@@ -343,6 +367,42 @@ def _csv_rows(path: Path, name: str, delimiter: str | None) -> Rows:
                 )
                 continue
             yield Row(dict(zip(names, cells, strict=True)), where)
+
+
+class _RecentLines:
+    """Lines of a file; those of the current row are kept for messages."""
+
+    def __init__(self, source: Iterator[str]) -> None:
+        self.lines: list[str] = []
+        self._source = source
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        line = next(self._source)
+        self.lines.append(line)
+        return line
+
+
+def _bad_quotes(error: csv.Error, name: str, first_line: int, lines: list[str]) -> BadRow:
+    """Return the mistake of a row that csv refuses, at the line where its last quote opens."""
+    text = "".join(lines)
+    if "unexpected end" in str(error):
+        # Two quotes in a row are one quote inside a cell.
+        place = text.replace('""', "  ").rfind('"')
+        where = f"{name}:{first_line + text.count(chr(10), 0, max(0, place))}"
+        near = f"near {text[max(0, place) : place + 30].splitlines()[0]!r}"
+        return BadRow(where, OPEN_QUOTE, near, "Close the quote, or remove it.")
+    if "field larger" in str(error):
+        kind = f"a cell is larger than {MOST_CELL >> 20} MB: a quote may not be closed"
+        return BadRow(f"{name}:{first_line}", kind, "", "Close each quote.")
+    return BadRow(
+        f"{name}:{first_line}",
+        "the row has text after a closing quote",
+        f"near {text[:30].splitlines()[0]!r}",
+        'Write a quote inside a quoted cell twice (""), and close each quote.',
+    )
 
 
 def _header(path: Path, cells: list[str]) -> list[str]:

@@ -20,6 +20,7 @@ from rocketeval.benchmarks.columns import (
     choose_columns,
     columns_of,
     describe_columns,
+    is_missing,
     snake,
 )
 from rocketeval.benchmarks.data import (
@@ -60,8 +61,8 @@ from rocketeval.records import Label, Query, Response, Turn, Vote, Winner
 NO_RESPONSE = "no response"
 NOT_ITEMS = "the checklist is not a list of items, and is not used"
 WINNERS: dict[str, Winner] = {
-    **dict.fromkeys(("a", "model_a", "response_a", "chosen", "left"), "a"),
-    **dict.fromkeys(("b", "model_b", "response_b", "rejected", "right"), "b"),
+    **dict.fromkeys(("a", "model_a", "response_a", "chosen", "left", "1"), "a"),
+    **dict.fromkeys(("b", "model_b", "response_b", "rejected", "right", "2"), "b"),
     **dict.fromkeys(("tie", "both", "same", "tie (bothbad)", "both_bad", "both_good"), "tie"),
 }  # type: ignore[assignment,unused-ignore]
 NUMBERING = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+")
@@ -122,7 +123,14 @@ class TableBenchmark(DataBenchmark):
             bad = next((row for row in self._rows(0) if isinstance(row, BadRow)), None)
             why = f": {bad.where}: {bad.kind} ({bad.detail})" if bad else ""
             raise BenchmarkError(f"{self.name} has no rows{why}.", hint=bad.hint if bad else "")
-        return choose_columns(self.options.columns, self.options.candidates, rows, self.name)
+        return choose_columns(
+            self.options.columns, self.options.candidates, rows, self.name, self._readable
+        )
+
+    def _readable(self) -> Iterator[Row]:
+        """Yield all rows that can be read."""
+        for place in range(max(1, len(self.files))):
+            yield from (row for row in self._rows(place) if isinstance(row, Row))
 
     @property
     def repeat_hint(self) -> str:
@@ -142,7 +150,9 @@ class TableBenchmark(DataBenchmark):
     def mapping(self) -> Mapping[str, str]:
         """Return the column of each part."""
         many = f"the name of each of {len(self.files)} files"
-        alone = many if len(self.files) > 1 else f"all {self._alone(0)!r} (no such column)"
+        whose = "" if self.options.candidate or not self.files else ", the file's name"
+        one = f"none: all responses are {self._alone(0)!r}{whose}"
+        alone = many if len(self.files) > 1 else one
         return dict(describe_columns(self.columns, alone))
 
     def settings(self) -> Mapping[str, object]:
@@ -167,7 +177,7 @@ class TableBenchmark(DataBenchmark):
                     yield mapped(row, partial(self._example, place=place))
 
     def other_files(self) -> Iterable[str]:
-        """Return the names of files in the folder that are not data; none for a dataset."""
+        """Return the files in the folder that are not read; none for a dataset."""
         return () if self.options.dataset else super().other_files()
 
     def _rows(self, place: int) -> Rows:
@@ -190,6 +200,8 @@ class TableBenchmark(DataBenchmark):
             notes = (*notes, "a candidate's cell is empty: it has no response to this query")
         items, dropped = self._items(row)
         label = self._label(row, query.id, next(iter(answered)))
+        if label is None and columns.label and row.values.get(columns.label) not in (None, ""):
+            notes = (*notes, f"column {columns.label!r} holds no number: the row has no label")
         return Example(
             row.where,
             query,
@@ -197,13 +209,14 @@ class TableBenchmark(DataBenchmark):
                 Response(query.id, name, text, context=context) for name, text in answered.items()
             ),
             items,
-            () if label is None or columns.wide else (label,),
+            () if label is None else (label,),
             notes=(*notes, *dropped),
         )
 
     def _query(self, row: Row) -> tuple[Query, str | None, tuple[str, ...]]:
         columns = self.columns
-        value = from_json(self._cell(row, columns.query))
+        cell = self._cell(row, columns.query)
+        value = from_json(cell)
         history: tuple[Turn, ...] = ()
         spoken: str | None = None
         notes: tuple[str, ...] = ()
@@ -213,7 +226,7 @@ class TableBenchmark(DataBenchmark):
         elif isinstance(value, Mapping) and len(value) == 1:
             text = as_text(next(iter(value.values())))
         else:
-            text = "" if value is None else as_text(value)
+            text = "" if cell is None else as_text(cell)
         if not text.strip():
             raise RowError("the query is empty", f"column {columns.query!r}")
         system = row.values.get(columns.system) if columns.system else None
@@ -272,9 +285,11 @@ class TableBenchmark(DataBenchmark):
     def _label(self, row: Row, query_id: str, candidate: str) -> Label | None:
         column = self.columns.label
         value = row.values.get(column) if column else None
-        if column is None or value is None or value == "":
+        if column is None or is_missing(value):
             return None
-        return Label(query_id, candidate, row.number(column), snake(column))
+        by = row.values.get(self.columns.labeler) if self.columns.labeler else None
+        labeler = snake(column) if is_missing(by) else str(by)
+        return Label(query_id, candidate, row.number(column), labeler)
 
 
 def _text_or_none(row: Row, column: str | None) -> str | None:
@@ -291,9 +306,11 @@ def _response_text(value: object) -> str | None:
     decoded = from_json(value)
     if is_messages(decoded):
         turns, _ = read_turns(decoded, "response")
-        return turns[-1].content
-    if isinstance(decoded, list) and len(decoded) == 1 and isinstance(decoded[0], str):
-        return decoded[0]
+        if not isinstance(value, str) or turns[-1].role == "assistant":
+            return turns[-1].content
+    # Text stays as it is, also if it is JSON: the model wrote it.
+    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], str):
+        return value[0]
     return as_text(value)
 
 
@@ -349,7 +366,7 @@ class PreferencePairs(DataBenchmark):
             "candidate": f"columns {', '.join(map(repr, models))}"
             if models
             else f"{first!r} and {second!r}",
-            "vote": "the chosen response wins" if chosen else "column 'winner'",
+            "vote": "the chosen response wins" if chosen else f"column {self._winners!r}",
             "id": "a hash of the query and both responses",
         }
 
@@ -406,16 +423,21 @@ class PreferencePairs(DataBenchmark):
             if not shared:
                 raise RowError("the row has no prompt", "", "Add a column `prompt`.")
             return shared
-        value = from_json(row.values.get(self._prompt))
+        cell = row.values.get(self._prompt)
+        value = from_json(cell)
         if is_messages(value):
             return read_turns(value, self._prompt)[0]
-        if value is None or not as_text(value).strip():
+        if cell is None or not as_text(cell).strip():
             raise RowError("the prompt is empty", f"column {self._prompt!r}")
-        return (Turn("user", as_text(value)),)
+        return (Turn("user", as_text(cell)),)
+
+    @property
+    def _winners(self) -> str:
+        return self._names.get("winner") or self._names["preference"]
 
     def _winner(self, row: Row, models: Sequence[str]) -> Winner:
-        column = self._names.get("winner") or self._names["preference"]
-        word = str(row.values.get(column)).strip()
+        column = self._winners
+        word = str(row.values.get(column)).strip().removesuffix(".0")
         if word in models:
             return "a" if word == models[0] else "b"
         if word.lower() not in WINNERS:
@@ -439,13 +461,14 @@ def _models(names: Mapping[str, str], chosen: bool) -> tuple[str, str]:
 
 def _last_reply(row: Row, column: str) -> tuple[str, tuple[Turn, ...] | None]:
     """Return the last reply in a cell, and the turns before it if the cell holds a conversation."""
-    value = from_json(row.values.get(column))
+    cell = row.values.get(column)
+    value = from_json(cell)
     if value is None or value == "":
         raise RowError(f"the field {column!r} is empty")
     if is_messages(value):
         turns, _ = read_turns(value, column)
         return turns[-1].content, turns[:-1] or None
-    text = as_text(value)
+    text = as_text(cell)
     if text.startswith("\n\nHuman:"):
         pieces = TURN.split(text)[1:]
         turns = tuple(

@@ -1,7 +1,7 @@
 """From a data file to a config: `rocketeval run DATA` and `rocketeval init --data DATA`.
 
-The config is written next to nothing else. It names the reader and its options, so that the mapping
-can be edited; the same command uses it again.
+The config is written to the current folder. It names the reader and its options, so that the
+mapping can be edited; the same command uses it again.
 """
 
 from __future__ import annotations
@@ -11,22 +11,23 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from functools import wraps
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from rocketeval.cli.import_data import DATASET, DataRequest, OpenedData, describe, open_data
-from rocketeval.cli.options import with_format, with_source
+from rocketeval.cli.import_data import DataRequest, opened
+from rocketeval.cli.options import ENDING, with_format, with_source
 from rocketeval.cli.text import as_argument, printable_lines, shown_path
 from rocketeval.errors import ConfigError
 from rocketeval.text import count_of
 
-ENDING = ".rocketeval.yaml"
-"""Suffix of a config written for a data file."""
-GENERAL = "general"
-"""Name of the packaged checklist for all queries."""
+if TYPE_CHECKING:
+    from rocketeval.benchmarks.opened import OpenedData
+
 AUTHOR_TOKENS = 1200
 """Tokens of one authored checklist, prompt and answer: a rough mean, for the first estimate."""
 
@@ -76,9 +77,13 @@ def with_data(verb: Callable[..., Any]) -> Callable[..., Any]:
                 )
             return verb(config=config, **own)
         quiet = bool(own.get("quiet"))
-        written = config_for(request, say=None if quiet else _say)
-        click.get_current_context().params["config"] = written
-        return verb(config=written, **own)
+        # A dry run leaves nothing behind, not even the config.
+        dry = own.get("dry_run")
+        with TemporaryDirectory(prefix="rocketeval-") if dry else nullcontext() as folder:
+            scratch = Path(folder) if folder else None
+            written = config_for(request, None if quiet else _say, scratch)
+            click.get_current_context().params["config"] = written
+            return verb(config=written, **own)
 
     return with_format(with_source(command))
 
@@ -89,6 +94,10 @@ def _say(line: str) -> None:
 
 def is_config(path: Path) -> bool:
     """Return whether a path is a config: YAML with a `benchmark`, or nothing that exists."""
+    from rocketeval.benchmarks.opened import DATASET
+    from rocketeval.benchmarks.row_files import WRAPPERS
+    from rocketeval.resources import load_yaml
+
     if str(path).startswith(DATASET):
         return False
     if path.suffix not in (".yaml", ".yml"):
@@ -98,15 +107,23 @@ def is_config(path: Path) -> bool:
     import yaml
 
     try:
-        content = yaml.load(path.read_bytes(), yaml.CSafeLoader)
-    except (yaml.YAMLError, AttributeError):
-        return True
-    known = isinstance(content, dict) and "results" in content and "benchmark" not in content
-    return not known
+        content = load_yaml(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, ValueError, OverflowError, RecursionError):
+        return True  # Reading it as a config explains the mistake.
+    if isinstance(content, dict):
+        return "benchmark" in content or not any(name in content for name in WRAPPERS)
+    return not isinstance(content, list)
 
 
-def config_for(request: DataRequest, say: Callable[[str], None] | None) -> Path:
-    """Return the config of a run directory or of a data file; write it if there is none yet."""
+def config_for(
+    request: DataRequest, say: Callable[[str], None] | None, scratch: Path | None = None
+) -> Path:
+    """Return the config of a run directory or of a data file; write it if there is none yet.
+
+    It is written to the current folder, or to `scratch` if nothing may stay there.
+    """
+    from rocketeval.benchmarks.opened import describe
+
     path = Path(request.path)
     if path.is_dir() and (path / "manifest.json").exists() and (path / "run.yaml").exists():
         return path / "run.yaml"
@@ -121,10 +138,13 @@ def config_for(request: DataRequest, say: Callable[[str], None] | None) -> Path:
         if say:
             say(f"Using {shown_path(target)}, written before. Edit it, or delete it to start over.")
         return target
-    found = open_data(request)
+    found = opened(request)
     if say:
-        for line in describe(found):
+        for line in describe(found).lines:
             say(line)
+    if scratch is not None:
+        write_config(request, found, scratch / target.name, Path.cwd() / "runs")
+        return scratch / target.name
     write_config(request, found, target)
     if say:
         say(f"Config: {shown_path(target)} (edit it to change the mapping)\n")
@@ -132,6 +152,7 @@ def config_for(request: DataRequest, say: Callable[[str], None] | None) -> Path:
 
 
 def _name_of(request: DataRequest) -> str:
+    from rocketeval.benchmarks.opened import DATASET
     from rocketeval.benchmarks.row_files import stem_of
 
     if request.path.startswith(DATASET):
@@ -144,34 +165,45 @@ def _name_of(request: DataRequest) -> str:
 
 def _check_same(target: Path, request: DataRequest) -> None:
     """Raise ConfigError if a written config is about other data than the request."""
+    from rocketeval.benchmarks.opened import DATASET
     from rocketeval.config import load_config
 
     benchmark = load_config(target).benchmark
-    given = Path(request.path).resolve()
-    dataset = benchmark.options.get("dataset")
-    if dataset is None and benchmark.path.resolve() != given:
+    options = benchmark.options
+    reads, given = str(benchmark.path.resolve()), str(Path(request.path).resolve())
+    if options.get("dataset"):
+        reads = f"{DATASET}{options['dataset']}:{options.get('split', 'train')}"
+    if request.path.startswith(DATASET):
+        given = request.path if ":" in request.path[len(DATASET) :] else f"{request.path}:train"
+    if reads != given:
         raise ConfigError(
-            f"{target} exists and reads {benchmark.path}, not {given}.",
+            f"{target} exists and reads {reads}, not {given}.",
             hint=f"Delete or rename it, or run it: rocketeval run {as_argument(target)}",
         )
-    if request.form or request.columns or request.candidates or request.author or request.checklist:
+    typed = (request.form, request.columns, request.candidates, request.author, request.author_url,
+             request.checklist, request.skip_bad and options.get("bad_rows") != "skip")  # fmt: skip
+    if any(typed):
         raise ConfigError(
             f"{target} exists, so the options about the data and the checklists have no effect.",
             hint="Edit it, or delete it to write it again.",
         )
 
 
-def write_config(request: DataRequest, found: OpenedData, target: Path) -> None:
+def write_config(
+    request: DataRequest, found: OpenedData, target: Path, output: Path = Path("runs")
+) -> None:
     """Write the smallest config for a data file; ask or refuse if something is missing."""
+    from rocketeval.api import engine_settings
+
     if not sys.stdin.isatty():
         _refuse_incomplete(request, found)
     judge = request.judge or str(click.prompt("Judge model (its name on the server)", err=True))
     sections = [
-        f"# Written from {found.path.name or found.name}. Edit it, then: rocketeval run "
+        f"# Written from {Path(found.name).name}. Edit it, then: rocketeval run "
         f"{shlex.quote(target.name)}",
         _dumped({"name": _folder_name(_name_of(request))}),
         _dumped({"benchmark": _benchmark(request, found, target)}),
-        _dumped({"judge": _engine(judge, request.base_url)}),
+        _dumped({"judge": engine_settings(judge, request.base_url, {})}),
         _dumped({"author": _author(request, found)}),
     ]
     if found.reader and found.reader.summary.contexts:
@@ -179,13 +211,14 @@ def write_config(request: DataRequest, found: OpenedData, target: Path) -> None:
             "# The judge sees the context of each response.\n"
             + _dumped({"method": {"options": {"shows": ["context"]}}})
         )
-    scale = _scale(found)
+    scale = found.scale
     if scale is not None:
         sections.append(
             f"# The labels are between {scale[0]:g} and {scale[1]:g}.\n"
             + _dumped({"scorer": {"scale": list(scale)}})
         )
-    sections.append("output: runs\ncache: runs/.cache       # judgments shared between runs\n")
+    places = _dumped({"output": str(output), "cache": str(output / ".cache")})
+    sections.append(f"{places.rstrip()}       # judgments shared between runs\n")
     target.write_text("\n".join(sections), encoding="utf-8")
 
 
@@ -203,25 +236,22 @@ def _benchmark(request: DataRequest, found: OpenedData, target: Path) -> dict[st
     settings = dict(found.reader.settings()) if found.reader else {}
     if request.skip_bad:
         settings["bad_rows"] = "skip"
-    path = found.path.resolve()
+    path = found.config.path.resolve()
     shown = os.path.relpath(path, target.resolve().parent)
     named: dict[str, object] = {"kind": found.kind, "path": shown}
     return {**named, "options": settings} if settings else named
 
 
-def _engine(model: str, base_url: str | None) -> dict[str, object]:
-    if model.endswith(".gguf"):
-        return {"engine": "llamacpp", "model": str(Path(model).expanduser().absolute())}
-    return {"model": model, **({"base_url": base_url} if base_url else {})}
-
-
 def _author(request: DataRequest, found: OpenedData) -> dict[str, object]:
+    from rocketeval.api import GENERAL, engine_settings, general_author
+
     if request.author and request.checklist:
         raise click.UsageError("--author and --checklist exclude each other: drop one of them.")
     if request.author:
-        return {"kind": "instance", "engine": _engine(request.author, request.author_url)}
+        engine = engine_settings(request.author, request.author_url, {})
+        return {"kind": "instance", "engine": engine}
     if request.checklist == GENERAL:
-        return _general()
+        return general_author()
     if request.checklist:
         path = Path(request.checklist)
         if not path.is_file():
@@ -260,30 +290,14 @@ def _checklists_needed(found: OpenedData) -> str:
 def _ask_for_checklists(found: OpenedData) -> dict[str, object]:
     """Ask on the terminal where the checklists come from."""
     click.echo(_checklists_needed(found), err=True)
+    from rocketeval.api import engine_settings, general_author
+
     model = _prompt("Author model (empty: seven general items for all queries)")
     if not model:
-        return _general()
-    return {
-        "kind": "instance",
-        "engine": _engine(model, _prompt("Its base URL (empty: the OpenAI API)") or None),
-    }
-
-
-def _general() -> dict[str, object]:
-    from rocketeval.checklists.simple import GENERAL_ITEMS
-
-    return {"kind": "fixed", "options": {"items": list(GENERAL_ITEMS)}}
+        return general_author()
+    url = _prompt("Its base URL (empty: the OpenAI API)") or None
+    return {"kind": "instance", "engine": engine_settings(model, url, {})}
 
 
 def _prompt(question: str) -> str:
     return str(click.prompt(question, default="", show_default=False, err=True)).strip()
-
-
-def _scale(found: OpenedData) -> tuple[float, float] | None:
-    """Return the scale of the labels if it is not the usual 1 to 10."""
-    values = [label.value for label in found.summary.labels] if found.summary else []
-    if not values or (min(values) >= 1 and max(values) <= 10):
-        return None
-    if min(values) >= 0 and max(values) <= 1:
-        return 0.0, 1.0
-    return float(min(values)), float(max(values))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rocketeval.cli.help import JUDGE, codes, option, verb
-from rocketeval.cli.options import DEFAULT_CONFIG
+from rocketeval.cli.options import DEFAULT_CONFIG, loaded
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.progress_text import marks_for
 from rocketeval.cli.text import make_console, printable
@@ -232,13 +232,11 @@ async def _examine(
 
 def _settings(path: Path | None, given: dict[str, Any]) -> tuple[JudgeConfig, RunConfig | None]:
     """Return the judge with the options applied, and the config; None if there is no config."""
-    from rocketeval.config import load_config
-
     if path is None and DEFAULT_CONFIG.exists():
         path = DEFAULT_CONFIG
     if path is None:
         return _without_config(given), None
-    config = load_config(path)
+    config = loaded(path)
     judge = _with_price(config, _parsed({**config.judge.model_dump(), **given}))
     return judge, config.model_copy(update={"judge": judge})
 

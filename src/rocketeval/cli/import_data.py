@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,13 +15,9 @@ from rocketeval.cli.options import with_format
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.text import printable, printable_lines, shown_path
 from rocketeval.errors import BenchmarkError
-from rocketeval.text import count_of, join_words
 
 if TYPE_CHECKING:
-    from rocketeval.benchmarks.data import DataBenchmark, DataSummary
-
-DATASET = "hf:"
-"""Start of the name of a Hugging Face dataset."""
+    from rocketeval.benchmarks.opened import DataMapping, OpenedData
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,65 +58,14 @@ class ImportedData:
     out: Path | None
 
 
-@dataclass(frozen=True, slots=True)
-class OpenedData:
-    """A data file with the reader of its format."""
-
-    name: str
-    """The file, folder or dataset, as typed."""
-    title: str
-    reader: DataBenchmark | None
-    """None for a folder that is not read by a data reader, such as MT-Bench."""
-    kind: str
-    path: Path
-    summary: DataSummary | None
-    queries: int
-    checklists: int
-
-    @property
-    def has_checklists(self) -> bool:
-        """Whether every query has a checklist of its own."""
-        return bool(self.checklists) and self.checklists == self.queries
-
-
-def open_data(request: DataRequest) -> OpenedData:
-    """Detect the format of a data file, and read it once."""
-    from rocketeval.benchmarks.base import DetectedFormat, detect_format, open_benchmark
-    from rocketeval.benchmarks.data import DataBenchmark
-    from rocketeval.config import BenchmarkConfig
+def opened(request: DataRequest) -> OpenedData:
+    """Return the data that a command line names, read once."""
+    from rocketeval.benchmarks.opened import open_data
 
     options: dict[str, object] = {"bad_rows": "skip"} if request.skip_bad else {}
-    path = Path(request.path)
-    if request.path.startswith(DATASET):
-        name, _, split = request.path.removeprefix(DATASET).partition(":")
-        options |= {"dataset": name, "split": split or "train"}
-        found = DetectedFormat("table", f"Hugging Face dataset {name}, split {split or 'train'}")
-        path = Path()
-    elif request.form:
-        found = DetectedFormat(request.form, request.form)
-        if not path.exists():
-            raise BenchmarkError(f"There is no file or folder {path}.")
-    else:
-        found = detect_format(path)
     if request.columns or request.candidates:
-        if found.kind != "table":
-            raise BenchmarkError(
-                f"{path} is read as {found.title}, which has no columns to name.",
-                hint="Drop --column and --candidates, or add --format table.",
-            )
         options |= _table_options(request)
-    config = BenchmarkConfig(kind=found.kind, path=path.absolute(), options=options)
-    reader = open_benchmark(config)
-    return OpenedData(
-        name=request.path,
-        title=found.title,
-        reader=reader if isinstance(reader, DataBenchmark) else None,
-        kind=found.kind,
-        path=path,
-        summary=reader.summary if isinstance(reader, DataBenchmark) else None,
-        queries=sum(1 for _ in reader.queries()),
-        checklists=sum(1 for _ in reader.checklists()),
-    )
+    return open_data(request.path, request.form, options)
 
 
 def _table_options(request: DataRequest) -> dict[str, object]:
@@ -132,38 +77,6 @@ def _table_options(request: DataRequest) -> dict[str, object]:
         columns[part] = column
     wide = [each.strip() for each in (request.candidates or "").split(",") if each.strip()]
     return {"columns": columns, **({"candidates": wide} if wide else {})}
-
-
-def describe(found: OpenedData) -> Iterator[str]:
-    """Yield the detected format, the mapping and what was left out."""
-    summary = found.summary
-    if found.reader is None or summary is None:
-        yield f"{found.name}: {found.title}"
-        return
-    candidates = count_of(len(summary.candidates), "candidate", "candidates")
-    queries = count_of(len(summary.queries), "query", "queries")
-    parts = [count_of(summary.rows, "row", "rows"), candidates, queries]
-    for number, one, many in (
-        (summary.responses, "response", "responses"),
-        (len(summary.checklists), "checklist", "checklists"),
-        (len(summary.labels), "label", "labels"),
-        (len(summary.votes), "vote", "votes"),
-    ):
-        if number:
-            parts.append(count_of(number, one, many))
-    yield f"{found.name}: {found.title}, {', '.join(parts)}"
-    for part, source in found.reader.mapping().items():
-        yield f"  {part:<10} {source}"
-    for line in summary.lines():
-        yield f"  {line}"
-    lacking = {
-        name: len(summary.queries) - number
-        for name, number in summary.candidates.items()
-        if number < len(summary.queries)
-    }
-    if lacking:
-        named = (f"{name} lacks {number:,}" for name, number in lacking.items())
-        yield f"  not every candidate answers every query: {join_words(named, most=5)}"
 
 
 @verb(
@@ -201,7 +114,9 @@ def command(
     dataset. `rocketeval run DATA` reads the same files without converting them.
     """
     request = DataRequest(data, form, columns, candidates, skip_bad)
-    found = open_data(request)
+    from rocketeval.benchmarks.opened import describe
+
+    found = opened(request)
     if found.reader is None or found.summary is None:
         raise BenchmarkError(
             f"{data} is {found.title}, which needs no conversion.",
@@ -211,11 +126,11 @@ def command(
         from rocketeval.benchmarks.jsonl import write_folder
 
         write_folder(found.reader, out)
-    summary = found.summary
+    summary, about = found.summary, describe(found)
     done = ImportedData(
         format=found.title,
         kind=found.kind,
-        mapping=found.reader.mapping(),
+        mapping=about.parts,
         rows=summary.rows,
         used=summary.used,
         skipped={reason: each.count for reason, each in summary.skipped.items()},
@@ -227,12 +142,12 @@ def command(
         votes=len(summary.votes),
         out=out,
     )
-    output.give(done, lambda: _show(found, out))
+    output.give(done, lambda: _show(found, about, out))
     return 0
 
 
-def _show(found: OpenedData, out: Path | None) -> None:
-    for line in describe(found):
+def _show(found: OpenedData, about: DataMapping, out: Path | None) -> None:
+    for line in about.lines:
         click.echo(printable_lines(line))
     if out is None:
         command = (

@@ -12,7 +12,7 @@ import click
 
 from rocketeval.cli.data_config import write_config
 from rocketeval.cli.help import DATA, codes, option, verb
-from rocketeval.cli.import_data import DataRequest, describe, open_data
+from rocketeval.cli.import_data import DataRequest, opened
 from rocketeval.cli.options import with_format, with_source
 from rocketeval.cli.text import as_argument, printable_lines, shown_path
 from rocketeval.errors import ConfigError
@@ -149,8 +149,10 @@ def _config_for_data(folder: Path, request: DataRequest) -> None:
     config = folder / "rocketeval.yaml"
     if config.exists():
         raise ConfigError(f"{config} already exists.", hint="Choose another folder.")
-    found = open_data(request)
-    for line in describe(found):
+    from rocketeval.benchmarks.opened import describe
+
+    found = opened(request)
+    for line in describe(found).lines:
         click.echo(printable_lines(line))
     folder.mkdir(parents=True, exist_ok=True)
     write_config(request, found, config)

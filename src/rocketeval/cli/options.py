@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
@@ -36,6 +37,8 @@ class FiniteRange(click.FloatRange):
 
 
 DEFAULT_CONFIG = Path("rocketeval.yaml")
+ENDING = ".rocketeval.yaml"
+"""End of the name of a config written for a data file."""
 _CONFIG = click.argument("config", type=click.Path(path_type=Path), default=DEFAULT_CONFIG)
 WHAT = click.argument("what", type=click.Path(path_type=Path), default=DEFAULT_CONFIG)
 """Argument of verbs that read checklists from a config, a run, a benchmark or a file."""
@@ -80,16 +83,30 @@ MAX_COST = option(
 )
 
 
+def loaded(path: Path) -> RunConfig:
+    """Return a config; raise ConfigError that names the config of a data file."""
+    from rocketeval.benchmarks.row_files import row_format, stem_of
+    from rocketeval.config import load_config
+
+    if row_format(path) not in (None, "yaml") and path.exists():
+        written = Path(f"{stem_of(path)}{ENDING}")
+        command = shlex.join(["rocketeval", "init", "--data", str(path)])
+        hint = f"Write a config for it: {command}"
+        if written.exists():
+            hint = f"Its config is {written}: give that."
+        raise ConfigError(f"{path} is data, not a config.", hint=hint)
+    return load_config(path)
+
+
 def with_run(verb: Verb) -> Verb:
     """Pass the run of CONFIG and --name to the verb."""
 
     @wraps(verb)
     def command(config: Path, name: str | None, **own: Any) -> Any:
-        from rocketeval.config import load_config
         from rocketeval.evolve.apply_setup import as_graded
         from rocketeval.pipeline import Run
 
-        return verb(Run(as_graded(_override(load_config(config), name=name))), **own)
+        return verb(Run(as_graded(_override(loaded(config), name=name))), **own)
 
     return _CONFIG(NAME(command))
 
@@ -134,11 +151,7 @@ def with_config(verb: Verb, limit_help: str = _LIMIT) -> Verb:
         base_url: str | None,
         **own: Any,
     ) -> Any:
-        from rocketeval.config import load_config
-
-        settings = _override(
-            load_config(config), name=name, limit=limit, judge=judge, base_url=base_url
-        )
+        settings = _override(loaded(config), name=name, limit=limit, judge=judge, base_url=base_url)
         return verb(settings, **own)
 
     limit_option = option(

@@ -13,6 +13,7 @@ of the run's scale, from 0 to 1.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
@@ -31,13 +32,12 @@ from rocketeval.checklists.base import is_shared
 from rocketeval.config import load_config
 from rocketeval.errors import ExportError
 from rocketeval.exports.folder import ABOUT, Exported, filling, graded_responses
+from rocketeval.exports.openai_grader import NAME, checklist_grader
 from rocketeval.hashing import content_hash
-from rocketeval.records import Checklist, Response
+from rocketeval.records import Response
 from rocketeval.store.files import write_json
 from rocketeval.store.run import RunStore
 
-NAME = "rocketeval"
-"""Name of the score in other tools."""
 PASSING = 0.5
 """Share of the scale from which an assertion passes."""
 NOT_JUDGED = "rows whose response has no score"
@@ -198,46 +198,34 @@ def _mlflow(score: WrittenScore, ids: SourceIds, judge: str) -> Mapping[str, obj
 def _write_graders(source: _Source, stream: BinaryIO) -> Exported:
     lists = list(source.store.inputs.checklists().values())
     queries = source.store.inputs.queries
-    if is_shared(lists):
-        content: object = _grader(lists[0], source.judge)
-        rows = 1
-    else:
-        rows = len(lists)
-        content = [
-            {
-                "item": {"query": queries[each.query_id].text, "query_id": each.query_id},
-                "grader": _grader(each, source.judge),
-            }
-            for each in lists
-        ]
-    stream.write(orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
-    note = f"The graders name the judge {source.judge!r}: change `model` to one of the OpenAI API."
-    return Exported(rows, notes=(note,))
-
-
-def _grader(checklist: Checklist, model: str) -> dict[str, object]:
-    """Return one label grader per item, and their mean."""
-    names = [f"item_{place}" for place in range(1, len(checklist.items) + 1)]
-    graders = {
-        name: {
-            "type": "label_model",
-            "name": name,
-            "model": model,
-            "input": [
-                {"role": "developer", "content": "Answer the question about the response."},
-                {
-                    "role": "user",
-                    "content": "Query:\n{{ item.query }}\n\nResponse:\n{{ sample.output_text }}\n\n"
-                    f"Question: {item.replace('{{', '{ {')}",
-                },
-            ],
-            "labels": ["yes", "no"],
-            "passing_labels": ["yes"],
+    shared = is_shared(lists)
+    made = [checklist_grader(each, source.judge) for each in (lists[:1] if shared else lists)]
+    lacking = Counter(reason for each in made for reason in each.lacking)
+    usable = [each for each in zip(lists, made, strict=False) if each[1].content]
+    if not usable:
+        raise ExportError(
+            "No checklist can be a grader of the OpenAI API: "
+            + "; ".join(f"{count:,} {reason}" for reason, count in lacking.items())
+        )
+    content: object = [
+        {
+            "item": {"query": queries[each.query_id].text, "query_id": each.query_id},
+            "grader": grader.content,
         }
-        for name, item in zip(names, checklist.items, strict=True)
-    }
-    mean = f"({' + '.join(names)}) / {len(names)}"
-    return {"type": "multi", "name": NAME, "graders": graders, "calculate_output": mean}
+        for each, grader in usable
+    ]
+    if shared:
+        content = usable[0][1].content
+    stream.write(orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+    notes = [
+        f"The graders name the judge {source.judge!r}: change `model` to one of the OpenAI API."
+    ]
+    kind = load_config(source.store.path / "run.yaml").scorer.kind
+    if kind != "mean":
+        notes.append(f"The graders compute the weighted mean, not the scores of scorer {kind!r}.")
+    if len(usable) < len(made):
+        lacking["queries none of whose items can be a grader"] = len(made) - len(usable)
+    return Exported(len(usable), lacking, notes=tuple(notes))
 
 
 ASSERTION = '''"""Scores of RocketEval for promptfoo: {count} outputs, judged by {judge}.
@@ -254,6 +242,19 @@ SCORES = json.loads({scores!r})
 PASSING = {passing}
 
 
+def last_user(prompt):
+    """Return the last user message of a chat prompt; other prompts unchanged."""
+    try:
+        messages = json.loads(prompt)
+        asked = [each for each in messages if each.get("role") == "user"]
+        content = asked[-1]["content"]
+    except (ValueError, AttributeError, LookupError, TypeError):
+        return prompt
+    if isinstance(content, str):
+        return content
+    return "\\n".join(part["text"] for part in content if part.get("text"))
+
+
 def get_assert(output, context):
     """Return the score of an output that was judged."""
     text = output if isinstance(output, str) else json.dumps(output, separators=(",", ":"))
@@ -261,7 +262,8 @@ def get_assert(output, context):
               for name, v in (context.get("vars") or {{}}).items()}}
     one = next(iter(values.values()), "")
     lines = "\\n".join(f"{{name}}: {{value}}" for name, value in values.items())
-    for query in (one if len(values) == 1 else lines, str(context.get("prompt") or ""), ""):
+    prompt = str(context.get("prompt") or "")
+    for query in (one if len(values) == 1 else lines, prompt, last_user(prompt), ""):
         key = hashlib.sha256(json.dumps([query, text]).encode()).hexdigest()[:32]
         if key in SCORES:
             score, reason = SCORES[key]
@@ -308,20 +310,24 @@ def write_inspect_logs(store: RunStore, path: Path) -> Exported:
     }
     written, rows = [], 0
     with filling(path) as fresh:
-        for log in reader.files:
-            rows += _write_log(log, fresh / log.name, cells, source)
-            written.append(log.name)
+        for log, head in zip(reader.files, reader.headers, strict=True):
+            target = fresh / head.file
+            target.parent.mkdir(parents=True, exist_ok=True)
+            rows += _write_log(log, head.file, target, cells, source)
+            written.append(head.file)
         write_json(fresh / ABOUT, {"format": "inspect", "written": [ABOUT, *written]})
     unscored = sum(cell not in source.scores for cell in cells.values())
     return Exported(rows, {NOT_JUDGED: unscored}, path=path)
 
 
-def _write_log(log: Path, target: Path, cells: Mapping[str, Cell], source: _Source) -> int:
+def _write_log(
+    log: Path, name: str, target: Path, cells: Mapping[str, Cell], source: _Source
+) -> int:
     found: dict[tuple[str, int], dict[str, Any]] = {}
     if row_format(log) != "eval":
         document = orjson.loads(log.read_bytes())
         for place, sample in enumerate(document["samples"], 1):
-            _score_sample(sample, cells.get(f"{log.name} sample {place}"), source, found)
+            _score_sample(sample, cells.get(f"{name} sample {place}"), source, found)
         _add_result(document, found)
         target.write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2))
         return len(found)
@@ -329,19 +335,19 @@ def _write_log(log: Path, target: Path, cells: Mapping[str, Cell], source: _Sour
         contents = {
             each.filename: orjson.loads(read_member(log, each)) for each in archive.infolist()
         }
-        for name, content in contents.items():
-            if name.startswith("samples/"):
-                _score_sample(content, cells.get(f"{log.name}/{name}"), source, found)
-        for name, content in contents.items():
-            if name == "summaries.json":
+        for inside, content in contents.items():
+            if inside.startswith("samples/"):
+                _score_sample(content, cells.get(f"{name}/{inside}"), source, found)
+        for inside, content in contents.items():
+            if inside == "summaries.json":
                 for summary in content:
                     key = (str(summary.get("id")), summary.get("epoch", 1))
                     if key in found:
                         summary.setdefault("scores", {})[NAME] = found[key]
-            elif name == "header.json":
+            elif inside == "header.json":
                 _add_result(content, found)
             # A fixed time, so that writing again gives the same bytes.
-            member = ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+            member = ZipInfo(inside, (1980, 1, 1, 0, 0, 0))
             member.compress_type = ZIP_DEFLATED
             copy.writestr(member, orjson.dumps(content))
     return len(found)

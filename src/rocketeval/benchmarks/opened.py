@@ -1,0 +1,160 @@
+"""A user's data, opened: its format detected, read once, and described in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from rocketeval.benchmarks.base import Benchmark, DetectedFormat, detect_format, open_benchmark
+from rocketeval.benchmarks.data import DataBenchmark, DataSummary
+from rocketeval.config import BenchmarkConfig
+from rocketeval.errors import BenchmarkError
+from rocketeval.text import count_of, join_words
+
+DATASET = "hf:"
+"""Start of the name of a Hugging Face dataset."""
+FOLDERS = ("jsonl", "rocketeval", "mt_bench")
+"""Kinds that read a folder with certain files in it."""
+USUAL_SCALES = ((0.0, 10.0), (0.0, 100.0))
+"""Scales to choose from if all labels are the same number."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedData:
+    """A data file with the reader of its format."""
+
+    name: str
+    """The file, folder or dataset, as given."""
+    title: str
+    config: BenchmarkConfig
+    benchmark: Benchmark
+    queries: int
+    checklists: int
+
+    @property
+    def reader(self) -> DataBenchmark | None:
+        """The data reader; None for a folder that another kind reads, such as MT-Bench."""
+        return self.benchmark if isinstance(self.benchmark, DataBenchmark) else None
+
+    @property
+    def kind(self) -> str:
+        """Name of the benchmark kind."""
+        return self.config.kind
+
+    @property
+    def summary(self) -> DataSummary | None:
+        """What a data reader found."""
+        return self.reader.summary if self.reader else None
+
+    @property
+    def has_checklists(self) -> bool:
+        """Whether every query has a checklist of its own."""
+        return bool(self.checklists) and self.checklists == self.queries
+
+    @property
+    def scale(self) -> tuple[float, float] | None:
+        """The scale of the labels if it is not the usual one."""
+        return label_scale(label.value for label in self.benchmark.labels())
+
+
+@dataclass(frozen=True, slots=True)
+class DataMapping:
+    """How data was read: its format, and where each part comes from."""
+
+    format: str
+    parts: Mapping[str, str]
+    """The source of each part, such as the column, in words."""
+    lines: tuple[str, ...]
+    """Format, counts, parts and what was left out, as `rocketeval import` prints them."""
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines)
+
+
+def open_data(given: str, form: str | None, options: Mapping[str, object]) -> OpenedData:
+    """Detect the format of a file, a folder or hf:OWNER/NAME[:SPLIT], and read it once."""
+    path, chosen = Path(given), dict(options)
+    if given.startswith(DATASET):
+        name, _, split = given.removeprefix(DATASET).partition(":")
+        chosen |= {"dataset": name, "split": split or "train"}
+        found = DetectedFormat("table", f"Hugging Face dataset {name}, split {split or 'train'}")
+        path = Path()
+    elif form:
+        found = DetectedFormat(form, form)
+        if not path.exists():
+            raise BenchmarkError(f"There is no file or folder {path}.")
+        if form in FOLDERS and path.is_file():
+            raise BenchmarkError(f"{form} reads a folder; {path} is a file.", hint="Drop --format.")
+    else:
+        found = detect_format(path)
+    if found.kind != "table" and (options.get("columns") or options.get("candidates")):
+        raise BenchmarkError(
+            f"{path} is read as {found.title}, which has no columns to name.",
+            hint="Drop --column and --candidates, or add --format table.",
+        )
+    config = BenchmarkConfig(kind=found.kind, path=path.absolute(), options=chosen)
+    benchmark = open_benchmark(config)
+    return OpenedData(
+        name=given,
+        title=found.title,
+        config=config,
+        benchmark=benchmark,
+        queries=sum(1 for _ in benchmark.queries()),
+        checklists=sum(1 for _ in benchmark.checklists()),
+    )
+
+
+def describe(found: OpenedData) -> DataMapping:
+    """Return the detected format, the mapping and what was left out."""
+    if found.reader is None:
+        return DataMapping(found.title, {}, (f"{found.name}: {found.title}",))
+    parts = found.reader.mapping()
+    return DataMapping(found.title, parts, tuple(_lines(found, found.reader.summary, parts)))
+
+
+def _lines(found: OpenedData, summary: DataSummary, parts: Mapping[str, str]) -> Iterator[str]:
+    counts = [
+        count_of(summary.rows, "row", "rows"),
+        count_of(len(summary.candidates), "candidate", "candidates"),
+        count_of(len(summary.queries), "query", "queries"),
+    ]
+    for number, one, many in (
+        (summary.responses, "response", "responses"),
+        (len(summary.checklists), "checklist", "checklists"),
+        (len(summary.labels), "label", "labels"),
+        (len(summary.votes), "vote", "votes"),
+    ):
+        if number:
+            counts.append(count_of(number, one, many))
+    yield f"{found.name}: {found.title}, {', '.join(counts)}"
+    for part, source in parts.items():
+        yield f"  {part:<10} {source}"
+    for line in summary.lines():
+        yield f"  {line}"
+    lacking = {
+        name: len(summary.queries) - number
+        for name, number in summary.candidates.items()
+        if number < len(summary.queries)
+    }
+    if lacking:
+        named = (f"{name} lacks {number:,}" for name, number in lacking.items())
+        yield f"  not every candidate answers every query: {join_words(named, most=5)}"
+
+
+def label_scale(labels: Iterable[float]) -> tuple[float, float] | None:
+    """Return the scale of labels; None without any, or if they are between 1 and 10.
+
+    >>> label_scale([0.0, 0.5]), label_scale([20.0, 80.0]), label_scale([50.0]), label_scale([7.0])
+    ((0.0, 1.0), (20.0, 80.0), (0.0, 100.0), None)
+    """
+    values = list(labels)
+    low, high = (min(values), max(values)) if values else (1.0, 10.0)
+    if low >= 1 and high <= 10:
+        return None
+    if low >= 0 and high <= 1:
+        return 0.0, 1.0
+    if low < high:
+        return low, high
+    fitting = (scale for scale in USUAL_SCALES if scale[0] <= low <= scale[1])
+    return next(fitting, (min(0.0, low), max(0.0, low)))

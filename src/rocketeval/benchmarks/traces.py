@@ -1,0 +1,260 @@
+"""Traces: LLM calls in exports of OpenTelemetry, OpenInference and Langfuse.
+
+OTLP JSON (resourceSpans), spans with `attributes` of the GenAI conventions or of OpenInference, and
+Langfuse observations (traceId, type, input, output).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rocketeval.benchmarks.data import DataBenchmark, Kept, Skipped, SourceIds
+from rocketeval.benchmarks.messages import content_text, from_json, mapped
+from rocketeval.benchmarks.reading import Row
+from rocketeval.benchmarks.request_logs import (
+    NO_OUTPUT,
+    answer_text,
+    asked_turns,
+    request_example,
+)
+from rocketeval.benchmarks.row_files import (
+    BadRow,
+    Rows,
+    Sample,
+    data_files,
+    read_document,
+    row_format,
+)
+from rocketeval.records import Turn
+from rocketeval.text import join_words
+
+NOT_A_CALL = "not an LLM call"
+CALLS = ("chat", "text_completion", "generate_content")
+"""GenAI operations in which a model writes text."""
+
+
+class TraceExport(DataBenchmark):
+    """LLM calls in exports of OpenTelemetry, OpenInference and Langfuse."""
+
+    kind = "traces"
+
+    @classmethod
+    def recognize(cls, sample: Sample) -> str | None:
+        """Look for spans, span attributes or Langfuse observations."""
+        if "resourceSpans" in sample.document or sample.has("resourceSpans"):
+            return "OpenTelemetry traces (OTLP JSON)"
+        if not sample.rows:
+            return None
+        values = sample.rows[0].values
+        if isinstance(values.get("attributes"), Mapping):
+            return "OpenTelemetry spans"
+        if any(name.startswith("attributes.") for name in values):
+            return "Phoenix spans"
+        return "Langfuse observations" if sample.has("traceId", "type", "input", "output") else None
+
+    def mapping(self) -> Mapping[str, str]:
+        """Return where the parts come from."""
+        return {
+            "query": "the last user message of each LLM call, earlier messages as history",
+            "response": "the call's output",
+            "candidate": "model: " + join_words(self.summary.candidates, most=8),
+            "id": "a hash of the conversation",
+        }
+
+    def examples(self) -> Iterator[Kept]:
+        """Yield an example per span."""
+        for path in data_files(self.path):
+            for row in self._spans(path):
+                yield row if isinstance(row, BadRow) else mapped(row, _span)
+
+    def _spans(self, path: Path) -> Rows:
+        if row_format(path) == "json":
+            document = read_document(path)
+            if isinstance(document, Mapping) and "resourceSpans" in document:
+                yield from _otlp_spans(Row(document, path.name))
+                return
+        for row in self.rows(path):
+            if isinstance(row, Row) and "resourceSpans" in row.values:
+                yield from _otlp_spans(row)
+            else:
+                yield row
+
+
+def _otlp_spans(row: Row) -> Iterator[Row]:
+    number = 0
+    for resource in _list(row.values, "resourceSpans"):
+        for scope in _list(resource, "scopeSpans"):
+            for span in _list(scope, "spans"):
+                number += 1
+                values = {**span, "attributes": _otlp_attributes(_list(span, "attributes"))}
+                yield Row(values, f"{row.where} span {number}")
+
+
+def _list(value: object, name: str) -> list[Any]:
+    """Return the objects in a list field; none if there is no such field."""
+    found = value.get(name) if isinstance(value, Mapping) else None
+    return [each for each in found if isinstance(each, Mapping)] if isinstance(found, list) else []
+
+
+def _otlp_value(value: object) -> object:
+    if not isinstance(value, Mapping) or not value:
+        return None
+    kind, inner = next(iter(value.items()))
+    if kind == "arrayValue":
+        return [_otlp_value(each) for each in _list(inner, "values")]
+    if kind == "kvlistValue":
+        return _otlp_attributes(_list(inner, "values"))
+    return inner
+
+
+def _otlp_attributes(listed: Sequence[Mapping[str, Any]]) -> dict[str, object]:
+    return {str(each.get("key")): _otlp_value(each.get("value")) for each in listed}
+
+
+def _span(row: Row) -> Kept:
+    values = row.values
+    if "traceId" in values and "attributes" not in values:
+        return _langfuse(row)
+    attributes = values.get("attributes")
+    if isinstance(attributes, Mapping):
+        found = dict(_flat(attributes))
+    else:
+        flat = {
+            name.removeprefix("attributes."): value
+            for name, value in values.items()
+            if name.startswith("attributes.") and value is not None
+        }
+        found = dict(_flat(flat))
+    context = values.get("context")
+    ids = context if isinstance(context, Mapping) else values
+    source = SourceIds(
+        trace=hex_id(_first(ids, "trace_id", "traceId", "context.trace_id")),
+        span=hex_id(_first(ids, "span_id", "spanId", "context.span_id")),
+        response=str(found.get("gen_ai.response.id") or ""),
+    )
+    if "gen_ai.input.messages" in found or "gen_ai.prompt.0.content" in found:
+        return _gen_ai(row, found, source)
+    return _openinference(row, found, source)
+
+
+def hex_id(name: str) -> str:
+    """Return a trace or span id in hex; some exporters write it in base64.
+
+    >>> hex_id("KB1+J5ljrt4="), hex_id("281d7e279963aede"), hex_id("0x281d7e279963aede")
+    ('281d7e279963aede', '281d7e279963aede', '281d7e279963aede')
+    """
+    plain = name.removeprefix("0x")
+    if len(plain) in (12, 24) and plain.endswith("="):
+        with contextlib.suppress(binascii.Error):
+            return base64.b64decode(plain, validate=True).hex()
+    return plain
+
+
+def _first(values: Mapping[str, Any], *names: str) -> str:
+    return next((str(values[name]) for name in names if values.get(name)), "")
+
+
+def _flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield attributes under dotted names, also those of nested objects and lists."""
+    for name, value in values.items():
+        path = f"{before}{name}"
+        messages = path.endswith(("_messages", ".messages", "_instructions"))
+        if isinstance(value, Mapping) and not messages:
+            yield from _flat(value, f"{path}.")
+        else:
+            yield path, value
+
+
+def _gen_ai(row: Row, found: Mapping[str, Any], source: SourceIds) -> Kept:
+    system = found.get("gen_ai.system_instructions")
+    first: tuple[Turn, ...] = ()
+    if system:
+        first = (Turn("system", content_text(from_json(system), set())),)
+    if "gen_ai.input.messages" in found:
+        turns, notes = asked_turns(found["gen_ai.input.messages"], "gen_ai.input.messages")
+        text = answer_text(found.get("gen_ai.output.messages"))
+    else:
+        turns, notes = tuple(_numbered(found, "gen_ai.prompt.{}", "role", "content")), ()
+        text = _text_of(found.get("gen_ai.completion.0.content"))
+    if text is None:
+        return Skipped(row.where, NO_OUTPUT)
+    model = found.get("gen_ai.response.model") or found.get("gen_ai.request.model")
+    return request_example(
+        row, (*first, *turns), notes, str(model or "unnamed model"), text, source
+    )
+
+
+def _openinference(row: Row, found: Mapping[str, Any], source: SourceIds) -> Kept:
+    kind = str(found.get("openinference.span.kind") or row.values.get("span_kind") or "")
+    operation = found.get("gen_ai.operation.name")
+    if kind.upper() != "LLM":
+        why = "the GenAI span holds no messages (content capture was off)"
+        return Skipped(row.where, why if operation in CALLS else NOT_A_CALL)
+    model = str(found.get("llm.model_name") or "unnamed model")
+    listed = found.get("llm.input_messages")
+    if isinstance(listed, list):
+        turns, notes = asked_turns([_unwrapped(each) for each in listed], "llm.input_messages")
+    else:
+        turns = tuple(_numbered(found, "llm.input_messages.{}.message", "role", "content"))
+        notes = ()
+    if not turns:
+        turns, notes = asked_turns(found.get("input.value"), "input.value")
+    out = found.get("llm.output_messages")
+    if isinstance(out, list) and out:
+        text = answer_text(_unwrapped(out[-1]))
+    else:
+        said = list(_numbered(found, "llm.output_messages.{}.message", "role", "content"))
+        text = said[-1].content if said else None
+    text = text or answer_text(found.get("output.value"))
+    if text is None:
+        return Skipped(row.where, NO_OUTPUT)
+    return request_example(row, turns, notes, model, text, source)
+
+
+def _unwrapped(message: object) -> object:
+    """Return a message whose keys may start with `message.`."""
+    if not isinstance(message, Mapping):
+        return message
+    inner = message.get("message")
+    if isinstance(inner, Mapping):
+        return inner
+    return {str(name).removeprefix("message."): value for name, value in message.items()}
+
+
+def _numbered(found: Mapping[str, Any], path: str, role: str, content: str) -> Iterator[Turn]:
+    """Yield the turns of attributes such as llm.input_messages.0.message.content."""
+    for number in range(10_000):
+        base = path.format(number)
+        text = found.get(f"{base}.{content}")
+        if text is None:
+            parts = [
+                found[name]
+                for part in range(100)
+                if (name := f"{base}.contents.{part}.message_content.text") in found
+            ]
+            text = "\n".join(map(str, parts)) if parts else None
+        if text is None and f"{base}.{role}" not in found:
+            return
+        yield Turn(str(found.get(f"{base}.{role}") or "user"), str(text or ""))
+
+
+def _text_of(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _langfuse(row: Row) -> Kept:
+    values = row.values
+    if str(values.get("type", "")).upper() != "GENERATION":
+        return Skipped(row.where, NOT_A_CALL)
+    turns, notes = asked_turns(values.get("input"), "input")
+    text = answer_text(values.get("output"))
+    if text is None:
+        return Skipped(row.where, NO_OUTPUT)
+    model = _first(values, "model", "providedModelName", "name") or "unnamed model"
+    source = SourceIds(_first(values, "traceId"), _first(values, "id"))
+    return request_example(row, turns, notes, model, text, source)

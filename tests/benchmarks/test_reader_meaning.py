@@ -1,0 +1,258 @@
+"""What readers must not misread: the same words in another place, another shape or another file."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.test_readers import counts, opened
+from contracts.benchmark_folders import write_jsonl
+from rocketeval.benchmarks.base import check_benchmark
+from rocketeval.errors import BenchmarkError
+from support.data_files import PEERS, log_likelihoods, write_json
+
+
+def csv_file(folder: Path, text: str) -> Path:
+    """Write a CSV file."""
+    path = folder / "x.csv"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def refused(path: Path, **options: object) -> str:
+    """Return the message and the hint about a file that cannot be read."""
+    with pytest.raises(BenchmarkError) as error:
+        _ = opened(path, **options).summary
+    return str(error.value)
+
+
+def sample(number: int, text: str, name: str) -> dict[str, Any]:
+    """Return a generated sample of lm-eval under one filter."""
+    return {
+        "doc_id": number,
+        "doc": {},
+        "target": "2",
+        "arguments": {"gen_args_0": {"arg_0": f"Q{number}", "arg_1": {"until": []}}},
+        "resps": [["It is 2."]],
+        "filtered_resps": [text],
+        "filter": name,
+        "metrics": [],
+    }
+
+
+@pytest.mark.parametrize("new", [True, False])
+def test_log_likelihoods_are_no_responses(new: bool, tmp_path: Path) -> None:
+    """Numbers that lm-eval writes as text are not taken for what a model wrote."""
+    rows = [sample(0, "It is 2.", "none"), {**sample(1, "x", "none"), **log_likelihoods(new)}]
+    reader = opened(write_jsonl(tmp_path / "samples_t.jsonl", rows))
+    assert [response.text for response in reader.responses()] == ["It is 2."]
+    assert "a log-likelihood task: the model wrote no text" in reader.summary.skipped
+
+
+def test_the_whole_response_is_preferred_to_a_filtered_one(tmp_path: Path) -> None:
+    """Of several filters, `none` is read, wherever it is; without it, the first."""
+    rows = [sample(n, text, name) for name, text in (("strict", "2"), ("none", "It is 2."))
+            for n in range(2)]  # fmt: skip
+    reader = opened(write_jsonl(tmp_path / "samples_t.jsonl", rows))
+    assert {response.text for response in reader.responses()} == {"It is 2."}
+    assert "filter: none" in reader.mapping()["response"]
+    assert reader.summary.unused == 2
+    first = opened(write_jsonl(tmp_path / "samples_u.jsonl", rows[:2]))
+    assert {response.text for response in first.responses()} == {"2"}
+
+
+def test_passages_of_csv_files() -> None:
+    """A list as Python writes it is several passages."""
+    for response in opened(PEERS / "ragas" / "single.csv").responses():
+        assert response.context == (
+            "France is a country in Europe. Its capital is Paris.",
+            "Berlin is in Germany.",
+        )
+
+
+def test_numbers_about_a_response_are_no_candidates(tmp_path: Path) -> None:
+    """Columns such as response_time do not make a table with a response column a wide one."""
+    text = "question,model,response,response_time,completion_tokens\n"
+    reader = opened(csv_file(tmp_path, text + "One?,a,Un,1.5,7\nOne?,b,Eins,2.5,8\n"))
+    assert set(reader.summary.candidates) == {"a", "b"}
+    bare = "question,response_time,output_tokens,output_v1,output_v2\n"
+    wide = opened(csv_file(tmp_path, bare + "One?,1.5,7,Un,Eins\nTwo?,2.5,8,Deux,Zwei\n"))
+    assert set(wide.summary.candidates) == {"v1", "v2"}
+    both = "question,answer,output_v1,output_v2\n"
+    told = refused(csv_file(tmp_path, both + "One?,1,Un,Eins\nTwo?,2,Deux,Zwei\n"))
+    assert "--candidates output_v1,output_v2 --column reference=answer" in told
+
+
+def test_text_columns_of_any_name_are_asked_about(tmp_path: Path) -> None:
+    """A comment is not a candidate: both readings are printed as options."""
+    text = "question,bot said,reviewer comment\n1?,It is one.,good\n2?,Two.,short but right\n"
+    told = refused(csv_file(tmp_path, text))
+    assert "--column 'response=bot said'" in told
+    assert "--candidates 'bot said,reviewer comment'" in told
+
+
+def test_an_open_quote_is_named(tmp_path: Path) -> None:
+    """A quote that is never closed swallows no rows; its line is named."""
+    told = refused(csv_file(tmp_path, 'question,output\nq1,fine\nq2,"open\nq3,fine\n'))
+    assert "x.csv:3" in told
+    assert "never closed" in told
+    inner = refused(csv_file(tmp_path, 'question,output\nq1,"open\nq2,"fine"\nq3,fine\n'))
+    assert "x.csv:2" in inner
+    assert "after a closing quote" in inner
+    header = refused(csv_file(tmp_path, 'question,"output\nq1,fine\n'))
+    assert "x.csv:1" in header
+    late = 'question,output\n"q1\nsecond line","a ""b""\nc\n'
+    assert "x.csv:3" in refused(csv_file(tmp_path, late))
+
+
+def test_rows_of_several_lines_are_named_by_their_first(tmp_path: Path) -> None:
+    """A message about a row with line breaks names the line where it starts."""
+    told = refused(csv_file(tmp_path, 'question,output\nq1,fine\n"q\n2","a\nb",7\n'))
+    assert "x.csv:3" in told
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        '["Paris"]',
+        '[{"type": "person", "name": "Ann"}]',
+        '[{"from": "Oslo", "value": 3}]',
+        '{"a": 1}',
+    ],
+)
+def test_json_responses_stay_as_they_are(response: str, tmp_path: Path) -> None:
+    """What a model wrote is judged unchanged, also if it is JSON; messages become their text."""
+    rows = [{"question": "[1,  2]?", "model": "a", "output": response}]
+    reader = opened(write_jsonl(tmp_path / "x.jsonl", rows))
+    assert [each.text for each in reader.responses()] == [response]
+    assert [each.text for each in reader.queries()] == ["[1,  2]?"]
+    talk = json.dumps([{"role": "assistant", "content": "Paris"}])
+    said = opened(write_jsonl(tmp_path / "y.jsonl", [{**rows[0], "output": talk}]))
+    assert [each.text for each in said.responses()] == ["Paris"]
+
+
+def test_ids_that_number_rows_are_found_late(tmp_path: Path) -> None:
+    """A long table sorted by candidate shares its queries, although the ids never repeat."""
+    lines = [
+        f"{number},What is {number % 2100}?,{'ab'[number // 2100]},x{number}"
+        for number in range(4200)
+    ]
+    reader = opened(csv_file(tmp_path, "\n".join(["id,question,model,output", *lines])))
+    assert counts(reader) == (4200, 4200, 4200, 2100, 2)
+    assert "numbers rows" in reader.mapping()["id"]
+    shared = [line.replace(f"{n},", f"{n % 2100},", 1) for n, line in enumerate(lines)]
+    own = opened(csv_file(tmp_path, "\n".join(["id,question,model,output", *shared])))
+    assert own.mapping()["id"] == "column 'id'"
+
+
+def test_a_label_may_be_missing(tmp_path: Path) -> None:
+    """One N/A does not turn the labels off: it is counted, and the others are used."""
+    text = "question,model,output,score\n1?,a,one,5\n1?,b,two,N/A\n2?,a,two,4\n2?,b,one,1\n"
+    reader = opened(csv_file(tmp_path, text))
+    assert [label.value for label in reader.labels()] == [5.0, 4.0, 1.0]
+    assert any("1 row: column 'score' holds no number" in line for line in reader.summary.lines())
+    words = csv_file(tmp_path, "question,model,output,verdict\n1?,a,one,pass\n1?,b,two,fail\n")
+    told = refused(words, columns={"label": "verdict"})
+    assert "column 'verdict' cannot be the label" in told
+
+
+def test_two_people_label_one_response(tmp_path: Path) -> None:
+    """Both labels are kept, with their place, and by name if a column names the people."""
+    text = "question,model,output,score\n1?,a,one,5\n1?,a,one,3\n1?,a,one,3\n"
+    reader = opened(csv_file(tmp_path, text))
+    found = [(label.value, reader.where) for label in reader.labels()]
+    assert found == [(5.0, "x.csv:2"), (3.0, "x.csv:3")]
+    assert reader.summary.skipped["the same response again"].named == ["x.csv:4"]
+    text = "question,model,output,score,rater\n1?,a,one,3,Ann\n1?,a,one,3,Bo\n"
+    named = opened(csv_file(tmp_path, text))
+    assert [label.labeler for label in named.labels()] == ["Ann", "Bo"]
+
+
+def test_logs_of_one_name_in_two_folders(tmp_path: Path) -> None:
+    """Logs are distinguished by their path, so that no model takes another's samples."""
+    log = json.loads((PEERS / "inspect_json" / "good.json").read_text())
+    for model in ("m-a", "m-b"):
+        write_json(tmp_path / model / "log.json", {**log, "eval": {**log["eval"], "model": model}})
+    reader = opened(tmp_path)
+    assert reader.summary.candidates == {"m-a": 4, "m-b": 4}
+    check_benchmark(reader)
+    write_json(tmp_path / "m-b" / "log.json", {**log, "status": "error"})
+    write_json(tmp_path / "m-a" / "log.json", log)
+    same = opened(tmp_path)
+    assert {name.partition(" ")[2] for name in same.summary.candidates} == {
+        "(m-a/log.json)",
+        "(m-b/log.json)",
+    }
+    assert same.mapping()["incomplete"] == "m-b/log.json (error)"
+
+
+def test_files_that_are_not_read_are_listed(tmp_path: Path) -> None:
+    """JSON next to .eval logs is named; JSON next to .arrow files is read."""
+    shutil.copytree(PEERS / "inspect", tmp_path / "logs")
+    shutil.copy(PEERS / "inspect_json" / "good.json", tmp_path / "logs" / "more.json")
+    lines = list(opened(tmp_path / "logs").summary.lines())
+    assert any("more.json (next to .eval logs)" in line for line in lines)
+    shutil.copytree(PEERS / "hf_dataset", tmp_path / "data")
+    arrow = opened(tmp_path / "data")
+    before = arrow.summary.rows
+    columns = dict(arrow.settings()["columns"])  # type: ignore[call-overload]
+    row = {columns["query"]: "New?", columns["response"]: "Yes."}
+    row |= {each: "v9" for each in columns.get("candidate", "").split("+") if each}
+    write_json(tmp_path / "data" / "z.json", [row])
+    assert opened(tmp_path / "data").summary.rows == before + 1
+
+
+@pytest.mark.parametrize("choices", [["x"], [], [{"message": None}]])
+def test_odd_choices_are_no_traceback(choices: list[Any], tmp_path: Path) -> None:
+    """An output without a message is a message about the sample, or a named skip."""
+    log = json.loads((PEERS / "inspect_json" / "good.json").read_text())
+    log["samples"][0] |= {"output": {"choices": choices}, "messages": []}
+    path = write_json(tmp_path / "log.json", log)
+    reader = opened(path, bad_rows="skip")
+    assert reader.summary.unused == 1
+
+
+def test_requests_of_two_batches(tmp_path: Path) -> None:
+    """A custom_id in two input files is refused: an answer would have two requests."""
+    for name, text in (("a", "One?"), ("b", "Two?")):
+        body = {"model": "m", "messages": [{"role": "user", "content": text}]}
+        reply = {"choices": [{"message": {"role": "assistant", "content": name}}]}
+        answer = {"custom_id": "r-1", "response": {"status_code": 200, "body": reply}}
+        write_jsonl(tmp_path / f"{name}_input.jsonl", [{"custom_id": "r-1", "body": body}])
+        write_jsonl(tmp_path / f"{name}_output.jsonl", [answer])
+    told = refused(tmp_path)
+    assert "two requests have this custom_id" in told
+    assert "r-1 (a_input.jsonl:1 and b_input.jsonl:1)" in told
+
+
+def test_versions_of_a_prompt_in_logs(tmp_path: Path) -> None:
+    """A field such as prompt_version names the candidate; the model too if it varies."""
+    row: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
+    rows = [{"prompt_version": f"v{n}", **row, "response": "Hi." * n, "cost": n} for n in (1, 2)]
+    reader = opened(write_jsonl(tmp_path / "x.jsonl", rows))
+    assert reader.summary.candidates == {"v1": 1, "v2": 1}
+    assert reader.mapping()["candidate"] == "prompt_version: v1, v2"
+    assert reader.mapping()["not read"] == "'cost'"
+    noted = [{**row, "metadata": {"variant": name}, "response": name} for name in "ab"]
+    two = [*noted, {**noted[0], "model": "n"}]
+    both = opened(write_jsonl(tmp_path / "y.jsonl", two))
+    assert set(both.summary.candidates) == {"m / a", "m / b", "n / a"}
+
+
+def test_a_table_of_requests(tmp_path: Path) -> None:
+    """Columns named request and response with plain text are a table, not a log."""
+    text = "request,response,model\nWhat is 1?,One.,a\nWhat is 1?,No idea.,b\n"
+    reader = opened(csv_file(tmp_path, text))
+    assert reader.kind == "table"
+    assert counts(reader) == (2, 2, 2, 1, 2)
+
+
+def test_a_preference_that_is_a_list(tmp_path: Path) -> None:
+    """An annotation with a list as preference is a message about the row."""
+    row = {"instruction": "One?", "output_1": "a", "output_2": "b", "generator_1": "x"}
+    path = write_json(tmp_path / "a.json", [{**row, "generator_2": "y", "preference": []}])
+    assert "preference" in refused(path)
