@@ -69,7 +69,7 @@ def read_yaml(path: Path, what: str, *, hint: str) -> Any:
     except (yaml.YAMLError, ValueError, OverflowError) as error:
         raise ConfigError(
             f"{path} is not valid YAML: {_yaml_problem(error)}.",
-            hint=_yaml_hint(error),
+            hint="Check that line and the one before it: indentation, quotes, colons.",
         ) from None
     problem = problem_in(found)
     if problem is not None:
@@ -144,12 +144,6 @@ def _yaml_problem(error: Exception) -> str:
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         return f"{error.problem}, in line {error.problem_mark.line + 1}"
     return str(error)
-
-
-def _yaml_hint(error: Exception) -> str:
-    if "got '?'" in str(error):
-        return 'Inside { }, put a text with a question mark in quotes: {text: "Is it right?"}.'
-    return "Check that line and the one before it: indentation, quotes, colons."
 
 
 _PROBLEMS = {
