@@ -1,11 +1,13 @@
 # `make check` is what CI runs; see CONTRIBUTING.md.
-.PHONY: check format lint types imports page audit apart commands test
+.PHONY: check format lint types imports page audit remote faults commands test
 
-check: lint types imports page apart commands test
+check: lint types imports page remote faults commands test
 
-# Three test runs of similar length, so that two cores are busy until the end: real clusters,
-# browsers, servers and faults; whole commands and runs; everything else.
-APART = tests/distributed tests/browser tests/faults tests/real_judge
+# Four test runs, so that two cores are busy until the end. The first two wait for other processes
+# most of the time: clusters and browsers; faults and real judges. Then whole commands and runs, and
+# everything else.
+REMOTE = tests/distributed tests/browser
+FAULTS = tests/faults tests/real_judge
 COMMANDS = tests/cli tests/reference tests/audit tests/evolve tests/studies
 
 format:
@@ -37,11 +39,14 @@ audit:
 	    *) echo "dependency audit: the registries cannot be reached, skipped";; \
 	  esac
 
-apart:
-	python -m pytest $(APART)
+remote:
+	python -m pytest $(REMOTE)
+
+faults:
+	python -m pytest $(FAULTS)
 
 commands:
 	python -m pytest $(COMMANDS)
 
 test:
-	python -m pytest $(APART:%=--ignore=%) $(COMMANDS:%=--ignore=%)
+	python -m pytest $(foreach folder,$(REMOTE) $(FAULTS) $(COMMANDS),--ignore=$(folder))

@@ -1,4 +1,4 @@
-"""One real Ray cluster of two nodes for all tests of this folder."""
+"""A real Ray cluster of two nodes, which ends with its tests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from robustness.ray_cluster import LocalCluster, local_cluster
 from support.needs import need
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def cluster() -> Iterator[LocalCluster]:
     """A head and a node, with this process connected."""
     need("ray", "no ray here: pip install 'rocketeval[ray]'")

@@ -194,7 +194,8 @@ async def test_a_hanging_server_times_out(server: FakeOpenAI) -> None:
     async with connected(server, timeout=0.1) as client:
         started = time.monotonic()
         _, requests = await ask(client)
-    assert requests == len(server.chats) >= 2
+    # On a busy machine a request may time out before the server sees it.
+    assert requests >= len(server.chats) >= 2
     assert time.monotonic() - started >= 0.1
 
 
