@@ -417,7 +417,7 @@ CHECKLISTS = (
     Mistake(
         "Items that are not text",
         rows("checklists.jsonl", {"query_id": "sky", "items": ["Is it right?", 3]}),
-        ("checklists.jsonl:1", "'items'", "3"),
+        ("checklists.jsonl:1", "'items'", "item 2"),
     ),
     Mistake(
         "A missing checklist file",
