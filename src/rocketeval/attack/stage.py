@@ -117,21 +117,12 @@ async def attack_run(
 def find_targets(store: RunStore, judge: bytes, most: int, seed: int) -> Iterator[Target]:
     """Yield up to `most` items answered with no: a random one of each random response."""
     checklists, queries = store.inputs.checklists(), store.inputs.queries
-    keys = {
-        cell.key.hex(): (cell.query_id, cell.candidate)
-        for cell in cells(store.inputs, judge)
-        if cell.key is not None
-    }
     rows: list[tuple[str, str, dict[int, float]]] = []
-    for table in store.judgments(["key", "p_yes"]):
-        for row in table.to_pylist():
-            if row["key"] not in keys:
-                continue
-            attackable = _attackable(checklists[keys[row["key"]][0]])
-            answers = enumerate(row["p_yes"])
-            places = {n: p for n, p in answers if n in attackable and p is not None and p < YES}
-            if places:
-                rows.append((*keys[row["key"]], places))
+    for query_id, candidate, answers in _answered(store, judge):
+        attackable = _attackable(checklists[query_id])
+        places = {n: p for n, p in answers.items() if n in attackable and p < YES}
+        if places:
+            rows.append((query_id, candidate, places))
     dice = random.Random(seed)
     found: list[tuple[str, str, int, float]] = []
     # The ledger has the order in which answers arrived; the choice depends on the seed alone.
@@ -224,32 +215,19 @@ def find_standings(store: RunStore, config: RunConfig, judge: bytes) -> dict[str
     item's weight; for a scorer that learns, that is an approximation.
     """
     checklists = store.inputs.checklists()
-    keys = {
-        cell.key.hex(): (cell.query_id, cell.candidate)
-        for cell in cells(store.inputs, judge)
-        if cell.key
-    }
     low, high = config.scorer.scale
     earned = config.scorer.kind == POINTS
     found: dict[str, list[tuple[float, list[tuple[float, float]]]]] = {}
-    for table in store.judgments(["key", "p_yes"]):
-        for row in table.to_pylist():
-            if row["key"] not in keys:
-                continue
-            query_id, candidate = keys[row["key"]]
-            checklist = checklists[query_id]
-            attackable = _attackable(checklist)
-            known = [
-                (place, p, checklist.detail(place).weight)
-                for place, p in enumerate(row["p_yes"])
-                if p is not None
-            ]
-            whole = sum(max(w, 0.0) if earned else abs(w) for _, _, w in known)
-            if not whole:
-                continue
-            score = sum(w * p if earned or w > 0 else -w * (1 - p) for _, p, w in known) / whole
-            points = [(p, (high - low) * w / whole) for n, p, w in known if n in attackable]
-            found.setdefault(candidate, []).append((low + (high - low) * score, points))
+    for query_id, candidate, answers in _answered(store, judge):
+        checklist = checklists[query_id]
+        attackable = _attackable(checklist)
+        known = [(place, p, checklist.detail(place).weight) for place, p in answers.items()]
+        whole = sum(max(w, 0.0) if earned else abs(w) for _, _, w in known)
+        if not whole:
+            continue
+        score = sum(w * p if earned or w > 0 else -w * (1 - p) for _, p, w in known) / whole
+        points = [(p, (high - low) * w / whole) for n, p, w in known if n in attackable]
+        found.setdefault(candidate, []).append((low + (high - low) * score, points))
     scores = _mean_scores(store)
     return {
         name: Standing(
@@ -259,6 +237,20 @@ def find_standings(store: RunStore, config: RunConfig, judge: bytes) -> dict[str
         )
         for name, own in sorted(found.items())
     }
+
+
+def _answered(store: RunStore, judge: bytes) -> Iterator[tuple[str, str, dict[int, float]]]:
+    """Yield query, candidate and p_yes by item of each judgment of the run's own responses."""
+    keys = {
+        cell.key.hex(): (cell.query_id, cell.candidate)
+        for cell in cells(store.inputs, judge)
+        if cell.key is not None
+    }
+    for table in store.judgments(["key", "p_yes"]):
+        for row in table.to_pylist():
+            if row["key"] in keys:
+                known = {place: p for place, p in enumerate(row["p_yes"]) if p is not None}
+                yield *keys[row["key"]], known
 
 
 def _mean_scores(store: RunStore) -> dict[str, float]:

@@ -167,12 +167,6 @@ def _with_material(detail: ItemDetail, query: Query, shows: Iterable[str]) -> It
     return replace(detail, uses=uses)
 
 
-def _without_result(detail: ItemDetail) -> bool:
-    """Return whether an item is a library check that has no result without a reference."""
-    call = detail.check
-    return call is not None and call.fn in LIBRARY and needs_reference(call.fn, call.args)
-
-
 def unbound(checklist: Checklist) -> Checklist:
     """Return the checklist as a user writes it: without the identities of Python functions."""
     if checklist.details is None:
@@ -203,7 +197,11 @@ def rubric_notes(
     undecided = [
         repr(query_id)
         for query_id, made in checklists.items()
-        if queries[query_id].reference is None and any(map(_without_result, made.every_detail))
+        if queries[query_id].reference is None
+        and any(
+            each.check and needs_reference(each.check.fn, each.check.args)
+            for each in made.every_detail
+        )
     ]
     if undecided:
         yield (

@@ -316,12 +316,16 @@ LIBRARY: Mapping[str, CheckFunction] = {
 
 
 def needs_reference(name: str, args: Mapping[str, object]) -> bool:
-    """Return whether a check of the library reads the reference, given its arguments.
+    """Return whether a check of the library has no result without a reference.
+
+    A function of the user, which may read one, needs none.
 
     >>> needs_reference("number", {}), needs_reference("number", {"value": 3})
     (True, False)
     """
-    function = LIBRARY[name]
+    function = LIBRARY.get(name)
+    if function is None:
+        return False
     return function.needs_reference and function.instead_of_reference not in args
 
 

@@ -134,14 +134,14 @@ class Redactor:
         'your key ***... is wrong'
         """
         for secret in self._short:
-            text = text.replace(secret, "***")
+            text = text.replace(secret, HIDDEN)
         folded = _folded(text)
         kept: list[str] = []
         hidden_to = 0
         for start in range(len(text)):
             if folded[start : start + SHORTEST_PART] in self._parts:
                 if start >= hidden_to:
-                    kept.append("***")
+                    kept.append(HIDDEN)
                 hidden_to = start + SHORTEST_PART
             elif start >= hidden_to:
                 kept.append(text[start])
@@ -156,7 +156,7 @@ class Redactor:
         'Is *** shown? sk-01234567'
         """
         for secret in self._whole:
-            text = text.replace(secret, "***")
+            text = text.replace(secret, HIDDEN)
         return text
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from itertools import combinations, pairwise
 
-from rocketeval.checks.library import LIBRARY, needs_reference
+from rocketeval.checks.library import needs_reference
 from rocketeval.checks.runner import passes_all
 from rocketeval.items import Checklist, ItemDetail, ItemKind
 from rocketeval.lint.item_text import Context, ItemText
@@ -67,8 +67,8 @@ def rubric_reasons(
         yield "weak_check", "Every response passes the check; give it a stricter argument."
     if detail.check is not None:
         call = detail.check
-        needed = call.fn in LIBRARY and needs_reference(call.fn, call.args)
-        if query is not None and query.reference is None and needed:
+        without = query is not None and query.reference is None
+        if without and needs_reference(call.fn, call.args):
             yield (
                 "never_shown",
                 "The check needs the reference, which its query does not have, so it never has a "

@@ -183,9 +183,7 @@ def _check_folder(folder: Path, place: str) -> Iterator[CheckedFile]:
         yield CheckedFile(f"{place}/{name}".lstrip("/"), verdict, why)
     if log.doubtful:
         named = ", ".join(sorted(log.doubtful)[:3])
-        why = (
-            f"the checksum of {named} does not follow from the one before it, or names no file here"
-        )
+        why = f"its lines about {named} were changed, or name no file of this folder"
         yield CheckedFile(f"{place}/{NAME}".lstrip("/"), "changed", why)
 
 
