@@ -1,25 +1,35 @@
 """Keep the judgments of a study, without texts, and read them again.
 
     python studies/judgments.py CONFIG OUT.parquet
+    python studies/judgments.py CONFIG STORED.parquet --restore
 
-writes one row per judged response of the config's run: the judgment's key, query, candidate and
-method, and the answers' `p_yes`, proven bounds and statuses, in checklist order. The judge's
-fingerprint is in the file's metadata, and next to it as OUT.json. No text of the benchmark is
-written, so the file may be published. Studies read it instead of asking the judge again.
+The first writes one row per judged response of the config's run: the judgment's key, query,
+candidate and method, and the answers' `p_yes`, proven bounds and statuses, in checklist order. The
+judge's fingerprint is in the file's metadata, and next to it as OUT.json. No text of the benchmark
+is written, so the file may be published. Studies read it instead of asking the judge again.
+
+The second makes a run of the config with the stored judgments in its ledger, so that every command
+works on it without asking the judge again. It refuses judgments of other texts or checklists.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
+import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rocketeval.config import load_config
+from rocketeval.config import RunConfig, load_config
+from rocketeval.grading.schedule import cells
+from rocketeval.pipeline import Run
+from rocketeval.records import Answer, JudgeFingerprint, Judgment, Status
 from rocketeval.scoring.answers import AnswerTable
 from rocketeval.scoring.crossfit import table_of_lists
 from rocketeval.scoring.read_answers import read_answers
@@ -51,7 +61,8 @@ def kept(store: RunStore, method: str) -> pa.Table:
 def keep(store: RunStore, run: str, method: str, out: Path) -> pa.Table:
     """Write the judgments of a run, with the judge's fingerprint in the metadata; return them."""
     table = kept(store, method)
-    judge = {"judge": store.judge().parts, "run": run}
+    fingerprint = store.judge()
+    judge = {"judge": fingerprint.parts, "measured": fingerprint.measured, "run": run}
     out.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(
         table.replace_schema_metadata({"judge": json.dumps(judge)}), out, compression="zstd"
@@ -73,13 +84,54 @@ def read(path: Path, categories: Mapping[str, str] | None = None) -> AnswerTable
     )
 
 
+async def restore(config: RunConfig, stored: Path) -> int:
+    """Put stored judgments into the ledger of the config's run; return their number."""
+    table = pq.read_table(stored)
+    about = json.loads(table.schema.metadata[b"judge"])
+    parts = {name: value for name, value in about["judge"].items() if name != "digest"}
+    judge = JudgeFingerprint(**parts, measured=about.get("measured", ""))
+    run = Run(config)
+    await run.to_checklists()
+    store = run.store
+    known = {cell.key for cell in cells(store.inputs, judge.digest)}
+    # Equal responses have one judgment.
+    judgments = {one.key: one for one in map(judgment_of, table.to_pylist())}
+    strange = [one for key, one in judgments.items() if key not in known]
+    if strange:
+        first = f"{strange[0].query_id} of {strange[0].candidate}"
+        sys.exit(f"{len(strange)} of {len(judgments)} judgments are not of this run, first {first}")
+    store.bind_judge(judge)
+    finished = store.finished()
+    with store.locked(), store.ledger(judge.digest, None) as ledger:
+        for key, one in judgments.items():
+            if key not in finished:
+                ledger.append(one)
+    return len(judgments)
+
+
+def judgment_of(row: Mapping[str, Any]) -> Judgment:
+    """Return a stored row as a judgment."""
+    answers = (
+        Answer(Status(status), p_yes, p_low=low, p_high=high)
+        for p_yes, low, high, status in zip(*(row[name] for name in ANSWERS), strict=True)
+    )
+    key = bytes.fromhex(row["key"])
+    return Judgment(key, row["query_id"], row["candidate"], tuple(answers))
+
+
 def main() -> None:
-    """Write the judgments of a run."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    """Write the judgments of a run, or restore them."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("config", type=Path)
     parser.add_argument("out", type=Path)
+    parser.add_argument("--restore", action="store_true")
     args = parser.parse_args()
     config = load_config(args.config)
+    if args.restore:
+        print(f"{asyncio.run(restore(config, args.out))} judgments in {config.run_path}")
+        return
     table = keep(RunStore(config.run_path), config.name, config.method.kind, args.out)
     statuses = np.asarray(table["status"].combine_chunks().flatten().to_pylist())
     counts = {str(name): int((statuses == name).sum()) for name in np.unique(statuses)}

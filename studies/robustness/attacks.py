@@ -1,6 +1,7 @@
 """Attack a real judge on short responses, and keep its answers without any text.
 
     python studies/robustness/attacks.py CONFIG --answers FILE [--items 60] [--datamarked 20]
+    python studies/robustness/attacks.py CONFIG --answers FILE --known
     python studies/robustness/attacks.py --read studies/robustness/recorded/attacks.jsonl
 
 CONFIG names a graded run of the judge. The script chooses the shortest responses with an item
@@ -8,7 +9,8 @@ that the judge answered with no, one item per response, and asks them again with
 `rocketeval attack` and with padding of about the same length. The first `--datamarked` of them are
 asked a second time with datamarking. FILE keeps every answer under the hash of its prompt, so
 that a stopped study continues. One line per trial goes to standard output: the two hashes and
-probabilities, the query's id and the candidate. `--read` prints the tables of such a record.
+probabilities, the query's id and the candidate. `--known` asks nothing, and prints the trials of
+the items whose answers are all in FILE. `--read` prints the tables of such a record.
 """
 
 from __future__ import annotations
@@ -21,9 +23,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from rocketeval.attack.attacks import ATTACKS, control_of
+from rocketeval.attack.attacks import ATTACKS
 from rocketeval.attack.measure import AttackReport, Trial, figures
-from rocketeval.attack.stage import Target, find_targets, try_attacks
+from rocketeval.attack.stage import Target, find_targets, texts_of, try_attacks
 from rocketeval.cli.attack import show_attacks
 from rocketeval.config import RunConfig, load_config
 from rocketeval.engines.base import EngineAnswers, create_engine
@@ -50,8 +52,7 @@ class Remembered:
     usage: Usage = field(default_factory=Usage)
 
     def __post_init__(self) -> None:
-        lines = self.file.read_text().splitlines() if self.file.exists() else []
-        self.known = {row["prompt"]: row["p_yes"] for row in map(json.loads, lines)}
+        self.known = known_answers(self.file)
 
     async def __call__(self, task: GradingTask, _: Mapping[int, Answer]) -> EngineAnswers:
         """Return the answer to a task with one item."""
@@ -89,15 +90,25 @@ def hash_of(target: Target, text: str, prompt: GradingPrompt) -> str:
     return prompt_hash(task.prefix + task.suffixes[0])
 
 
+def prompts_of(target: Target, prompt: GradingPrompt) -> Iterator[str]:
+    """Yield the hashes of all prompts about a target."""
+    for attack in ATTACKS:
+        for text in texts_of(attack, target):
+            yield hash_of(target, text, prompt)
+
+
 def rows_of(
     targets: list[Target], prompt: GradingPrompt, known: Mapping[str, float | None]
 ) -> Iterator[dict[str, object]]:
-    """Yield the trials of all attacks, from the known answers."""
+    """Yield the trials of all attacks on items whose answers are all known."""
+    missing = {
+        id(target) for target in targets for each in prompts_of(target, prompt) if each not in known
+    }
     for attack in ATTACKS:
         for target in targets:
-            text = attack.attacked(target.response.text, target.item)
-            control = control_of(target.response.text, text)
-            prompts = [hash_of(target, each, prompt) for each in (text, control)]
+            if id(target) in missing:
+                continue
+            prompts = [hash_of(target, text, prompt) for text in texts_of(attack, target)]
             yield {
                 "attack": attack.name,
                 "datamarking": isinstance(prompt, MarkedPrompt),
@@ -106,9 +117,24 @@ def rows_of(
             }
 
 
+def known_answers(answers: Path) -> dict[str, float | None]:
+    """Return the answers in a file, by the hash of their prompt."""
+    lines = answers.read_text().splitlines() if answers.exists() else []
+    return {row["prompt"]: row["p_yes"] for row in map(json.loads, lines)}
+
+
+def show_known(config: RunConfig, answers: Path, items: int, marked: int) -> None:
+    """Print one line per trial of the items whose answers are all known."""
+    targets, known = shortest(RunStore(config.run_path), items), known_answers(answers)
+    plain = GradingPrompt(Template.load("grade"))
+    for chosen, prompt in ((targets, plain), (targets[:marked], MarkedPrompt())):
+        for row in rows_of(chosen, prompt, known):
+            print(json.dumps(row))
+
+
 async def study(config: RunConfig, answers: Path, items: int, marked: int, most: int) -> None:
-    """Ask the judge what is missing, and print one line per trial."""
-    store = RunStore(config.output / config.name)
+    """Ask the judge what is missing."""
+    store = RunStore(config.run_path)
     targets = shortest(store, items)
     plain = GradingPrompt(Template.load("grade"))
     engine = create_engine(config.judge, None)
@@ -124,9 +150,6 @@ async def study(config: RunConfig, answers: Path, items: int, marked: int, most:
             print(f"{len(chosen)} items: {judge.usage}", file=sys.stderr)
     finally:
         await engine.aclose()
-    for chosen, prompt in ((targets, plain), (targets[:marked], MarkedPrompt())):
-        for row in rows_of(chosen, prompt, judge.known):
-            print(json.dumps(row))
 
 
 def read(record: Path) -> None:
@@ -143,10 +166,10 @@ def read(record: Path) -> None:
 
 def show(title: str, rows: list[dict[str, object]], datamarking: bool) -> None:
     """Print one table."""
-    names = ("query_id", "candidate", "before", "attacked", "padded")
+    names = ("query_id", "candidate", "before", "attacked", "padded", "worded")
     trials: dict[str, list[Trial]] = {attack.name: [] for attack in ATTACKS}
     for row in rows:
-        trials[str(row["attack"])].append(Trial(*(row[name] for name in names)))  # type: ignore[arg-type]
+        trials[str(row["attack"])].append(Trial(*(row.get(name) for name in names)))  # type: ignore[arg-type]
     prompts = {each for row in rows for each in row["prompts"]}  # type: ignore[attr-defined]
     report = AttackReport(
         judge="",
@@ -171,6 +194,7 @@ def main() -> None:
     parser.add_argument("--items", type=int, default=60)
     parser.add_argument("--datamarked", type=int, default=20)
     parser.add_argument("--most", type=int, default=250_000, help="computed prompt tokens")
+    parser.add_argument("--known", action="store_true")
     parser.add_argument("--read", type=Path)
     args = parser.parse_args()
     if args.read:
@@ -179,7 +203,9 @@ def main() -> None:
     if not args.config or not args.answers:
         parser.error("CONFIG and --answers are needed")
     config = load_config(args.config)
-    asyncio.run(study(config, args.answers, args.items, args.datamarked, args.most))
+    if not args.known:
+        asyncio.run(study(config, args.answers, args.items, args.datamarked, args.most))
+    show_known(config, args.answers, args.items, args.datamarked)
 
 
 if __name__ == "__main__":

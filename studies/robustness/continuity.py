@@ -2,9 +2,12 @@
 
     python studies/robustness/continuity.py FIRST.gguf --drifted SECOND.gguf --other THIRD.gguf
         [--times 20] [--kinds honest,restart,drift,resumed,swap] [--threads 1]
+    python studies/robustness/continuity.py --url URL --model NAME --kinds honest
 
-llama.cpp serves every file under the same name, behind one address that passes requests on. A small
-run is judged by FIRST. After a random number of its requests the address passes on to another file:
+llama.cpp serves every file under the same name, behind one address that passes requests on; the
+server's descriptions of itself are always those of FIRST, so only answers can differ. With
+`--url`, the judge is a server that runs already, such as vLLM. A small run is judged by FIRST.
+After a random number of its requests the address passes on to another file:
 
 honest   never: no alarm is right
 restart  after two seconds without a server, FIRST again: no alarm is right
@@ -40,7 +43,7 @@ from loopback import free_port
 
 from rocketeval.config import RunConfig, parse_config
 from rocketeval.engines.probe import PREFIX
-from rocketeval.errors import JudgeChanged, Stopped
+from rocketeval.errors import JudgeChanged, RunMismatch, Stopped
 from rocketeval.pipeline import Run
 from support.make import write_jsonl
 
@@ -78,7 +81,7 @@ class Address:
     """One address for several servers: passes every request on to the current one."""
 
     def __init__(self, first: str) -> None:
-        self.current = first
+        self.first = self.current = first
         self.after: int | None = None
         self.later = first
         self.pause = 0.0
@@ -114,7 +117,9 @@ class Address:
             assert request.transport is not None
             request.transport.close()
             return web.Response()
-        url = self.current + request.path
+        # Descriptions stay those of FIRST, so that only the answers can give the change away.
+        chats = request.path.endswith("/chat/completions")
+        url = (self.current if chats else self.first) + request.path
         headers = {"Content-Type": "application/json"}
         async with self._session.request(request.method, url, data=body, headers=headers) as reply:
             content = await reply.read()
@@ -139,7 +144,7 @@ def served(gguf: Path, threads: int) -> Iterator[str]:
         process.wait(60)
 
 
-def configure(folder: Path, url: str, dice: random.Random) -> RunConfig:
+def configure(folder: Path, url: str, model: str, dice: random.Random) -> RunConfig:
     """Write a benchmark about random countries, and return the config of its run."""
     pairs = [pair.split() for pair in dice.sample(CAPITALS, QUERIES)]
     benchmark = folder / "benchmark"
@@ -163,7 +168,7 @@ def configure(folder: Path, url: str, dice: random.Random) -> RunConfig:
         write_jsonl(benchmark / "responses" / f"{speaker}.jsonl", rows)
     lists = [{"query_id": land, "items": list(ITEMS)} for land, _ in pairs]
     write_jsonl(benchmark / "checklists.jsonl", lists)
-    judge = {"model": NAME, "base_url": url, "concurrency": 1, "canaries": 0.1, "timeout": 1800}
+    judge = {"model": model, "base_url": url, "concurrency": 1, "canaries": 0.1, "timeout": 1800}
     return parse_config(
         {
             "benchmark": {"path": str(benchmark)},
@@ -174,14 +179,16 @@ def configure(folder: Path, url: str, dice: random.Random) -> RunConfig:
     )
 
 
-async def one_run(kind: str, number: int, address: Address, servers: dict[str, str]) -> Result:
+async def one_run(
+    kind: str, number: int, address: Address, servers: dict[str, str], model: str
+) -> Result:
     """Judge one small run while the judge changes."""
     dice = random.Random(f"{kind} {number}")
     after = dice.randrange(CHATS // 3, 5 * CHATS // 6)
     address.current = servers["first"]
     later = servers.get({"drift": "drifted", "resumed": "drifted", "swap": "other"}.get(kind, ""))
     with tempfile.TemporaryDirectory() as scratch:
-        config = configure(Path(scratch), address.url, dice)
+        config = configure(Path(scratch), address.url, model, dice)
         run = Run(config)
         if kind == "resumed":
             address.change(None, servers["first"])
@@ -195,7 +202,7 @@ async def one_run(kind: str, number: int, address: Address, servers: dict[str, s
         try:
             facts = await run.to_judgments()
             alarm, how = False, facts.continuity.in_words if facts.continuity else ""
-        except JudgeChanged as error:
+        except (JudgeChanged, RunMismatch) as error:
             alarm, how = True, error.message
         aside = list((run.store.path / "set_aside").rglob("*.parquet"))
         return Result(kind, number, after, alarm, how, len(aside), len(run.store.finished()))
@@ -230,12 +237,14 @@ async def study(args: argparse.Namespace) -> int:
             for name, path in files.items()
             if path
         }
+        if args.url:
+            servers["first"] = args.url.removesuffix("/v1")
         async with Address(servers["first"]).listening() as address:
             for number in range(args.times):
                 for kind in kinds:
                     if (kind, number) in done:
                         continue
-                    found = await one_run(kind, number, address, servers)
+                    found = await one_run(kind, number, address, servers, args.model)
                     results.append(found)
                     print(json.dumps(asdict(found)), file=sys.stderr, flush=True)
                     if args.record:
@@ -261,9 +270,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("first", type=Path)
+    parser.add_argument("first", type=Path, nargs="?")
     parser.add_argument("--drifted", type=Path)
     parser.add_argument("--other", type=Path)
+    parser.add_argument("--url")
+    parser.add_argument("--model", default=NAME)
     parser.add_argument("--times", type=int, default=20)
     parser.add_argument("--kinds", default=",".join(ALARMS))
     parser.add_argument("--threads", type=int, default=1)

@@ -1,11 +1,13 @@
 """Kill a run with SIGKILL repeatedly, and check that no finished judgment is lost.
 
     python studies/robustness/kill_nine.py [--kills 20] [--config FILE] [--delay 0.3] [--seed 1]
+    python studies/robustness/kill_nine.py --until best [--kills 20] [--delay 0.1]
 
 A child process grades with the scripted engine and acknowledges each judgment once it is
 recorded; the parent kills it at random moments. After every kill each acknowledged judgment must
 be in the ledger exactly once. At the end the scores must be byte-identical to those of an
-uninterrupted run. Without --config the study uses the packaged quickstart benchmark.
+uninterrupted run. Without --config the study uses the packaged quickstart benchmark, or with
+--until GOAL a made one of 5 candidates and 60 queries, whose race must end the same.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from rocketeval.config import RunConfig, load_config, parse_config
 from rocketeval.observer import Observer
 from rocketeval.records import Judgment
 from rocketeval.store import ledger
+from rocketeval.store.files import write_jsonl
 from rocketeval.store.run import RunStore
 
 CONCURRENCY = 2
@@ -38,9 +41,35 @@ class Acknowledge(Observer):
         os.write(1, judgment.key.hex().encode() + b"\n")
 
 
-def configure(source: Path | None, folder: Path, name: str, delay: float) -> RunConfig:
+def made_benchmark(folder: Path) -> Path:
+    """Write a benchmark of 5 candidates and 60 queries; return its folder."""
+    made = folder / "benchmark"
+    if not made.exists():
+        made.mkdir(parents=True)
+        queries = [{"id": f"q{row}", "text": f"Question {row}?"} for row in range(60)]
+        responses = [
+            {"query_id": query["id"], "candidate": name, "text": f"{name} on {query['id']}"}
+            for query in queries
+            for name in "abcde"
+        ]
+        items = [
+            {"query_id": query["id"], "items": ["Is it right?", "Is it short?"]}
+            for query in queries
+        ]
+        for kind, rows in (("queries", queries), ("responses", responses), ("checklists", items)):
+            write_jsonl(made / f"{kind}.jsonl", rows)
+    return made
+
+
+def configure(
+    source: Path | None, folder: Path, name: str, delay: float, until: str | None = None
+) -> RunConfig:
     """Return the run's config with the scripted engine as judge."""
-    if source is None:
+    if until is not None:
+        path = str(made_benchmark(folder.parent))
+        raw = {"benchmark": {"path": path}, "judge": {"model": "scripted"}, "until": until}
+        base = parse_config(raw)
+    elif source is None:
         packaged = Path(str(resources.files("rocketeval"))) / "examples" / "quickstart"
         base = parse_config({"benchmark": {"path": str(packaged)}, "judge": {"model": "scripted"}})
     else:
@@ -61,7 +90,8 @@ def configure(source: Path | None, folder: Path, name: str, delay: float) -> Run
 def child(args: argparse.Namespace) -> None:
     """Run to the end or until killed; journals are rolled often, so that kills hit rolling too."""
     ledger.ROLL_ROWS = 7
-    run(configure(args.config, args.child, "killed", args.delay), observer=Acknowledge())
+    config = configure(args.config, args.child, "killed", args.delay, args.until)
+    run(config, observer=Acknowledge())
 
 
 def keys_in(store: RunStore) -> Counter[str]:
@@ -108,6 +138,7 @@ def main() -> None:
     parser.add_argument("--config", type=Path)
     parser.add_argument("--delay", type=float, default=0.3, help="seconds per response")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--until", metavar="GOAL")
     parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.child:
@@ -116,14 +147,16 @@ def main() -> None:
     rng = random.Random(args.seed)
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        whole = run(configure(args.config, folder / "whole", "whole", args.delay))
-        total = whole.stages.grade.tasks
+        config = configure(args.config, folder / "whole", "whole", args.delay, args.until)
+        whole = run(config)
+        total = whole.stages.grade.tasks - whole.stages.grade.not_needed
         grading = whole.stages.grade.seconds
         print(f"uninterrupted: {total} judgments in {grading:.1f} s")
         # The machine may have been busy and may be faster from here on.
         grading = min(grading, total * args.delay / CONCURRENCY)
         command = [sys.executable, __file__, "--child", str(folder / "killed")]
         command += ["--delay", str(args.delay)]
+        command += ["--until", args.until] if args.until else []
         command += ["--config", str(args.config.resolve())] if args.config else []
         store = RunStore(folder / "killed" / "killed")
         acknowledged: set[str] = set()
@@ -141,9 +174,12 @@ def main() -> None:
             print(f"kill {kills:>2}, {wait:4.2f} s after {since:<14}: {safe} judgments safe")
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         check(store, acknowledged)
+        names = ["scores.parquet", "scores.jsonl", "ranking.json", "ranking.csv"]
+        if args.until:
+            names.append("race.json")
+            print(" ".join(whole.ranking.stopped[:2]))
         same = all(
-            (store.path / name).read_bytes() == (whole.path / name).read_bytes()
-            for name in ("scores.parquet", "scores.jsonl", "ranking.csv")
+            (store.path / name).read_bytes() == (whole.path / name).read_bytes() for name in names
         )
         print(
             f"killed {kills} times; {check(store, acknowledged)} of {total} judgments, none twice"
