@@ -8,7 +8,7 @@ run on MT-Bench (studies/mt_bench/labelled.yaml) for the first screen, which sho
 benchmark, and of the demo (`rocketeval init`) for the views that show texts:
 
     python docs/screenshots.py demo/runs/quickstart/report.html demo \
-        '#/query/hike-list' '#/compare/careful/solid' '#/items' '#/charts'
+        '#/read?q=hike-list' '#/label' '#/compare/careful/solid' '#/items' '#/charts'
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def main() -> None:
             for scheme in ("light", "dark"):
                 shoot(browser, address, IMAGES / f"{name}-{scheme}{suffix}.png", size, scheme)
         for route in routes:
-            view = route.strip("#/").split("/")[0]
+            view = route.strip("#/").partition("?")[0].split("/")[0]
             shoot(browser, address + route, IMAGES / f"{name}-{view}.png", SIZES[""], "light")
         browser.close()
 

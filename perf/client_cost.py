@@ -25,7 +25,7 @@ from harness.bare_http import BareHttp, Form, Labels, chat_batch, chat_item, com
 from harness.child import PERF, Child
 from harness.methods import SDK_THREADS, log
 from harness.ours import Ours
-from harness.rows import Row, faults, measure
+from harness.rows import Row, cost_ratio, faults, measure
 from harness.server import VLLMServer
 from harness.table import add_record_option, progress, render, show
 from harness.workload import Workload, make_workload
@@ -132,7 +132,8 @@ def heading(args: argparse.Namespace) -> list[str]:
     return [
         f"{args.responses} responses x {args.items} items, prompts of about {PREFIX_TOKENS} "
         f"tokens, {args.in_flight} requests in flight, {args.rounds} alternating rounds; "
-        "CPU time of the client's process, median round"
+        "CPU time of the client's process, median round; of bare: ratio of sums over paired "
+        "rounds, and the range over rounds"
     ]
 
 
@@ -144,7 +145,7 @@ def table(rows: Sequence[Row], items: int) -> list[str]:
         (
             row.title,
             f"{row.cpu_per_answer * 1e6:.0f}",
-            f"{row.cpu_per_answer / bare_of[row.key].cpu_per_answer:.2f}",
+            cost_ratio(row, bare_of[row.key]),
             f"{row.cpu_per_answer * 1e6 * items:.0f}",
             " ".join(f"{one.cpu_seconds / row.answers * 1e6:.0f}" for one in row.passes),
             f"{row.answered} of {row.answers}",

@@ -32,7 +32,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 from harness.methods import IN_PROCESS, METHODS, OVER_HTTP, Setup, start_in_process, start_over_http
-from harness.rows import Row, faults, measure
+from harness.rows import Row, faults, measure, speed_ratio
 from harness.table import add_record_option, progress, render, show
 
 
@@ -111,7 +111,7 @@ def table(rows: Sequence[Row]) -> list[str]:
             (
                 row.title,
                 f"{row.per_second:.2f}",
-                "-" if bare is None else f"{row.per_second / bare.per_second:.3f}",
+                "-" if bare is None else speed_ratio(row, bare),
                 " ".join(f"{one.seconds:.2f}" for one in row.passes),
                 str(row.passes[0].prompt_tokens),
                 f"{row.answered} of {row.answers}",
@@ -122,7 +122,10 @@ def table(rows: Sequence[Row]) -> list[str]:
 
 def notes(setup: Setup, rows: Sequence[Row]) -> list[str]:
     """Return notes on the columns and the differences in p_yes."""
-    found = ["answers/s: median round. of bare: relative to the faster bare row of its kind."]
+    found = [
+        "answers/s: median round. of bare: seconds of the faster bare row of its kind over those "
+        "of the row, summed over paired rounds, and the range over rounds."
+    ]
     reference = next((row for row in rows if row.bare), None)
     for row in rows:
         if row.key == "autochecklist":

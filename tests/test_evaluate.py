@@ -217,8 +217,9 @@ def test_checklists_in_the_data_and_from_a_file() -> None:
         ({"data": [{"question": "", "output": "x"}]}, 'bad_rows="skip"'),
         (
             {"data": PEERS / "inspect_json" / "good.json", "columns": {"query": "x"}},
-            "Drop `columns`",
+            'Drop `columns` and `candidates`, or add format="table".',
         ),
+        ({"data": PEERS / "long.csv", "format": "rocketeval"}, "Drop `format`."),
     ],
 )
 def test_mistakes_are_explained(change: dict[str, Any], words: str, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from reference.contents import report_content
+from rocketeval.compare.stage import compare_candidates
 from rocketeval.config import RunConfig, parse_config
 from rocketeval.engines.scripted import ScriptedEngine
 from rocketeval.errors import BenchmarkError, ConfigError
+from rocketeval.explain.stage import Explanation
 from rocketeval.pipeline import Run
 from rocketeval.store.failures import FAILURES, read_failures
+from support.in_process import cli
 
 ITEMS: list[Any] = [
     "Is the response polite?",
@@ -194,6 +198,49 @@ async def test_points_of_a_run(tmp_path: Path) -> None:
     assert {row["score"] for row in scores(made).values()} == {-2.5}
     ranking = json.loads((made.store.path / "ranking.json").read_text())
     assert [row["mean_score"]["value"] for row in ranking["rows"]] == [0.0, 0.0]
+
+
+async def test_points_by_group_and_pair(tmp_path: Path) -> None:
+    """Groups and comparisons follow the rule of the run: earned over possible points, clipped."""
+    items = [
+        {"text": "Does the response insult the user?", "weight": -1, "group": "tone"},
+        {"text": "Is it x?", "weight": 2, "group": "tone"},
+        {"text": "Is it wrong?", "weight": -3, "group": "harm"},
+    ]
+    raw = make(tmp_path, items).model_dump(mode="json")
+    raw["scorer"] |= {"kind": "points", "scale": [0, 1]}
+    raw["ranking"].pop("tie_margin")
+    answers = {"insult": 0.2, "Is it x?": 0.9}
+
+    def judged(prefix: str, item: str) -> float:
+        harm = 0.9 if "No idea" in prefix else 0.1
+        return next((p for words, p in answers.items() if words in item), harm)
+
+    config = parse_config(raw)
+    made, _ = await run(config, ScriptedEngine(judged, model="s"))
+    explained = made.store.read(Explanation)
+    means = {group.group: group.candidates[0].mean for group in explained.groups}
+    assert means["tone"] is not None
+    # 2 * 0.9 - 1 * 0.2 of 2 points; the mean of turned answers would be 0.87.
+    assert means["tone"].value == pytest.approx(0.8)
+    assert means["harm"] is None
+    found = compare_candidates(made.store, config, "good", "bad", None, 0.95)
+    # 0.65 and -0.55 points: the mean of the second counts as 0, as in the ranking.
+    assert found.effect.value == pytest.approx(0.65)
+    assert found.wins == 3
+
+
+async def test_plan_names_missing_references(tmp_path: Path) -> None:
+    """The plan has the notes that the run prints, before anything is spent."""
+    items = [{"text": "Right number", "check": {"fn": "number"}}, ITEMS[0]]
+    config = make(tmp_path, items, query={})
+    plan = await Run(config, judge=ScriptedEngine(p_yes, model="s")).plan()
+    (note,) = [note for note in plan.notes if "reference that a check" in note]
+    made, _ = await run(config)
+    assert note in made.store.manifest().stages.checklist.notes
+    (tmp_path / "rocketeval.yaml").write_text(json.dumps(config.model_dump(mode="json")))
+    shown = await asyncio.to_thread(cli, tmp_path, "plan", "--offline")
+    assert "reference that a check" in " ".join(shown.stdout.split())
 
 
 async def test_context_of_responses_is_kept_and_counted(tmp_path: Path) -> None:

@@ -89,3 +89,22 @@ def faults(rows: Sequence[Row], tolerance: float) -> list[str]:
         if gap > tolerance:
             found.append(f"{row.title} is up to {gap:.3f} from {reference.title} in p_yes")
     return found
+
+
+def speed_ratio(row: Row, bare: Row) -> str:
+    """Return how fast a row is relative to another, from the sums of paired rounds."""
+    return _ratio([one.seconds for one in bare.passes], [one.seconds for one in row.passes])
+
+
+def cost_ratio(row: Row, bare: Row) -> str:
+    """Return the CPU time of a row relative to another, from the sums of paired rounds."""
+    return _ratio([one.cpu_seconds for one in row.passes], [one.cpu_seconds for one in bare.passes])
+
+
+def _ratio(above: Sequence[float], below: Sequence[float]) -> str:
+    """Return the ratio of two sums, with the range of the ratios of their rounds.
+
+    Medians of two rows come from different rounds; their ratio compares two moments of a machine.
+    """
+    each = [one / other for one, other in zip(above, below, strict=True)]
+    return f"{sum(above) / sum(below):.2f} ({min(each):.2f}-{max(each):.2f})"

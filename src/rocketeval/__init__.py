@@ -43,6 +43,15 @@ Ask a judge directly
 
 A judge can be passed to `evaluate`, too. In asynchronous code, await `evaluate_async`.
 
+Score one response
+------------------
+    grader = rocketeval.Grader(judge, answers="answers.jsonl")
+    graded = grader.grade("1 + 1?", "2", ["Is it correct?", "Is it short?"])
+    graded.score, graded.failed                    # from 0 to 1, and the items that failed
+
+Answers in the file are reused. Tests (a pytest plugin), scorers for other frameworks and rewards
+for reinforcement learning use the same grader; see docs/integrations.md.
+
 Run a config
 ------------
     outcome = rocketeval.run("rocketeval.yaml")    # what the command `rocketeval run` does
@@ -66,6 +75,7 @@ if TYPE_CHECKING:
     from rocketeval.engines.scripted import ScriptedEngine
     from rocketeval.errors import RocketEvalError
     from rocketeval.evaluation import evaluate, evaluate_async
+    from rocketeval.grader import Grader, ResponseGrade
     from rocketeval.observer import Observer
     from rocketeval.pipeline import Outcome, Run
     from rocketeval.records import (
@@ -85,6 +95,8 @@ _HOME = {
     "Answer": "records",
     "Checklist": "records",
     "Evaluation": "results",
+    "ResponseGrade": "grader",
+    "Grader": "grader",
     "Judge": "api",
     "Judgment": "records",
     "Label": "records",
@@ -111,6 +123,7 @@ __all__ = [
     "Answer",
     "Checklist",
     "Evaluation",
+    "Grader",
     "Judge",
     "Judgment",
     "Label",
@@ -119,6 +132,7 @@ __all__ = [
     "Query",
     "Rating",
     "Response",
+    "ResponseGrade",
     "RocketEvalError",
     "Run",
     "RunConfig",

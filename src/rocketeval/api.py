@@ -89,7 +89,8 @@ class Judge:
 
     `model` and `base_url` name a model on an OpenAI-compatible server; a path that ends in .gguf is
     loaded into this process. Further settings are those of `judge` in the config, such as
-    `concurrency`. `engine` is an engine object instead of settings.
+    `concurrency`. `engine` is the name of an engine, such as "openai_sampled", or an engine object
+    instead of settings.
     """
 
     def __init__(
@@ -97,9 +98,11 @@ class Judge:
         model: str | None = None,
         base_url: str | None = None,
         *,
-        engine: Engine | None = None,
+        engine: Engine | str | None = None,
         **settings: object,
     ) -> None:
+        if isinstance(engine, str):
+            settings, engine = {**settings, "engine": engine}, None
         if (model is None) == (engine is None):
             raise ConfigError(
                 "A judge needs either a model or an engine.",
@@ -199,6 +202,16 @@ class Judge:
             self._engines[loop] = engine
             await engine.ready()
         return self._engines[loop]
+
+
+def as_judge(judge: str | Judge | Engine, base_url: str | None) -> Judge:
+    """Return the judge that a model name, a judge or an engine object means."""
+    if isinstance(judge, str):
+        return Judge(judge, base_url)
+    if base_url is not None:
+        owner = "judge object" if isinstance(judge, Judge) else "engine"
+        raise ConfigError(f"The {owner} has its own URL: drop `base_url`.")
+    return judge if isinstance(judge, Judge) else Judge(engine=judge)
 
 
 def engine_settings(

@@ -33,6 +33,7 @@ from rocketeval.settings import (
     Section,
     Seed,
     Some,
+    UntilConfig,
     file_or_name,
     is_encodable,
     is_plain_folder,
@@ -78,6 +79,8 @@ class BenchmarkConfig(Section):
     """Judge only these candidates; default: all."""
     limit: Annotated[int, Field(gt=0, le=10**9)] | None = None
     """Use only the first N queries."""
+    collected: ConfigPath | None = None
+    """File for labels and votes given in `rocketeval view --label`, read with the benchmark's."""
 
 
 _IN_A_VARIABLE = "Put the key into a variable, and its name here."
@@ -166,8 +169,7 @@ class JudgeConfig(EngineConfig):
     """Join the words of each response by ^ in the prompt, so that requests in it look less like
     instructions; `rocketeval attack --datamarking` measures whether it helps."""
     canaries: Annotated[float, Field(ge=0, le=0.5)] = 0.01
-    """Share of the finished items that a server is asked again, to notice that another model or
-    other weights answer; 0 switches it off."""
+    """Share of the items that a server is asked again, to notice another model; 0: none."""
 
 
 class MethodConfig(Section):
@@ -199,8 +201,7 @@ class AuthorConfig(Section):
     max_items: Some = 12
     """A longer checklist is rejected."""
     attempts: Annotated[int, Field(ge=1, le=100)] = 3
-    """Maximum attempts per checklist; after an unreadable reply, the author is shown its text and
-    the error."""
+    """Maximum attempts per checklist; after an unreadable reply, the author sees its error."""
     price: PriceConfig | None = None
     options: dict[str, object] = Field(default_factory=dict)
     """Settings of the author's kind. A `file` (.yaml, .csv) is relative to the config file."""
@@ -240,8 +241,7 @@ class ScorerConfig(Section):
     seed: Seed = 0
     """Seed of the split, the folds and the scorer; the same seed gives the same scores."""
     tie_margin: Margin | None = None
-    """Scores closer than this count as a tie when learning from votes; default:
-    `ranking.tie_margin`."""
+    """Margin of a tie when learning from votes; default: `ranking.tie_margin`."""
     fitted: ConfigPath | None = None
     """A saved scorer to use instead of fitting one."""
     options: dict[str, object] = Field(default_factory=dict)
@@ -275,8 +275,7 @@ class RankingConfig(Section):
     anchor_rating: Annotated[float, Field(ge=-1e6, le=1e6)] = 1000.0
     """Rating of the anchor, or mean rating without one."""
     rank_intervals: Literal["simultaneous", "pairwise"] = "simultaneous"
-    """simultaneous: all rank intervals hold at once; pairwise: each holds on its own, and is
-    narrower."""
+    """simultaneous: all rank intervals hold at once; pairwise: each alone, and narrower."""
 
 
 class DistributedConfig(Section):
@@ -406,6 +405,8 @@ class RunConfig(Section):
     max_cost: Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False)] | None = None
     """Maximum money that one command may spend on judge, author and optimizer together; it stops
     before it would spend more."""
+    until: UntilConfig | None = None
+    """Question after whose answer grading stops, such as `best`; default: grade everything."""
 
     @model_validator(mode="after")
     def _margin_follows_the_scale(self) -> Self:
@@ -493,4 +494,7 @@ def parse_options(raw: Mapping[str, object], kind: type[Options], where: str) ->
 def dump_config(config: RunConfig) -> str:
     """Return the config as YAML, with every setting; values of secret names are hidden."""
     settings = redacted(config.model_dump(mode="json"))
+    for section, name in ((settings, "until"), (settings["benchmark"], "collected")):
+        if section[name] is None:  # Runs without them keep their files.
+            del section[name]
     return yaml.safe_dump(settings, sort_keys=False, allow_unicode=True)

@@ -53,6 +53,34 @@ __all__ = [
 ]
 
 
+class Hint(str):
+    """Advice that names options: as text for the command line, and as Python arguments.
+
+    >>> Hint.of("Add ", Hint.option("--format table", 'format="table"'), ".").python
+    'Add format="table".'
+    """
+
+    __slots__ = ("python",)
+    python: str
+
+    @classmethod
+    def option(cls, cli: str, python: str) -> Hint:
+        """Return an option in both spellings."""
+        hint = cls(cli)
+        hint.python = python
+        return hint
+
+    @classmethod
+    def of(cls, *parts: str) -> Hint:
+        """Return the parts, some of which may be hints, as one hint."""
+        return cls.option("".join(parts), "".join(map(in_python, parts)))
+
+
+def in_python(hint: str) -> str:
+    """Return a hint with its options as Python arguments."""
+    return hint.python if isinstance(hint, Hint) else hint
+
+
 class RocketEvalError(Exception):
     """Base of all errors: `message` says what happened, `hint` what to do next."""
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import mkdtemp
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from rocketeval.api import (
     GENERAL,
     Judge,
+    as_judge,
     checklist_items,
     engine_settings,
     finish,
@@ -23,7 +23,7 @@ from rocketeval.api import (
 from rocketeval.benchmarks.snapshot import snapshot
 from rocketeval.config import RunConfig, parse_config
 from rocketeval.engines.base import Engine
-from rocketeval.errors import BenchmarkError, ConfigError
+from rocketeval.errors import BenchmarkError, ConfigError, in_python
 from rocketeval.items import item_to_json
 from rocketeval.observer import Observer
 from rocketeval.records import Checklist, Judgment
@@ -76,9 +76,11 @@ def evaluate(
     checklists: object = None,
     columns: Mapping[str, str] | None = None,
     candidates: Sequence[str] = (),
+    format: str | None = None,
     name: str | None = None,
     output: Path | str = "runs",
     limit: int | None = None,
+    until: str | None = None,
     bad_rows: str = "refuse",
     config: Mapping[str, object] | None = None,
     progress: bool | Observer = True,
@@ -110,10 +112,13 @@ def evaluate(
             file; or "general". Default: the data's own, then the author's.
         columns: The column of each part, such as {"query": "ask"}; others are recognized by name.
         candidates: Columns of a table with one column per candidate.
+        format: Name of the data's format, such as "table"; others are recognized.
         name: Name of the run, which is then kept in `output` and continued by the next call.
             Default: a temporary directory, removed with the result.
         output: Folder of named runs.
         limit: Use only the first queries.
+        until: Stop grading when this question is answered: "best", "top:K", "beats:CANDIDATE",
+            "within:DELTA" or "interval:WIDTH". Default: grade everything.
         bad_rows: "refuse" rows with a mistake, or "skip" and count them.
         config: Further sections of a config, such as {"scorer": {"scale": [0, 1]}}.
         progress: Show progress, or an observer that does.
@@ -131,9 +136,11 @@ def evaluate(
         checklists=checklists,
         columns=columns,
         candidates=candidates,
+        format=format,
         name=name,
         output=output,
         limit=limit,
+        until=until,
         bad_rows=bad_rows,
         config=config,
         progress=progress,
@@ -152,9 +159,11 @@ async def evaluate_async(
     checklists: object = None,
     columns: Mapping[str, str] | None = None,
     candidates: Sequence[str] = (),
+    format: str | None = None,
     name: str | None = None,
     output: Path | str = "runs",
     limit: int | None = None,
+    until: str | None = None,
     bad_rows: str = "refuse",
     config: Mapping[str, object] | None = None,
     progress: bool | Observer = True,
@@ -169,9 +178,11 @@ async def evaluate_async(
         checklists=checklists,
         columns=columns,
         candidates=candidates,
+        format=format,
         name=name,
         output=output,
         limit=limit,
+        until=until,
         bad_rows=bad_rows,
         config=config,
         progress=progress,
@@ -196,9 +207,11 @@ def _prepare(
     checklists: object,
     columns: Mapping[str, str] | None,
     candidates: Sequence[str],
+    format: str | None,
     name: str | None,
     output: Path | str,
     limit: int | None,
+    until: str | None,
     bad_rows: str,
     config: Mapping[str, object] | None,
     progress: bool | Observer,
@@ -207,9 +220,7 @@ def _prepare(
     from rocketeval.benchmarks.opened import describe
     from rocketeval.pipeline import Run
 
-    asked = judge if isinstance(judge, Judge) else _as_judge(judge, base_url)
-    if isinstance(judge, Judge) and base_url is not None:
-        raise ConfigError("The judge object has its own URL: drop `base_url`.")
+    asked = as_judge(judge, base_url)
     if isinstance(candidates, str):
         raise ConfigError(
             "`candidates` must be a list of columns.",
@@ -223,6 +234,7 @@ def _prepare(
         "name": name or "run",
         "output": str(where.absolute()),
         "judge": asked.settings,
+        **({} if until is None else {"until": until}),
     }
     options: dict[str, object] = {} if bad_rows == "refuse" else {"bad_rows": bad_rows}
     if columns:
@@ -231,7 +243,7 @@ def _prepare(
         options["candidates"] = list(candidates)
     try:
         home = parse_config({**raw, "benchmark": {"path": "."}}).run_path
-        opened = _opened(data, home, options)
+        opened = _opened(data, home, format, options)
         raw["benchmark"] = {
             "kind": opened.kind,
             "path": str(opened.config.path),
@@ -248,31 +260,6 @@ def _prepare(
         raise
     observer = progress if isinstance(progress, Observer) else _observer(progress)
     return _Prepared(Run(settings, judge=asked.engine, observer=observer), folder, about)
-
-
-def in_python(hint: str) -> str:
-    """Return a hint about the command line as one about arguments.
-
-    >>> in_python("Name it: --column query=COLUMN, or --candidates 'A b,C' for a wide table.")
-    'Name it: columns={"query": "COLUMN"}, or candidates=["A b", "C"] for a wide table.'
-    """
-
-    def column(found: re.Match[str]) -> str:
-        part, _, name = (found["quoted"] or found["plain"]).partition("=")
-        return f'columns={{"{part}": "{name}"}}'
-
-    def wide(found: re.Match[str]) -> str:
-        names = (found["quoted"] or found["plain"]).split(",")
-        return "candidates=[" + ", ".join(f'"{name}"' for name in names) + "]"
-
-    value = r"(?:'(?P<quoted>[^']*)'|(?P<plain>\S+?))(?=[.,)]*(?:\s|$))"
-    hint = hint.replace("--skip-bad (`bad_rows: skip` in the config)", 'bad_rows="skip"')
-    hint = hint.replace(
-        "Drop --column and --candidates, or add --format table.", "Drop `columns` and `candidates`."
-    )
-    hint = re.sub(rf"--column {value}", column, hint)
-    hint = re.sub(rf"--candidates {value}", wide, hint)
-    return hint.replace("} columns={", ", ")
 
 
 def _with_checklists(
@@ -292,15 +279,9 @@ def _with_checklists(
     return parse_config(chosen)
 
 
-def _as_judge(judge: str | Engine, base_url: str | None) -> Judge:
-    if isinstance(judge, str):
-        return Judge(judge, base_url)
-    if base_url is not None:
-        raise ConfigError("The engine has its own URL: drop `base_url`.")
-    return Judge(engine=judge)
-
-
-def _opened(data: object, home: Path, options: Mapping[str, object]) -> OpenedData:
+def _opened(
+    data: object, home: Path, form: str | None, options: Mapping[str, object]
+) -> OpenedData:
     """Return the data, read once; data in memory is first written into the run directory."""
     from rocketeval.benchmarks.base import detect_format
     from rocketeval.benchmarks.opened import DATASET, open_data
@@ -309,23 +290,30 @@ def _opened(data: object, home: Path, options: Mapping[str, object]) -> OpenedDa
         given = str(data)
         if not given.startswith(DATASET) and Path(given).suffix in (".yaml", ".yml"):
             _refuse_config(Path(given))
-        return open_data(given if given.startswith(DATASET) else str(Path(given)), None, options)
+        return open_data(given if given.startswith(DATASET) else str(Path(given)), form, options)
     path = snapshot(data, home).absolute()
-    kind = "table" if {"columns", "candidates"} & set(options) else detect_format(path).kind
+    named = "table" if {"columns", "candidates"} & set(options) else form
+    kind = named or detect_format(path).kind
     if kind in ("table", "deepeval", "ragas"):
         # These datasets are tables, too; their readers would name the candidate after the file.
         found = open_data(str(path), "table", {**options, "candidate": "responses"})
     else:
-        found = open_data(str(path), None, options)
+        found = open_data(str(path), form, options)
     return replace(found, name="data in memory")
 
 
 def _refuse_config(path: Path) -> None:
     """Raise ConfigError if a YAML file is a config instead of data."""
-    from rocketeval.resources import read_yaml
+    import yaml
 
-    content = read_yaml(path, "data file", hint="Check the path.") if path.is_file() else None
-    if isinstance(content, dict) and "benchmark" in content:
+    from rocketeval.benchmarks.row_files import WRAPPERS
+    from rocketeval.resources import top_keys
+
+    first = None
+    with suppress(OSError, yaml.YAMLError, ValueError):
+        decides = ("benchmark", *WRAPPERS)
+        first = next((key for key in top_keys(path) or () if key in decides), None)
+    if first == "benchmark":
         raise ConfigError(f"{path} is a config.", hint=f'Use rocketeval.run("{path}").')
 
 

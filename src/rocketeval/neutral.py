@@ -228,6 +228,18 @@ def _disarm(found: re.Match[str]) -> str:
     return found[0].translate(_BRACKETS)
 
 
+def harmless(token: str) -> str:
+    """Return a control token as a look-alike that no tokenizer reads as that token.
+
+    >>> harmless("<repo_name>"), harmless("@@end"), harmless("\\x1a")
+    ('(repo_name)', '@ @end', ' ')
+    """
+    safe = token.translate(_BRACKETS)
+    if safe != token:
+        return safe
+    return f"{token[0]} {token[1:]}" if len(token) > 1 else " "
+
+
 def rules() -> str:
     """Return a hash of the current rules."""
     tables = [sorted(_PLAIN_BRACKETS.items()), sorted(_LETTERS.items()), sorted(_BLANK)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
+from pathlib import PurePath
 from typing import Literal
 
 from rocketeval.hashing import content_hash
@@ -174,6 +175,8 @@ class Status(StrEnum):
     """Both yes and no were listed."""
     TRUNCATED = "truncated"
     """The engine hid yes or no; the answer is the middle of a proven, narrow interval."""
+    SAMPLED = "sampled"
+    """Estimated from written answers; the bounds are a 95% confidence interval."""
     UNBOUNDED = "unbounded"
     """The engine hid yes or no, and the proven interval is too wide to use."""
     HIDDEN = "hidden"
@@ -212,7 +215,7 @@ class Answer:
 
     status: Status
     p_yes: float | None = None
-    """`p(Yes) / (p(Yes) + p(No))`; None unless the status is ok or truncated.
+    """`p(Yes) / (p(Yes) + p(No))`; None unless the status is ok, truncated or sampled.
 
     For grades instead of yes or no: the position from worst (0) to best (1)."""
     p_low: float | None = None
@@ -298,6 +301,8 @@ class GradingTask:
     """Labels of each item that differ from the judge's own; None if no item has any."""
     checks: Mapping[int, PendingCheck] = field(default_factory=dict)
     """Items that code decides, by position; their suffixes are empty and never asked."""
+    cold: bool = False
+    """Whether to ask without the server's prefix cache, if its state changes the answers."""
 
     def left(self, known: Iterable[int] = ()) -> list[int]:
         """Return the positions to ask the judge, in the order that shares the longest prefixes."""
@@ -368,11 +373,14 @@ class JudgeFingerprint:
     implies it, and in runs of earlier versions."""
     measured: str = field(default="", compare=False)
     """Measurement by which the judge is recognized later (see `rocketeval.precision`)."""
+    control_tokens: str = field(default="", metadata={"optional": True})
+    """Hash of the control tokens that are neutralized for this judge only; empty for most."""
 
     @property
     def digest(self) -> bytes:
         """16-byte hash of the fingerprint."""
         computed = (self.precision,) if self.precision else ()
+        own = ("control tokens", self.control_tokens) if self.control_tokens else ()
         return content_hash(
             "judge",
             self.engine,
@@ -383,7 +391,13 @@ class JudgeFingerprint:
             self.template,
             self.readout,
             *computed,
+            *own,
         )
+
+    @property
+    def name(self) -> str:
+        """The model's name for readers: of a file or folder, its last part."""
+        return model_name(self.engine, self.model)
 
     @property
     def before_precision(self) -> JudgeFingerprint:
@@ -392,9 +406,10 @@ class JudgeFingerprint:
 
     @property
     def parts(self) -> dict[str, str]:
-        """Its parts and digest by name; without an empty precision, and without `measured`."""
+        """Its parts and digest by name; without empty optional ones, and without `measured`."""
         named = {part.name: str(getattr(self, part.name)) for part in fields(self) if part.compare}
-        shown = {name: value for name, value in named.items() if value or name != "precision"}
+        optional = ("precision", "control_tokens")
+        shown = {name: value for name, value in named.items() if value or name not in optional}
         return {**shown, "digest": self.digest.hex()}
 
     def changes(self, other: JudgeFingerprint) -> dict[str, tuple[str, str]]:
@@ -421,6 +436,16 @@ class JudgeFingerprint:
             return True
         both_measured = self.measured and other.measured
         return bool(both_measured) and same_precision(self.measured, other.measured)
+
+
+def model_name(engine: str, model: str) -> str:
+    """Return a model's name for readers, without the path of a local file or folder.
+
+    >>> model_name("llamacpp", "/home/me/judge.gguf"), model_name("vllm", "org/judge")
+    ('judge.gguf', 'org/judge')
+    """
+    local = engine == "llamacpp" or model.startswith(("/", "./", "../", "~"))
+    return PurePath(model).name if local else model
 
 
 class Basis(StrEnum):

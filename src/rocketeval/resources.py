@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TextIO, TypeVar
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -75,6 +75,39 @@ def read_yaml(path: Path, what: str, *, hint: str) -> Any:
     if problem is not None:
         raise ConfigError(f"{path} cannot be used: {problem}.", hint=hint)
     return found
+
+
+def top_keys(path: Path) -> Iterator[str] | None:
+    """Yield the keys of a YAML file with a mapping, read as far as needed; None for a list.
+
+    Raises YAMLError or ValueError where the text is not YAML.
+    """
+    with path.open(encoding="utf-8") as file:
+        found = _top_events(file)
+        first = next(found, None)
+        if isinstance(first, yaml.SequenceStartEvent):
+            return None
+    return _keys(path) if isinstance(first, yaml.MappingStartEvent) else iter(())
+
+
+def _keys(path: Path) -> Iterator[str]:
+    with path.open(encoding="utf-8") as file:
+        depth, is_key = 0, True
+        for event in _top_events(file):
+            if isinstance(event, yaml.CollectionEndEvent):
+                depth -= 1
+            elif depth == 1 and is_key and isinstance(event, yaml.ScalarEvent):
+                yield event.value
+            if isinstance(event, yaml.CollectionStartEvent):
+                depth += 1
+            elif depth == 1:
+                is_key = not is_key
+
+
+def _top_events(file: TextIO) -> Iterator[Any]:
+    """Yield the events of a YAML text from its first node on."""
+    events = yaml.parse(file, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    return (one for one in events if isinstance(one, yaml.NodeEvent | yaml.CollectionEndEvent))
 
 
 def load_yaml(text: str) -> Any:

@@ -253,11 +253,14 @@ class Evaluation:
         counts = (
             (stages.load.absent_responses, "responses are missing: not every candidate answers "
              "every query"),
-            (stages.score.without_score, "responses have no score"),
+            (
+                stages.score.without_score - stages.grade.not_needed,
+                "responses have no score",
+            ),
             (stages.score.missing_answers, f"of {stages.score.answers:,} answers are missing"),
         )  # fmt: skip
         missing = (f"{count:,} {words}" for count, words in counts if count)
-        return (*stages.load.notes, *missing)
+        return (*self.outcome.ranking.stopped, *stages.load.notes, *missing)
 
     def compare(
         self, first: str, second: str, *, min_effect: float | None = None, level: float = 0.95

@@ -17,9 +17,11 @@ from pydantic import (
     ConfigDict,
     Field,
     ValidationInfo,
+    field_validator,
     model_validator,
 )
 
+from rocketeval.goal import parse_goal
 from rocketeval.text import HIDDEN, with_secrets
 
 MOST = 1e12
@@ -161,6 +163,31 @@ ConfigFile = Annotated[str, AfterValidator(file_or_name)]
 """A file relative to the config file, or the name of something packaged."""
 ConfigFolder = Annotated[str, AfterValidator(_folder_or_uri)]
 """A folder relative to the config file, or a URI."""
+
+
+class UntilConfig(Section):
+    """When to stop grading early; see docs/stopping.md."""
+
+    goal: str
+    """best, top:K, beats:CANDIDATE, within:DELTA (or DELTAsd) or interval:WIDTH."""
+    level: Annotated[float, Field(ge=0.5, le=0.999)] = 0.95
+    """One minus the probability of a false decision, over all looks and comparisons."""
+    futility: Annotated[float, Field(ge=0, le=0.5)] = 0.1
+    """Stop as a near tie if nothing undecided has at least this chance of being decided; 0 goes on
+    to the last query."""
+    seed: Seed = 0
+    """Seed of the order in which queries are graded."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _goal_alone(cls, given: Any) -> Any:
+        return {"goal": given} if isinstance(given, str) else given
+
+    @field_validator("goal")
+    @classmethod
+    def _is_a_goal(cls, goal: str) -> str:
+        parse_goal(goal)
+        return goal.strip()
 
 
 def redacted(value: Any) -> Any:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rocketeval.budget import Budget
     from rocketeval.config import AuthorConfig, RunConfig
     from rocketeval.engines.base import Engine
+    from rocketeval.grading.work import GradingWork
     from rocketeval.store.manifest import ChecklistFacts, GradeFacts, Plan, ScoreFacts
     from rocketeval.store.run import RunStore
 
@@ -127,6 +128,10 @@ class ChecklistStrategy:
         from rocketeval.scoring.stage import check_learnable
 
         check_learnable(self._run.store, self._run.config.scorer)
+        if self._run.config.until is not None:
+            from rocketeval.stopping.stage import check_until
+
+            check_until(self._run.store, self._run.config)
 
     def check_cluster(self) -> None:
         """Allow any cluster."""
@@ -175,12 +180,21 @@ class ChecklistStrategy:
 
             return await grade_on_ray(run.store, run.config, run.observer, run.stop)
         from rocketeval.grading.stage import grade_responses
+        from rocketeval.stopping.stage import RacedWork, forget_race
 
+        races: list[RacedWork] = []
+
+        def start_race(work: GradingWork) -> RacedWork:
+            races.append(RacedWork(work, run.config))
+            return races[0]
+
+        if run.config.until is None:
+            forget_race(run.store)
         contacted = bool(run.contacted)
         engine = run.contacted.pop() if contacted else self._make_engine()
         try:
             with used_as("judge"):
-                return await grade_responses(
+                facts = await grade_responses(
                     run.store,
                     run.config,
                     engine,
@@ -189,15 +203,19 @@ class ChecklistStrategy:
                     run.budget,
                     own_engine=run.engine is not None,
                     contacted=contacted,
+                    make_rounds=None if run.config.until is None else start_race,
                 )
+                return races[0].finish(facts) if races else facts
         finally:
             await engine.aclose()
 
     def score(self) -> ScoreFacts:
         """Score with the config's scorer."""
         from rocketeval.scoring.stage import score_responses
+        from rocketeval.stopping.stage import used_responses
 
-        return score_responses(self._run.store, self._run.config)
+        used = used_responses(self._run.store)
+        return score_responses(self._run.store, self._run.config, used)
 
     async def _contact_judge(self) -> None:
         from rocketeval.grading.stage import contact_judge
@@ -230,6 +248,11 @@ class EvaluatorStrategy:
         from rocketeval.prices import check_limit
 
         check_limit(self._run.config)
+        if self._run.config.until is not None:
+            raise ConfigError(
+                "A run with an evaluator is judged as a whole and cannot stop early.",
+                hint="Drop --until, or grade with checklists.",
+            )
         check_usable(self._run.config, own_engine=self._run.engine is not None)
         create_engine(self._run.config.judge)
         self._run.store.check_derivable()

@@ -27,7 +27,7 @@ ROUNDED = 1e-3
 """Maximum of a log-probability, which may exceed zero in low precision."""
 LISTED_MASS = 1.001
 """Maximum sum of listed probabilities, which may exceed one in low precision."""
-USABLE = frozenset({Status.OK, Status.TRUNCATED})
+USABLE = frozenset({Status.OK, Status.TRUNCATED, Status.SAMPLED})
 
 
 @dataclass(frozen=True, slots=True)

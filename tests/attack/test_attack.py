@@ -74,7 +74,12 @@ async def test_a_gullible_judge_is_measured(tmp_path: Path) -> None:
     assert authority.works
     assert not by_name["chat_tokens"].works
     assert by_name["chat_tokens"].flips == 0
-    assert 10 * len(ATTACKS) < report.requests < 15 * len(ATTACKS)
+    assert 10 * len(ATTACKS) < report.requests < 16 * len(ATTACKS)
+    tokens = by_name["chat_tokens"].beyond_words
+    assert tokens is not None
+    assert tokens.value == pytest.approx(0.0)
+    assert not by_name["chat_tokens"].forges
+    assert authority.beyond_words is None
     assert asked == 48 + report.requests
     assert run.store.read(AttackReport) == report
     assert "1 of 16 attacks" in report.sentence()

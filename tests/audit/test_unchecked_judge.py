@@ -91,5 +91,5 @@ def test_report_of_an_unchecked_judge_grades_nothing_as_good(folder: Path) -> No
     assert found is not None
     head = json.loads(found[1])
     assert "unchecked judge" in head["conclusion"]
-    order = next(each for each in head["trust"] if "order certain" in each["title"])
+    order = next(each for each in head["trust"] if each["question"] == "order")
     assert order["mood"] == "unknown"

@@ -83,7 +83,7 @@ def counts(reader: DataBenchmark) -> tuple[int, int, int, int, int]:
 def test_files_made_by_the_tools(name: str) -> None:
     """Each real file is recognized and read with no options; every row is used or named."""
     if name.endswith(".xlsx"):
-        need("openpyxl", "Excel files need openpyxl", in_ci=False)
+        need("openpyxl", "Excel files need openpyxl")
     kind, *expected = REAL[name]
     reader = opened(PEERS / name)
     assert reader.kind == kind
@@ -115,7 +115,7 @@ class TestContract(BenchmarkContract):
         """The config that detection suggests for a file."""
         name = request.param
         if name.endswith(".xlsx"):
-            need("openpyxl", "Excel files need openpyxl", in_ci=False)
+            need("openpyxl", "Excel files need openpyxl")
         real = name.removeprefix("peer ")
         path = PEERS / real if name != real else made(name, tmp_path)
         return BenchmarkConfig(kind=detect_format(path).kind, path=path)

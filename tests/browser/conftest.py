@@ -76,3 +76,15 @@ def opened(browser: Browser, report: Path) -> Iterator[Opener]:
     for page in pages:
         page.context.close()
     assert not errors
+
+
+@pytest.fixture
+def served_page(browser: Browser) -> Iterator[Page]:
+    """A page of a server; logged errors fail the test."""
+    made = browser.new_page(viewport={"width": 1440, "height": 900})
+    errors: list[str] = []
+    made.on("pageerror", lambda error: errors.append(str(error)))
+    made.on("console", lambda m: errors.append(m.text) if m.type == "error" else None)
+    yield made
+    made.close()
+    assert not errors

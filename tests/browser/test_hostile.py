@@ -11,14 +11,19 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from support.command import run_scripted
-from support.payloads import PAYLOADS
+from support.payloads import PAYLOADS, RENDERED
 
-VIEWS = ("#/", "#/queries", "#/items", "#/charts", "#/trust", "#/compare")
+VIEWS = ("#/", "#/read", "#/items", "#/charts", "#/trust", "#/compare")
 
 
 def _write(path: Path, rows: list[dict[str, Any]]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def _at(query: int, candidate: int) -> int:
+    """Return which payload a response is; the first two queries have all of them."""
+    return (query * len(PAYLOADS) + candidate) % len(RENDERED)
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +62,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     _write(
         benchmark / "responses" / "all.jsonl",
         [
-            {"query_id": query, "candidate": name, "text": PAYLOADS[(place + at) % len(PAYLOADS)]}
+            {"query_id": query, "candidate": name, "text": RENDERED[_at(place, at)]}
             for place, query in enumerate(queries)
             for at, name in enumerate(names)
         ],
@@ -95,8 +100,8 @@ def _quiet(page: Page) -> None:
     assert page.locator(strange).count() == 0
 
 
-def test_there_are_a_hundred_payloads() -> None:
-    assert len(set(PAYLOADS)) >= 100
+def test_there_are_enough_payloads() -> None:
+    assert len(set(RENDERED)) >= 150
 
 
 def test_the_canary_detects_a_running_payload(browser: Browser) -> None:
@@ -119,11 +124,9 @@ def test_candidates_queries_and_responses_run_no_payload(page: Page, hostile: Pa
         page.get_by_role("button", name="Show all").click()
     candidates = page.evaluate("[...document.querySelectorAll('.leaderboard a')].map(a => a.hash)")
     assert len(candidates) == len(PAYLOADS)
-    page.goto(hostile.as_uri() + "#/queries")
-    page.locator("a[href^='#/query/']").first.wait_for()
-    queries = page.evaluate(
-        "[...document.querySelectorAll(\"a[href^='#/query/']\")].map(a => a.hash)"
-    )
+    page.goto(hostile.as_uri() + "#/read")
+    page.locator("a.query-line").first.wait_for()
+    queries = page.evaluate("[...document.querySelectorAll('a.query-line')].map(a => a.hash)")
     assert len(queries) == 40
     for route in [*candidates[::8], *queries[::2]]:
         page.evaluate("route => { location.hash = route }", route)
@@ -132,9 +135,41 @@ def test_candidates_queries_and_responses_run_no_payload(page: Page, hostile: Pa
         assert page.locator("h1").inner_text() != "Not in this report"
     page.evaluate("[...document.querySelectorAll('details')].forEach(one => { one.open = true })")
     _quiet(page)
-    response = page.locator("a[href^='#/response/']").first
-    response.click()
+    page.locator(".heat-map tbody a").first.click()
     _quiet(page)
+
+
+def test_rendered_responses_run_no_payload_and_keep_the_layout(page: Page, hostile: Path) -> None:
+    """Every payload passes through the renderer; none widens the page or loads anything."""
+    page.goto(hostile.as_uri() + "#/read?sort=benchmark")
+    page.locator("article.response").first.wait_for()
+    ids = page.evaluate(
+        "[...document.querySelectorAll('a.query-line')].slice(0, 2).map("
+        "line => new URLSearchParams(line.hash.split('?')[1]).get('q'))"
+    )
+    names = page.evaluate("JSON.parse(document.getElementById('head').textContent).candidates")
+    seen: set[str] = set()
+    for query in ids:
+        for first in range(0, len(names), 4):
+            shown = [candidate["name"] for candidate in names[first : first + 4]]
+            page.evaluate(
+                "([query, shown]) => { location.hash = '#/read?' + new URLSearchParams("
+                "[['sort', 'benchmark'], ['q', query], ...shown.map(name => ['c', name])]) }",
+                [query, shown],
+            )
+            columns = page.locator("article.response select")
+            expect(columns).to_have_count(len(shown))
+            expect(columns.first).to_have_value(str(first))
+            seen |= {f"{query} {name}" for name in shown}
+            assert page.evaluate("window.__canary") is None
+            assert page.evaluate("document.documentElement.scrollWidth") <= 1440
+            strange = (
+                ".rendered :is(script, img, iframe, object, embed, style, svg, base, link, form)"
+            )
+            assert page.locator(strange).count() == 0
+            links = page.locator(".rendered a").evaluate_all("all => all.map(a => a.protocol)")
+            assert set(links) <= {"http:", "https:", "mailto:"}
+    assert len(seen) == 2 * len(names)
 
 
 @pytest.mark.parametrize("width", [390, 1440])

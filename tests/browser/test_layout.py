@@ -5,35 +5,60 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 
 from browser.conftest import Opener
 
-ROUTES = ("", "#/queries", "#/items", "#/charts", "#/trust", "#/compare")
+ROUTES = (
+    "",
+    "#/read",
+    "#/read?q=twisted-ankle&look=diff",
+    "#/label",
+    "#/items",
+    "#/charts",
+    "#/trust",
+    "#/compare",
+    "#/candidate/careful",
+)
+WEB = Path(__file__).parents[2] / "web"
+AXE = WEB / "node_modules" / "axe-core" / "axe.min.js"
+OVERLAPS = (WEB / "test" / "overlaps.js").read_text("utf-8")
+"""Returns the pairs of visible texts whose boxes overlap."""
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1440])
-def test_no_view_scrolls_sideways(opened: Opener, width: int, scheme: str) -> None:
-    page = opened(viewport={"width": width, "height": 900}, color_scheme=scheme)
-    found = list(ROUTES)
-    for start in ("#/queries", ""):
-        page.goto(page.url.split("#")[0] + start)
-        link = page.locator("a[href^='#/query/'], a[href^='#/candidate/']").first
-        link.wait_for()
-        found.append(str(link.get_attribute("href")))
-    for route in found:
+@pytest.mark.parametrize("width", [390, 768, 1024, 1100, 1440])
+def test_no_view_scrolls_sideways_or_overlaps(opened: Opener, width: int) -> None:
+    """No two texts overlap, and nothing is wider than the window."""
+    page = opened(viewport={"width": width, "height": 900})
+    for route in ROUTES:
         page.goto(page.url.split("#")[0] + route)
-        page.locator("h1").wait_for()
+        page.locator("h1").wait_for(state="attached")
+        expect(page.get_by_role("status").filter(has_text="Loading")).to_have_count(0)
         page.wait_for_timeout(150)
         assert page.evaluate("document.documentElement.scrollWidth") <= width, route
+        assert page.evaluate(OVERLAPS) == [], route
+
+
+@pytest.mark.skipif(not AXE.is_file(), reason="axe-core is not installed: run npm ci in web/")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_view_has_an_accessibility_violation(opened: Opener, scheme: str) -> None:
+    """By the rules of axe-core."""
+    page = opened(color_scheme=scheme, bypass_csp=True)
+    page.evaluate(AXE.read_text("utf-8"))
+    for route in ROUTES:
+        page.evaluate("route => { location.hash = route || '#/' }", route)
+        page.locator("h1").wait_for()
+        expect(page.get_by_role("status").filter(has_text="Loading")).to_have_count(0)
+        page.wait_for_timeout(150)
+        found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
+        assert [(one["id"], one["nodes"][0]["html"]) for one in found] == [], route
 
 
 def test_dark_mode_and_the_theme_button(opened: Opener) -> None:
     page = opened(color_scheme="dark")
     paper = "getComputedStyle(document.body).backgroundColor"
     dark = page.evaluate(paper)
-    page.locator("button.theme").click()
+    page.locator("button.theme-button").click()
     page.wait_for_function(f"{paper} !== '{dark}'")
     light = page.evaluate(paper)
     assert sum(map(int, dark[4:-1].split(","))) < 150 < 600 < sum(map(int, light[4:-1].split(",")))

@@ -49,11 +49,11 @@ def test_a_block_cut_in_the_middle_is_waited_for(browser: Browser, report: Path)
     with in_two_parts(whole, (start + end) // 2, go_on) as address:
         page = browser.new_page()
         page.on("pageerror", lambda error: errors.append(str(error)))
-        page.goto(address + "#/queries", wait_until="commit")
+        page.goto(address + "#/read", wait_until="commit")
         expect(page.locator(f"#{name}")).not_to_be_empty()
         assert page.evaluate("document.readyState") == "loading"
-        page.locator("h1").first.wait_for()
+        page.locator("header.top").wait_for()
         go_on.set()
-        page.locator("a[href^='#/query/']").first.wait_for()
+        page.locator("a.query-line").first.wait_for()
         page.close()
     assert not errors

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from support.command import cli, run_scripted
 from support.forked import Forked
@@ -51,30 +51,28 @@ def address(folder: Path) -> Iterator[str]:
     assert server.returncode == 0, errors
 
 
-@pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    made = browser.new_page(viewport={"width": 1440, "height": 900})
-    errors: list[str] = []
-    made.on("pageerror", lambda error: errors.append(str(error)))
-    made.on("console", lambda m: errors.append(m.text) if m.type == "error" else None)
-    yield made
-    made.close()
-    assert not errors
-
-
-def test_from_the_list_to_a_response_and_back(page: Page, address: str) -> None:
+def test_from_the_list_to_a_response_and_back(served_page: Page, address: str) -> None:
+    page = served_page
     page.goto(address)
     expect(page.get_by_role("figure")).to_have_count(1)
     page.get_by_role("link", name="one", exact=True).first.click()
     expect(page.locator(".leaderboard tbody tr")).to_have_count(5)
     page.locator(".leaderboard a").first.click()
-    page.locator("a[href^='#/response/']").first.click()
-    expect(page.get_by_role("heading", name="Response", exact=True)).to_be_visible()
+    page.locator("a.candidate-line").first.click()
+    expect(page.get_by_role("heading", name="Responses", exact=True)).to_be_visible()
+    page.keyboard.press("Control+k")
+    page.get_by_label("Search all texts").fill("ankle")
+    expect(page.locator(".matches mark").first).to_have_text("ankle")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("#/read.q=twisted-ankle"))
     page.get_by_role("link", name="All runs").click()
     expect(page.locator("body")).to_contain_text("other")
 
 
-def test_a_running_run_shows_progress_and_its_end(page: Page, address: str, folder: Path) -> None:
+def test_a_running_run_shows_progress_and_its_end(
+    served_page: Page, address: str, folder: Path
+) -> None:
+    page = served_page
     (folder / "slow.yaml").write_text(SLOW)
     going = _started(folder, "run", "slow.yaml", "--quiet")
     try:

@@ -35,24 +35,104 @@ def test_leaderboard_to_candidate_to_query_to_item_and_back(opened: Opener) -> N
     link.click()
     expect(page.locator("h1")).to_have_text(name)
     expect(page).to_have_title(re.compile(re.escape(name)))
-    page.locator("a[href^='#/response/']").first.click()
-    expect(page).to_have_url(re.compile("#/response/"))
-    page.locator(".crumbs a, .facts a, a").filter(has_text=re.compile(r"^q|-")).first.wait_for()
-    page.locator("a[href^='#/query/']").first.click()
-    expect(page).to_have_url(re.compile("#/query/"))
-    rows = page.locator(".heat-map tbody tr")
-    expect(rows).to_have_count(5)
+    page.locator("a.candidate-line").first.click()
+    expect(page).to_have_url(re.compile(f"#/read.q=.*c={name}"))
+    expect(page.locator("article.response")).to_have_count(1)
+    expect(page.locator(".heat-map tbody tr")).to_have_count(5)
     page.goto(page.url.split("#")[0] + "#/items")
-    page.locator("a[href^='#/query/']").first.wait_for()
-    page.locator("a[href^='#/query/']").first.click()
+    page.locator(".item-line a").first.click()
     expect(page.locator(".heat-map")).to_be_visible()
     page.go_back()
     expect(page.locator("h1")).to_have_text("Checklist items")
 
 
+def test_the_reader_shows_two_responses_and_one_checklist(opened: Opener) -> None:
+    """Answers are lined up under the names of the shown candidates."""
+    page = opened("#/read?q=twisted-ankle&c=careful&c=broken")
+    expect(page.locator("article.response")).to_have_count(2)
+    expect(page.locator(".answers-table thead th")).to_have_text(["careful", "broken"])
+    items = page.locator(".answers-table tbody.item")
+    assert items.count() > 2
+    expect(items.first.locator("td")).to_have_count(2)
+    page.get_by_role("button", name="Diff").click()
+    expect(page).to_have_url(re.compile("look=diff"))
+    expect(page.locator("article.response mark").first).to_be_visible()
+    page.keyboard.press("l")
+    expect(page.locator(".answers-table thead th").last).not_to_have_text("broken")
+    page.get_by_role("button", name="Hide the response").last.click()
+    expect(page.locator("article.response")).to_have_count(1)
+
+
+def test_keys_and_history_walk_through_the_reader(opened: Opener) -> None:
+    """Back and forward restore the query; every choice is in the address."""
+    page = opened("#/read?sort=benchmark")
+    titles = page.locator("a.query-line .snippet").all_inner_texts()
+    first = page.locator("h1").inner_text()
+    page.keyboard.press("j")
+    expect(page.locator("h1")).not_to_have_text(first)
+    second = page.locator("h1").inner_text()
+    expect(page).to_have_url(re.compile(f"sort=benchmark.*q={second}|q={second}.*sort=benchmark"))
+    page.keyboard.press("j")
+    expect(page.locator("h1")).not_to_have_text(second)
+    page.go_back()
+    expect(page.locator("h1")).to_have_text(second)
+    page.keyboard.press("k")
+    expect(page.locator("h1")).to_have_text(first)
+    page.keyboard.press("d")
+    expect(page).to_have_url(re.compile("look=diff"))
+    page.keyboard.press("/")
+    page.keyboard.type("ankle")
+    expect(page).to_have_url(re.compile("words=ankle"))
+    expect(page.locator("a.query-line")).to_have_count(1)
+    page.reload()
+    expect(page.locator("a.query-line")).to_have_count(1)
+    expect(page.locator(".query-pane input")).to_have_value("ankle")
+    assert len(titles) == 12
+
+
+def test_search_finds_responses_and_opens_them(opened: Opener) -> None:
+    """Over all texts in the file, with the keyboard alone."""
+    page = opened()
+    page.keyboard.press("Control+k")
+    page.keyboard.type("ankle")
+    expect(page.get_by_role("dialog").get_by_role("status")).to_have_text(re.compile(r"^\d+ match"))
+    found = page.locator(".matches small").filter(has_text="response of")
+    expect(found.first).to_be_visible()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("#/read.q=twisted-ankle"))
+
+
+def test_question_mark_lists_the_keys_and_turns_them_off(opened: Opener) -> None:
+    page = opened("#/read?sort=benchmark")
+    first = page.locator("h1").inner_text()
+    page.keyboard.press("?")
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("Next or previous query")
+    dialog.get_by_role("checkbox").uncheck()
+    dialog.get_by_role("button", name="Close").click()
+    page.keyboard.press("j")
+    page.wait_for_timeout(100)
+    expect(page.locator("h1")).to_have_text(first)
+
+
+def test_the_theme_is_remembered(opened: Opener) -> None:
+    page = opened(color_scheme="dark")
+    page.locator("button.theme-button").click()
+    page.reload()
+    expect(page.locator("button.theme-button")).to_have_text("Theme: light")
+
+
+def test_older_addresses_lead_to_the_reader(opened: Opener) -> None:
+    page = opened("#/response/solid/twisted-ankle")
+    expect(page).to_have_url(re.compile("#/read.q=twisted-ankle&c=solid"))
+    expect(page.locator("article.response")).to_have_count(1)
+    page.goto(page.url.split("#")[0] + "#/queries")
+    expect(page).to_have_url(re.compile("#/read$"))
+
+
 def test_clicking_an_item_sorts_the_heat_map(opened: Opener) -> None:
-    page = opened("#/queries")
-    page.locator("a[href^='#/query/']").first.click()
+    page = opened("#/read")
     page.locator(".heat-map thead button").last.click()
     expect(page.locator(".heat-map thead th").last).to_have_attribute(
         "aria-sort", re.compile("ascending|descending")
@@ -64,14 +144,14 @@ def test_clicking_an_item_sorts_the_heat_map(opened: Opener) -> None:
 
 
 def test_filter_keeps_matches_and_counts_them(opened: Opener) -> None:
-    page = opened("#/queries")
-    lines = page.locator("a[href^='#/query/']")
+    page = opened("#/read")
+    lines = page.locator("a.query-line")
     expect(lines).to_have_count(12)
-    page.locator("input[type=search]").fill("Ankle")
+    page.locator(".query-pane input").fill("Ankle")
     expect(lines).to_have_count(1)
     expect(lines).to_contain_text("twisted-ankle")
-    expect(page.locator(".filter [role=status]")).to_have_text("1 of 12")
-    page.locator("input[type=search]").fill("no query has this word")
+    expect(page.locator(".query-pane [role=status]")).to_have_text("1 of 12")
+    page.locator(".query-pane input").fill("no query has this word")
     expect(lines).to_have_count(0)
 
 
@@ -84,8 +164,8 @@ def test_leaderboard_links_to_the_comparison(opened: Opener) -> None:
     expect(page.locator("body")).to_contain_text(
         re.compile("significantly (better|worse)|are tied")
     )
-    page.locator("details summary").filter(has_text=re.compile(r"[+\u2212]\d")).first.click()
-    expect(page.locator(".prose").first).to_be_visible()
+    page.get_by_role("link", name="Read the queries that decide it").click()
+    expect(page.locator("article.response .rendered")).to_have_count(2)
 
 
 def test_compare_view_matches_the_command(opened: Opener, report: Path) -> None:
@@ -137,7 +217,7 @@ def test_a_dot_of_the_scatter_plot_opens_its_response(opened: Opener) -> None:
     dots.first.wait_for()
     assert dots.count() > 20
     dots.nth(7).evaluate("dot => dot.dispatchEvent(new MouseEvent('click', {bubbles: true}))")
-    expect(page).to_have_url(re.compile("#/response/"))
+    expect(page).to_have_url(re.compile("#/read.q="))
 
 
 def test_invalid_and_unknown_routes_show_a_message(opened: Opener) -> None:

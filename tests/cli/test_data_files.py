@@ -7,11 +7,13 @@ import json
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from rocketeval.benchmarks.base import open_benchmark
+from rocketeval.cli.data_config import is_config
 from rocketeval.config import BenchmarkConfig, load_config
 from support.data_files import MADE, PEERS, wide_csv
 from support.in_process import cli
@@ -325,3 +327,41 @@ def test_formats_of_folders(folder: Path) -> None:
     """A format that reads a folder says so about a file."""
     told = cli(folder, "import", "answers.csv", "--format", "jsonl", code=2).stderr
     assert "jsonl reads a folder; answers.csv is a file." in told
+
+
+@pytest.mark.parametrize(
+    ("text", "config"),
+    [
+        ("benchmark: {path: .}\njudge: {model: m}\n", True),
+        ("judge: {model: m}\n", True),
+        ("- {question: a, output: b}\n", False),
+        ("about: {benchmark: x}\nresults:\n  - {question: a}\n", False),
+        ("? [a, b]\n: c\nrows: []\n", False),
+        ("", True),
+        ("a: b: c\n", True),
+    ],
+)
+def test_yaml_is_a_config_or_data(tmp_path: Path, text: str, config: bool) -> None:
+    """The first key that decides is enough; a mistake is explained as one of a config."""
+    path = tmp_path / "given.yaml"
+    path.write_text(text)
+    assert is_config(path) is config
+
+
+def test_yaml_data_is_parsed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether it is a config is known from its first key, however many rows follow."""
+    path = tmp_path / "rows.yaml"
+    path.write_text("results:\n" + "  - {question: a, output: b}\n" * 2000 + "broken: [\n")
+    monkeypatch.setattr("rocketeval.resources.load_yaml", None)
+    events = 0
+    parse = yaml.parse
+
+    def counted(*args: Any) -> Any:
+        nonlocal events
+        for event in parse(*args):
+            events += 1
+            yield event
+
+    monkeypatch.setattr(yaml, "parse", counted)
+    assert not is_config(path)
+    assert events < 20

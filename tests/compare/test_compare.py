@@ -46,6 +46,24 @@ def test_figures_by_hand() -> None:
     assert (found.queries, found.missing) == (6, 2)
 
 
+def test_means_are_clipped_to_the_scale() -> None:
+    """Points below the scale count as its end in a mean, not in a query."""
+    ours = np.array([0.5, 0.7, 0.6, 0.8, 0.4, 0.6])
+    theirs = np.array([-2.0, 0.4, -1.0, 0.2, -3.0, -0.4])
+    free, clipped = (
+        compare(grid_of(ours, theirs), "a", "b", scale=scale) for scale in (None, (0.0, 1.0))
+    )
+    assert free.effect.value == pytest.approx(0.6 + 5.8 / 6)
+    assert clipped.effect.value == pytest.approx(0.6)
+    assert clipped.effect.high <= 1.0
+    assert counts(clipped) == counts(free)
+    assert clipped.verdict is ComparisonVerdict.BETTER
+    inside = grid_of(np.abs(ours), np.abs(theirs) / 10)
+    exact = compare(inside, "a", "b", scale=(0.0, 1.0)).effect
+    assert exact.value == pytest.approx(compare(inside, "a", "b").effect.value)
+    assert exact.low == pytest.approx(compare(inside, "a", "b").effect.low, abs=1e-5)
+
+
 def test_pairing_removes_query_difficulty() -> None:
     """A small steady difference is significant although queries differ far more."""
     found = compare(shifted(1, 80, 0.5, noise=0.5), "a", "b")

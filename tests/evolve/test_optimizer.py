@@ -15,7 +15,13 @@ from rocketeval.checklists.base import AuthorContext
 from rocketeval.config import EngineConfig, EvolveConfig, PriceConfig
 from rocketeval.engines.base import WrittenText, create_engine
 from rocketeval.engines.scripted import ScriptedEngine
-from rocketeval.errors import ChecklistError, ConfigError, EngineUnavailable
+from rocketeval.errors import (
+    ChecklistError,
+    ConfigError,
+    EngineRefused,
+    EngineUnavailable,
+    UnusableReply,
+)
 from rocketeval.evolve.optimizer import Optimizer, RejectionReason
 from rocketeval.evolve.perspective import (
     AnswerFormat,
@@ -261,6 +267,22 @@ async def test_round_with_only_failures_is_retried(tmp_path: Path) -> None:
     work = Work(tmp_path)
     assert (await work.propose()).failed == {}
     assert len(work.prompts) == 5
+
+
+async def test_a_server_that_dies_stops_the_round(tmp_path: Path) -> None:
+    """After 16 failures in a row no more requests are sent, and none is remembered as failed."""
+
+    def text(prompt: str) -> str:
+        if len(work.prompts) > 2:
+            raise UnusableReply("the answer was not JSON (6 times).")
+        return reply(prompt)
+
+    many = [CASES[n % len(CASES)] for n in range(60)]
+    work = Work(tmp_path, text, batch=1, batches=60)
+    with pytest.raises(EngineRefused, match="16 times in a row"):
+        await work.propose(many)
+    assert len(work.prompts) <= 2 + 16 + 2
+    assert len(work.journal.known()) == 2
 
 
 async def test_failed_routing_is_not_fatal(tmp_path: Path) -> None:

@@ -197,6 +197,35 @@ def test_promptfoo_chat_prompts(tmp_path: Path) -> None:
     assert found["namedScores"] == {"rocketeval": found["score"]}
 
 
+def test_promptfoo_chats_with_one_last_message(tmp_path: Path) -> None:
+    """Two chats that end alike have their own scores; another history has none."""
+    chats = [
+        [{"role": "user", "content": before}, {"role": "assistant", "content": "ok"},
+         {"role": "user", "content": "Go on."}]
+        for before in ("Tell a joke.", "Tell a much longer and very different story.")
+    ]  # fmt: skip
+    rubric = {"vars": {}, "assert": [{"type": "llm-rubric", "value": "Is it good?"}]}
+    results = [
+        {"promptIdx": 0, "testIdx": place, "provider": {"id": "p"},
+         "prompt": {"raw": json.dumps(chat), "label": "x"}, "vars": {}, "testCase": rubric,
+         "response": {"output": "fine"}, "success": True, "score": 1,
+         "gradingResult": {"componentResults": []}}
+        for place, chat in enumerate(chats)
+    ]  # fmt: skip
+    data = tmp_path / "chat.json"
+    data.write_text(json.dumps({"results": {"version": 3, "results": results}, "config": {}}))
+    judged(tmp_path, data)
+    cli(tmp_path, "export", "--to", "promptfoo", "-o", "rocketeval_assert.py")
+    module = runpy.run_path(str(tmp_path / "rocketeval_assert.py"))
+    found = [module["get_assert"]("fine", {"prompt": json.dumps(chat)}) for chat in chats]
+    expected = shares(tmp_path)
+    names = sorted(expected)
+    assert [one["score"] for one in found] == [pytest.approx(expected[name]) for name in names]
+    assert found[0]["score"] != found[1]["score"]
+    other = [{"role": "user", "content": "Sing."}, *chats[0][1:]]
+    assert "not judged" in module["get_assert"]("fine", {"prompt": json.dumps(other)})["reason"]
+
+
 def test_logs_of_one_name_are_not_overwritten(tmp_path: Path) -> None:
     """Copies keep their folders, so that logs of one name stay two."""
     log = json.loads((PEERS / "inspect_json" / "good.json").read_text())

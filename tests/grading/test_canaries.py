@@ -18,13 +18,14 @@ from rocketeval.engines.base import EngineAnswers
 from rocketeval.engines.probe import PREFIX
 from rocketeval.engines.replies import MOST_FINGERPRINTS, ReplyWatch
 from rocketeval.errors import JudgeChanged
-from rocketeval.grading.canaries import Canaries, canary_of
+from rocketeval.grading.canaries import MOST_CANARIES, Canaries, canary_of
 from rocketeval.items import Checklist, parse_item
 from rocketeval.pipeline import Run
 from rocketeval.prompts.rubric import RubricPrompt
 from rocketeval.records import Answer, GradingTask, Query, Response, Status, Usage
 from rocketeval.report.findings import read_findings
 from rocketeval.report.stage import gather
+from rocketeval.store.failures import Repeats, Unchecked
 from rocketeval.store.ledger import count_rows
 from support.command import cli
 from support.make import write_grid
@@ -144,6 +145,97 @@ async def test_a_resumed_run_checks_its_judge(tmp_path: Path) -> None:
     assert again.store.finished() == before
 
 
+async def unasked(*_: object) -> bool:
+    """Make no check, as a process that is killed before it."""
+    return True
+
+
+async def stopped(folder: Path, url: str, after: int, **judge: Any) -> Run:
+    """Return a run that was stopped after some judgments."""
+    run = Run(config(folder, url, **judge))
+    run.observer.judged = stop_after(run, after)  # type: ignore[method-assign]
+    with pytest.raises(Exception, match="Stopped"):
+        await run.to_judgments()
+    return run
+
+
+async def test_a_stopped_run_says_that_its_check_is_due(tmp_path: Path) -> None:
+    """The manifest counts the judgments since the last check; the next command checks them."""
+    async with serving(Changing()) as server:
+        run = await stopped(tmp_path, server.base_url, 20, canaries=0.001)
+        found = run.store.manifest().stages.grade.continuity
+        assert found is not None
+        assert found.unchecked == len(run.store.finished()) >= 20
+        assert "due" in found.in_words
+        facts = await Run(config(tmp_path, server.base_url, canaries=0.001)).to_judgments()
+    assert facts.continuity is not None
+    assert facts.continuity.unchecked == facts.continuity.set_aside == 0
+    assert facts.continuity.items >= 8
+    assert "due" not in facts.continuity.in_words
+
+
+async def test_judgments_of_another_judge_before_a_stop_are_made_again(tmp_path: Path) -> None:
+    """A judge that changed shortly before a stop, and is back now, leaves no judgment behind."""
+    fake = Changing()
+    async with serving(fake) as server:
+        honest = await stopped(tmp_path, server.base_url, 20, canaries=0.02)
+        await stopped(tmp_path, server.base_url, 10, canaries=0.02)
+        kept = honest.store.finished()
+        before = server.base_url
+        fake.after, fake.shift = 0, 1.0
+        # Too few canaries to notice the change before the stop.
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Canaries, "check", unasked)
+            patch.setattr(Canaries, "check_earlier", unasked)
+            await stopped(tmp_path, before, 20, canaries=0.001)
+        drifted = honest.store.finished() - kept
+        assert len(drifted) >= 20
+        fake.after = math.inf
+        facts = await Run(config(tmp_path, before, canaries=0.001)).to_judgments()
+    assert facts.unfinished == 0
+    assert facts.continuity is not None
+    assert facts.continuity.set_aside >= len(drifted)
+    assert "set aside and made again" in facts.continuity.in_words
+
+
+async def test_the_last_check_of_a_finished_run_is_made_up_for(tmp_path: Path) -> None:
+    """The next command asks canaries only; if the judge is unreachable, the check stays due."""
+    fake = Changing()
+    async with serving(fake) as server:
+        url = server.base_url
+        first = Run(config(tmp_path, url, canaries=0.001))
+        facts = await first.to_judgments()
+        keys = sorted(first.store.finished())
+        unchecked = Unchecked(first.store.ledger_folder)
+        for key in keys[:30]:
+            unchecked.add(key)
+    gone = await Run(config(tmp_path, url, canaries=0.001)).to_judgments()
+    assert gone.continuity is not None
+    assert gone.continuity.unchecked == 30
+    assert gone.unfinished == 0
+    async with serving(fake, port=int(url.split(":")[2].split("/")[0])):
+        again = await Run(config(tmp_path, url, canaries=0.001)).to_judgments()
+    assert again.judged == 0
+    assert again.continuity is not None
+    assert facts.continuity is not None
+    assert again.continuity.unchecked == 0
+    assert again.continuity.items > facts.continuity.items
+
+
+def test_unchecked_judgments_survive_a_kill(tmp_path: Path) -> None:
+    """Each key is in the file at once; a torn one, and one without a judgment, do not count."""
+    one, two, lost = b"1" * 16, b"2" * 16, b"3" * 16
+    keys = Unchecked(tmp_path)
+    for key in (one, two, lost):
+        keys.add(key)
+    with (tmp_path / ".unchecked").open("ab") as file:
+        file.write(b"torn")
+    again = Unchecked(tmp_path, {one, two})
+    assert again.keys == [one, two]
+    again.drop(1)
+    assert Unchecked(tmp_path, {one, two}).keys == [two]
+
+
 async def test_a_new_fingerprint_asks_the_canaries(tmp_path: Path) -> None:
     """A new system fingerprint alone is no change of the judge, but it is checked and recorded."""
     fake = Changing()
@@ -255,6 +347,7 @@ def asked_again(engine: Watched, asked: list[bytes], own: Iterator[str] | None =
 async def finish(canaries: Canaries, number: int) -> None:
     """Finish one task with five items."""
     task = GradingTask(bytes([number]), "q", "c", "p", ("s",) * 5)
+    canaries.expect(task)
     await canaries.finished(task, (Answer(Status.OK, 0.5),) * 5)
 
 
@@ -285,5 +378,45 @@ async def test_a_fingerprint_per_reply_costs_little() -> None:
     for number in range(100):
         engine.name(f"fp_{number}")
         await finish(canaries, number)
-    assert len(asked) <= 4 * MOST_FINGERPRINTS
+    assert len(asked) <= MOST_CANARIES + 4 * MOST_FINGERPRINTS
     assert len(canaries.facts.fingerprints) == MOST_FINGERPRINTS
+
+
+async def test_an_answer_may_depend_on_the_prefix_cache() -> None:
+    """What an engine computes differently alone is no drift, but a change of it is."""
+    alone = [0.56]
+
+    async def ask(task: GradingTask, _: object) -> EngineAnswers:
+        assert task.cold
+        return EngineAnswers.of(task, {0: Answer(Status.OK, alone[0])}, Usage())
+
+    canaries = Canaries(ask, Watched(), 0.2)  # type: ignore[arg-type]
+    for number in range(20):
+        await finish(canaries, number)
+    assert canaries.facts.checks > MOST_CANARIES
+    assert canaries.facts.largest_difference == 0.0
+    alone[0] = 0.53
+    with pytest.raises(JudgeChanged, match="8 items asked again differ"):
+        await finish(canaries, 20)
+
+
+async def test_each_canary_is_repeated_first_once() -> None:
+    """Tasks that finish at the same time do not ask for the same repetition."""
+    asked = list[bytes]()
+    canaries = asked_again(Watched(), asked)
+    canaries.share = 0.02
+    await asyncio.gather(*(finish(canaries, number) for number in range(9)))
+    assert len(asked) == len(set(asked)) == 8
+
+
+def test_first_repetitions_survive_a_kill(tmp_path: Path) -> None:
+    """A repetition is in the file at once; one that was cut is ignored."""
+    first = Repeats(tmp_path)
+    first.add(bytes(16), 0.25)
+    first.add(bytes([1] * 16), 0.5)
+    with (tmp_path / ".repeats").open("ab") as file:
+        file.write(b"torn")
+    again = Repeats(tmp_path)
+    assert again.p_yes == {bytes(16): 0.25, bytes([1] * 16): 0.5}
+    again.drop([bytes(16)])
+    assert Repeats(tmp_path).p_yes == {bytes([1] * 16): 0.5}

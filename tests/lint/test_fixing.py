@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
 import pytest
 
-from rocketeval.errors import ChecklistError
+from rocketeval.config import AuthorConfig, EngineConfig
+from rocketeval.engines.base import WrittenText
+from rocketeval.engines.scripted import ScriptedEngine
+from rocketeval.errors import ChecklistError, EngineRefused, UnusableReply
 from rocketeval.lint.findings import KINDS, make_finding
 from rocketeval.lint.item_text import Context
 from rocketeval.lint.rewrite import (
     OFFERED,
     RewriteAttempts,
+    Rewriter,
     RewriteRequest,
     find_problems,
     gather_requests,
+    rewrite_all,
     with_rewrites,
 )
-from rocketeval.records import Checklist, Query
+from rocketeval.observer import Observer
+from rocketeval.records import Checklist, Query, Usage
+from rocketeval.store.journal import AuthoredJournal
 
 ITEMS = (
     "Does the response name Paris?",
@@ -151,3 +163,34 @@ def test_findings_on_candidates_and_labels_are_not_offered_by_default() -> None:
         "redundant",
         "unsure",
     }
+
+
+class Broken(ScriptedEngine):
+    """An engine whose server answers nothing usable after some texts."""
+
+    def __init__(self, good: int) -> None:
+        super().__init__(in_flight=1)
+        self.asked, self.good = 0, good
+
+    async def write(self, prompt: str, **settings: Any) -> WrittenText:
+        self.asked += 1
+        if self.asked > self.good:
+            raise UnusableReply("the answer was not JSON (6 times).")
+        return WrittenText("2. Is the river named?", Usage(requests=1), finished=True)
+
+
+async def test_a_server_that_dies_stops_the_rewriting(tmp_path: Path) -> None:
+    """After 16 failures in a row no more requests are sent; finished rewrites are kept."""
+    requests = [replace(request(2), query=Query("q", f"Question {n}?")) for n in range(60)]
+    requests = [
+        replace(each, checklist=replace(each.checklist, query_id=f"q{n}"), query_ids=(f"q{n}",))
+        for n, each in enumerate(requests)
+    ]
+    engine = Broken(good=3)
+    journal = AuthoredJournal(tmp_path / "authored.jsonl")
+    rewriter = Rewriter(AuthorConfig(), EngineConfig(model="m"), engine, journal, ())
+    with pytest.raises(EngineRefused, match="16 times in a row") as caught:
+        await rewrite_all(requests, rewriter, engine, Observer(), asyncio.Event(), None)
+    assert engine.asked == 3 + 16
+    assert "no usable reply" in caught.value.message
+    assert len(journal.known()) == 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from runpy import run_path
@@ -98,6 +99,26 @@ async def test_it_answers_like_the_served_file(judge_gguf: Path, judge_url: Serv
     assert mine.usage.cached_tokens > mine.usage.prompt_tokens / 2
     assert (identity.engine, identity.model) == ("llamacpp", str(judge_gguf))
     assert "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53" in identity.version
+
+
+async def test_control_tokens_of_its_vocabulary_are_neutralized(judge_gguf: Path) -> None:
+    """SmolLM2 reads <filename> as one control token, which no list of chat tokens contains."""
+    engine = LlamaCppEngine.create(gguf_config(judge_gguf, concurrency=1))
+    task = replace(TASK, prefix=TASK.prefix.replace("honey", "<filename>"))
+    try:
+        tokenizer = (await engine._probe()).wire.tokenizer
+        (control,) = await tokenizer.encode("<filename>") or ()
+        (prompt,) = await engine.tokenise([task.prefix]) or ()
+        graded = await engine.grade(task, {})
+        identity = await engine.identify()
+        (told,) = [one.told for one in await engine.findings() if one.name == "control tokens"]
+    finally:
+        await engine.aclose()
+    assert control not in prompt
+    assert graded.failure is None
+    assert graded.neutralised == 1
+    assert identity.control_tokens
+    assert told.startswith("17 tokens, all neutralized; 14 for this judge only")
 
 
 async def test_damaged_file_is_refused(judge_gguf: Path, tmp_path: Path) -> None:

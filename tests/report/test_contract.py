@@ -10,11 +10,15 @@ import pytest
 from rocketeval.evolve import result as described
 from rocketeval.records import Interval
 from rocketeval.report import model as data
+from rocketeval.view.labeling import LabelEstimate, LabelProgress, LabelQueue, QueuedPair
+from rocketeval.view.search import TextMatch
 from support.contract import CONTRACT, contract_names
 
 SAME = {
     "Interval": Interval,
     "Head": data.ReportHead,
+    "TextMatch": TextMatch,
+    **{kind.__name__: kind for kind in (QueuedPair, LabelEstimate, LabelProgress, LabelQueue)},
     **{
         name: getattr(data, name)
         for name in [

@@ -47,6 +47,17 @@ def store_of(outcome: Outcome) -> RunStore:
     return RunStore(outcome.path)
 
 
+def test_judge_in_a_file_is_shown_by_its_name(tmp_path: Path) -> None:
+    """The page has no path of the machine that judged; the judge's identity keeps it."""
+    model = "/home/somebody/models/judge.gguf"
+    outcome = rocketeval.run(make_config(tmp_path), judge=ScriptedEngine(p_yes, model=model))
+    head, blocks = opened(outcome)
+    assert head["judge"] == "judge.gguf"
+    page = outcome.report.read_bytes() + b"".join(blocks.values())
+    assert b"somebody" not in page
+    assert store_of(outcome).judge().model == model
+
+
 def test_blocks_match_the_files_of_the_run(tmp_path: Path) -> None:
     """Scores come from the scores file, answers from the ledger, texts from the inputs."""
     outcome = rocketeval.run(make_config(tmp_path), judge=ScriptedEngine(p_yes))

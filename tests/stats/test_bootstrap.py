@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from rocketeval.errors import ConfigError
 from rocketeval.stats import bootstrap, bradley_terry
 from rocketeval.stats import bradley_terry as pairwise
-from rocketeval.stats.bootstrap import resample_rows
+from rocketeval.stats.bootstrap import interval, intervals, resample_rows
 
 Floats = NDArray[np.float64]
 
@@ -188,3 +188,19 @@ def test_invalid_settings_are_refused() -> None:
         list(bootstrap.resample_queries(5, 0, 0))
     with pytest.raises(ConfigError, match="level: 95"):
         bootstrap.tail_probability(10, 95)
+
+
+def test_intervals_together_are_those_of_each() -> None:
+    """Intervals of many columns are, to the bit, those of one column at a time."""
+    rng = np.random.default_rng(0)
+    draws = rng.normal(size=(200, 6))
+    draws[3, 2] = np.nan
+    draws[:, 5] = np.nan
+    values, queries = np.nanmean(draws[:, :5], axis=0), np.array([40, 40, 40, 5, 25])
+    values, queries = np.append(values, 0.0), np.append(queries, 40)
+    kept = draws.copy()
+    for column, found in enumerate(intervals(values, draws, queries, 0.95)):
+        own = int(queries[column])
+        alone = interval(float(values[column]), draws[:, column], queries=own, level=0.95)
+        assert repr(found) == repr(alone)
+    assert np.array_equal(draws, kept, equal_nan=True)

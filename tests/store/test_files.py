@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from rocketeval.errors import StoreError
 from rocketeval.store import files
-from rocketeval.store.files import write_parquet_parts
+from rocketeval.store.checksums import NAME, check_complete, keep_checksums, read_log
+from rocketeval.store.files import remove_temporaries, write_bytes, write_parquet_parts
 
 
 def rows(start: int, stop: int) -> pa.Table:
@@ -65,3 +70,29 @@ def test_failed_write_keeps_the_old_file(tmp_path: Path) -> None:
         write_parquet_parts(path, parts())
     assert [each.name for each in tmp_path.iterdir()] == ["scores"]
     assert path.read_bytes() == b"before"
+
+
+@pytest.mark.parametrize("operation", ["fsync", "replace"])
+def test_file_that_never_came_is_not_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, operation: str
+) -> None:
+    """A full disk after the checksum was recorded leaves no damage behind."""
+    keep_checksums(tmp_path)
+    path, real, calls = tmp_path / "part", getattr(os, operation), []
+
+    def full(*args: Any, **settings: Any) -> Any:
+        calls.append(args)
+        # The first fsync is that of the file itself, the second that of its checksum.
+        if operation == "replace" or len(calls) == 2:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return real(*args, **settings)
+
+    monkeypatch.setattr(os, operation, full)
+    with pytest.raises(StoreError, match="No space left"):
+        write_bytes(path, b"content")
+    monkeypatch.undo()
+    assert [line.file for line in read_log(tmp_path).lines] == ["part"]
+    check_complete(tmp_path)
+    assert remove_temporaries(tmp_path) == 1
+    check_complete(tmp_path)
+    assert [each.name for each in tmp_path.iterdir()] == [NAME]

@@ -153,7 +153,7 @@ def test_plan_round_trips(tmp_path: Path) -> None:
     """With its price and time; plans without a price are read too."""
     whole = dict.fromkeys(Plan.__dataclass_fields__, 0)
     texts = {"made_for": "a", "judge": "j", "judge_digest": None, "currency": "", "rate_from": None}
-    known = {"tokens_known": "exact", "created": "", "estimated": None}
+    known = {"tokens_known": "exact", "created": "", "estimated": None, "notes": []}
     plan = decode(Plan, {**whole, **texts, **known, "price": None, "author_price": None})
     plan = replace(plan, price=PriceConfig(prompt=0.5, completion=1.0))
     store = RunStore(tmp_path)

@@ -346,3 +346,10 @@ def test_a_part_with_impossible_values_is_damaged(tmp_path: Path) -> None:
         with pytest.raises(StoreError, match="damaged"):
             list(read_tables(folder))
     shutil.rmtree(tmp_path)
+
+
+async def test_missing_queries_are_a_sentence(store: RunStore) -> None:
+    """A file of the inputs that is missing is named by whatever needs it."""
+    (store.inputs.folder / "queries.jsonl").unlink()
+    with pytest.raises(StoreError, match=r"queries\.jsonl is damaged: it is missing"):
+        RunStore(store.path).inputs.clusters()

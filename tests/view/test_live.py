@@ -108,7 +108,7 @@ async def test_running_run_is_shown(
     live = head["live"]
     assert (live["state"], live["stage"], live["total"]) == ("going", "grade", 2 * QUERIES)
     assert 0 < live["done"] < 2 * QUERIES
-    assert f"of {2 * QUERIES} responses are judged so far" in head["provisional"]
+    assert f"of {2 * QUERIES} responses judged so far" in head["provisional"]
     missing = sum(one["missing"] for one in head["candidates"] if one["rank"] is not None)
     assert missing > 0
     block = await view.get(f"/run/live/block/queries?version={live['version']}")
@@ -152,7 +152,7 @@ async def test_killed_run_is_paused_and_can_be_continued(
     before = files_of(run)
     head = await view.json("/run/live/head.json")
     assert (head["live"]["state"], head["live"]["stage"]) == ("paused", "grade")
-    assert head["provisional"].startswith("The run stopped: ")
+    assert head["provisional"].startswith("The run stopped; ")
     assert [one["name"] for one in head["candidates"]]
     assert files_of(run) == before
     command = head["provisional"].split("`")[1]
@@ -207,7 +207,7 @@ async def test_unjudged_responses_count_as_missing(tmp_path: Path, viewing: View
     view = await viewing(tmp_path / "runs" / "run", quiet=0.0)
     head = await view.json("/run/run/head.json")
     done = head["live"]["done"]
-    assert f"{done} of {2 * QUERIES} responses are judged so far" in head["provisional"]
+    assert f"{done} of {2 * QUERIES} responses judged so far" in head["provisional"]
     assert sum(one["queries"] for one in head["candidates"]) == done
     assert sum(one["missing"] for one in head["candidates"]) == 2 * QUERIES - done
     line = (await view.json("/runs.json"))["runs"][0]
@@ -247,7 +247,7 @@ async def test_run_without_usable_answers_shows_the_reason(
         await asyncio.to_thread(rocketeval.run, config)
     view = await viewing(tmp_path / "runs" / "run", quiet=0.0)
     head = await view.json("/run/run/head.json")
-    assert "6 of 6 responses are judged so far" in head["provisional"]
+    assert "6 of 6 responses judged so far" in head["provisional"]
     assert "none of 6 answers" in head["provisional"]
     lost = {loss["what"]: (loss["count"], loss["of"]) for loss in head["losses"]}
     assert lost["responses without a score"] == (6, 6)
@@ -270,7 +270,7 @@ async def test_run_before_its_first_judgment_is_shown(tmp_path: Path, viewing: V
     head = await view.json("/run/run/head.json")
     assert (head["live"]["done"], head["live"]["total"]) == (0, 6)
     assert head["live"]["state"] == "paused"
-    assert "0 of 6 responses are judged so far" in head["provisional"]
+    assert "0 of 6 responses judged so far" in head["provisional"]
     assert sorted(one["name"] for one in head["candidates"]) == ["left", "right"]
     assert all(one["rank"] is None for one in head["candidates"])
     lost = {loss["what"]: loss["count"] for loss in head["losses"]}

@@ -69,6 +69,8 @@ export interface TrustNumber {
   /** Ends of the scale it is drawn on. */
   range: [number, number];
   how: string;
+  /** What it answers: is the judge right, is the order certain, is anything missing. */
+  question: "judge" | "order" | "missing";
 }
 
 export interface ReportFigure {
@@ -211,6 +213,8 @@ export interface Head {
   /** Link to the list of runs; null in report.html. */
   index_at: string | null;
   blocks: "embedded" | "served";
+  /** Name of the person whose labels the server collects; "" if it collects none. */
+  labeler: string;
 }
 
 // ---- Blocks ----
@@ -326,6 +330,57 @@ export interface PairsBlock {
   /** For a against b: "better" | "worse" | "equal enough" | "can't tell" | "share no query". */
   verdict: string[];
   how: string;
+}
+
+// ---- Labels, in pages that `rocketeval view --label` serves ----
+
+/** A pair of responses to vote on, in the order to show. */
+export interface QueuedPair {
+  query: string;
+  a: string;
+  b: string;
+}
+
+/** The estimated mean label of a candidate. */
+export interface LabelEstimate {
+  candidate: string;
+  value: Interval;
+  labels: number;
+}
+
+/** What the labels show so far. */
+export interface LabelProgress {
+  labeler: string;
+  votes: number;
+  labels: number;
+  /** Answers of the judge that this labeler marked as wrong. */
+  wrong: number;
+  /** Share of decided votes that the judge's scores predict; null with too few votes. */
+  agreement: Interval | null;
+  decided: number;
+  /** More votes until the interval is about 10 points on each side. */
+  needed: number | null;
+  estimates: LabelEstimate[];
+  /** Id of the record that this answers. */
+  saved: string;
+}
+
+export interface LabelQueue {
+  pairs: QueuedPair[];
+  progress: LabelProgress;
+}
+
+/** A text that matches a search. */
+export interface TextMatch {
+  /** Id of its query. */
+  query: string;
+  /** "" unless the text is a response. */
+  candidate: string;
+  /** "query", "response" or "item 3". */
+  where: string;
+  before: string;
+  match: string;
+  after: string;
 }
 
 // ---- Block "evaluator": the evolved evaluator that judged, mirrored in

@@ -1,6 +1,6 @@
 // Block sources: gzip bytes embedded in the page or fetched from its server.
 
-const parsed = new Promise<void>((done) => {
+const parsed = () => new Promise<void>((done) => {
   if (document.readyState !== "loading") done();
   else document.addEventListener("DOMContentLoaded", () => done(), { once: true });
 });
@@ -17,7 +17,7 @@ export type Fetcher = (name: string) => Promise<Uint8Array<ArrayBuffer>>;
 export async function embedded(name: string): Promise<Uint8Array<ArrayBuffer>> {
   const here = () => document.getElementById(`block-${name}`);
   // A block that the browser is still reading has nothing after it yet, and may be incomplete.
-  if (!here()?.nextSibling) await parsed;
+  if (!here()?.nextSibling) await parsed();
   const element = here();
   if (!element) throw new Absent(name);
   return fromBase64(element.textContent ?? "");

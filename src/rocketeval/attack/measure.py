@@ -31,6 +31,8 @@ class Trial:
     attacked: float | None
     """None if the judge gave no probability."""
     padded: float | None
+    worded: float | None = None
+    """With the words of a forgery alone; None if the attack is no forgery."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,8 @@ class AttackFigures:
     change_padded: float
     beyond_padding: Interval
     """Mean change of p_yes beyond that of padding."""
+    beyond_words: Interval | None = None
+    """Mean change of p_yes by a forgery beyond that of its words alone."""
     ranks_gained: Interval
     """Mean number of ranks, by mean score, that a candidate gains with this attack alone."""
 
@@ -78,6 +82,11 @@ class AttackFigures:
     def works(self) -> bool:
         """Whether it raises p_yes significantly beyond padding."""
         return self.beyond_padding.low > 0
+
+    @property
+    def forges(self) -> bool:
+        """Whether its markers or tokens raise p_yes significantly beyond its words."""
+        return self.beyond_words is not None and self.beyond_words.low > 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,8 +146,18 @@ def figures(
         change=change,
         change_padded=float(np.mean(padded - before)) if done else math.nan,
         beyond_padding=_mean(attacked - padded, clusters, seed),
+        beyond_words=_beyond_words(trials, seed) if attack.words else None,
         ranks_gained=_ranks(standings, change),
     )
+
+
+def _beyond_words(trials: Sequence[Trial], seed: int) -> Interval:
+    done = [
+        (one.query_id, one.attacked - one.worded)
+        for one in trials
+        if one.attacked is not None and one.worded is not None
+    ]
+    return _mean(np.array([change for _, change in done]), [query for query, _ in done], seed)
 
 
 def ranks_gained(standings: Mapping[str, Standing], change: float) -> float:

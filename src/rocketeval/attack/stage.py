@@ -44,10 +44,12 @@ class Target:
     """How the item is asked."""
     p_yes: float
 
-    def trial(self, attacked: float | None, padded: float | None) -> Trial:
-        """Return the trial with these two answers."""
+    def trial(
+        self, attacked: float | None, padded: float | None, worded: float | None = None
+    ) -> Trial:
+        """Return the trial with these answers."""
         query_id, candidate = self.query.id, self.response.candidate
-        return Trial(query_id, candidate, self.p_yes, attacked, padded)
+        return Trial(query_id, candidate, self.p_yes, attacked, padded, worded)
 
 
 def choose_attacks(names: Sequence[str]) -> tuple[Attack, ...]:
@@ -102,7 +104,7 @@ async def attack_run(
     trials, requests = await try_attacks(chosen, targets, prompt, ask, concurrency, stop, observer)
     standings = find_standings(store, config, judge.digest)
     report = AttackReport(
-        judge=judge.model,
+        judge=judge.name,
         items=len(targets),
         datamarking=datamarking or config.judge.datamarking,
         seed=seed,
@@ -176,19 +178,26 @@ async def try_attacks(
         while waiting:
             target, found = waiting.pop(), dict[str, float | None]()
             for attack in attacks:
-                text = attack.attacked(target.response.text, target.item)
-                control = control_of(target.response.text, text)
-                for shown in (text, control):
+                shown = texts_of(attack, target)
+                for text in shown:
                     if stop.is_set():
                         return
-                    if shown not in found:
+                    if text not in found:
                         requests += 1
-                        found[shown] = await _answer(target, shown, prompt, ask)
-                trials[attack.name].append(target.trial(found[text], found[control]))
+                        found[text] = await _answer(target, text, prompt, ask)
+                trials[attack.name].append(target.trial(*(found[text] for text in shown)))
                 observer.advanced()
 
     await run_workers(work, min(concurrency, len(targets)), stop=stop)
     return {name: sorted(own, key=_place) for name, own in trials.items()}, requests
+
+
+def texts_of(attack: Attack, target: Target) -> list[str]:
+    """Return the responses to ask about: attacked, padded and, for a forgery, with its words."""
+    text = target.response.text
+    attacked, worded = attack.attacked(text, target.item), attack.worded(text)
+    controls = [control_of(text, attacked), *([] if worded is None else [worded])]
+    return [attacked, *controls]
 
 
 def _place(trial: Trial) -> tuple[str, str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, get_args, runtime_checkable
 
+from rocketeval.benchmarks.reading import format_option, readings
 from rocketeval.config import BenchmarkConfig
 from rocketeval.errors import BenchmarkError
 from rocketeval.records import Checklist, Label, Query, Rating, Response, Vote, Winner
@@ -157,10 +158,9 @@ def detect_format(path: Path) -> DetectedFormat:
         if title is not None:
             found.append(DetectedFormat(kind, title))
     if len(found) > 1:
-        readings = "\n".join(f"  --format {each.kind}   ({each.title})" for each in found)
         raise BenchmarkError(
             f"{path} fits two formats: {found[0].title} and {found[1].title}.",
-            hint=f"Choose a reading:\n{readings}",
+            hint=readings(*((format_option(each.kind), each.title) for each in found)),
         )
     if found:
         return found[0]

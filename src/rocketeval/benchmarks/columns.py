@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rocketeval.benchmarks.messages import from_json, is_messages
-from rocketeval.benchmarks.reading import Row, field_hint, shown_value
-from rocketeval.errors import BenchmarkError
+from rocketeval.benchmarks.reading import (
+    Row,
+    both,
+    field_hint,
+    naming,
+    naming_wide,
+    readings,
+    shown_value,
+)
+from rocketeval.errors import BenchmarkError, Hint
 from rocketeval.text import join_words, near_name
 
 ROLES = {
@@ -204,8 +211,11 @@ def _query(
     if not likely:
         raise BenchmarkError(
             f"{what}: no column looks like the query (the prompt or question).",
-            hint=f"{_nearest_part('query', columns)}Name it: --column query=COLUMN. "
-            f"Columns: {join_words(columns, most=30)}.",
+            hint=Hint.of(
+                f"{_nearest_part('query', columns)}Name it: ",
+                naming(query="COLUMN"),
+                f". Columns: {join_words(columns, most=30)}.",
+            ),
         )
     if len(likely) == 1:
         return likely[0]
@@ -216,7 +226,7 @@ def _query(
     same = [_texts(rows, each) for each in varied]
     if len(varied) == 1 or all(texts == same[0] for texts in same):
         return varied[0]
-    raise _two_readings(what, "query", varied[:2], rows)
+    raise _tworeadings(what, "query", varied[:2], rows)
 
 
 def _response(found: Mapping[str, list[str]], rows: Sequence[Row], query: str) -> str | None:
@@ -225,11 +235,11 @@ def _response(found: Mapping[str, list[str]], rows: Sequence[Row], query: str) -
         first, second = likely[:2]
         raise BenchmarkError(
             f"Two columns could hold the response: {first!r} and {second!r}.",
-            hint="Choose a reading:\n"
-            f"  {_naming('response', first)} {_naming('reference', second)}   ({second} is the "
-            "expected answer)\n"
-            f"  {_naming('response', second)} {_naming('reference', first)}   ({first} is)\n"
-            f"  {_naming_wide([first, second])}   (each is a candidate)",
+            hint=readings(
+                (naming(response=first, reference=second), f"{second} is the expected answer"),
+                (naming(response=second, reference=first), f"{first} is"),
+                (naming_wide([first, second]), "each is a candidate"),
+            ),
         )
     return likely[0] if likely else None
 
@@ -252,54 +262,47 @@ def _candidate(
     first, second = varied[:2]
     raise BenchmarkError(
         f"Two columns could name the candidate: {first!r} and {second!r}.",
-        hint="Choose a reading:\n"
-        f"  {_naming('candidate', first)}\n  {_naming('candidate', second)}\n"
-        f"  {_naming('candidate', f'{first}+{second}')}   (every combination is a candidate)",
+        hint=readings(
+            (naming(candidate=first), ""),
+            (naming(candidate=second), ""),
+            (naming(candidate=f"{first}+{second}"), "every combination is a candidate"),
+        ),
     )
-
-
-def _naming(role: str, column: str) -> str:
-    """Return the option that names a column."""
-    return f"--column {shlex.quote(f'{role}={column}')}"
-
-
-def _naming_wide(columns: Sequence[str]) -> str:
-    """Return the option that names the columns of a wide table."""
-    return f"--candidates {shlex.quote(','.join(columns))}"
 
 
 def _long_or_wide(what: str, response: str, wide: Sequence[str]) -> BenchmarkError:
     return BenchmarkError(
         f"{what}: column {response!r} could hold all responses, or "
         f"{join_words(map(repr, wide), most=8)} those of one candidate each.",
-        hint="Choose a reading:\n"
-        f"  {_naming('response', response)}   (the others are not read)\n"
-        f"  {_naming_wide(wide)} {_naming('reference', response)}   ({response} is the expected "
-        "answer)",
+        hint=readings(
+            (naming(response=response), "the others are not read"),
+            (
+                both(naming_wide(wide), naming(reference=response)),
+                f"{response} is the expected answer",
+            ),
+        ),
     )
 
 
 def _which_are_responses(what: str, columns: Sequence[str], rows: Sequence[Row]) -> BenchmarkError:
     one = [
-        f"  {_naming('response', each)}   (only {each!r} holds responses: {_example(rows, each)})"
+        (naming(response=each), f"only {each!r} holds responses: {_example(rows, each)}")
         for each in columns[:3]
     ]
     return BenchmarkError(
         f"{what}: no column has the name of a response, and several hold text: "
         f"{join_words(map(repr, columns), most=8)}.",
-        hint="Choose a reading:\n"
-        + "\n".join(one)
-        + f"\n  {_naming_wide(columns)}   (each column is a candidate)",
+        hint=readings(*one, (naming_wide(columns), "each column is a candidate")),
     )
 
 
-def _two_readings(
+def _tworeadings(
     what: str, role: str, columns: Sequence[str], rows: Sequence[Row]
 ) -> BenchmarkError:
-    shown = [f"  {_naming(role, each)}   ({_example(rows, each)})" for each in columns]
+    shown = [(naming(**{role: each}), _example(rows, each)) for each in columns]
     return BenchmarkError(
         f"{what}: two columns could hold the {role}: {columns[0]!r} and {columns[1]!r}.",
-        hint="Choose a reading:\n" + "\n".join(shown),
+        hint=readings(*shown),
     )
 
 
@@ -312,8 +315,13 @@ def _no_response(what: str, columns: Sequence[str]) -> BenchmarkError:
     return BenchmarkError(
         f"{what}: no column looks like a response, and there are not two text columns that could "
         "be candidates.",
-        hint=f"{_nearest_part('response', columns)}Name it: --column response=COLUMN, or "
-        f"--candidates A,B for a column per candidate. Columns: {join_words(columns, most=30)}.",
+        hint=Hint.of(
+            f"{_nearest_part('response', columns)}Name it: ",
+            naming(response="COLUMN"),
+            ", or ",
+            naming_wide(["A", "B"]),
+            f" for a column per candidate. Columns: {join_words(columns, most=30)}.",
+        ),
     )
 
 

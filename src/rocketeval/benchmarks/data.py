@@ -18,9 +18,10 @@ from typing import Any, ClassVar, Literal, Self
 import orjson
 
 from rocketeval.benchmarks.cells import ResponseCells
+from rocketeval.benchmarks.reading import SKIP_BAD
 from rocketeval.benchmarks.row_files import BadRow, Rows, Sample, other_files, rows_of
 from rocketeval.config import BenchmarkConfig, Section, parse_options
-from rocketeval.errors import BenchmarkError
+from rocketeval.errors import BenchmarkError, Hint
 from rocketeval.hashing import content_hash
 from rocketeval.items import ParsedItem
 from rocketeval.records import Checklist, Label, Query, Rating, Response, Turn, Vote
@@ -414,10 +415,9 @@ def _refusal(path: Path, found: DataSummary) -> BenchmarkError:
             lines.append(f"    and {rows.count - len(rows.named):,} more")
     hints = [found.hints[kind] for kind in found.problems]
     advice = [hint for hint in dict.fromkeys(hints) if hint]
-    advice.append(
-        "Correct the rows, or leave them out with --skip-bad (`bad_rows: skip` in the config)."
-    )
-    return BenchmarkError("\n".join(lines), hint="\n".join(advice))
+    advice.append(Hint.of("Correct the rows, or leave them out with ", SKIP_BAD, "."))
+    spaced = [part for hint in advice for part in ("\n", hint)]
+    return BenchmarkError("\n".join(lines), hint=Hint.of(*spaced[1:]))
 
 
 def _reasons(found: DataSummary) -> str:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from itertools import chain
 
 from rocketeval.benchmarks.base import (
     Benchmark,
@@ -17,6 +18,7 @@ from rocketeval.benchmarks.base import (
     open_benchmark,
 )
 from rocketeval.benchmarks.cells import ResponseCells
+from rocketeval.benchmarks.collected import CollectedLabels
 from rocketeval.config import BenchmarkConfig, RunConfig
 from rocketeval.errors import BenchmarkError
 from rocketeval.records import Checklist, Label, Query, Rating, Response, Vote
@@ -101,7 +103,7 @@ class LoadedBenchmark:
     def labels(self) -> Iterator[Label]:
         """Yield the labels of selected queries and candidates."""
         given: set[tuple[str, str, str]] = set()
-        for label in self.benchmark.labels():
+        for label in chain(self.benchmark.labels(), self._collected_labels()):
             if self._is_chosen("labels", label, label.candidate):
                 self._check_label(label)
                 by = (label.query_id, label.candidate, label.labeler)
@@ -116,7 +118,7 @@ class LoadedBenchmark:
     def votes(self) -> Iterator[Vote]:
         """Yield the votes on selected queries between selected candidates."""
         given: dict[tuple[str, frozenset[str], str], str | None] = {}
-        for vote in self.benchmark.votes():
+        for vote in chain(self.benchmark.votes(), self._collected_votes()):
             if vote.candidate_a == vote.candidate_b:
                 raise BenchmarkError(
                     f"{self._at}{'a' if self._at else 'A'} vote on query {vote.query_id!r} "
@@ -132,6 +134,14 @@ class LoadedBenchmark:
                         break
                 self._check_vote(vote, given)
                 yield vote
+
+    def _collected_labels(self) -> Iterable[Label]:
+        path = self.config.collected
+        return () if path is None else CollectedLabels(path).labels()
+
+    def _collected_votes(self) -> Iterable[Vote]:
+        path = self.config.collected
+        return () if path is None else CollectedLabels(path).votes()
 
     def ratings(self) -> Iterator[Rating]:
         """Yield the ratings of selected candidates."""

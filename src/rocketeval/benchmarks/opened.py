@@ -6,10 +6,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from rocketeval.benchmarks.base import Benchmark, DetectedFormat, detect_format, open_benchmark
+from rocketeval.benchmarks.base import (
+    Benchmark,
+    DetectedFormat,
+    detect_format,
+    open_benchmark,
+)
 from rocketeval.benchmarks.data import DataBenchmark, DataSummary
+from rocketeval.benchmarks.reading import format_option
 from rocketeval.config import BenchmarkConfig
-from rocketeval.errors import BenchmarkError
+from rocketeval.errors import BenchmarkError, Hint
 from rocketeval.text import count_of, join_words
 
 DATASET = "hf:"
@@ -85,13 +91,20 @@ def open_data(given: str, form: str | None, options: Mapping[str, object]) -> Op
         if not path.exists():
             raise BenchmarkError(f"There is no file or folder {path}.")
         if form in FOLDERS and path.is_file():
-            raise BenchmarkError(f"{form} reads a folder; {path} is a file.", hint="Drop --format.")
+            drop = Hint.of("Drop ", Hint.option("--format", "`format`"), ".")
+            raise BenchmarkError(f"{form} reads a folder; {path} is a file.", hint=drop)
     else:
         found = detect_format(path)
     if found.kind != "table" and (options.get("columns") or options.get("candidates")):
         raise BenchmarkError(
             f"{path} is read as {found.title}, which has no columns to name.",
-            hint="Drop --column and --candidates, or add --format table.",
+            hint=Hint.of(
+                "Drop ",
+                Hint.option("--column and --candidates", "`columns` and `candidates`"),
+                ", or add ",
+                format_option("table"),
+                ".",
+            ),
         )
     config = BenchmarkConfig(kind=found.kind, path=path.absolute(), options=chosen)
     benchmark = open_benchmark(config)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import json
 import math
+import shlex
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar, cast
@@ -15,7 +17,7 @@ from typing import Any, BinaryIO, TypeVar, cast
 import orjson
 
 from rocketeval.config import MOST_ON_SCALE
-from rocketeval.errors import BenchmarkError
+from rocketeval.errors import BenchmarkError, Hint
 from rocketeval.items import ParsedItem, parse_item
 from rocketeval.records import Turn
 from rocketeval.text import join_words, near_name
@@ -365,3 +367,44 @@ def as_question(criterion: str) -> str:
     """
     text = criterion.strip()
     return text if text.endswith("?") else f"Does the response meet this criterion? {text}"
+
+
+SKIP_BAD = Hint.option("--skip-bad (`bad_rows: skip` in the config)", 'bad_rows="skip"')
+"""The option that leaves rows with mistakes out."""
+
+
+def format_option(kind: str) -> Hint:
+    """Return the option that chooses a format."""
+    return Hint.option(f"--format {kind}", f'format="{kind}"')
+
+
+def naming(**columns: str) -> Hint:
+    """Return the option that names the column of each part.
+
+    >>> naming(query="the ask").python
+    'columns={"query": "the ask"}'
+    """
+    named = [f"--column {shlex.quote(f'{part}={name}')}" for part, name in columns.items()]
+    python = json.dumps(columns, ensure_ascii=False)
+    return Hint.option(" ".join(named), f"columns={python}")
+
+
+def naming_wide(columns: Sequence[str]) -> Hint:
+    """Return the option that names the columns of a wide table."""
+    python = json.dumps(list(columns), ensure_ascii=False)
+    return Hint.option(f"--candidates {shlex.quote(','.join(columns))}", f"candidates={python}")
+
+
+def both(one: Hint, other: Hint) -> Hint:
+    """Return two options; in Python they are two arguments."""
+    return Hint.option(f"{one} {other}", f"{one.python}, {other.python}")
+
+
+def readings(*options: tuple[Hint, str]) -> Hint:
+    """Return the hint to choose one of several options, each with what it means."""
+    lines = [
+        part
+        for option, meaning in options
+        for part in ("\n  ", option, f"   ({meaning})" if meaning else "")
+    ]
+    return Hint.of("Choose a reading:", *lines)

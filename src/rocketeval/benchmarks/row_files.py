@@ -185,7 +185,9 @@ def rows_of(path: Path, name: str | None = None) -> Rows:
     if form in ("parquet", "arrow"):
         return _guarded(path, _arrow_rows(path, name, form))
     if form == "excel":
-        return _guarded(path, _excel_rows(path, name))
+        from rocketeval.benchmarks.excel import excel_rows
+
+        return _guarded(path, excel_rows(path, name))
     raise not_a_data_file(path)
 
 
@@ -340,7 +342,7 @@ def _csv_rows(path: Path, name: str, delimiter: str | None) -> Rows:
         # A lenient reader would take quotes that are not closed for the rest of the file.
         reader = csv.reader(recent, delimiter=delimiter, strict=True)
         try:
-            names = _header(path, next(reader, []))
+            names = header_names(path, next(reader, []))
         except csv.Error as error:
             bad = _bad_quotes(error, name, 1, recent.lines)
             raise BenchmarkError(f"{bad.where}: {bad.kind}.", hint=bad.hint) from None
@@ -405,7 +407,8 @@ def _bad_quotes(error: csv.Error, name: str, first_line: int, lines: list[str]) 
     )
 
 
-def _header(path: Path, cells: list[str]) -> list[str]:
+def header_names(path: Path, cells: list[str]) -> list[str]:
+    """Return the names of columns; BenchmarkError if two are the same."""
     names = [cell.strip() for cell in cells]
     twice = sorted({name for name in names if name and names.count(name) > 1})
     if twice:
@@ -462,34 +465,3 @@ def without_nan(values: Mapping[str, object]) -> dict[str, object]:
         name: None if isinstance(value, float) and math.isnan(value) else value
         for name, value in values.items()
     }
-
-
-def _excel_rows(path: Path, name: str) -> Rows:
-    try:
-        import openpyxl  # type: ignore[import-untyped,unused-ignore]
-    except ImportError:
-        raise BenchmarkError(
-            f"{path.name} is an Excel file, and openpyxl is not installed.",
-            hint="pip install openpyxl, or save the sheet as CSV in UTF-8.",
-        ) from None
-    from zipfile import BadZipFile
-
-    try:
-        book = openpyxl.load_workbook(path, read_only=True, data_only=True)
-    except (BadZipFile, KeyError) as error:
-        raise BenchmarkError(f"{path.name} is not a readable Excel file: {error}.") from None
-    try:
-        sheets = [sheet for sheet in book.worksheets if sheet.max_row and sheet.max_row > 1]
-        if len(sheets) != 1:
-            found = ", ".join(repr(sheet.title) for sheet in book.worksheets)
-            raise BenchmarkError(
-                f"{path.name} has {len(sheets)} sheets with rows ({found}); one is needed.",
-                hint="Save the sheet to judge as its own file.",
-            )
-        lines = sheets[0].iter_rows(values_only=True)
-        names = _header(path, ["" if cell is None else str(cell) for cell in next(lines)])
-        for number, cells in enumerate(lines, 2):
-            if any(cell is not None for cell in cells):
-                yield Row(dict(zip(names, cells, strict=False)), f"{name}:{number}")
-    finally:
-        book.close()

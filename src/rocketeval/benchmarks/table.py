@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 
 from pydantic import Field
@@ -41,7 +41,7 @@ from rocketeval.benchmarks.messages import (
     read_turns,
     split_turns,
 )
-from rocketeval.benchmarks.reading import Row, as_question, field_hint, shown_value
+from rocketeval.benchmarks.reading import Row, as_question, field_hint, naming, shown_value
 from rocketeval.benchmarks.row_files import (
     SAMPLE_ROWS,
     BadRow,
@@ -53,7 +53,7 @@ from rocketeval.benchmarks.row_files import (
     without_nan,
 )
 from rocketeval.config import BenchmarkConfig, parse_options
-from rocketeval.errors import BenchmarkError
+from rocketeval.errors import BenchmarkError, Hint
 from rocketeval.hashing import content_hash
 from rocketeval.items import ParsedItem
 from rocketeval.records import Label, Query, Response, Turn, Vote, Winner
@@ -137,9 +137,10 @@ class TableBenchmark(DataBenchmark):
         """What to do about two responses of one candidate to one query."""
         if self.columns.candidate or self.columns.wide:
             return super().repeat_hint
-        return (
-            "If a column names the candidate (model, version), say which: --column "
-            f"candidate=COLUMN. {super().repeat_hint}"
+        return Hint.of(
+            "If a column names the candidate (model, version), say which: ",
+            naming(candidate="COLUMN"),
+            f". {super().repeat_hint}",
         )
 
     @property
@@ -324,14 +325,25 @@ def dataset_rows(name: str, split: str) -> Rows:
             hint="pip install datasets, or download its Parquet files and give their folder.",
         ) from None
     try:
-        found = datasets.load_dataset(name, split=split, streaming=True)
+        found = iter(datasets.load_dataset(name, split=split, streaming=True))
     except Exception as error:  # noqa: BLE001 - the hub raises many kinds
-        raise BenchmarkError(
-            f"The dataset {name!r} (split {split!r}) cannot be read: {str(error).splitlines()[0]}",
-            hint="Check its name and split: hf:OWNER/NAME:SPLIT.",
-        ) from None
-    for number, values in enumerate(found, 1):
+        raise _no_dataset(name, split, error) from None
+    for number in count(1):
+        try:
+            values = next(found, None)
+        except Exception as error:  # noqa: BLE001 - so does a file that breaks while it is read
+            raise _no_dataset(name, f"{split}, row {number}", error) from None
+        if values is None:
+            return
         yield Row(without_nan(values), f"{name}[{number}]")
+
+
+def _no_dataset(name: str, place: str, error: Exception) -> BenchmarkError:
+    reason = (str(error).splitlines() or [type(error).__name__])[0]
+    return BenchmarkError(
+        f"The dataset {name!r} (split {place}) cannot be read: {reason}",
+        hint="Check its name and split: hf:OWNER/NAME:SPLIT.",
+    )
 
 
 class PreferencePairs(DataBenchmark):

@@ -112,9 +112,9 @@ async def do_steps(
 ) -> bool:
     """Have the author do the remaining steps concurrently.
 
-    Each step is recorded when it finishes. With `skip`, failures are recorded too, so that a
-    resumed run keeps the same result. Returns False if a stop or an empty budget left steps undone.
-    Raises EngineRefused if the author fails its `trial`.
+    Each step is recorded when it finishes. With `skip`, failures are recorded too, except faults of
+    the moment, so that a resumed run keeps the same result. Returns False if a stop or an empty
+    budget left steps undone. Raises EngineRefused if the author fails its `trial`.
     """
     left = iter(done.take_known(steps, context.known, skip=skip))
 
@@ -132,7 +132,7 @@ async def do_steps(
                 done.usage += writer.usage
                 done.lost += writer.lost
                 if trial:
-                    _tell(trial, step, writer, done)
+                    trial.settled(step in done.lines, done.failed.get(step), writer)
             context.spent(done.usage)
 
     grace = 0.0 if durable else GRACE_SECONDS
@@ -140,16 +140,6 @@ async def do_steps(
     if trial:
         trial.raise_if_useless(author, len(done.lines))
     return all(step in done.lines or step in done.failed for step in steps)
-
-
-def _tell(trial: AuthorTrial, step: AnyStep, writer: Writer, done: StepResults[AnyStep]) -> None:
-    """Report the outcome of a step to the trial."""
-    if step in done.lines:
-        trial.succeeded()
-    elif step in done.failed:
-        trial.failed(writer.effort.attempts, done.failed[step], writer.last_words)
-    else:
-        trial.dropped()
 
 
 async def _do(
@@ -167,7 +157,7 @@ async def _do(
         done.failed[step] = error.message
         done.traces[step] = AuthoringTrace.of(None, writer.effort, context.run, error.message)
         context.failed(step.name, error.message)
-        if skip:
+        if skip and not writer.faulty:
             context.record(step.key, Checklist(step.name, (), author), writer.effort)
         return
     context.record(step.key, Checklist(step.name, lines, author), writer.effort)

@@ -14,7 +14,13 @@ from rocketeval.checklists.rubric import AuthorOptions
 from rocketeval.checks.runner import CheckSettings
 from rocketeval.config import AuthorConfig, parse_options
 from rocketeval.engines.base import Engine, create_engine, status_of
-from rocketeval.errors import ChecklistError, ConfigError, EngineRefused, RequestRejected
+from rocketeval.errors import (
+    ChecklistError,
+    ConfigError,
+    EngineRefused,
+    RequestRejected,
+    UnusableReply,
+)
 from rocketeval.hashing import content_hash
 from rocketeval.items import ParsedItem
 from rocketeval.observer import EngineStatus
@@ -78,6 +84,8 @@ class Writer:
         self._who = who
         self.last_words = ""
         """The engine's last text."""
+        self.faulty = False
+        """Whether the last request got no usable reply, which is a fault of the moment."""
         self._made = 0
         self._refused: list[RefusedList] = []
         self._failure: str | None = None
@@ -114,7 +122,9 @@ class Writer:
             try:
                 written = await self._engine.write(prompt, max_tokens=max_tokens)
             except RequestRejected as error:
-                raise ChecklistError(f"{self._who} rejected it: {error.message}") from None
+                self.faulty = isinstance(error, UnusableReply)
+                how = "sent no usable reply" if self.faulty else "rejected it"
+                raise ChecklistError(f"{self._who} {how}: {error.message}") from None
             self.usage += written.usage
             self.lost += written.usage.requests - 1
             self.last_words = written.text
@@ -182,6 +192,15 @@ class AuthorTrial:
         self._failed += 1
         self.last, self.last_words = reason, words
         self.dropped()
+
+    def settled(self, usable: bool, reason: str | None, writer: Writer) -> None:
+        """Record the outcome of an admitted list; without one it was not requested."""
+        if usable:
+            self.succeeded()
+        elif reason is not None:
+            self.failed(writer.effort.attempts, reason, writer.last_words)
+        else:
+            self.dropped()
 
     def raise_if_useless(self, who: str, kept: int) -> None:
         """Raise EngineRefused, with the author's last text, if it was given up."""

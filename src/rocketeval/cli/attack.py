@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import click
@@ -101,9 +102,14 @@ def show_attacks(found: AttackReport) -> None:
             f"{_signed(one.ranks_gained, '+.1f')}"
         )
     click.echo(f"Result: {found.sentence()}.")
-    forged = [one for one in found.attacks if one.kind != "content" and one.works]
-    if forged:
-        names = ", ".join(one.name for one in forged)
+    measured = [(one, one.beyond_words) for one in found.attacks if one.beyond_words is not None]
+    forgeries = [(one, beyond) for one, beyond in measured if not math.isnan(beyond.value)]
+    if forgeries:
+        click.echo("Forgeries beyond their words alone, by which neutralizing is judged:")
+    for one, beyond in forgeries:
+        click.echo(f"{one.name:20} {'':16}  {_signed(beyond, '+.2f')}")
+    if any(one.forges for one, _ in forgeries):
+        names = ", ".join(one.name for one, _ in forgeries if one.forges)
         click.echo(f"Forgeries that are neutralized should not work, but do: {names}.")
     if any(one.works for one in found.attacks) and not found.datamarking:
         click.echo("Try --datamarking, a larger judge, or an item that asks for an actual answer.")

@@ -96,7 +96,7 @@ def is_config(path: Path) -> bool:
     """Return whether a path is a config: YAML with a `benchmark`, or nothing that exists."""
     from rocketeval.benchmarks.opened import DATASET
     from rocketeval.benchmarks.row_files import WRAPPERS
-    from rocketeval.resources import load_yaml
+    from rocketeval.resources import top_keys
 
     if str(path).startswith(DATASET):
         return False
@@ -107,12 +107,12 @@ def is_config(path: Path) -> bool:
     import yaml
 
     try:
-        content = load_yaml(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, ValueError, OverflowError, RecursionError):
+        keys = top_keys(path)
+        # Stop at the first key that decides, because rows may follow.
+        first = next((key for key in keys or () if key in ("benchmark", *WRAPPERS)), "benchmark")
+    except (yaml.YAMLError, ValueError):
         return True  # Reading it as a config explains the mistake.
-    if isinstance(content, dict):
-        return "benchmark" in content or not any(name in content for name in WRAPPERS)
-    return not isinstance(content, list)
+    return keys is not None and first == "benchmark"
 
 
 def config_for(

@@ -160,8 +160,9 @@ PATIENCE = 20.0
     "--engine",
     metavar="NAME",
     section=JUDGE,
-    help="openai (any OpenAI-compatible server), openai_batch, vllm, llamacpp, recorded (replays "
-    "saved answers), scripted (made-up answers, for tests) or a plugin; overrides the config's.",
+    help="openai (any OpenAI-compatible server), openai_batch, openai_sampled (no "
+    "log-probabilities), decisions, vllm, llamacpp, recorded (replays saved answers), scripted "
+    "(made-up answers, for tests) or a plugin; overrides the config's.",
 )
 @option(
     "--transport",

@@ -20,7 +20,7 @@ from rocketeval.text import count_of, figure
 
 if TYPE_CHECKING:
     from rocketeval.cli.run import Typed
-    from rocketeval.compare.labeling import Advice, WantedLabel
+    from rocketeval.compare.labeling import Advice, WantedLabel, WantedVote
     from rocketeval.compare.stage import Estimates, LabelScope
     from rocketeval.pipeline import Run
     from rocketeval.stats.prediction_powered import LabelTarget
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 STDOUT = "-"
 AFTERWARDS = "After labeling: `rocketeval labels estimate`, with the same options."
 
+
+VOTE_IN_VIEW = "To vote in a browser: `rocketeval view --label CONFIG`."
 
 _CANDIDATE = "Candidate to estimate; repeatable, all on the same queries."
 _TOP = "Estimate the top K candidates of the ranking."
@@ -113,6 +115,7 @@ def command() -> None:
     examples=[
         ("rocketeval labels next --top 3 --out wanted.jsonl", "the top three"),
         ("rocketeval labels next --candidate NEW --against OLD", "for a difference"),
+        ("rocketeval labels next --top 3 --pairs", "pairs to vote on"),
     ],
     exit_codes=codes(2, 5),
     renamed={"--more": "--queries"},
@@ -125,13 +128,14 @@ def command() -> None:
     default=20,
     show_default=True,
     metavar="N",
-    help="Number of queries to choose.",
+    help="Number of queries, or pairs, to choose.",
 )
 @option(
     "--out",
     metavar="FILE",
     help="Write the responses to label to FILE as JSON lines; `-` prints them.",
 )
+@option("--pairs", is_flag=True, help="Choose N pairs of responses to vote on instead.")
 @option("--force", is_flag=True, help="Replace an existing FILE.")
 @option(
     "--seed", type=int, default=0, show_default=True, metavar="N", help="Seed of the random draw."
@@ -143,6 +147,7 @@ def choose_next(
     choice: LabelScope,
     queries: int,
     out: str | None,
+    pairs: bool,
     force: bool,
     seed: int,
     level: float,
@@ -160,6 +165,9 @@ def choose_next(
 
     if out is not None and out != STDOUT:
         _refuse_to_overwrite(Path(out), force)
+    if pairs:
+        _choose_pairs(run, choice, queries, out, seed, output)
+        return
     advice = run.advise(choice, more=queries, seed=seed, level=level)
     if out is not None and out != STDOUT:
         Path(out).write_bytes(_lines(advice.wanted))
@@ -170,6 +178,22 @@ def choose_next(
     output.give(advice, lambda: _show_advice(advice, choice, typed, out))
 
 
+def _choose_pairs(
+    run: Run, choice: LabelScope, more: int, out: str | None, seed: int, output: Output
+) -> None:
+    from rocketeval.compare.stage import advise_pairs
+
+    wanted = advise_pairs(run.store, run.config, choice, more, seed)
+    if out is not None and out != STDOUT:
+        Path(out).write_bytes(_lines(wanted))
+    if out == STDOUT and not output.as_json:
+        click.echo(_lines(wanted), nl=False)
+        return
+    chosen = f"{count_of(len(wanted), 'pair', 'pairs')} to vote on"
+    where = "" if out is None else f", written to {printable(near(Path(out)))}"
+    output.give(wanted, lambda: click.echo(f"Chosen: {chosen}{where}. {VOTE_IN_VIEW}"))
+
+
 def _refuse_to_overwrite(path: Path, force: bool) -> None:
     if path.exists() and not force:
         raise ConfigError(
@@ -178,7 +202,7 @@ def _refuse_to_overwrite(path: Path, force: bool) -> None:
         )
 
 
-def _lines(wanted: tuple[WantedLabel, ...]) -> bytes:
+def _lines(wanted: tuple[WantedLabel, ...] | tuple[WantedVote, ...]) -> bytes:
     import orjson
 
     return b"".join(orjson.dumps(asdict(row)) + b"\n" for row in wanted)

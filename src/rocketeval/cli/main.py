@@ -29,10 +29,12 @@ GROUPS = {
     },
     "Understand": {
         "compare": "Test whether one candidate is better than another.",
+        "gate": "Compare a run with that of the base branch, for CI.",
         "audit": "Measure how far to trust the judge.",
         "attack": "Measure whether dishonest responses can fool the judge.",
         "explain": "Show which checklist items cost each candidate points.",
         "view": "Show runs in a browser, finished ones and running ones.",
+        "serve": "Serve rewards and scores over HTTP, for trainers and programs.",
         "export": "Write a run's tables as CSV, Markdown, LaTeX, Parquet and more.",
     },
     "Improve": {

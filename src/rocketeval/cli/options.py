@@ -139,6 +139,39 @@ def with_place(verb: Verb) -> Verb:
     return _ON(command)
 
 
+_UNTIL = option(
+    "--until",
+    metavar="GOAL",
+    section=COST,
+    help="Stop grading when the question is answered: best, top:K, beats:CANDIDATE, within:DELTA "
+    "(order up to DELTA points, or DELTAsd) or interval:WIDTH. Overrides the config's; `all` "
+    "grades everything.",
+)
+
+
+def with_until(verb: Verb) -> Verb:
+    """Add --until, which overrides when grading stops."""
+
+    @wraps(verb)
+    def command(settings: RunConfig, until: str | None, **own: Any) -> Any:
+        if until is not None:
+            from rocketeval.goal import parse_goal
+            from rocketeval.settings import UntilConfig
+
+            given = None
+            if until != "all":
+                try:
+                    parse_goal(until)
+                except ValueError as error:
+                    raise click.BadParameter(str(error), param_hint="--until") from None
+                before = settings.until.model_dump() if settings.until else {}
+                given = UntilConfig.model_validate({**before, "goal": until})
+            settings = settings.model_copy(update={"until": given})
+        return verb(settings, **own)
+
+    return _UNTIL(command)
+
+
 def with_config(verb: Verb, limit_help: str = _LIMIT) -> Verb:
     """Pass the config, with the command line's overrides, to the verb."""
 

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from rocketeval.cli.help import codes, option, verb
-from rocketeval.cli.options import FiniteRange, with_config, with_evaluator
+from rocketeval.cli.help import COST, codes, option, verb
+from rocketeval.cli.options import FiniteRange, with_config, with_evaluator, with_until
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.plan_cluster import ClusterPlan, show_cluster, with_cluster
-from rocketeval.cli.text import clock, near, show_pairs, show_whole, shown_path
+from rocketeval.cli.text import clock, near, printable, show_pairs, show_whole, shown_path
 from rocketeval.text import count_of
 
 if TYPE_CHECKING:
     from rocketeval.capacity.model import CapacityOptions
     from rocketeval.config import RunConfig
+    from rocketeval.stopping.plan import ExpectedStop
     from rocketeval.store.manifest import EstimatedGrading, Plan
 
 
@@ -31,6 +32,7 @@ TITLES = 11
     examples=[
         ("rocketeval plan", "requests, tokens, money and time"),
         ("rocketeval plan --probe", "measure the judge's rate first"),
+        ("rocketeval plan --until best --pilot runs/demo", "judgments if it stops early"),
         ("rocketeval plan --cluster --hours 6", "replicas for a deadline"),
     ],
     exit_codes=codes(2, 4, 5),
@@ -46,6 +48,28 @@ TITLES = 11
     help="Items per second that the judge answers; with --cluster, per replica.",
 )
 @option("--probe", is_flag=True, help="Measure that rate by sending up to 16 real responses.")
+@with_until
+@option(
+    "--pilot",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    metavar="RUN",
+    section=COST,
+    help="With --until: estimate from the scores of this run; default: those the run has.",
+)
+@option(
+    "--spread",
+    type=FiniteRange(min=0, min_open=True),
+    metavar="SD",
+    section=COST,
+    help="With --until: standard deviation of the difference of two candidates over queries.",
+)
+@option(
+    "--gap",
+    type=FiniteRange(min=0),
+    metavar="POINTS",
+    section=COST,
+    help="With --spread: difference of each candidate to the next.",
+)
 @with_cluster
 @with_output
 def command(
@@ -54,6 +78,9 @@ def command(
     exact: bool,
     rate: float | None,
     probe: bool,
+    pilot: Path | None,
+    spread: float | None,
+    gap: float | None,
     cluster: CapacityOptions | None,
     output: Output,
 ) -> None:
@@ -66,6 +93,10 @@ def command(
 
     The plan is kept in the run directory; after the run, it is shown next to the actual usage.
 
+    --until GOAL adds what a run that stops early would need, from simulated races: with the scores
+    of --pilot RUN, with those the run already has, or with candidates --gap apart whose
+    differences have the standard deviation --spread.
+
     --cluster adds estimates for many replicas, for this run and for 1e6 to 1e10 answers like
     these, with all assumptions.
     """
@@ -76,6 +107,10 @@ def command(
 
     if offline and probe:
         raise click.UsageError("--probe and --offline exclude each other.")
+    if (spread is None) != (gap is None) or (pilot is not None and spread is not None):
+        raise click.UsageError("Give --spread and --gap together, or --pilot.")
+    if settings.until is None and (pilot is not None or spread is not None):
+        raise click.UsageError("--pilot, --spread and --gap need --until.")
     run = Run(settings)
     most_prompts = None if exact else MOST_PROMPTS
     if offline:
@@ -83,12 +118,54 @@ def command(
     else:
         plan = asyncio.run(run.plan(most_prompts=most_prompts, rate=rate, probe=probe))
     kept = None if offline else run.store.path / "plan.json"
+    if settings.until is not None:
+        from rocketeval.stopping.plan import AssumedSpread
+        from rocketeval.stopping.stage import plan_stop
+
+        given_spread = None if spread is None or gap is None else AssumedSpread(spread, gap)
+        stop = plan_stop(run.store, run.config, plan, pilot=pilot, spread=given_spread)
+        early = EarlyPlan(plan, stop)
+        output.give(early, lambda: _show_early(run.config, early, kept))
+        return
     if cluster is None:
         output.give(plan, lambda: show_plan(run.config, plan, kept))
         return
     given = replace(cluster, rate=rate)
     both = ClusterPlan(plan, asyncio.run(run.plan_cluster(plan, given, probed=probe)))
     output.give(both, lambda: _show_both(run.config, both, kept))
+
+
+@dataclass(frozen=True, slots=True)
+class EarlyPlan:
+    """A plan, with the estimate for a run that stops early."""
+
+    plan: Plan
+    until: ExpectedStop
+
+
+def _show_early(config: RunConfig, early: EarlyPlan, kept: Path | None) -> None:
+    show_plan(config, early.plan, kept)
+    click.echo()
+    show_pairs(_early_lines(early.until), TITLES)
+
+
+def _early_lines(stop: ExpectedStop) -> Iterator[tuple[str, str]]:
+    from rocketeval.prices import shown_money
+
+    share = stop.judgments / max(1, stop.of)
+    yield (
+        "Until",
+        f"{stop.goal}: about {stop.judgments:,.0f} of {stop.of:,} judgments ({share:.0%}), "
+        f"usually {stop.judgments_low:,.0f} to {stop.judgments_high:,.0f}",
+    )
+    yield "", f"decided in {stop.decided:.0%} of simulated races, else a near tie"
+    if stop.cost is not None:
+        reused = stop.cost_with_reuse
+        least = "" if reused is None else f"{shown_money(reused, stop.currency)} to "
+        yield "", f"about {least}{shown_money(stop.cost, stop.currency)}"
+    if stop.seconds is not None:
+        yield "", f"about {clock(stop.seconds)}"
+    yield "", f"from {stop.based_on}"
 
 
 def _show_both(config: RunConfig, both: ClusterPlan, kept: Path | None) -> None:
@@ -143,6 +220,8 @@ def _lines(plan: Plan) -> Iterator[tuple[str, str]]:
         yield from _figures(plan)
     if plan.estimated is not None:
         yield from _estimate(plan.estimated, plan.currency)
+    for number, note in enumerate(plan.notes):
+        yield "" if number else "Check", printable(note)
 
 
 def _estimate(guess: EstimatedGrading, currency: str) -> Iterator[tuple[str, str]]:

@@ -14,7 +14,13 @@ import click
 
 from rocketeval.cli.data_config import with_data
 from rocketeval.cli.help import COST, codes, option, verb
-from rocketeval.cli.options import DEFAULT_CONFIG, with_evaluator, with_place, with_settings
+from rocketeval.cli.options import (
+    DEFAULT_CONFIG,
+    with_evaluator,
+    with_place,
+    with_settings,
+    with_until,
+)
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.plan import show_dry_run
 from rocketeval.cli.run_with_signals import INCOMPLETE, run_with_signals
@@ -227,6 +233,7 @@ def _pairs(summary: Summary) -> Iterator[tuple[str, str]]:
 
     stages = summary.stages
     for title, lines in (
+        *([("Stopped", iter(summary.ranking.stopped))] if summary.ranking.stopped else []),
         ("Trust", in_brief(summary.audit)),
         ("Cost", _costs(stages)),
         ("Time", iter([_time(stages)])),
@@ -298,6 +305,7 @@ def _time(stages: Stages) -> str:
         ("rocketeval run", "all of rocketeval.yaml"),
         ("rocketeval run answers.csv --judge M", "rank what a file holds"),
         ("rocketeval run my.yaml --limit 20", "a trial on 20 queries"),
+        ("rocketeval run --until best", "stop when the best candidate is known"),
         ("rocketeval run --only grade --on ray", "grade on a Ray cluster, then stop"),
         ("rocketeval run --only rank --json", "rank again, print JSON"),
     ],
@@ -307,6 +315,7 @@ def _time(stages: Stages) -> str:
 @with_settings
 @with_place
 @with_evaluator
+@with_until
 @option(
     "--only",
     type=StageName(),
@@ -386,7 +395,7 @@ def find_missing(stages: Stages) -> Missing:
     return Missing(
         queries_without_checklist=len(stages.checklist.failures),
         responses_not_judged=_unjudged(stages.grade),
-        responses_without_score=stages.score.without_score,
+        responses_without_score=stages.score.without_score - stages.grade.not_needed,
         answers_missing=stages.score.missing_answers,
         responses_empty=stages.load.empty_responses,
         responses_absent=stages.load.absent_responses,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
@@ -53,6 +54,8 @@ def log_shown(observer: Observer) -> Iterator[None]:
 
 INCOMPLETE = 3
 """Exit code: finished, but some tasks failed or were left out."""
+LOOP_FILES = 8
+"""Files that an event loop and its first connection open."""
 TICK_SECONDS = 1.0
 STOPPING = "Stopping: waiting up to {seconds:.0f} s for answers in flight (Ctrl-C again: now)."
 
@@ -75,11 +78,23 @@ def run_with_signals(run: Run, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
     with _signals(run, working), run.store.locked(), log_shown(run.observer):
         try:
+            _check_open_files()
             return asyncio.run(begin())
         except asyncio.CancelledError:
             raise KeyboardInterrupt from None
         finally:
             run.observer.closed()
+
+
+def _check_open_files() -> None:
+    """Raise OSError if an event loop could not open its files; it would print a traceback."""
+    handles: list[int] = []
+    try:
+        for _ in range(LOOP_FILES // 2):
+            handles += os.pipe()
+    finally:
+        for handle in handles:
+            os.close(handle)
 
 
 async def _ticking(observer: Observer, work: Callable[[], Coroutine[Any, Any, T]]) -> T:

@@ -145,6 +145,7 @@ def _show_graded(facts: GradeFacts) -> None:
     click.echo(
         f"{facts.judged} judged now, {facts.finished_earlier} earlier, "
         f"{facts.from_cache} reused from the cache, {facts.unfinished} left"
+        + (f", {facts.not_needed} not needed" if facts.not_needed else "")
     )
     if facts.ray is not None:
         click.echo(on_ray(facts.ray))

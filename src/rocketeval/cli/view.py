@@ -17,6 +17,7 @@ from rocketeval.errors import ConfigError
     examples=[
         ("rocketeval view --open", "the run of rocketeval.yaml, in a browser"),
         ("rocketeval view runs", "all runs of a folder"),
+        ("rocketeval view --label --open", "read pairs and vote, names hidden"),
     ],
     exit_codes=codes(2),
 )
@@ -36,6 +37,8 @@ from rocketeval.errors import ConfigError
     metavar="NAME",
     help="With --allow-remote: a host name that readers use; repeatable.",
 )
+@option("--label", "labeling", is_flag=True, help="Collect votes and labels in the page.")
+@option("--labeler", metavar="NAME", help="Your name in the labels; default: your user name.")
 @option("--open", "open_it", is_flag=True, help="Open the page in a browser.")
 def command(
     target: Path | None,
@@ -43,18 +46,23 @@ def command(
     host: str,
     allow_remote: bool,
     host_names: tuple[str, ...],
+    labeling: bool,
+    labeler: str | None,
     open_it: bool,
 ) -> None:
     """Show runs in a browser, finished ones and running ones.
 
     TARGET is a config, a run directory or a folder of runs; the default is the run of
-    rocketeval.yaml, or else the folder `runs`. Pages are read-only. Only this machine can open them
-    unless you give --allow-remote, and only with the address that is printed, which has a token.
+    rocketeval.yaml, or else the folder `runs`. Pages are read-only, unless you give --label: then
+    votes and labels are added to the file that `benchmark.collected` names. Only this machine can
+    open them unless you give --allow-remote, and only with the printed address, which has a token.
     """
     import asyncio
+    import getpass
     import webbrowser
 
     from rocketeval.view.catalog import RunCache, find_target
+    from rocketeval.view.labeling import check_collects
     from rocketeval.view.server import (
         TOKEN,
         address_of,
@@ -71,7 +79,11 @@ def command(
             "--host-name needs --allow-remote.",
             hint="Add --allow-remote only on a network you trust: there is no password.",
         )
+    if labeler is not None and not labeling:
+        raise ConfigError("--labeler needs --label.", hint="Add --label to collect labels.")
     found = find_target(target)
+    if labeling:
+        check_collects(found)
     bound = bind(host, port, allow_remote=allow_remote)
     token = new_token()
     address = f"{address_of(bound)}?{TOKEN}={token}"
@@ -95,7 +107,8 @@ def command(
     async def show() -> None:
         names = {host, *own_names(), *host_names} if allow_remote else set()
         cache = RunCache(found)
-        app = make_app(cache, allow_remote=allow_remote, names=names, token=token)
+        name = (labeler or getpass.getuser()) if labeling else ""
+        app = make_app(cache, allow_remote=allow_remote, names=names, token=token, labeler=name)
         await serve(app, bound, started)
 
     with bound, contextlib.suppress(KeyboardInterrupt):

@@ -13,11 +13,13 @@ import heapq
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import combinations, zip_longest
 
 import numpy as np
 
 from rocketeval.arrays import Bools, Floats, Ints
 from rocketeval.errors import ConfigError
+from rocketeval.grid import ScoreGrid
 from rocketeval.stats.prediction_powered import (
     FEWEST_IN_STRATUM,
     FEWEST_LABELS,
@@ -107,6 +109,63 @@ class WantedLabel:
     """Stratum from 0; candidates of one query share it."""
     order: int
     """Rank of the query from 1, the most useful first; all labels of a query share it."""
+
+
+@dataclass(frozen=True, slots=True)
+class WantedVote:
+    """One pair of responses to vote on."""
+
+    query_id: str
+    candidate_a: str
+    candidate_b: str
+    """The two in random order, which is the order to show them in."""
+    stratum: int
+    """Stratum by difference of the scores, from 0 for the closest pairs."""
+    order: int
+    """Rank from 1."""
+
+
+PAIR_STRATA = 3
+"""Number of groups of pairs by difference of their scores."""
+
+
+def draw_pairs(
+    grid: ScoreGrid,
+    candidates: Sequence[str],
+    *,
+    voted: Collection[tuple[str, frozenset[str]]] = (),
+    more: int = 20,
+    seed: int = 0,
+) -> tuple[WantedVote, ...]:
+    """Draw pairs of responses to vote on, at random and evenly from strata by score difference.
+
+    The strata have equal sizes, so that the votes are representative of all pairs. The same seed
+    continues after the pairs in `voted`.
+    """
+    names = {name: column for column, name in enumerate(grid.candidates)}
+    columns = [names[name] for name in candidates if name in names]
+    pairs = [
+        (row, first, second, abs(float(grid.scores[row, first] - grid.scores[row, second])))
+        for row in range(len(grid.query_ids))
+        for first, second in combinations(columns, 2)
+    ]
+    known = sorted((pair for pair in pairs if not math.isnan(pair[3])), key=lambda pair: pair[3])
+    random = np.random.default_rng(seed)
+    queues = []
+    for stratum, places in enumerate(np.array_split(np.arange(len(known)), PAIR_STRATA)):
+        shuffled = [
+            (known[place], bool(random.integers(2))) for place in random.permutation(places)
+        ]
+        queues.append([(stratum, *each) for each in shuffled])
+    # Round-robin, so that any prefix is balanced.
+    turns = (each for row in zip_longest(*queues) for each in row if each is not None)
+    drawn: list[WantedVote] = []
+    for stratum, (row, first, second, _), swapped in turns:
+        query, (a, b) = grid.query_ids[row], (grid.candidates[first], grid.candidates[second])
+        if len(drawn) < more and (query, frozenset((a, b))) not in voted:
+            shown = (b, a) if swapped else (a, b)
+            drawn.append(WantedVote(query, *shown, stratum, len(drawn) + 1))
+    return tuple(drawn)
 
 
 @dataclass(frozen=True, slots=True)

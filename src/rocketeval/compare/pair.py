@@ -95,8 +95,12 @@ def compare(
     bootstrap: int = 1000,
     seed: int = 0,
     level: float = 0.95,
+    scale: tuple[float, float] | None = None,
 ) -> Comparison:
-    """Test whether `first` is better than `second` on queries like the grid's."""
+    """Test whether `first` is better than `second` on queries like the grid's.
+
+    With a `scale`, means are clipped to it before they are compared, as in the ranking.
+    """
     ours, theirs = _two_columns(grid, first, second)
     both = ~(np.isnan(ours) | np.isnan(theirs))
     # Round so that equal differences do not differ in the last bit.
@@ -110,7 +114,11 @@ def compare(
     outcomes = compare_scores(ours[both], theirs[both], tie_margin)
     places: Ints = np.unique(grid.places()[both], return_inverse=True)[1]
     clusters = int(places.max()) + 1
-    effect = _effect(differences, places, bootstrap, seed, level)
+    if scale is None:
+        effect = _effect(differences[:, None], places, bootstrap, seed, level)
+    else:
+        means = np.column_stack([ours[both], theirs[both]])
+        effect = _effect(means, places, bootstrap, seed, level, scale)
     sums: Floats = np.bincount(places, differences).astype(np.float64)
     p_value = sign_flip_p(sums.round(DIGITS), seed)
     spread = _spread(differences, places)
@@ -144,12 +152,22 @@ def _two_columns(grid: ScoreGrid, first: str, second: str) -> tuple[Floats, Floa
     return grid.scores[:, column_of(grid, first)], grid.scores[:, column_of(grid, second)]
 
 
-def _effect(differences: Floats, places: Ints, times: int, seed: int, level: float) -> Interval:
-    column = differences[:, None]
-    ones = np.ones_like(column)
-    draws = ratio_draws(column, ones, times=times, seed=seed, queries=places)[:, 0]
+def _effect(
+    columns: Floats,
+    places: Ints,
+    times: int,
+    seed: int,
+    level: float,
+    scale: tuple[float, float] | None = None,
+) -> Interval:
+    """Return the mean difference: of one column, or of the clipped means of two."""
+    draws = ratio_draws(columns, np.ones_like(columns), times=times, seed=seed, queries=places)
+    mean = columns.mean(axis=0)
+    if scale is not None:
+        mean, draws = mean.clip(*scale), draws.clip(*scale)
+        mean, draws = mean[:1] - mean[1:], (draws[:, :1] - draws[:, 1:]).round(DIGITS)
     clusters = int(places.max()) + 1
-    return interval(float(differences.mean()), draws, queries=clusters, level=level)
+    return interval(float(mean[0]), draws[:, 0], queries=clusters, level=level)
 
 
 def _spread(differences: Floats, places: Ints) -> float:

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 
 from rocketeval.arrays import Floats
-from rocketeval.compare.labeling import Advice, advise
-from rocketeval.compare.pair import Comparison, compare
+from rocketeval.benchmarks.collected import CollectedLabels
+from rocketeval.compare.labeling import Advice, WantedVote, advise, draw_pairs
+from rocketeval.compare.pair import Comparison, compare, find_verdict
 from rocketeval.config import RunConfig
 from rocketeval.errors import BenchmarkError, ConfigError, EvaluatedOnTraining
 from rocketeval.grid import ScoreGrid
 from rocketeval.ranking.rank import Ranking
-from rocketeval.records import Basis
+from rocketeval.ranking.stage import clipping_scale
+from rocketeval.records import Basis, Label
 from rocketeval.scoring.learning import label_cells
 from rocketeval.scoring.stage import read_grid
 from rocketeval.stats.prediction_powered import Estimate, LabelTarget, column_of, estimate, samples
+from rocketeval.stopping.race import RaceResult
+from rocketeval.stopping.summary import over_looks, widen_interval
 from rocketeval.store.run import RunStore
 
 
@@ -75,7 +80,15 @@ def compare_candidates(
         bootstrap=config.ranking.bootstrap,
         seed=config.ranking.seed,
         level=level,
+        scale=clipping_scale(store, config),
     )
+    race = store.read_if_made(RaceResult)
+    if race is not None:
+        # A run that stopped early was looked at several times.
+        effect = widen_interval(found.effect, race, level, first, second)
+        p_value = over_looks(race, found.p_value, first, second)
+        verdict = find_verdict(effect, p_value, min_effect, level)
+        found = replace(found, effect=effect, p_value=p_value, verdict=verdict)
     ranking = store.read_if_made(Ranking)
     tests = ranking.tests if ranking else None
     if ranking is None or tests is None or not {first, second} <= set(tests.candidates):
@@ -84,15 +97,19 @@ def compare_candidates(
 
 
 def estimate_labels(
-    store: RunStore, config: RunConfig, choice: LabelScope, level: float
+    store: RunStore,
+    config: RunConfig,
+    choice: LabelScope,
+    level: float,
+    given: Sequence[Label] | None = None,
 ) -> Estimates:
-    """Estimate mean labels from labels and scores.
+    """Estimate mean labels from scores and labels: the `given` ones, or else those of the run.
 
     Without a choice, every candidate with labels is estimated. Raise EvaluatedOnTraining if the
     scorer was fitted on these labels.
     """
     grid = read_grid(store)
-    labels, not_in_run = label_cells(grid, store.inputs.labels())
+    labels, not_in_run = label_cells(grid, store.inputs.labels() if given is None else given)
     named = _names(store, choice) or _labelled(grid, labels, choice)
     everyone = named if choice.against is None else (*named, choice.against)
     columns = [column_of(grid, name) for name in everyone]
@@ -135,6 +152,23 @@ def advise_labels(
         seed=seed,
         level=level,
     )
+
+
+def advise_pairs(
+    store: RunStore, config: RunConfig, choice: LabelScope, more: int, seed: int
+) -> tuple[WantedVote, ...]:
+    """Choose pairs of responses to vote on next; skip pairs with a vote."""
+    named = _names(store, choice)
+    if len(named) < 2:
+        raise ConfigError(
+            "A pair needs two candidates.", hint="Give two or more --candidate NAME, or --top 3."
+        )
+    collected = config.benchmark.collected
+    votes = chain(
+        store.inputs.votes(), () if collected is None else CollectedLabels(collected).votes()
+    )
+    voted = {(vote.query_id, frozenset((vote.candidate_a, vote.candidate_b))) for vote in votes}
+    return draw_pairs(read_grid(store), named, voted=voted, more=more, seed=seed)
 
 
 def _names(store: RunStore, choice: LabelScope) -> tuple[str, ...]:

@@ -39,6 +39,8 @@ class EngineIdentity:
     """Numeric precision, as the server reports it or as measured; empty if `version` states it."""
     measured: str = field(default="", compare=False)
     """Tokens listed after fixed questions; see `rocketeval.precision`."""
+    control_tokens: str = ""
+    """Hash of the control tokens that are neutralized for this judge only; empty for most."""
 
     def same_as(self, other: EngineIdentity) -> bool:
         """Return whether both identities describe the same engine."""
@@ -58,6 +60,8 @@ class EngineAnswers:
     """True if the engine itself failed, so that other tasks would fail too."""
     rejected: bool = False
     """True if the server rejects this task for good, so that retrying is useless."""
+    neutralised: int = 0
+    """Number of control tokens of this judge's own that were neutralized in the prompts."""
 
     @classmethod
     def of(
@@ -83,6 +87,8 @@ class WrittenText:
     usage: Usage
     finished: bool
     """False if the engine stopped at the token limit."""
+    neutralised: int = 0
+    """Number of control tokens of this judge's own that were neutralized in the prompt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,9 +193,11 @@ SUFFIX = " (recorded)"
 ENGINES: Registry[Engine] = Registry(
     "engine",
     {
+        "decisions": "rocketeval.engines.decisions:DecisionsEngine",
         "llamacpp": "rocketeval.engines.llamacpp:LlamaCppEngine",
         "openai": "rocketeval.engines.openai_http:OpenAIEngine",
         "openai_batch": "rocketeval.engines.batch.engine:OpenAIBatchEngine",
+        "openai_sampled": "rocketeval.engines.sampled:SampledEngine",
         "recorded": "rocketeval.engines.recorded:RecordedEngine",
         "scripted": "rocketeval.engines.scripted:ScriptedEngine",
         "vllm": "rocketeval.engines.vllm:VLLMEngine",

@@ -17,6 +17,7 @@ from pydantic import Field
 
 from rocketeval.config import EngineConfig, Section, parse_options
 from rocketeval.engines.base import EngineIdentity, Likelihood, need_package, refuse_settings
+from rocketeval.engines.control_tokens import ControlTokens, of_gguf
 from rocketeval.engines.likelihood import refused_likelihood
 from rocketeval.engines.openai_http import OpenAIEngine
 from rocketeval.engines.server import Server
@@ -91,6 +92,9 @@ class LlamaCppEngine(OpenAIEngine):
         await super().aclose()
         self._running = self._server = self._probed = None
         self._forms.clear()
+
+    async def _ask_control_tokens(self) -> ControlTokens:
+        return await asyncio.to_thread(of_gguf, self._gguf)
 
     async def _look(self) -> Server:
         """Start the server if needed, and return what it reports about itself."""

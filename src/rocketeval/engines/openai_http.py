@@ -18,6 +18,7 @@ from rocketeval.engines.base import (
     Likelihood,
     WrittenText,
 )
+from rocketeval.engines.control_tokens import NOT_ASKED, ControlTokens, of_tokenizer_info
 from rocketeval.engines.http import HttpClient
 from rocketeval.engines.likelihood import NO_TEXT, ask_likelihood, require_prompt_logprobs
 from rocketeval.engines.probe import (
@@ -193,6 +194,7 @@ class OpenAIEngine:
         self._measured: Measured | None = None
         self._forms: dict[AnswerLabels, Transport] = {}
         self._server: Server | None = None
+        self._controls: ControlTokens | None = None
         self._answered = 0
         self._probing = asyncio.Lock()
         self._http = HttpClient(
@@ -262,25 +264,30 @@ class OpenAIEngine:
             readout=self.readout.hash,
             precision=reported or (self._measured.precision if self._measured else ""),
             measured=str(self._measured or ""),
+            control_tokens=(await self._control_tokens()).identity,
         )
 
     async def findings(self) -> Sequence[EngineFinding]:
         """Return the results of the probe, after trying every request form of this server."""
-        return await wire_findings(await self._probe())
+        found = await wire_findings(await self._probe())
+        return (*found, (await self._control_tokens()).finding())
 
     async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
         """Answer every item of `task` that is not already `known`."""
         headers = self._session(task.key)
-        return await TaskRequest(self._form_for, task, known, headers, self._count).graded()
+        task, neutralised = (await self._control_tokens()).disarm_task(task)
+        form = self._cold_form if task.cold else self._form_for
+        request = TaskRequest(form, task, known, headers, self._count)
+        return replace(await request.graded(), neutralised=neutralised)
 
     async def tokenise(self, prompts: Sequence[str]) -> list[list[int]] | None:
         """Return the tokens of each prompt in the chat template; None if it is unknown."""
         wire = (await self._probe()).wire
         if wire.frame is None or wire.labels is None:
             return None
-        encoded = await asyncio.gather(
-            *(wire.tokenizer.encode(wire.frame.around(prompt)) for prompt in prompts)
-        )
+        controls = await self._control_tokens()
+        texts = [wire.frame.around(controls.disarm(prompt).text) for prompt in prompts]
+        encoded = await asyncio.gather(*map(wire.tokenizer.encode, texts))
         tokens = [found for found in encoded if found is not None]
         return tokens if len(tokens) == len(prompts) else None
 
@@ -292,9 +299,10 @@ class OpenAIEngine:
         wire = replace(await self._plain_wire(), temperature=temperature)
         settings = writing_settings(max_tokens, seed)
         headers = self._session(content_hash("prompt", prompt))
-        body = complete_chat(wire, user(prompt), settings, headers, meter, read_text)
+        safe = (await self._control_tokens()).disarm(prompt)
+        body = complete_chat(wire, user(safe.text), settings, headers, meter, read_text)
         text, finished = await body
-        return WrittenText(self._http.redact.in_written(text), meter.usage, finished)
+        return WrittenText(self._http.redact.in_written(text), meter.usage, finished, safe.count)
 
     async def likelihood(self, prompt: str, text: str) -> Likelihood:
         """Return how likely the model would have been to answer `prompt` with `text`."""
@@ -304,6 +312,8 @@ class OpenAIEngine:
         meter = UsageMeter()
         wire = (await self._probe()).wire
         headers = self._session(content_hash("prompt", prompt))
+        controls = await self._control_tokens()
+        prompt, text = controls.disarm(prompt).text, controls.disarm(text).text
         return Likelihood(await ask_likelihood(wire, prompt, text, headers, meter), meter.usage)
 
     async def aclose(self) -> None:
@@ -320,6 +330,18 @@ class OpenAIEngine:
         """
         name = self.config.session_header
         return {name: key.hex()} if name else {}
+
+    async def _control_tokens(self) -> ControlTokens:
+        if self._controls is None:
+            self._controls = await self._ask_control_tokens()
+        return self._controls
+
+    async def _ask_control_tokens(self) -> ControlTokens:
+        server = await self._look()
+        if server.kind != "vllm":
+            return NOT_ASKED
+        info = await self._http.get(server.root + "/tokenizer_info", optional=True)
+        return of_tokenizer_info(info)
 
     async def _look(self) -> Server:
         if self._server is None:
@@ -346,6 +368,18 @@ class OpenAIEngine:
             readout = item_readout(self.config, labels)
             self._forms[labels] = await form_for_labels(probed, readout, readout.words)
         return self._forms[labels]
+
+    async def _cold_form(self, labels: AnswerLabels | None) -> Transport:
+        """Return the request form that computes the whole prompt.
+
+        llama.cpp computes the rest of a prompt whose beginning is in its cache with other kernels,
+        so that an answer depends on the request before it.
+        """
+        form = await self._form_for(labels)
+        if form.wire.server.kind != "llamacpp":
+            return form
+        extra = {**form.wire.extra_body, "cache_prompt": False}
+        return type(form)(replace(form.wire, extra_body=extra))
 
     async def _probe(self) -> ProbeResult:
         if self._probed is None:

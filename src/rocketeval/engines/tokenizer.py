@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rocketeval.engines.control_tokens import ControlTokens, of_tokenizer
 from rocketeval.engines.likelihood import ChatText, chat_text
 from rocketeval.errors import EngineRefused
 
@@ -19,6 +20,8 @@ class ChatTokenizer:
         self._tokenizer = tokenizer
         self._template_kwargs = dict(template_kwargs)
         self._names: dict[int, str] = {}
+        self.controls: ControlTokens = of_tokenizer(tokenizer)
+        """The control tokens of its vocabulary."""
 
     @property
     def template(self) -> str:

@@ -21,6 +21,7 @@ from rocketeval.engines.base import (
     need_package,
     refuse_settings,
 )
+from rocketeval.engines.control_tokens import ControlTokens
 from rocketeval.engines.label_tokens import AnyReadout, find_label_tokens
 from rocketeval.engines.likelihood import NO_TEXT
 from rocketeval.engines.readout import called
@@ -94,7 +95,7 @@ class VLLMEngine:
         """Load the model and return everything about it that can change a probability."""
         await self.ready()
         judge = await self._open()
-        return self._identity(judge.version, judge.logprobs)
+        return self._identity(judge.version, judge.logprobs, judge.chat.controls)
 
     async def identify_offline(self) -> EngineIdentity:
         """Return the identity the model will have, without loading its weights."""
@@ -107,9 +108,10 @@ class VLLMEngine:
         version = await asyncio.to_thread(
             version_of, settings.model_config, chat, self.config, self.options
         )
-        return self._identity(version, logprob_mode(labels, self.config.top_logprobs))
+        mode = logprob_mode(labels, self.config.top_logprobs)
+        return self._identity(version, mode, chat.controls)
 
-    def _identity(self, version: str, logprobs: str) -> EngineIdentity:
+    def _identity(self, version: str, logprobs: str, controls: ControlTokens) -> EngineIdentity:
         return EngineIdentity(
             engine="vllm",
             model=self.config.model,
@@ -117,6 +119,7 @@ class VLLMEngine:
             version=version,
             logprobs=logprobs,
             readout=self.readout.hash,
+            control_tokens=controls.identity,
         )
 
     async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
@@ -128,6 +131,7 @@ class VLLMEngine:
         for item in waiting:
             by_labels.setdefault(task.labels_of(item), []).append(item)
         started = time.monotonic()
+        task, neutralised = (await self._open()).chat.controls.disarm_task(task)
         outputs: list[Any] = []
         answers, failure = dict(known), None
         for labels, items in by_labels.items():
@@ -144,7 +148,8 @@ class VLLMEngine:
                     failure = failure or _failure(item, output)
                 else:
                     answers[item] = judge.read(output)
-        return EngineAnswers.of(task, answers, _usage(outputs, started), failure)
+        graded = EngineAnswers.of(task, answers, _usage(outputs, started), failure)
+        return replace(graded, neutralised=neutralised)
 
     async def findings(self) -> Sequence[EngineFinding]:
         """Return how vLLM was set up, and the effect on the answers."""
@@ -153,7 +158,8 @@ class VLLMEngine:
     async def tokenise(self, prompts: Sequence[str]) -> list[list[int]] | None:
         """Return the tokens of each prompt; loads the tokenizer, not the model."""
         chat = await self._tokenizer()
-        return await self._in_order(partial(chat.encode_chats, prompts))
+        safe = [chat.controls.disarm(prompt).text for prompt in prompts]
+        return await self._in_order(partial(chat.encode_chats, safe))
 
     async def write(
         self, prompt: str, *, max_tokens: int, temperature: float = 0.0, seed: int | None = None
@@ -162,12 +168,14 @@ class VLLMEngine:
         judge = await self._open()
         started = time.monotonic()
         params = judge.writing(max_tokens, temperature, seed)
-        (output,) = await self._ask([prompt], judge, params)
+        safe = judge.chat.controls.disarm(prompt)
+        (output,) = await self._ask([safe.text], judge, params)
         if isinstance(output, RequestRejected):
             raise output
         (written,) = output.outputs
         usage = _usage([output], started)
-        return WrittenText(written.text, usage, finished=written.finish_reason != "length")
+        finished = written.finish_reason != "length"
+        return WrittenText(written.text, usage, finished, safe.count)
 
     async def likelihood(self, prompt: str, text: str) -> Likelihood:
         """Return how likely the model would have been to answer `prompt` with `text`."""
@@ -175,6 +183,8 @@ class VLLMEngine:
             raise RequestRejected(NO_TEXT)
         judge = await self._open()
         started = time.monotonic()
+        disarm = judge.chat.controls.disarm
+        prompt, text = disarm(prompt).text, disarm(text).text
         spoken = await self._in_order(partial(judge.chat.encode_spoken, prompt, text))
         submitted = judge.driver.submit([spoken.tokens], judge.reading())
         (output,) = await asyncio.wrap_future(submitted)

@@ -398,7 +398,8 @@ class VLLMJudge:
                 "`options: {dtype: float32}` repeats exactly, but is slower.",
             )
         cache = EngineFinding("prefix cache", f"on, in blocks of {self.block_size} tokens")
-        return (logprobs, precision, cache, EngineFinding("context", f"{self.context} tokens"))
+        context = EngineFinding("context", f"{self.context} tokens")
+        return (logprobs, precision, cache, context, self.chat.controls.finding())
 
 
 async def open_judge(

@@ -17,7 +17,7 @@ from typing import Literal
 
 from rocketeval.checklists.base import AuthorContext, AuthoringTrace
 from rocketeval.checklists.dimension_steps import StepResults, do_steps
-from rocketeval.checklists.instance import Writer
+from rocketeval.checklists.instance import AuthorTrial, Writer
 from rocketeval.config import EvolveConfig
 from rocketeval.engines.base import Engine, status_of
 from rocketeval.errors import ChecklistError
@@ -196,6 +196,8 @@ class Optimizer:
         """Usage so far, including unreadable answers."""
         self.lost = 0
         """Number of calls without an answer."""
+        # A round may do without some requests, so only many failures in a row give it up.
+        self._trial = AuthorTrial(config.attempts, proven=True)
 
     @property
     def pulse(self) -> EngineStatus:
@@ -279,6 +281,7 @@ class Optimizer:
             in_flight=self._engine.in_flight,
             durable=self._engine.durable,
             skip=True,
+            trial=self._trial,
         )
         for request in asked:
             if request in done.lines:

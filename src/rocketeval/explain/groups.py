@@ -2,7 +2,9 @@
 
 A response's score in a group is the mean `p_yes` of the group's items; missing answers are left out
 and counted. A candidate's score is the mean over its responses. Items have equal weights, even with
-a learned scorer, so that a group's score reflects the judge's answers.
+a learned scorer, so that a group's score reflects the judge's answers. Items with weights count by
+them. With the scorer `points`, a score is points earned over the points that the group's items can
+earn; a mean is clipped to 0 to 1, and a group of penalties alone has none.
 
 Groups that share a prefix before a colon ("coherence: order") form a dimension, together with a
 group of that name. A dimension with several groups also has a score over all its items.
@@ -18,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocketeval.arrays import Floats, Ints
+from rocketeval.ranking.stage import clip_interval
 from rocketeval.records import Checklist, Interval
 from rocketeval.scoring.answers import AnswerTable
 from rocketeval.stats.bootstrap import Resamples, interval, ratios
@@ -69,7 +72,8 @@ class GroupMean:
 
     candidate: str
     mean: Interval | None
-    """Mean over its responses; None without answers. Bounds are NaN with too few queries."""
+    """Mean over its responses; None without answers, or without points to earn. Bounds are NaN with
+    too few queries."""
     responses: int
     """Responses with an answer."""
     missing: int
@@ -118,7 +122,11 @@ def dimension_of(group: str) -> str | None:
 
 
 def group_columns(
-    answers: AnswerTable, checklists: Mapping[str, Checklist], groups: Sequence[Group]
+    answers: AnswerTable,
+    checklists: Mapping[str, Checklist],
+    groups: Sequence[Group],
+    *,
+    points: bool = False,
 ) -> Iterator[GroupColumn]:
     """Yield the scores of all responses, in table order, for each group."""
     codes = {name: code for code, name in enumerate(_parts(groups))}
@@ -131,13 +139,17 @@ def group_columns(
     cells[np.isnan(answers.p_yes)] = _NO_GROUP
     given = _Sorted(cells, len(codes))
     weights = answers.item_weights
+    earned = weights * answers.p_yes
+    if points and answers.rubric is not None:
+        counted = answers.rubric.weights * answers.rubric.applicable
+        earned, weights = counted * answers.rubric.values, np.maximum(counted, 0.0)
     for group in groups:
         own = [codes[part] for part in group.parts]
         chosen = given.places(own)
         answered = np.bincount(rows[chosen], minlength=len(answers))
         totals, shares = (
             np.bincount(rows[chosen], weights=own_values[chosen], minlength=len(answers))
-            for own_values in (weights * answers.p_yes, weights)
+            for own_values in (earned, weights)
         )
         scores = np.full(len(answers), np.nan)
         np.divide(totals, shares, out=scores, where=shares > 0)
@@ -154,6 +166,7 @@ def score_groups(
     bootstrap: int = 1000,
     seed: int = 0,
     level: float = 0.95,
+    points: bool = False,
 ) -> tuple[tuple[GroupScore, ...], int]:
     """Return the means of ranked candidates per group, and the number of groups left out.
 
@@ -170,7 +183,7 @@ def score_groups(
     at_once = max(1, _CELLS_AT_ONCE // (len(queries) * width))
     own_cluster = _numbered([(clusters or {}).get(query, query) for query in queries])[1]
     resamples = Resamples(int(own_cluster.max()) + 1, bootstrap, seed)
-    made = group_columns(answers, checklists, groups[:MOST_GROUPS])
+    made = group_columns(answers, checklists, groups[:MOST_GROUPS], points=points)
     found: list[GroupScore] = []
     while batch := list(islice(made, at_once)):
         scores = np.full((len(queries), len(batch), width), np.nan)
@@ -178,6 +191,8 @@ def score_groups(
             scores[rows, number, places] = column.scores
         with one_blas_thread():
             means = column_means(scores.reshape(len(queries), -1), resamples, level, own_cluster)
+        if points:
+            means = [(mean and clip_interval(mean, (0.0, 1.0)), given) for mean, given in means]
         for number, column in enumerate(batch):
             lacking = np.bincount(places, column.items - column.answered, width)
             own = zip(ranked, means[number * width :], lacking.tolist(), strict=False)

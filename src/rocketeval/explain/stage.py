@@ -96,6 +96,7 @@ def explain_run(store: RunStore, config: RunConfig) -> Explanation:
         clusters=store.inputs.clusters(),
         bootstrap=config.ranking.bootstrap,
         seed=config.ranking.seed,
+        points=graded.points,
     )
     found = Explanation(
         candidates=tuple(_explain(graded, graded.ranked, most, config)),

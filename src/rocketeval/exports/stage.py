@@ -49,6 +49,7 @@ from rocketeval.ranking.rank import Ranking, WinMatrix
 from rocketeval.ranking.stage import read_ranking
 from rocketeval.ranking.summary import ranking_table
 from rocketeval.scoring.read_answers import scored_answers
+from rocketeval.scoring.rubric import POINTS
 from rocketeval.scoring.stage import read_grid
 from rocketeval.store.files import replacing
 from rocketeval.store.run import RunStore
@@ -114,7 +115,7 @@ def _write_page(store: RunStore, request: ExportRequest, stream: BinaryIO) -> Ex
 
 
 def _display(store: RunStore, what: str) -> TextTable:
-    judge = store.judge().model
+    judge = store.judge().name
     if what == "audit":
         return show_audit(store.read(Audit), judge)
     if what == "groups":
@@ -212,7 +213,8 @@ def _read_rows(store: RunStore, what: str) -> _Table:
     if not groups:
         raise _no_groups()
     cells = store.scores(["query_id", "candidate"])
-    columns = group_columns(scored_answers(store)[0], checklists, groups)
+    points = store.manifest().stages.score.scorer == POINTS
+    columns = group_columns(scored_answers(store)[0], checklists, groups, points=points)
     return _Table(GROUP_SCORES, (group_score_rows(column, cells, names) for column in columns))
 
 

@@ -242,17 +242,21 @@ SCORES = json.loads({scores!r})
 PASSING = {passing}
 
 
-def last_user(prompt):
-    """Return the last user message of a chat prompt; other prompts unchanged."""
-    try:
-        messages = json.loads(prompt)
-        asked = [each for each in messages if each.get("role") == "user"]
-        content = asked[-1]["content"]
-    except (ValueError, AttributeError, LookupError, TypeError):
-        return prompt
+def text_of(content):
+    """Return the text of a message's content."""
     if isinstance(content, str):
         return content
     return "\\n".join(part["text"] for part in content if part.get("text"))
+
+
+def conversation(prompt):
+    """Return the last user message of a chat prompt, and the messages before it."""
+    try:
+        turns = [[each["role"], text_of(each["content"])] for each in json.loads(prompt)]
+        last = max(place for place, turn in enumerate(turns) if turn[0] == "user")
+    except (ValueError, AttributeError, LookupError, TypeError):
+        return prompt, []
+    return turns[last][1], turns[:last]
 
 
 def get_assert(output, context):
@@ -263,8 +267,11 @@ def get_assert(output, context):
     one = next(iter(values.values()), "")
     lines = "\\n".join(f"{{name}}: {{value}}" for name, value in values.items())
     prompt = str(context.get("prompt") or "")
-    for query in (one if len(values) == 1 else lines, prompt, last_user(prompt), ""):
-        key = hashlib.sha256(json.dumps([query, text]).encode()).hexdigest()[:32]
+    query, history = conversation(prompt)
+    given = one if len(values) == 1 else lines
+    known = [(query, history), (given, []), (prompt, []), ("", []), (query, ["*"])]
+    for query, before in known:
+        key = hashlib.sha256(json.dumps([query, text, *before]).encode()).hexdigest()[:32]
         if key in SCORES:
             score, reason = SCORES[key]
             return {{"pass": score >= PASSING, "score": score, "reason": reason,
@@ -278,21 +285,30 @@ def _write_assertion(source: _Source, stream: BinaryIO) -> Exported:
     import json
     from hashlib import sha256
 
+    def key_of(*parts: object) -> str:
+        return sha256(json.dumps(parts).encode()).hexdigest()[:32]
+
     queries = source.store.inputs.queries
     found: dict[str, tuple[float, str]] = {}
+    anywhere: dict[str, set[str]] = {}
     for score in source.scores.values():
-        query = queries[score.response.query_id].text
-        key = sha256(json.dumps([query, score.response.text]).encode()).hexdigest()[:32]
-        found[key] = (score.share, score.explanation)
+        query, text = queries[score.response.query_id], score.response.text
+        before = [[turn.role, turn.content] for turn in query.history]
+        exact = key_of(query.text, text, *before)
+        found[exact] = (score.share, score.explanation)
+        anywhere.setdefault(key_of(query.text, text, "*"), set()).add(exact)
+    count = len(found)
+    # A message that follows one history only is found even if the prompt spells it differently.
+    found |= {key: found[exact] for key, (exact, *others) in anywhere.items() if not others}
     content = ASSERTION.format(
-        count=len(found),
+        count=count,
         judge=source.judge.replace('"', "'").replace("\\", "/"),
         name="rocketeval_assert.py",
         scores=json.dumps(dict(sorted(found.items()))),
         passing=PASSING,
     )
     stream.write(content.encode())
-    return Exported(len(found))
+    return Exported(count)
 
 
 def write_inspect_logs(store: RunStore, path: Path) -> Exported:

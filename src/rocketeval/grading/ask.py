@@ -64,7 +64,7 @@ def sequentially(engine: Engine) -> Ask:
 
     async def ask(task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
         answers: list[Answer] = []
-        usage, transcript = Usage(), ""
+        usage, transcript, neutralised = Usage(), "", 0
         for place, question in enumerate(single_questions(task.suffixes)):
             answer = known.get(place)
             if answer is None:
@@ -73,10 +73,11 @@ def sequentially(engine: Engine) -> Ask:
                 if graded.failure:
                     return _cut_short(task, answers, known, usage, graded)
                 answer = graded.answers[0]
+                neutralised = max(neutralised, graded.neutralised)
             answers.append(answer)
             if answer.p_yes is not None:
                 transcript += answered(question, "Yes" if answer.p_yes >= 0.5 else "No")
-        return EngineAnswers(tuple(answers), usage)
+        return EngineAnswers(tuple(answers), usage, neutralised=neutralised)
 
     return ask
 
@@ -127,7 +128,8 @@ def _writing(read: Read, most_written: int, engine: Engine) -> Ask:
         except (EngineUnavailable, RequestRejected) as error:
             return _failed(error)
         text = written.text if written.finished else whole_words(written.text)
-        return EngineAnswers(read(text, items), written.usage)
+        answers = read(text, items)
+        return EngineAnswers(answers, written.usage, neutralised=written.neutralised)
 
     return ask
 

@@ -5,6 +5,13 @@ through the run, before the first new task of a resumed run, after a new system 
 the end. Answers are compared as log-odds. What an engine may vary is measured on its own first
 repetitions, with a floor for other kernels and other requests in flight. A single deviation asks
 the other canaries too; only together do they stop the run.
+
+An engine may compute an item differently within its response than alone, depending on its prefix
+cache. So each canary is asked again soon, without the cache where that can be said; this first
+repetition may differ more from the answer, and later ones are compared with it.
+
+Judgments since the last passed check are kept in the run. If a process was stopped or killed before
+its last check, the next one makes it first: it asks items of these judgments again, too.
 """
 
 from __future__ import annotations
@@ -19,6 +26,7 @@ from rocketeval.grading.schedule import cells, unfinished_tasks
 from rocketeval.precision import Measured
 from rocketeval.prompts.render import Prompt
 from rocketeval.records import Answer, GradingTask, JudgeFingerprint
+from rocketeval.store.failures import Repeats, Unchecked
 from rocketeval.store.manifest import ContinuityFacts
 from rocketeval.store.run import RunStore
 
@@ -34,6 +42,12 @@ COARSE_STEPS = 3.0
 """The same in steps of a coarse number format such as bfloat16."""
 REPEATED = 4.0
 """The same in multiples of the engine's own repetitions."""
+EARLIER = 10.0
+"""First repetitions are made this much faster than later ones, to compare those with."""
+FIRST = 3.0
+"""Allowed difference of the first repetition, in multiples of that of later ones."""
+SUSPICIOUS = 0.5
+"""Share of the allowed difference from which on the other canaries are asked, too."""
 NEVER = 12.0
 """Log-odds beyond this count as this much: both answers are certain."""
 
@@ -64,10 +78,16 @@ class Canaries:
     """The judge's measured repeatability."""
     kept: list[Canary] = field(default_factory=list)
     facts: ContinuityFacts = field(default_factory=ContinuityFacts)
-    suspects: list[bytes] = field(default_factory=list)
+    suspects: Unchecked = field(default_factory=Unchecked)
     """Judgments finished since the last passed check."""
+    repeats: Repeats = field(default_factory=Repeats)
+    """First repetitions of the canaries."""
     _distances: list[float] = field(default_factory=list)
     _due: float = 0.0
+    _unrepeated: float = -1.0
+    """Grows to 1 until another canary is repeated for the first time; later in a small run."""
+    _tried: set[bytes] = field(default_factory=set)
+    """Canaries whose first repetition was asked for."""
     _next: int = 0
     _busy: bool = False
     _owed: bool = False
@@ -87,14 +107,22 @@ class Canaries:
             if len(self.kept) < MOST_CANARIES:
                 self.kept.append(canary)
 
+    def expect(self, task: GradingTask) -> None:
+        """Note that a judgment is about to be recorded."""
+        if self.share:
+            self.suspects.add(task.key)
+
     async def finished(self, task: GradingTask, answers: tuple[Answer, ...]) -> None:
         """Note a finished task, and ask canaries again when they are due."""
         if not self.share:
             return
-        self.suspects.append(task.key)
+        asked = self.share * (len(answers) - len(task.checks))
+        self._due += asked
+        self._unrepeated += EARLIER * asked
         if len(self.kept) < MOST_CANARIES and (canary := canary_of(task, answers)) is not None:
             self.kept.append(canary)
-        self._due += self.share * (len(answers) - len(task.checks))
+        if self._unrepeated >= 1.0:
+            await self._repeat_first()
         self._see_fingerprints()
         if self._owed:
             await self.check(FEWEST)
@@ -111,33 +139,100 @@ class Canaries:
             count, self._owed = max(count, FEWEST), False
         try:
             trusted = len(self.suspects)
-            found = await self._distances_of(count)
-            if found and _root_mean_square(found) > self.allowed:
-                found += await self._distances_of(len(self.kept) - len(found))
-                if _root_mean_square(found) > self.allowed:
-                    raise self._changed(found)
-            if found:
-                self._distances += found
-                del self.suspects[:trusted]
-                largest = max(self.facts.largest_difference or 0.0, *found)
-                self.facts = replace(
-                    self.facts, checks=self.facts.checks + 1, largest_difference=round(largest, 4)
-                )
+            if await self._repeat(count):
+                self.suspects.drop(trusted)
         finally:
             self._busy = False
 
-    async def _distances_of(self, count: int) -> list[float]:
+    async def check_earlier(self, unchecked: Iterable[Canary]) -> bool:
+        """Make the check that an earlier process left out; return whether it found no change.
+
+        `unchecked` are canaries of its unchecked judgments. If they differ although the judge is
+        the same as before, another judge answered them. JudgeChanged if the judge is not the same.
+        """
+        trusted = bool(self.kept)
+        if trusted and not await self._repeat(FEWEST):
+            return True
+        own = list(unchecked)
+        found = await self._distances_of(own)
+        if not found:
+            return True
+        if _root_mean_square(found) > self.allowed:
+            if not trusted:
+                raise self._changed(found)
+            return False
+        self._passed(found)
+        self.suspects.drop(len(self.suspects))
+        self.keep(own)
+        return True
+
+    async def _repeat(self, count: int) -> bool:
+        """Ask canaries again; return whether one was answered. JudgeChanged if they differ."""
+        chosen = self._in_turn(count)
+        found = await self._distances_of(chosen)
+        if found and _root_mean_square(found) > SUSPICIOUS * self.allowed:
+            others = [canary for canary in self.kept if canary not in chosen]
+            found += await self._distances_of(others)
+            if _root_mean_square(found) > self.allowed:
+                raise self._changed(found)
+        if found:
+            self._passed(found)
+        return bool(found)
+
+    def _passed(self, found: list[float]) -> None:
+        self._distances += found
+        largest = max(self.facts.largest_difference or 0.0, *found)
+        self.facts = replace(
+            self.facts, checks=self.facts.checks + 1, largest_difference=round(largest, 4)
+        )
+
+    def _in_turn(self, count: int) -> list[Canary]:
+        """Return the canaries to ask next, those with a first repetition before the others."""
+        known = self.repeats.p_yes
+        places = range(self._next, self._next + len(self.kept))
+        ordered = [self.kept[place % len(self.kept)] for place in places]
+        ordered.sort(key=lambda canary: canary.task.key not in known)
+        self._next += count
+        return ordered[:count]
+
+    async def _distances_of(self, canaries: Iterable[Canary]) -> list[float]:
         found = []
-        for _ in range(min(count, len(self.kept))):
-            canary = self.kept[self._next % len(self.kept)]
-            self._next += 1
+        for canary in canaries:
             graded = await self.ask(canary.task, {})
             self.facts = replace(
                 self.facts, items=self.facts.items + 1, usage=self.facts.usage + graded.usage
             )
             if graded.failure is None:
-                found.append(distance(canary.answer, graded.answers[0]))
+                found.append(self._distance(canary, graded.answers[0]))
         return found
+
+    def _distance(self, canary: Canary, now: Answer) -> float:
+        """Return the difference from the first repetition, or a share of that from the answer."""
+        first = self.repeats.p_yes.get(canary.task.key)
+        if first is None:
+            return distance(canary.answer, now) / FIRST
+        return distance(replace(canary.answer, p_yes=first), now)
+
+    async def _repeat_first(self) -> None:
+        """Ask the next canary for the first time again, for later ones to be compared with."""
+        tried = self._tried | self.repeats.p_yes.keys()
+        canary = next((one for one in self.kept if one.task.key not in tried), None)
+        if canary is None:
+            return
+        self._unrepeated = 0.0
+        self._tried.add(canary.task.key)
+        graded = await self.ask(canary.task, {})
+        self.facts = replace(
+            self.facts, items=self.facts.items + 1, usage=self.facts.usage + graded.usage
+        )
+        p_yes = graded.answers[0].p_yes
+        if graded.failure is not None or p_yes is None:
+            return
+        if self._distance(canary, graded.answers[0]) <= self.allowed:
+            self.repeats.add(canary.task.key, p_yes)
+        else:
+            self.kept.remove(canary)
+            self._owed = True
 
     def _see_fingerprints(self) -> None:
         """Owe a check if the replies name a new fingerprint, also while a check is under way."""
@@ -170,7 +265,7 @@ def canary_of(task: GradingTask, answers: tuple[Answer, ...]) -> Canary | None:
     _, place = min(usable)
     labels = None if task.labels is None else (task.labels[place],)
     suffixes = (task.suffixes[place],)
-    alone = replace(task, suffixes=suffixes, items=1, labels=labels, checks={})
+    alone = replace(task, suffixes=suffixes, items=1, labels=labels, checks={}, cold=True)
     return Canary(alone, answers[place])
 
 
@@ -180,13 +275,22 @@ def _applies(answer: Answer) -> bool:
 
 
 def finished_canaries(
-    store: RunStore, prompt: Prompt, judge: bytes, finished: Collection[bytes]
+    store: RunStore,
+    prompt: Prompt,
+    judge: bytes,
+    finished: Collection[bytes],
+    repeated: Collection[bytes] = (),
 ) -> Iterator[Canary]:
-    """Yield a few finished judgments of a run as canaries, spread over the run."""
+    """Yield a few finished judgments of a run as canaries, spread over the run.
+
+    Those that were `repeated` before are preferred.
+    """
     if not finished:
         return
     wanted = [cell.key for cell in cells(store.inputs, judge) if cell.key in finished]
-    chosen = set(wanted[:: max(1, len(wanted) // MOST_CANARIES)][:MOST_CANARIES])
+    known = [key for key in wanted if key in repeated]
+    spread = wanted[:: max(1, len(wanted) // MOST_CANARIES)]
+    chosen = set(list(dict.fromkeys([*known, *spread]))[:MOST_CANARIES])
     judged = store.judgments_of(key.hex() for key in chosen if key)
 
     def other(key: bytes) -> bool:
@@ -250,5 +354,9 @@ def resume_watch(engine: object, facts: ContinuityFacts | None) -> None:
 
 
 def can_repeat(engine: Engine) -> bool:
-    """Return whether single items can be asked again at once, over a connection."""
-    return hasattr(engine, "watch") and not engine.durable
+    """Return whether single items can be asked again at once, over a connection.
+
+    Counted samples differ each time, so they cannot show that the judge changed.
+    """
+    repeats = bool(getattr(engine, "repeatable", True))
+    return hasattr(engine, "watch") and not engine.durable and repeats

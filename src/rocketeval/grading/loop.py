@@ -57,7 +57,12 @@ def calls(engine: Engine, items: int, *, alone: bool = False) -> int:
     `alone`: the method sends each item in its own request, even if the engine accepts several.
     """
     per_call: int | None = 1 if alone else getattr(engine, "items_per_call", 1)
-    return -(-items // (per_call or max(1, items)))
+    return -(-items // (per_call or max(1, items))) * requests_per_item(engine)
+
+
+def requests_per_item(engine: Engine) -> int:
+    """Return how often an engine asks an item: several times if it counts written answers."""
+    return int(getattr(engine, "requests_per_item", 1))
 
 
 class GradingBudget:
@@ -138,9 +143,11 @@ class GradingBudget:
     def _most(self, task: GradingTask, known: Mapping[int, Answer]) -> Usage:
         prefix = most_tokens(task.prefix, self._template)
         asked = [task.suffixes[place] for place in task.left(known)]
+        times = requests_per_item(self._engine)
+        written = max(self._written, int(getattr(self._engine, "most_written", 1)))
         return Usage(
-            prompt_tokens=sum(prefix + most_tokens(suffix, 0) for suffix in asked),
-            completion_tokens=self._written * len(asked),
+            prompt_tokens=times * sum(prefix + most_tokens(suffix, 0) for suffix in asked),
+            completion_tokens=times * written * len(asked),
         )
 
 
@@ -191,6 +198,7 @@ async def grade(
     budget: GradingBudget | None = None,
     checks: CheckRunner | None = None,
     canaries: Canaries | None = None,
+    into: Grading | None = None,
 ) -> Grading:
     """Grade every task in order, at most `concurrency` at once, and `record` each judgment.
 
@@ -199,11 +207,11 @@ async def grade(
     received by then are kept. Tasks of a durable engine are left to the next run at once. Tasks
     that do not fit into the `budget` are not started. `ask` sends a task to the engine; by default
     each item is asked independently. `checks` runs the items that code decides, and `canaries` asks
-    some finished items again.
+    some finished items again. `into` is the result of an earlier loop, to be continued.
     Raises EngineRefused if the engine rejects all requests.
     """
     observer.watched(partial(status_of, engine))
-    grading = Grading()
+    grading = into or Grading()
     ask = ask or each_item_independently(engine)
     failed_queries: set[str] = set()
     unavailable = 0
@@ -228,7 +236,7 @@ async def grade(
                 task.candidate,
                 graded.answers,
                 graded.usage,
-                task.neutralised,
+                task.neutralised + graded.neutralised,
             )
             record(judgment)
             grading.judged += 1
@@ -273,6 +281,8 @@ async def grade(
             if budget:
                 budget.settle(task, had, graded)
             judged = grading.judged
+            if canaries is not None and graded.failure is None:
+                canaries.expect(task)
             settle(task, graded)
             if canaries is not None and grading.judged > judged:
                 await canaries.finished(task, graded.answers)

@@ -16,6 +16,7 @@ import numpy as np
 
 from rocketeval.benchmarks.base import open_benchmark
 from rocketeval.benchmarks.load import load
+from rocketeval.checklists.rubric import rubric_notes
 from rocketeval.config import AuthorConfig, PriceConfig, RunConfig
 from rocketeval.engines.base import Engine
 from rocketeval.errors import ConfigError, StageMissing
@@ -289,6 +290,7 @@ async def plan_grading(
         items_per_second=rate,
         rate_from=rate_from,
         seconds=asking.items / rate if rate else None,
+        notes=tuple(rubric_notes(checklists.made, inputs.queries, inputs.heads)),
         estimated=await _estimate(store, config, engine, inputs, method, rate, most_prompts),
     )
 

@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from rocketeval.budget import Budget, PricedBudget
 from rocketeval.checklists.rubric import rubric_options
 from rocketeval.checks.runner import CheckRunner
 from rocketeval.config import RunConfig
 from rocketeval.engines.base import Engine, offline_identity, status_of
-from rocketeval.errors import JudgeChanged
+from rocketeval.errors import EngineError, JudgeChanged
 from rocketeval.grading.ask import Method
 from rocketeval.grading.canaries import (
+    FEWEST,
     ON_RESUME,
     Canaries,
     can_repeat,
@@ -46,14 +47,14 @@ from rocketeval.grading.work import (
 )
 from rocketeval.hashing import content_hash
 from rocketeval.observer import EngineStatus, Observer
-from rocketeval.records import JudgeFingerprint
+from rocketeval.records import GradingTask, JudgeFingerprint
+from rocketeval.store.failures import Repeats, Unchecked
 from rocketeval.store.manifest import ContinuityFacts, GradeFacts
 from rocketeval.store.run import RunStore
 from rocketeval.workers import unless_stopped
 
 LAST_CHECK = 10
-"""A run with this many judgments checks its judge when it is resumed, and a grading that finished
-this many at its end."""
+"""A run with this many judgments checks its judge when it is resumed, and at its end."""
 MOST_NAMED = 3
 """Number of rejected responses to name; all are counted."""
 NOT_ASKED_WITH = {"price", "template", "canaries", "datamarking"}
@@ -111,6 +112,19 @@ async def contact_judge(
     return True
 
 
+class GradingRounds(Protocol):
+    """Tasks that depend on the judgments so far."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether no more judgments are needed."""
+        ...
+
+    def tasks(self, grading: Grading) -> Iterator[GradingTask]:
+        """Yield tasks while `grading` is in progress, until others must finish first."""
+        ...
+
+
 async def grade_responses(
     store: RunStore,
     config: RunConfig,
@@ -123,13 +137,15 @@ async def grade_responses(
     also: Sequence[RunStore] = (),
     own_engine: bool = False,
     contacted: bool = False,
+    make_rounds: Callable[[GradingWork], GradingRounds] | None = None,
 ) -> GradeFacts:
     """Append the missing judgments to the ledger; return counts and cost of this grading.
 
     `method` is given if it is not the one in the config. Answers to the same items in the runs
     `also` are reused. If no judgment is missing, the engine is not contacted, unless the config
     does not describe it (`own_engine`). `contacted` means that the judge was already contacted,
-    and the budget has reserved that cost.
+    and the budget has reserved that cost. `make_rounds` chooses the tasks; without it, all are
+    graded.
     """
     method = method or create_method(config)
     observer.watched(partial(_first_contact, engine, config))
@@ -139,23 +155,25 @@ async def grade_responses(
         found = fingerprint(await unless_stopped(engine.identify(), stop), method)
         judge = store.known_judge(found, config.cache)
     with open_grading(store, config, method, judge, observer, also=also) as work:
-        if remembered is not None and work.left:
-            identity = await unless_stopped(engine.identify(), stop)
-            store.check_judge(fingerprint(identity, method))
-        learning = _limit(budget, engine, config, method, contacted) if work.left else None
+        suspects = _unchecked(work, config, method, engine)
+        asking = bool(work.left) or _is_due(work, suspects)
+        if asking and remembered is not None:
+            asking = await _is_there(work, method, engine, stop)
+        learning = _limit(budget, engine, config, method, contacted) if asking else None
         limit = await unless_stopped(learning, stop) if learning else None
         earlier = store.manifest().stages.grade.continuity
         resume_watch(engine, earlier)
-        canaries = _canaries(work, config, method, engine, judge, limit) if work.left else None
-        if canaries is not None and len(work.ledger.finished) >= LAST_CHECK:
-            await unless_stopped(canaries.check(ON_RESUME), stop)
+        canaries = None
+        if asking and suspects is not None:
+            canaries = _canaries(work, config, method, engine, judge, limit, suspects)
+            await unless_stopped(_check_first(work, canaries, method, judge), stop)
         started = time.monotonic()
         checks = CheckRunner(rubric_options(config).checks)
         try:
             grading = await _without_drift(
                 work,
                 canaries,
-                work.tasks(),
+                make_rounds(work) if make_rounds else None,
                 engine,
                 work.ledger.append,
                 ask=method.asking(engine),
@@ -179,18 +197,46 @@ async def grade_responses(
         spent=grading.spent,
         seconds=seconds,
     )
+    unchecked = len(suspects) if suspects is not None and _is_due(work, suspects) else 0
     status = status_of(engine)
     rejected = [each for each in grading.failures if each.rejected]
     return replace(
         facts,
         retries=dict(status.retry_reasons) or None,
         asked_as=None if own_engine else judge_request(config, method),
-        continuity=_continuity(engine, canaries, earlier),
+        continuity=_continuity(engine, canaries, earlier, unchecked),
         rejected=len(rejected),
         rejected_named=tuple(
             f"{each.candidate} on {each.query_id}: {each.reason}" for each in rejected[:MOST_NAMED]
         ),
     )
+
+
+def _unchecked(
+    work: GradingWork, config: RunConfig, method: Method, engine: Engine
+) -> Unchecked | None:
+    """Return the judgments that no check followed; None if items cannot be asked again singly."""
+    if not (config.judge.canaries and can_repeat(engine) and asks_items_independently(method)):
+        return None
+    return Unchecked(work.ledger.folder, work.ledger.finished)
+
+
+def _is_due(work: GradingWork, suspects: Unchecked | None) -> bool:
+    """Return whether the last check of the run was left out."""
+    return bool(suspects) and len(work.ledger.finished) >= LAST_CHECK
+
+
+async def _is_there(work: GradingWork, method: Method, engine: Engine, stop: asyncio.Event) -> bool:
+    """Identify the judge again; return whether it is reachable. EngineError if it must be."""
+    try:
+        identity = await unless_stopped(engine.identify(), stop)
+    except EngineError:
+        if work.left:
+            raise
+        # Only the last check is missing: it stays due.
+        return False
+    work.store.check_judge(fingerprint(identity, method))
+    return True
 
 
 def _canaries(
@@ -200,39 +246,76 @@ def _canaries(
     engine: Engine,
     judge: JudgeFingerprint,
     limit: GradingBudget | None,
-) -> Canaries | None:
-    """Return the canaries of a grading; None if its items cannot be asked again one at a time."""
-    if not (config.judge.canaries and can_repeat(engine) and asks_items_independently(method)):
-        return None
+    suspects: Unchecked,
+) -> Canaries:
+    """Return the canaries of a grading: some judgments that a passed check followed."""
     step, noise = noise_of(judge)
     ask = method.asking(engine) if limit is None else limit.within(method.asking(engine))
-    canaries = Canaries(ask, engine, config.judge.canaries, step, noise)
-    prompt, finished = method.prompt, work.ledger.finished
-    canaries.keep(finished_canaries(work.store, prompt, judge.digest, finished))
+    repeats = Repeats(work.ledger.folder)
+    canaries = Canaries(
+        ask, engine, config.judge.canaries, step, noise, suspects=suspects, repeats=repeats
+    )
+    trusted = work.ledger.finished - set(suspects.keys)
+    known = repeats.p_yes
+    canaries.keep(finished_canaries(work.store, method.prompt, judge.digest, trusted, known))
     return canaries
 
 
+async def _check_first(
+    work: GradingWork, canaries: Canaries, method: Method, judge: JudgeFingerprint
+) -> None:
+    """Check the judge before new tasks, and judgments whose check an earlier command left out."""
+    if len(work.ledger.finished) < LAST_CHECK:
+        return
+    if not canaries.suspects:
+        await canaries.check(ON_RESUME)
+        return
+    keys = list(canaries.suspects.keys)
+    unchecked = finished_canaries(work.store, method.prompt, judge.digest, set(keys))
+    if not await canaries.check_earlier(unchecked):
+        canaries.repeats.drop(keys)
+        work.set_aside(keys)
+        canaries.suspects.drop(len(keys))
+        canaries.facts = replace(canaries.facts, set_aside=len(keys))
+
+
 async def _without_drift(
-    work: GradingWork, canaries: Canaries | None, *args: Any, **settings: Any
+    work: GradingWork,
+    canaries: Canaries | None,
+    rounds: GradingRounds | None,
+    *args: Any,
+    **settings: Any,
 ) -> Grading:
     """Grade; if the judge changed, set aside what it judged since the last passed check."""
+    grading, done = Grading(), -1
     try:
-        grading = await grade(*args, **settings, canaries=canaries)
-        if canaries is not None and grading.judged >= LAST_CHECK and not grading.stopped:
-            await canaries.check(1)
+        # With rounds, a loop ends if the next tasks depend on those in flight.
+        while done < (done := grading.judged + len(grading.failures)) and not grading.stopped:
+            tasks = work.tasks() if rounds is None else rounds.tasks(grading)
+            await grade(tasks, *args, **settings, canaries=canaries, into=grading)
+            if rounds is None or rounds.ended or grading.unreachable or grading.useless:
+                break
+        if canaries is not None and _is_due(work, canaries.suspects) and not grading.stopped:
+            await canaries.check(FEWEST)
     except JudgeChanged:
         if canaries is not None:
-            work.ledger.set_aside(canaries.suspects)
+            canaries.repeats.drop(canaries.suspects.keys)
+            work.ledger.set_aside(canaries.suspects.keys)
+            canaries.suspects.drop(len(canaries.suspects))
         raise
     return grading
 
 
 def _continuity(
-    engine: Engine, canaries: Canaries | None, earlier: ContinuityFacts | None
+    engine: Engine,
+    canaries: Canaries | None,
+    earlier: ContinuityFacts | None,
+    unchecked: int,
 ) -> ContinuityFacts | None:
     """Return what is known of the judge's continuity in this run; None if nothing is."""
     facts = ContinuityFacts() if canaries is None else canaries.facts
-    now = replace(facts, model=model_of(engine), fingerprints=fingerprints_of(engine))
+    seen = replace(facts, model=model_of(engine), fingerprints=fingerprints_of(engine))
+    now = replace(seen, unchecked=unchecked)
     found = now.after(earlier or ContinuityFacts())
     return None if found == ContinuityFacts() else found
 

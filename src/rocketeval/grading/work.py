@@ -422,6 +422,12 @@ class GradingWork(WorkList):
         if expected is not None:
             self.observer.expected(expected)
 
+    def set_aside(self, keys: Collection[bytes]) -> None:
+        """Take judgments out of the ledger, so that they are made again."""
+        self.ledger.set_aside(keys)
+        self.earlier = sum(key in self.ledger.finished for key in self.wanted) - self.from_cache
+        self.announce(0)
+
     def keep_failures(self, failures: Iterable[Failure]) -> None:
         """Save this grading's failures, and earlier ones that were not retried."""
         latest = {failure.key: failure for failure in (*self.store.failures(), *failures)}

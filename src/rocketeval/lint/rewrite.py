@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from rocketeval.budget import PricedBudget
-from rocketeval.checklists.instance import Writer, list_tokens, pay_for
+from rocketeval.checklists.instance import AuthorTrial, Writer, list_tokens, pay_for
 from rocketeval.config import AuthorConfig, EngineConfig
 from rocketeval.engines.base import Engine, status_of
 from rocketeval.errors import ChecklistError
@@ -313,9 +313,9 @@ class Rewriter:
         candidates: Sequence[str],
         run: str | None = None,
     ) -> None:
-        self._attempts = config.attempts
+        self.attempts = config.attempts
         self._extra_body = section.extra_body
-        self._model = section.model
+        self.model = section.model
         self._engine = engine
         self._journal = journal
         self._known: dict[bytes, tuple[str, ...]] = {
@@ -325,7 +325,7 @@ class Rewriter:
         self._run = run
         self._template = Template.load("rewrite", needs=NEEDS)
         self.digest = content_hash(
-            "rewrite", self._model, self._extra_body, self._template.hash, FIRST_RULES
+            "rewrite", self.model, self._extra_body, self._template.hash, FIRST_RULES
         )
 
     def identity(self, request: RewriteRequest) -> bytes:
@@ -333,10 +333,8 @@ class Rewriter:
         return self._keys(self._asked(request))[0]
 
     def paid_for(self, request: RewriteRequest) -> RewriteResult | None:
-        """Return the recorded result of this or an equal request; None if it must be sent.
-
-        An unusable record does not hide a later partial one.
-        """
+        """Return the recorded result of this or an equal request; None if it must be sent."""
+        # An unusable record does not hide a later partial one.
         for key in self._keys(self._asked(request)):
             settled = self._from_lines(request, self._known.get(key, ()))
             if settled is not None:
@@ -345,7 +343,7 @@ class Rewriter:
 
     def writer(self) -> Writer:
         """Return a writer for one request."""
-        return Writer(self._engine, self._attempts, self._extra_body)
+        return Writer(self._engine, self.attempts, self._extra_body)
 
     def most(self, request: RewriteRequest) -> Usage:
         """Return the maximum usage of all attempts together."""
@@ -368,7 +366,7 @@ class Rewriter:
         key = in_part if settled.left else whole
         lines = _to_lines(request, settled)
         named = f"rewrite {request.checklist.query_id}"
-        self._journal.append(key, Checklist(named, lines, self._model), effort, self._run)
+        self._journal.append(key, Checklist(named, lines, self.model), effort, self._run)
         self._known[key] = lines
         return settled
 
@@ -382,7 +380,7 @@ class Rewriter:
     def _keys(self, asked: str) -> tuple[bytes, bytes]:
         """Return the key of a complete result, and the key of a partial one."""
         whole = content_hash("rewrite", self.digest.hex(), asked)
-        return whole, content_hash("rewrite in part", whole.hex(), self._attempts)
+        return whole, content_hash("rewrite in part", whole.hex(), self.attempts)
 
     def _context(self, request: RewriteRequest) -> Context:
         return context_of(request.query, self._candidates)
@@ -412,8 +410,7 @@ async def rewrite_all(
 ) -> RewriteResults:
     """Send all requests that have no recorded result, concurrently; keep what is finished.
 
-    Requests with the same prompt are sent once and share the result. If stopped, or if the `budget`
-    is spent, some requests have no result.
+    Equal prompts are sent once. If stopped, or if the `budget` is spent, some have no result.
     """
     done = RewriteResults()
     left: dict[bytes, list[RewriteRequest]] = {}
@@ -429,13 +426,13 @@ async def rewrite_all(
     observer.reused(done.reused, 0)
     for _ in done.settled:
         observer.advanced()
-    remaining = iter(left.values())
+    remaining, trial = iter(left.values()), AuthorTrial(rewriter.attempts, proven=True)
 
     async def work() -> None:
         for same in remaining:
             for request in same:
                 known = request is not same[0] and _reuse(request, same[0], rewriter, done)
-                if not known and not await _ask(request, rewriter, done, stop, budget):
+                if not known and not await _ask(request, rewriter, done, stop, budget, trial):
                     return
                 observer.spent(done.usage)
                 observer.advanced()
@@ -444,6 +441,7 @@ async def rewrite_all(
         await unless_stopped(engine.ready(), stop)
         grace = 0.0 if engine.durable else GRACE_SECONDS
         await run_workers(work, engine.in_flight, stop=stop, grace=grace)
+        trial.raise_if_useless(rewriter.model, len(done.settled))
     return done
 
 
@@ -466,14 +464,18 @@ async def _ask(
     done: RewriteResults,
     stop: asyncio.Event,
     budget: PricedBudget | None,
+    trial: AuthorTrial,
 ) -> bool:
-    """Send one request within the budget; return False if stopped or the budget is spent."""
+    """Send one request within the budget; return False if no more should be sent."""
+    if not await trial.admit():
+        return False
     writer = rewriter.writer()
     ask = partial(_one, request, rewriter, writer, done)
     try:
         return await pay_for(ask, writer, rewriter.most(request), stop=stop, budget=budget)
     finally:
         done.usage += writer.usage
+        trial.settled(request.name in done.settled, done.failures.get(request.name), writer)
 
 
 async def _one(

@@ -22,7 +22,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 from typing import ClassVar, Literal
 
@@ -34,7 +35,7 @@ from rocketeval.errors import ConfigError, RocketEvalError
 from rocketeval.grid import ScoreGrid
 from rocketeval.records import Interval
 from rocketeval.stats.bootstrap import (
-    interval,
+    intervals,
     ratio_draws,
     strength_draws,
 )
@@ -48,6 +49,9 @@ from rocketeval.stats.bradley_terry import (
     wins_and_losses,
 )
 from rocketeval.stats.permutation import PAIR_FLIPS, PairwiseTests, pairwise_tests
+from rocketeval.stopping.race import RaceResult
+from rocketeval.stopping.summary import looks_note, race_in_words, race_tests, widen_interval
+from rocketeval.store.codec import OPTIONAL
 from rocketeval.text import did_you_mean, join_words
 from rocketeval.workers import one_blas_thread
 
@@ -132,21 +136,23 @@ class Standings:
     anchor: int | None
     """Index of the anchor, whose rating is given."""
 
-    def rating(self, column: int, level: float) -> Interval:
-        """Return a candidate's rating with its interval."""
-        if column == self.anchor:
-            given = float(self.ratings[column])
-            return Interval(given, given, given)
-        return self._figure(self.ratings, self.rating_draws, column, level)
+    def rating_intervals(self, level: float) -> list[Interval]:
+        """Return every candidate's rating with its interval."""
+        found = self._figures(self.ratings, self.rating_draws, level)
+        if self.anchor is not None:
+            given = found[self.anchor].value
+            found[self.anchor] = Interval(given, given, given)
+        return found
 
-    def mean(self, column: int, level: float) -> Interval:
-        """Return a candidate's mean score with its interval."""
-        return self._figure(self.means, self.mean_draws, column, level)
+    def mean_intervals(self, level: float) -> list[Interval]:
+        """Return every candidate's mean score with its interval."""
+        return self._figures(self.means, self.mean_draws, level)
 
-    def _figure(self, values: Floats, draws: Floats, column: int, level: float) -> Interval:
-        clusters, value = int(self.clusters[column]), float(values[column])
-        sure = interval(value, draws[:, column], queries=clusters, level=level)
-        return Interval(value, round(sure.low, DIGITS), round(sure.high, DIGITS))
+    def _figures(self, values: Floats, draws: Floats, level: float) -> list[Interval]:
+        return [
+            Interval(one.value, round(one.low, DIGITS), round(one.high, DIGITS))
+            for one in intervals(values, draws, self.clusters, level)
+        ]
 
 
 def compute_standings(
@@ -299,6 +305,9 @@ class Ranking:
     """Pairs with a significant difference."""
     tests: PairTests | None = None
     """None above `MATRIX_CANDIDATES` candidates."""
+    stopped: tuple[str, ...] = field(default=(), metadata=OPTIONAL)
+    """If grading stopped early: what was decided, after how many judgments, and what the intervals
+    account for; empty if everything was graded."""
 
 
 def rank(
@@ -311,8 +320,12 @@ def rank(
     anchor: str | None = None,
     anchor_rating: float = 1000.0,
     rank_intervals: RankIntervals = "simultaneous",
+    race: RaceResult | None = None,
 ) -> Ranking:
-    """Rank a grid's candidates; the same grid and settings give the same ranking."""
+    """Rank a grid's candidates; the same grid and settings give the same ranking.
+
+    `race` is the result of the run if it stopped early: intervals and ties then account for it.
+    """
     return rank_pooled(
         [grid],
         tie_margin=tie_margin,
@@ -322,6 +335,7 @@ def rank(
         anchor=anchor,
         anchor_rating=anchor_rating,
         rank_intervals=rank_intervals,
+        race=race,
     )
 
 
@@ -335,6 +349,7 @@ def rank_pooled(
     anchor: str | None = None,
     anchor_rating: float = 1000.0,
     rank_intervals: RankIntervals = "simultaneous",
+    race: RaceResult | None = None,
 ) -> Ranking:
     """Rank candidates by one fit to the comparisons of several judges.
 
@@ -371,16 +386,16 @@ def rank_pooled(
             anchor_rating=anchor_rating,
         )
         flips = _affordable_flips(len(candidates))
-        tests = pairwise_tests(scores, level=level, seed=seed, clusters=places, flips=flips)
-        bounds = tests.rank_bounds()
-        if rank_intervals == "pairwise":
-            bounds = pairwise_tests(
-                scores, level=level, seed=seed, clusters=places, flips=flips, adjusted=False
-            ).rank_bounds()
+        test = partial(pairwise_tests, scores, level=level, seed=seed, clusters=places, flips=flips)
+        if race is not None:
+            test = partial(race_tests, scores, places, candidates, race, level)
+        tests = test()
+        bounds = (tests if rank_intervals != "pairwise" else test(adjusted=False)).rank_bounds()
     order = sorted(range(len(candidates)), key=lambda c: (-standing.ratings[c], candidates[c]))
     ordered = [candidates[column] for column in order]
+    rows = _rows(candidates, order, standing, tests, bounds, len(grids[0].query_ids), level)
     return Ranking(
-        rows=_rows(candidates, order, standing, tests, bounds, len(grids[0].query_ids), level),
+        rows=rows if race is None else tuple(_accounted(row, race, level) for row in rows),
         unranked=unranked,
         tie_margin=tie_margin,
         bootstrap=bootstrap,
@@ -395,7 +410,17 @@ def rank_pooled(
         pairs=len(order) * (len(order) - 1) // 2,
         significant_pairs=int(tests.better().sum()),
         tests=_tests(ordered, tests.p_values[np.ix_(order, order)]),
+        stopped=() if race is None else (*race_in_words(race), looks_note(race)),
     )
+
+
+def _accounted(row: RankedCandidate, race: RaceResult, level: float) -> RankedCandidate:
+    """Return a row whose intervals account for the looks of a race."""
+    name, rating = row.candidate, row.rating
+    mean = next(one.mean for one in race.rows if one.candidate == name)
+    if rating.low < rating.high:
+        rating = widen_interval(rating, race, level, name)
+    return replace(row, rating=rating, mean_score=replace(mean, value=row.mean_score.value))
 
 
 def is_significant(p_value: float, level: float) -> bool:
@@ -433,6 +458,7 @@ def _rows(
 ) -> tuple[RankedCandidate, ...]:
     ranks = 1 + wins_and_losses(standing.ratings[None, :], 0.0)[1][0]
     lows, highs = bounds
+    ratings, means = standing.rating_intervals(level), standing.mean_intervals(level)
     better = tests.better()
     groups = _groups(order, better)
     nexts = dict(pairwise(order))
@@ -442,8 +468,8 @@ def _rows(
             rank=int(ranks[column]),
             rank_low=min(int(lows[column]), int(ranks[column])),
             rank_high=max(int(highs[column]), int(ranks[column])),
-            rating=standing.rating(column, level),
-            mean_score=standing.mean(column, level),
+            rating=ratings[column],
+            mean_score=means[column],
             queries=int(standing.queries[column]),
             missing=queries - int(standing.queries[column]),
             group=groups[column],

@@ -11,6 +11,7 @@ from rocketeval.ranking.summary import ranking_csv
 from rocketeval.records import Interval
 from rocketeval.scoring.rubric import POINTS
 from rocketeval.scoring.stage import read_grid
+from rocketeval.stopping.race import RaceResult
 from rocketeval.store.run import RunStore
 
 
@@ -27,6 +28,7 @@ def rank_candidates(store: RunStore, config: RunConfig) -> Ranking:
         anchor=config.ranking.anchor,
         anchor_rating=config.ranking.anchor_rating,
         rank_intervals=config.ranking.rank_intervals,
+        race=store.read_if_made(RaceResult),
     )
     scale = clipping_scale(store, config)
     if scale is not None:

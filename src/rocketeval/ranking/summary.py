@@ -38,6 +38,8 @@ def conclusion_in_words(ranking: Ranking, doubt: str = "") -> str:
         )
     if doubt:
         return doubt
+    if ranking.stopped:
+        return " ".join(ranking.stopped[:2])
     level = [row.candidate for row in rows if row.rank == first.rank]
     if len(level) > 1:
         return f"{_joined(level)} share first place."

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rocketeval.arrays import Bools, Floats, Ints
 from rocketeval.compare.pair import DIGITS, ComparisonVerdict, compare, find_verdict
@@ -16,9 +17,13 @@ from rocketeval.grid import compare as compare_scores
 from rocketeval.records import Interval
 from rocketeval.stats.bootstrap import least_queries, resample_queries, tail_probability
 from rocketeval.stats.permutation import ENUMERATED, FLIPS, ROUNDING, all_signs, random_flips
+from rocketeval.stopping.race import RaceResult
+from rocketeval.stopping.summary import over_looks, widen_interval
 
 BLOCK_CELLS = 1_000_000
 """Largest number of score differences in memory at once."""
+FLIPPED_CELLS = 1_000_000
+"""Largest number of sums of flipped differences in memory at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,13 +122,21 @@ def work(pairs: CandidatePairs) -> float:
     return float((FLIPS * sizes * (_DRAWING * blocks + 2.0 * products)).sum())
 
 
+def _few_flips(size: int, pairs: int, seed: int) -> Iterator[NDArray[np.int8]]:
+    """Yield the random flips in blocks whose sums, of all pairs, fit in memory."""
+    rows = max(1, FLIPPED_CELLS // max(1, pairs))
+    for flips in random_flips(size, seed):
+        for start in range(0, len(flips), rows):
+            yield flips[start : start + rows]
+
+
 def _by_pair(
     pairs: CandidatePairs, members: Ints, moving: Floats, observed: Floats, seed: int
 ) -> Ints:
     """Count the flips of each pair that are at least as extreme as the observed difference."""
     extreme = np.zeros(len(members), dtype=np.int64)
     totals = moving.sum(axis=0)
-    for flips in random_flips(len(moving), seed):
+    for flips in _few_flips(len(moving), len(members), seed):
         sums = totals - 2.0 * (flips.astype(np.float64) @ moving)
         extreme += (np.abs(sums) >= observed).sum(axis=0)
     return extreme
@@ -138,7 +151,7 @@ def _by_candidate(
     slack = rounded + _CLOSE * np.abs(scores).sum()
     extreme = np.zeros(len(members), dtype=np.int64)
     totals = moving.sum(axis=0)
-    for flips in random_flips(len(moving), seed):
+    for flips in _few_flips(len(moving), len(members), seed):
         flipped = scores.sum(axis=0) - 2.0 * (flips.astype(np.float64) @ scores)
         sums = np.abs(flipped[:, former] - flipped[:, latter])
         close = np.abs(sums - observed) <= slack
@@ -192,10 +205,43 @@ def compare_all(
     bootstrap: int = 1000,
     seed: int = 0,
     level: float = 0.95,
+    race: RaceResult | None = None,
 ) -> AllPairs:
-    """Compare as many of the top candidates as a few seconds allow."""
+    """Compare as many of the top candidates as a few seconds allow.
+
+    `race` is the result of a run that stopped early; intervals and p-values then account for it.
+    """
     if grid.clusters is not None:
-        return _compare_each(grid, tie_margin, bootstrap, seed, level)
+        found = _compare_each(grid, tie_margin, bootstrap, seed, level)
+    else:
+        found = _compare_together(grid, tie_margin, bootstrap, seed, level)
+    return found if race is None else _accounted(found, grid, race, level)
+
+
+def _accounted(found: AllPairs, grid: ScoreGrid, race: RaceResult, level: float) -> AllPairs:
+    """Return comparisons that account for the looks of a race."""
+    effects, p_values = [], []
+    pairs = combinations(grid.candidates[: found.first], 2)
+    for place, names in enumerate(pairs):
+        own = (float(column[place]) for column in (found.effect, found.low, found.high))
+        effects.append(widen_interval(Interval(*own), race, level, *names))
+        p_value = float(found.p_value[place])
+        p_values.append(p_value if p_value != p_value else over_looks(race, p_value, *names))
+    low, high = (np.array([getattr(one, side) for one in effects]) for side in ("low", "high"))
+    adjusted = np.array(p_values)
+    return replace(
+        found,
+        low=low,
+        high=high,
+        p_value=adjusted,
+        verdict=_verdicts(found.effect, low, high, adjusted, level),
+    )
+
+
+def _compare_together(
+    grid: ScoreGrid, tie_margin: float, bootstrap: int, seed: int, level: float
+) -> AllPairs:
+    """Compare the first candidates, all pairs at once."""
     pairs, first = _affordable(CandidatePairs.of(grid.scores[:, :MOST_CANDIDATES]))
     effect, low, high = _effects(pairs, bootstrap, seed, level)
     p_value = np.where(pairs.shared > 0, flip_p_values(pairs, seed), np.nan)

@@ -46,6 +46,7 @@ from rocketeval.report.model import (
 from rocketeval.scoring.learning import label_cells
 from rocketeval.scoring.read_answers import answers_yes_or_no
 from rocketeval.scoring.rubric import POINTS
+from rocketeval.stopping.race import RaceResult
 from rocketeval.store.run import RunStore
 
 _DIGITS = 4
@@ -232,6 +233,7 @@ class RunContent:
             bootstrap=ranking.bootstrap,
             seed=ranking.seed,
             level=ranking.level,
+            race=self.store.read_if_made(RaceResult),
         )
         return {
             "first": found.first,

@@ -65,7 +65,7 @@ def read_findings(store: RunStore) -> Findings:
     )
 
 
-_STILL_USED = frozenset({Status.TRUNCATED.value})
+_STILL_USED = frozenset({Status.TRUNCATED.value, Status.SAMPLED.value})
 
 
 def sizes(findings: Findings) -> tuple[tuple[str, int], ...]:
@@ -77,7 +77,7 @@ def sizes(findings: Findings) -> tuple[tuple[str, int], ...]:
         ("responses", load.responses),
         ("checklists", checklist.checklists),
         ("items", checklist.items),
-        ("judgments", grade.tasks - grade.unfinished),
+        ("judgments", grade.tasks - grade.unfinished - grade.not_needed),
         ("answers", findings.stages.score.answers),
         ("labels", load.labels),
         ("votes", load.votes),
@@ -106,7 +106,7 @@ def _every_loss(findings: Findings, status_text: Mapping[str, str]) -> list[Miss
         MissingNote(
             "responses absent from the benchmark", load.absent_responses, load.all_responses
         ),
-        MissingNote("responses without a score", scores.null_count, len(scores)),
+        MissingNote("responses without a score", scores.null_count - grade.not_needed, len(scores)),
         MissingNote("candidates without a score", unranked, ranked + unranked),
         MissingNote(
             "empty responses (judged like any other)", load.empty_responses, responses, False
@@ -116,6 +116,9 @@ def _every_loss(findings: Findings, status_text: Mapping[str, str]) -> list[Miss
             for kind, count in load.left_out_by_config.items()
         ),
     ]
+    if grade.not_needed:
+        early = "responses not graded, because grading stopped early"
+        found.insert(1, MissingNote(early, grade.not_needed, len(scores), False))
     if "checklist" in made:
         failures = len(findings.stages.checklist.failures)
         found.append(MissingNote("queries without a checklist", failures, queries))

@@ -25,7 +25,7 @@ from rocketeval.ranking.summary import (
     conclusion_in_words,
     separation_in_words,
 )
-from rocketeval.records import Checklist, Interval
+from rocketeval.records import Checklist, Interval, model_name
 from rocketeval.report.blocks import json_bytes, packed, plain
 from rocketeval.report.cells import ResponseGrid, category_means, quantiles, weighing
 from rocketeval.report.content import label_grid
@@ -164,6 +164,7 @@ def notes(
     anchor, rating = ranking.anchor, f"{ranking.anchor_rating:g}"
     placed = f"centered on {rating}" if anchor is None else f"with {anchor} fixed at {rating}"
     return (
+        *ranking.stopped[1:],
         *(_answers(grading) if scorer != "evaluator" else [_EVALUATED]),
         _SCORERS[scorer].format(low=low, high=high)
         if scorer in _SCORERS
@@ -348,7 +349,7 @@ def bare_head(
         islands=ranking.islands,
         weights=weighed.weights,
         learned_from=weighed.learned_from,
-        judge=config.judge.model,
+        judge=model_name(config.judge.engine, config.judge.model),
         judge_details=(_JUDGE_LATER,),
         author=_author_names(checklists),
         method=config.method.kind,
@@ -387,8 +388,8 @@ def make_head(
         finished=max((made[name].finished for name in STAGES if name in made), default=""),
         provisional=provisional,
         conclusion="" if provisional else conclusion_in_words(ranking, doubt(audit)),
-        judge=judge.model,
-        judge_details=tuple(details.items()),
+        judge=judge.name,
+        judge_details=tuple({**details, "model": judge.name}.items()),
         candidates=tuple(candidates(ranking, store, mean_by_candidate(given), cells)),
         separation=tuple(separation_in_words(ranking.rows, doubt(audit))),
         trust=trust(findings),

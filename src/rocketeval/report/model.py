@@ -25,6 +25,7 @@ NO_ANSWER = 65_535
 STATUS_TEXT: Mapping[str, str] = {
     Status.TRUNCATED: "the server returned a probability for only one of yes and no; the other "
     "is a tight estimate",
+    Status.SAMPLED: "the judge wrote several answers; the share of yes is an estimate",
     Status.UNBOUNDED: "the server returned a probability for only one of yes and no; the other "
     "cannot be estimated",
     Status.HIDDEN: "the server returned no probability for yes or no",
@@ -42,6 +43,7 @@ GRADE_STATUS_TEXT: Mapping[str, str] = {
     **STATUS_TEXT,
     Status.TRUNCATED: "the server returned probabilities for only some grades; the others are "
     "tight estimates",
+    Status.SAMPLED: "the judge wrote several grades; their mean is an estimate",
     Status.UNBOUNDED: "the server returned probabilities for only some grades; the others cannot "
     "be estimated",
     Status.HIDDEN: "the server returned no probability for any grade",
@@ -134,6 +136,8 @@ class TrustNumber:
     """Ends of the scale it is drawn on."""
     how: str
     """Definition for readers new to it."""
+    question: Literal["judge", "order", "missing"] = "judge"
+    """What it answers: is the judge right, is the order certain, is anything missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,6 +340,8 @@ class ReportHead:
     index_at: str | None = None
     """Link to the list of runs; None in report.html."""
     blocks: Literal["embedded", "served"] = "served"
+    labeler: str = ""
+    """Name of the person whose labels the server collects; empty if it collects none."""
 
 
 class QueriesBlock(TypedDict):

@@ -288,12 +288,13 @@ def separation(ranking: Ranking, audit: Audit | None) -> TrustNumber:
         if doubt(audit):
             mood = "unknown"
     return TrustNumber(
-        title="Is the order certain? Pairs that differ significantly",
+        title="Pairs that differ significantly",
         value=value,
         mood=mood,
         verdict=verdict,
         how="The share of candidate pairs whose mean scores differ significantly, with correction "
         f"for all pairs of the ranking. {_limits(GOOD_SEPARATION, FAIR_SEPARATION)}",
+        question="order",
     )
 
 
@@ -323,6 +324,7 @@ def usable(score: ScoreFacts) -> TrustNumber:
         verdict=verdict,
         how="The share of items with a usable answer from the judge. Unanswered items are left "
         f"out of the score and never counted as yes or no. {_limits(GOOD_ANSWERS, FAIR_ANSWERS)}",
+        question="missing",
     )
 
 

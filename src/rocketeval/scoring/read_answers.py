@@ -39,8 +39,10 @@ class AnsweredPart:
 class AnswerReader:
     """Reads the answers of a run's responses from its ledger."""
 
-    def __init__(self, store: RunStore) -> None:
+    def __init__(self, store: RunStore, used: Collection[tuple[str, str]] | None = None) -> None:
+        """Read the responses in `used` (query and candidate); the others count as not judged."""
         self._store = store
+        self._used = used
         self._index = LedgerIndex(store.ledger_folder)
 
     def parts(self, query_ids: Collection[str] | None = None) -> Iterator[AnsweredPart]:
@@ -71,6 +73,9 @@ class AnswerReader:
     ) -> AnsweredPart:
         rows = np.full(len(cells.known), -1, dtype=np.int64)
         rows[cells.known] = self._index.find(to_keys(cells.keys))
+        if self._used is not None:
+            names = zip(cells.query_ids, cells.candidates, strict=True)
+            rows[[name not in self._used for name in names]] = -1
         lists = self._index.lists(rows, "p_yes")
         answers = table_of_lists(cells.query_ids, cells.candidates, lists)
         answers = replace(answers, categories=categories)

@@ -7,6 +7,7 @@ penalty (negative weight) counts one minus its value. With weights 1 it is the p
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from rocketeval.arrays import Bools, Floats
 from rocketeval.items import Checklist
+from rocketeval.records import Answer, Status
 from rocketeval.scoring.answers import AnswerTable, RubricColumns, sum_rows
 from rocketeval.scoring.mean import MeanScorer
 
@@ -215,3 +217,73 @@ def not_applicable(columns: RubricColumns | None) -> int:
         return 0
     rarely: Bools = columns.applicable < 0.5
     return int((rarely & ~np.isnan(columns.values)).sum())
+
+
+@dataclass(frozen=True, slots=True)
+class GradedItem:
+    """One item of a checklist with its answer."""
+
+    text: str
+    weight: float
+    answer: Answer
+
+    @property
+    def value(self) -> float | None:
+        """What the item contributes, from 0 to 1; a penalty counts one minus its answer."""
+        p_yes = self.answer.p_yes
+        return p_yes if p_yes is None or self.weight >= 0 else 1.0 - p_yes
+
+    @property
+    def passed(self) -> bool | None:
+        """Whether the answer is more likely good than bad; None if the item is unanswered.
+
+        An item that more likely does not apply is passed.
+        """
+        if (self.answer.p_na or 0.0) > 0.5:
+            return True
+        return None if self.value is None else self.value >= 0.5
+
+
+def score_of(
+    items: Sequence[GradedItem],
+) -> tuple[float | None, float | None, float | None]:
+    """Return the score of a response from 0 to 1, and the bounds that its answers allow."""
+
+    def column(name: str) -> Floats:
+        return np.array([getattr(item.answer, name) for item in items], dtype=np.float64)
+
+    na = column("p_na")
+    columns = RubricColumns(
+        column("p_yes"),
+        np.array([item.weight for item in items]),
+        np.where(np.isnan(na), 1.0, 1.0 - na),
+    )
+    offsets = np.array([0, len(items)])
+    mean = weighted_mean(columns, offsets)
+    if math.isnan(mean[0]):
+        return None, None, None
+    ends = [column(name) for name in ("p_low", "p_high", "na_low", "na_high")]
+    if any(item.answer.status is Status.SAMPLED for item in items):
+        return float(mean[0]), *sampled_bounds(columns, ends[0], ends[1], float(mean[0]))
+    low, high = score_bounds("mean", columns, AnswerBounds.of(columns, *ends), offsets)
+    low, high = widen(low, high, mean)
+    return float(mean[0]), float(low[0]), float(high[0])
+
+
+def sampled_bounds(
+    columns: RubricColumns, low: Floats, high: Floats, mean: float
+) -> tuple[float, float]:
+    """Return the interval of a weighted mean of sampled answers.
+
+    The items' own intervals are combined by squaring and adding (MOVER), because the samples of
+    different items are independent; their worst cases do not happen at once.
+    """
+    sizes = np.where(np.isnan(columns.values), 0.0, np.abs(columns.weights) * columns.applicable)
+    shares = sizes / sizes.sum()
+    values = np.nan_to_num(columns.values)
+    below, above = values - np.nan_to_num(low), np.nan_to_num(high) - values
+    turned = columns.weights < 0
+    down, up = np.where(turned, above, below), np.where(turned, below, above)
+    least = mean - math.sqrt(float(((shares * down) ** 2).sum()))
+    most = mean + math.sqrt(float(((shares * up) ** 2).sum()))
+    return max(0.0, least), min(1.0, most)

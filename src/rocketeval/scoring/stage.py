@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -156,19 +156,36 @@ def _learned_keys(gold: Gold, answers: AnswerTable, keys: pa.StringArray) -> lis
     return [key for key in keys.take(rows).to_pylist() if key]
 
 
-def score_responses(store: RunStore, config: RunConfig) -> ScoreFacts:
-    """Score all responses, write the scores and return their counts."""
+def score_responses(
+    store: RunStore, config: RunConfig, used: Collection[tuple[str, str]] | None = None
+) -> ScoreFacts:
+    """Score all responses, or those in `used`; write the scores and return their counts."""
     if not live_files(store.ledger_folder):
         raise StageMissing(
             f"{store.path} has no judgments to score.",
             hint="Run `rocketeval run --only grade` first.",
         )
     store.drop_from("score")
-    reader = AnswerReader(store)
+    reader = AnswerReader(store, used)
     tally = ScoreCounts(config.scorer.scale)
     store.save_scores(map(tally.count, _scored_parts(store, config.scorer, reader)))
     assert tally.last is not None
     return replace(tally.facts(reader), learned=learned_facts(tally.last))
+
+
+def score_judged(store: RunStore, config: ScorerConfig, query_ids: Collection[str]) -> ScoreGrid:
+    """Return the scores of some queries from the judgments so far; nothing is written."""
+    saved = None if config.fitted is None else SavedScorer(store, config)
+    scorer = create_scorer(config) if saved is None else saved.scorer
+    builder = GridBuilder()
+    for part in AnswerReader(store).parts(query_ids):
+        if saved is None:
+            scored = score_unlearned(part.answers, scorer, config)
+        else:
+            scored = saved.apply(part.answers, part.keys)
+        queries, names = part.answers.query_ids, part.answers.candidates
+        builder.add(pa.array(queries, pa.string()), pa.array(names, pa.string()), scored.scores)
+    return builder.grid()
 
 
 def read_grid(store: RunStore) -> ScoreGrid:

@@ -166,6 +166,32 @@ def interval(value: float, draws: Floats, *, queries: int, level: float) -> Inte
     return Interval(value, min(float(low), value), max(float(high), value))
 
 
+def intervals(values: Floats, draws: Floats, queries: Ints, level: float) -> list[Interval]:
+    """Return `interval` of each column of `draws`; `queries` counts the queries of its figure.
+
+    Columns with the same number of queries are sorted together, which is several times faster.
+    """
+    found: list[Interval | None] = [None] * len(values)
+    whole = ~np.isnan(draws).any(axis=0)
+    for count in np.unique(queries).tolist():
+        columns = np.flatnonzero(whole & (queries == count))
+        if count < least_queries(level) or not len(columns):
+            continue
+        tail = tail_probability(count, level)
+        # One row per figure, so that the draws of a figure are next to each other.
+        rows = np.array(draws.T[columns], order="C")
+        ends = np.quantile(rows, [tail, 1.0 - tail], axis=1, overwrite_input=True)
+        own = zip(columns.tolist(), values[columns].tolist(), *ends.tolist(), strict=True)
+        for column, value, low, high in own:
+            found[column] = Interval(value, min(low, value), max(high, value))
+    return [
+        interval(float(values[column]), draws[:, column], queries=int(queries[column]), level=level)
+        if one is None
+        else one
+        for column, one in enumerate(found)
+    ]
+
+
 def least_queries(level: float) -> int:
     """Return the minimum number of queries for an interval at `level`.
 

@@ -1,13 +1,18 @@
-"""failures.jsonl: the tasks of a run to retry, with the answers they already have."""
+"""What a run may ask again: failed tasks, judgments that no check followed, and canaries.
+
+failures.jsonl has the tasks to retry, with the answers they already have.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+import struct
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from rocketeval.records import NO_ANSWER, Answer, Failure
 from rocketeval.store.checksums import reading
-from rocketeval.store.files import read_jsonl, remove, write_sealed
+from rocketeval.store.files import read_jsonl, remove, write_sealed, writing
 from rocketeval.store.schema import answers_to_lists, lists_to_answers
 
 FAILURES = "failures.jsonl"
@@ -53,3 +58,78 @@ def answered(failure: Failure) -> dict[int, Answer]:
         for position, answer in enumerate(failure.answers)
         if answer.status not in NO_ANSWER
     }
+
+
+UNCHECKED = ".unchecked"
+REPEATS = ".repeats"
+_KEY = 16
+"""Bytes of a judgment's key."""
+_REPEAT = struct.Struct(f"<{_KEY}sd")
+"""A judgment's key and the probability of a repetition."""
+
+
+class Unchecked:
+    """The keys of judgments that no passed check has followed yet, oldest first.
+
+    With a ledger's folder, each key is in a file before its judgment is, so that a killed process
+    leaves the keys to the next one. Without a folder they are kept in memory only.
+    """
+
+    def __init__(self, folder: Path | None = None, finished: Collection[bytes] = ()) -> None:
+        self._path = None if folder is None else folder / UNCHECKED
+        content = self._path.read_bytes() if self._path and self._path.exists() else b""
+        whole = range(0, len(content) - _KEY + 1, _KEY)
+        found = dict.fromkeys(content[at : at + _KEY] for at in whole)
+        self.keys = [key for key in found if key in finished]
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def add(self, key: bytes) -> None:
+        """Add a judgment that is about to be recorded."""
+        self.keys.append(key)
+        if self._path is not None:
+            with writing(self._path), self._path.open("ab", buffering=0) as file:
+                file.write(key)
+
+    def drop(self, count: int) -> None:
+        """Remove the first `count` judgments, because a check passed or they were set aside."""
+        del self.keys[:count]
+        if self._path is None:
+            return
+        with writing(self._path):
+            fresh = self._path.with_name(f"{UNCHECKED}.{os.getpid()}.tmp")
+            fresh.write_bytes(b"".join(self.keys))
+            fresh.replace(self._path)
+
+
+class Repeats:
+    """The first repetition of each canary: p_yes by the judgment's key.
+
+    Later repetitions are compared with it, because both were computed in the same way. With a
+    ledger's folder they are kept in a file.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._path = None if folder is None else folder / REPEATS
+        content = self._path.read_bytes() if self._path and self._path.exists() else b""
+        whole = content[: len(content) // _REPEAT.size * _REPEAT.size]
+        self.p_yes: dict[bytes, float] = dict(_REPEAT.iter_unpack(whole))
+
+    def add(self, key: bytes, p_yes: float) -> None:
+        """Keep a first repetition."""
+        self.p_yes[key] = p_yes
+        self._write()
+
+    def drop(self, keys: Collection[bytes]) -> None:
+        """Forget judgments that were set aside."""
+        for key in keys:
+            self.p_yes.pop(key, None)
+        self._write()
+
+    def _write(self) -> None:
+        if self._path is not None:
+            with writing(self._path):
+                fresh = self._path.with_name(f"{REPEATS}.{os.getpid()}.tmp")
+                fresh.write_bytes(b"".join(_REPEAT.pack(*pair) for pair in self.p_yes.items()))
+                fresh.replace(self._path)

@@ -78,16 +78,20 @@ def replacing(path: Path) -> Iterator[Path]:
     with writing(path):
         make_folder(path.parent)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    recorded = False
     try:
         yield temporary
         with temporary.open("rb+") as stream:
             os.fsync(stream.fileno())
         temporary.chmod(0o600 | (path.parent.stat().st_mode & 0o044))
+        recorded = True
         record(path, temporary)
         temporary.replace(path)
         sync_folder(path.parent)
     finally:
-        temporary.unlink(missing_ok=True)
+        # If the new file has a checksum but never came, the temporary one stays to say so.
+        if not recorded or path.exists():
+            temporary.unlink(missing_ok=True)
 
 
 def make_folder(folder: Path) -> None:

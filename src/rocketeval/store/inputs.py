@@ -166,6 +166,7 @@ class Inputs:
     def queries(self) -> dict[str, Query]:
         """Queries by id, in benchmark order."""
         self.summary()
+        check_complete(self.folder)
         path = self.folder / "queries.jsonl"
         with reading(path):
             return {row["id"]: query_from_row(row) for row in read_jsonl(path)}

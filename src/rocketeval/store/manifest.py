@@ -72,8 +72,7 @@ class Plan:
     without_checklist: int
     """Queries that will get no checklist."""
     responses_waiting: int
-    """Responses whose checklist is not written yet: their cost is unknown, and only in the figures
-    of `estimated`."""
+    """Responses whose checklist is not written yet: their cost is only in `estimated`."""
     tasks: int
     """Judgments the run needs; responses with the same text share one."""
     finished: int
@@ -108,8 +107,9 @@ class Plan:
     seconds: float | None
     """Of judging; None if the judge's rate is unknown."""
     estimated: EstimatedGrading | None = field(default=None, metadata=OPTIONAL)
-    """Additional grading for checklists that are not written yet; None if there are none, or
-    their length cannot be estimated."""
+    """Additional grading for checklists not written yet; None if it cannot be estimated."""
+    notes: tuple[str, ...] = field(default=(), metadata=OPTIONAL)
+    """Material and references that items use but that are missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,6 +332,10 @@ class ContinuityFacts:
     """Largest difference of two answers to one item, in log-odds; None without a check."""
     usage: Usage = field(default=Usage())
     """Of the items asked again."""
+    unchecked: int = field(default=0, metadata=OPTIONAL)
+    """Judgments since the last passed check, if the next one is due."""
+    set_aside: int = field(default=0, metadata=OPTIONAL)
+    """Judgments of interrupted commands by another judge: judged again."""
 
     def after(self, earlier: ContinuityFacts) -> ContinuityFacts:
         """Return the facts of a run: those of earlier commands, then those of this one."""
@@ -345,18 +349,23 @@ class ContinuityFacts:
             items=earlier.items + self.items,
             largest_difference=max(known, default=None),
             usage=earlier.usage + self.usage,
+            unchecked=self.unchecked,
+            set_aside=earlier.set_aside + self.set_aside,
         )
 
     @property
     def in_words(self) -> str:
         """The result in one sentence, for the terminal and the report."""
-        if self.largest_difference is None:
-            return f"every reply names the model {self.model}; no item was asked again"
-        asked = count_of(self.items, "item", "items")
-        return (
-            f"unchanged: {asked} asked again, largest difference "
-            f"{self.largest_difference:.2g} in log-odds"
-        )
+        again = f"{count_of(self.items, 'item', 'items')} asked again"
+        found = f"every reply names the model {self.model}; no item was asked again"
+        if self.largest_difference is not None:
+            found = (
+                f"unchanged: {again}, largest difference {self.largest_difference:.2g} in log-odds"
+            )
+        if self.set_aside:
+            found += f"; {self.set_aside:,} judgments of another judge set aside and made again"
+        due = f"; the next command will check the last {self.unchecked:,} judgments (due)"
+        return found + (due if self.unchecked else "")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -374,6 +383,8 @@ class GradeFacts(StageFacts):
     unfinished: int = 0
     responses_unfinished: int | None = field(default=None, metadata=OPTIONAL)
     """Identical responses counted one by one; None in manifests of earlier versions."""
+    not_needed: int = field(default=0, metadata=OPTIONAL)
+    """Responses that were not graded because `until` was decided without them."""
     responses_without_checklist: int = 0
     responses_without_opponent: int | None = field(default=None, metadata=OPTIONAL)
     """For an evaluator that decides pairs."""
@@ -486,5 +497,4 @@ class Manifest:
     """None before grading."""
     judge_digest: str = field(default="", metadata=OPTIONAL)
     checksums: Mapping[str, str] | None = field(default=None, metadata=OPTIONAL)
-    """By folder: hash of all its checksums at the end of the last stage; None in manifests of
-    earlier versions."""
+    """By folder: hash of all its checksums after the last stage; None in earlier versions."""

@@ -82,7 +82,7 @@ SCORE_ROWS = 1 << 18
 CHECKED = ("inputs", "inputs/responses", "ledger")
 """Folders whose checksums the manifest confirms."""
 MADE = {
-    "attack": ("attack.json",),
+    "attack": ("attack.json", "race.json"),
     "score": (
         "scores.parquet",
         "scores.jsonl",

@@ -6,7 +6,7 @@ import asyncio
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,8 +17,10 @@ from rocketeval.report.blocks import ReportSource
 from rocketeval.report.model import LiveProgress, ReportHead
 from rocketeval.store.run import RunStore
 from rocketeval.store.watch import READ_ERRORS, results_version
+from rocketeval.view.labeling import Labeling, LabelProgress, LabelQueue
 from rocketeval.view.provisional import PageFigures, final_figures, provisional_figures
 from rocketeval.view.run_list import ProgressMeter, unreadable, with_patience
+from rocketeval.view.search import TextMatch, find_texts
 
 WHOLE = frozenset({"queries", "scores", "answers", "items", "labels", "pairs"})
 """Blocks about all queries, which are cached; those of single queries are fast and many."""
@@ -96,6 +98,7 @@ class LiveRun:
         self._making = asyncio.Lock()
         self._background: asyncio.Task[None] | None = None
         self._failed_at = -REFRESH_SECONDS
+        self._labels: Labeling | None = None
 
     async def head(self) -> ReportHead:
         """Return the head of the run's page, with current progress."""
@@ -130,6 +133,25 @@ class LiveRun:
                 raise StaleBlock
             snapshot = self._kept[key]
         return await snapshot.blocks.get(name)
+
+    async def search(self, words: str) -> tuple[TextMatch, ...]:
+        """Return the texts of the run that contain every word."""
+        return await self._work(lambda: find_texts(RunStore(self.path), words))
+
+    async def label_queue(self, labeler: str) -> LabelQueue:
+        """Return the pairs to vote on next, and the progress."""
+        labeling = await self._labeling(labeler)
+        return await self._work(lambda: LabelQueue(labeling.queue(), labeling.progress()))
+
+    async def label(self, labeler: str, given: Mapping[str, object]) -> LabelProgress:
+        """Write a label, and return the progress once it is on disk."""
+        labeling = await self._labeling(labeler)
+        return await self._work(lambda: labeling.record(given))
+
+    async def _labeling(self, labeler: str) -> Labeling:
+        if self._labels is None:
+            self._labels = await self._work(lambda: Labeling(self.path, labeler))
+        return self._labels
 
     def close(self) -> None:
         """Drop all figures."""

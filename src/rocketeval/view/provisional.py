@@ -31,6 +31,7 @@ from rocketeval.scoring.answers import AnswerTable
 from rocketeval.scoring.base import Learner, create_scorer
 from rocketeval.scoring.crossfit import Scored, count_statuses, score_answers, score_table
 from rocketeval.scoring.read_answers import answers_yes_or_no, read_answers, scored_answers
+from rocketeval.scoring.rubric import POINTS
 from rocketeval.store.inputs import Inputs
 from rocketeval.store.manifest import GradeFacts, Manifest, ScoreFacts, Stages
 from rocketeval.store.run import RunStore
@@ -197,9 +198,9 @@ def _why_no_score(score: ScoreFacts, config: RunConfig) -> str:
 
 def _words(judged: int, total: int, scored_by: str, go_on: str) -> tuple[str, str]:
     """Return the notes on provisional figures of a running and of a stopped run."""
-    so_far = f"{judged:,} of {total:,} responses are judged so far"
-    going = f"{so_far}; all figures can still change. {scored_by}"
-    return going.strip(), f"The run stopped: {so_far}. {go_on} {scored_by}".strip()
+    so_far = f"figures cover the {judged:,} of {total:,} responses judged so far"
+    going = f"These {so_far} and can still change. {scored_by}"
+    return going.strip(), f"The run stopped; its {so_far}. {go_on} {scored_by}".strip()
 
 
 def _manifest(
@@ -297,6 +298,7 @@ def _groups(
         clusters=store.inputs.clusters(),
         bootstrap=min(RESAMPLES, config.ranking.bootstrap),
         seed=ranking.seed,
+        points=config.scorer.kind == POINTS,
     )
     return Explanation((), 0, 0, 0, 0, 0, {}, (), *found)
 

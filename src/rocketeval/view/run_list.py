@@ -152,7 +152,7 @@ def _outside(store: RunStore) -> tuple[Path, ...]:
 
 def _graded(store: RunStore) -> tuple[int, int]:
     facts = store.manifest().stages.grade
-    return facts.tasks - facts.unfinished, facts.tasks
+    return facts.tasks - facts.unfinished - facts.not_needed, facts.tasks
 
 
 MOST_RANKED = 200
@@ -248,7 +248,7 @@ def _read(store: RunStore) -> tuple[str, RunLine]:
         at="",
         benchmark=_benchmark(config["benchmark"]),
         created=manifest.created,
-        judge=manifest.judge.model if manifest.judge else str(config["judge"]["model"]),
+        judge=manifest.judge.name if manifest.judge else str(config["judge"]["model"]),
         method=str(config.get("method", {}).get("kind", "checklist")),
         scorer=stages.score.scorer or str(config["scorer"]["kind"]),
         queries=load.queries,

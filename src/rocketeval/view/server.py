@@ -11,6 +11,7 @@ import contextlib
 import errno
 import hashlib
 import html
+import json
 import os
 import re
 import secrets
@@ -31,7 +32,11 @@ from rocketeval.report.model import ReportHead
 from rocketeval.report.page import served_page
 from rocketeval.store.files import public_file
 from rocketeval.view.catalog import RunCache
+from rocketeval.view.labeling import MistakenLabel
 from rocketeval.view.live_run import LiveRun, StaleBlock
+
+MOST_WORDS = 200
+"""Number of characters of a search."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -64,10 +69,11 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def guard(*, allow_remote: bool, names: Iterable[str] = ()) -> Middleware:
+def guard(*, allow_remote: bool, names: Iterable[str] = (), labeling: bool = False) -> Middleware:
     """Return the middleware that checks the host and method of every request.
 
-    With `allow_remote`, also accept the address that a request came to, and `names`.
+    With `allow_remote`, also accept the address that a request came to, and `names`. With
+    `labeling`, also accept labels that a page of this server sends.
     """
     known = frozenset(map(_plain, names)) if allow_remote else frozenset()
 
@@ -79,11 +85,24 @@ def guard(*, allow_remote: bool, names: Iterable[str] = ()) -> Middleware:
             reason = "This server does not accept requests for this host name.\n"
             hint = "To allow it, start the server with --host-name.\n" if allow_remote else ""
             raise web.HTTPForbidden(text=reason + hint)
-        if request.method not in ("GET", "HEAD"):
+        posted = labeling and request.method == "POST" and request.path.endswith("/label")
+        if posted and not _is_own_page(request):
+            raise web.HTTPForbidden(text="Labels are accepted only from a page of this server.\n")
+        if not posted and request.method not in ("GET", "HEAD"):
             raise web.HTTPMethodNotAllowed(request.method, ("GET", "HEAD"))
         return await handler(request)
 
     return guarded
+
+
+def _is_own_page(request: web.Request) -> bool:
+    """Return whether a page of this server sent a request; browsers set the origin."""
+    origin = request.headers.get("Origin", "")
+    return (
+        origin.partition("://")[2] == request.headers.get("Host", "")
+        and request.headers.get("Sec-Fetch-Site", "same-origin") == "same-origin"
+        and request.content_type == "application/json"
+    )
 
 
 TOKEN = "token"
@@ -170,13 +189,14 @@ def make_app(
     allow_remote: bool = False,
     names: Iterable[str] = (),
     token: str | None = None,
+    labeler: str = "",
 ) -> web.Application:
     """Return the application; with `allow_remote`, it also accepts this machine's `names`.
 
-    With a `token`, it answers only requests that have it.
+    With a `token`, it answers only requests that have it. With a `labeler`, it collects labels.
     """
-    views = _Views(cache)
-    checks = [guard(allow_remote=allow_remote, names=names)]
+    views = _Views(cache, labeler)
+    checks = [guard(allow_remote=allow_remote, names=names, labeling=bool(labeler))]
     checks += [] if token is None else [ask_for_token(token)]
     app = web.Application(middlewares=[*checks, _in_words])
     app.on_response_prepare.append(add_headers)
@@ -187,8 +207,12 @@ def make_app(
     app.router.add_get("/run/{slug}/", views.page)
     app.router.add_get("/run/{slug}/head.json", views.head)
     app.router.add_get("/run/{slug}/pulse.json", views.pulse)
+    app.router.add_get("/run/{slug}/search.json", views.search)
     app.router.add_get("/run/{slug}/block/{name}", views.block)
     app.router.add_get("/run/{slug}/files/{name:.+}", views.file)
+    if labeler:
+        app.router.add_get("/run/{slug}/label", views.label_queue)
+        app.router.add_post("/run/{slug}/label", views.label)
 
     async def close(_: web.Application) -> None:
         cache.close()
@@ -198,8 +222,9 @@ def make_app(
 
 
 class _Views:
-    def __init__(self, cache: RunCache) -> None:
+    def __init__(self, cache: RunCache, labeler: str) -> None:
         self._cache = cache
+        self._labeler = labeler
 
     async def index(self, _: web.Request) -> web.StreamResponse:
         runs = await self._cache.runs()
@@ -236,6 +261,10 @@ class _Views:
             raise web.HTTPNotFound(text="There is no such block.\n")
         return web.Response(body=block, content_type="application/octet-stream")
 
+    async def search(self, request: web.Request) -> web.StreamResponse:
+        run = await self._run(request)
+        return _json(await run.search(request.query.get("words", "")[:MOST_WORDS]))
+
     async def file(self, request: web.Request) -> web.StreamResponse:
         run = await self._run(request)
         path = public_file(run.path, request.match_info["name"])
@@ -248,6 +277,22 @@ class _Views:
             raise web.HTTPNotFound(text="The file no longer exists.\n") from None
         with os.fdopen(handle, "rb") as stream:
             return await _stream(request, stream, path.name)
+
+    async def label_queue(self, request: web.Request) -> web.StreamResponse:
+        return _json(await (await self._run(request)).label_queue(self._labeler))
+
+    async def label(self, request: web.Request) -> web.StreamResponse:
+        run = await self._run(request)
+        try:
+            given = json.loads(await request.text())
+        except ValueError:
+            given = None
+        if not isinstance(given, dict):
+            raise web.HTTPBadRequest(text="The label is not a JSON object.\n")
+        try:
+            return _json(await run.label(self._labeler, given))
+        except MistakenLabel as error:
+            raise web.HTTPBadRequest(text=f"{error.message}\n") from None
 
     async def _run(self, request: web.Request) -> LiveRun:
         run = await self._cache.run(request.match_info["slug"])
@@ -263,6 +308,7 @@ class _Views:
             files_at="files/",
             index_at="../../" if several else None,
             blocks="served",
+            labeler=self._labeler,
         )
 
 

@@ -38,8 +38,10 @@ export function CategoryChart() {
 function drawn(width: number, names: string[], categories: CategoryMeans[]) {
   const room = nameRoom(width, names);
   const labels = axisNames(names, lettersIn(room));
-  const letters = Math.max(5, Math.floor((width - room) / categories.length / 6.2));
-  const columns = axisNames(categories.map(({ name }) => name), letters);
+  const letters = Math.floor((width - room) / categories.length / 6.2);
+  // Names that do not fit side by side are turned.
+  const isTurned = letters < 12;
+  const columns = axisNames(categories.map(({ name }) => name), isTurned ? 14 : letters);
   const cells = categories.flatMap((category, place) =>
     names.flatMap((name, candidate) => {
       const mean = category.means[candidate] ?? null;
@@ -51,13 +53,14 @@ function drawn(width: number, names: string[], categories: CategoryMeans[]) {
   );
   return draw(width, {
     marginLeft: room,
-    marginTop: 26,
+    marginTop: isTurned ? 74 : 26,
+    marginRight: isTurned ? 44 : 20,
     marginBottom: 10,
-    height: 40 + 22 * names.length,
+    height: (isTurned ? 88 : 40) + 22 * names.length,
     padding: 0.04,
-    x: { label: null, domain: columns, axis: "top", tickSize: 0 },
+    x: { label: null, domain: columns, axis: "top", tickSize: 0, ...(isTurned ? { tickRotate: -40 } : {}) },
     y: { label: null, domain: labels, tickSize: 0 },
-    color: { type: "linear", range: ["#eef3f8", "#2a78b5"], interpolate: "rgb" },
+    color: { type: "linear", range: ["#eef3f8", "#7fb2dc"], interpolate: "rgb" },
     marks: [
       Plot.cell(cells, {
         x: "column", y: "row", fill: "mean", href: "href", target: "_self", title: "title",

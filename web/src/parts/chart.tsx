@@ -22,13 +22,17 @@ export interface ChartProps {
   wide?: boolean;
 }
 
+/** Width in pixels of a chart that is printed before it was laid out. */
+const WIDTH = 640;
+
 export function Chart(props: ChartProps) {
   const report = useContext(ReportContext);
   const [box, width] = useWidth();
   const place = useRef<HTMLDivElement>(null);
-  const near = useNear(box);
+  const draw = (wide: number) => place.current?.replaceChildren(named(props.draw(wide), props.title));
+  const near = useNear(box, () => draw(box.current?.clientWidth || WIDTH));
   useEffect(() => {
-    if (width > 0 && near) place.current?.replaceChildren(named(props.draw(width), props.title));
+    if (width > 0 && near) draw(width);
   }, [width, near, props.of, report]);
   const name = fileName(props.run, props.title);
   const drawing = () => place.current?.querySelector<SVGSVGElement>("svg.plot") ?? null;
@@ -60,18 +64,23 @@ export function Chart(props: ChartProps) {
 }
 
 /**
- * Marks the drawing as one image and removes its links from the tab order; tables and lists lead to
- * the same pages.
+ * Names the drawing and its links, and removes them from the tab order; tables and lists lead to the
+ * same pages. The library's labels of parts are dropped: they have no role to name.
  */
 function named(drawing: SVGElement | HTMLElement, title: string): SVGElement | HTMLElement {
-  drawing.setAttribute("role", "img");
+  const links = drawing.querySelectorAll("a");
+  drawing.setAttribute("role", links.length ? "group" : "img");
   drawing.setAttribute("aria-label", `${title}; the CSV has the numbers`);
-  for (const link of drawing.querySelectorAll("a")) link.setAttribute("tabindex", "-1");
+  for (const part of drawing.querySelectorAll("g[aria-label]")) part.removeAttribute("aria-label");
+  for (const link of links) {
+    link.setAttribute("tabindex", "-1");
+    link.setAttribute("aria-label", link.querySelector("title")?.textContent || title);
+  }
   return drawing;
 }
 
 /** Whether the chart is near the viewport or about to be printed; others are not drawn. */
-function useNear(box: RefObject<HTMLElement | null>): boolean {
+function useNear(box: RefObject<HTMLElement | null>, draw: () => void): boolean {
   const [near, setNear] = useState(false);
   useEffect(() => {
     const element = box.current;
@@ -80,7 +89,11 @@ function useNear(box: RefObject<HTMLElement | null>): boolean {
       (entries) => entries.some((entry) => entry.isIntersecting) && setNear(true),
       { rootMargin: "400px" },
     );
-    const print = () => setNear(true);
+    // Printing starts before the next render, so draw at once.
+    const print = () => {
+      setNear(true);
+      draw();
+    };
     watcher.observe(element);
     window.addEventListener("beforeprint", print);
     return () => {

@@ -1,7 +1,7 @@
 // A long text that can be expanded.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { Prose } from "./words";
+import { Rendered } from "../text/rendered";
 
 export function Clipped({ children }: { children: string }) {
   const box = useRef<HTMLDivElement>(null);
@@ -17,7 +17,7 @@ export function Clipped({ children }: { children: string }) {
   }, [children, whole]);
   return (
     <div class={`clipped ${whole ? "whole" : ""} ${long ? "long" : ""}`}>
-      <div ref={box}><Prose>{children}</Prose></div>
+      <div ref={box}><Rendered>{children}</Rendered></div>
       {long && (
         <button type="button" aria-expanded={whole} onClick={() => setWhole(!whole)}>
           {whole ? "Show less" : "Show all"}

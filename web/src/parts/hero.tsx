@@ -39,7 +39,7 @@ export function Hero({ head }: { head: Head }) {
         {head.method === "checklist" && head.author && !head.evaluator && (
           <> The checklists come from <Name>{head.author}</Name>.</>
         )}{" "}
-        Time: {time(head)}.
+        {!head.provisional && <>Time: {time(head)}.</>}
         {hasRequests(head) && <> Tokens: {tokens(head)}. Cost: {cost(head)}.</>}
       </p>
       {head.evaluator && (

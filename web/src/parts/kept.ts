@@ -1,17 +1,16 @@
-// View settings that last until the page is closed.
+// View settings, kept in the address.
 
-import { useState } from "preact/hooks";
+import { addressOf, setFields, useHash } from "../routes";
+import type { Options } from "./choice";
 
-const choices = new Map<string, unknown>();
-
-/** Like useState, but remembered under `name`. */
-export function useKept<T>(name: string, first: T): [T, (value: T) => void] {
-  const [value, setValue] = useState<T>(() =>
-    choices.has(name) ? (choices.get(name) as T) : first,
-  );
-  const keep = (next: T) => {
-    choices.set(name, next);
-    setValue(next);
-  };
-  return [value, keep];
+/** Like useState for strings, but kept in the address as the field `name`; `among` are its values. */
+export function useKept<T extends string = string>(
+  name: string,
+  first: NoInfer<T>,
+  among?: Options<T>,
+): [T, (value: T) => void] {
+  const found = addressOf(useHash()).fields.get(name) as T | null;
+  const isKnown = found !== null && (!among || among.some(([value]) => value === found));
+  const keep = (next: T) => setFields({ [name]: next === first ? "" : next }, true);
+  return [isKnown ? found : first, keep];
 }

@@ -30,18 +30,24 @@ export function LongList<T>(props: {
       const row = element.querySelector<HTMLElement>(".long-row");
       const tall = row && row.offsetHeight > 0 ? row.offsetHeight : height;
       if (Math.abs(tall - height) > 0.5) setHeight(tall);
-      const above = -element.getBoundingClientRect().top;
+      // The list may scroll in a box of its own; what is visible is inside both.
+      const own = element.getBoundingClientRect();
+      const frame = element.parentElement!.getBoundingClientRect();
+      const isBoxed = getComputedStyle(element.parentElement!).overflowY === "auto";
+      const [top, bottom] = isBoxed ? [Math.max(0, frame.top), Math.min(innerHeight, frame.bottom)] : [0, innerHeight];
+      const above = top - own.top;
       // Rounded to steps, so that most scrolling renders nothing new.
       const first = Math.max(0, STEP * Math.floor(above / tall / STEP) - BEYOND);
-      const below = STEP * Math.ceil((above + window.innerHeight) / tall / STEP) + BEYOND;
+      const below = STEP * Math.ceil((above + bottom - top) / tall / STEP) + BEYOND;
       const last = Math.min(entries.length, below);
       setRange((before) => (before[0] === first && before[1] === last ? before : [first, last]));
     };
     look();
-    window.addEventListener("scroll", look, { passive: true });
+    // Scrolling of a box does not bubble.
+    window.addEventListener("scroll", look, { passive: true, capture: true });
     window.addEventListener("resize", look);
     return () => {
-      window.removeEventListener("scroll", look);
+      window.removeEventListener("scroll", look, { capture: true });
       window.removeEventListener("resize", look);
     };
   }, [entries, whole, height]);

@@ -20,7 +20,7 @@ function stepsOf(head: Head): ComponentChildren[] {
   const steps: ComponentChildren[] = [];
   const [main] = head.trust;
   if (main && main.value === null)
-    steps.push(<>Add human votes or labels to the benchmark to measure how far the judge agrees with people.</>);
+    steps.push(<><a href={to.label()}>Label 20 pairs</a>, or add votes or labels to the benchmark, to measure how far the judge agrees with people.</>);
   else if (main?.mood === "poor")
     steps.push(<>Do not rely on this ranking yet: read the <a href={to.trust()}>audit</a>, then try another judge or checklist.</>);
   else if (head.advice.length > 0)
@@ -31,6 +31,6 @@ function stepsOf(head: Head): ComponentChildren[] {
       ? <>Add queries to separate the tied candidates, or <a href={link}>compare the top two</a> to see how large the difference is.</>
       : <><a href={link}>Compare the top two</a> to see which queries decide the order.</>);
   }
-  steps.push(<>Read the <a href={to.queries()}>queries on which the candidates differ most</a>.</>);
+  steps.push(<>Read the <a href={to.read()}>queries on which the candidates differ most</a>.</>);
   return steps;
 }

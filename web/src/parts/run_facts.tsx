@@ -29,7 +29,7 @@ export function Missing({ head }: { head: Head }) {
   );
 }
 
-const TITLES = { none: "No missing data", little: "Missing data: below 1%", some: "Missing data" };
+const TITLES = { none: "No answers or scores missing", little: "Missing data: below 1%", some: "Missing data" };
 
 /** Whether less than 1% is missing. */
 const isLittle = ({ count: lost, of }: MissingNote) => of !== null && of > 0 && lost / of < 0.01;
@@ -51,7 +51,7 @@ export function Facts({ head }: { head: Head }) {
       <h2>About this run</h2>
       <dl>
         {head.sizes.map(([name, value]) => <Size key={name} name={name} value={value} head={head} />)}
-        <Fact name="time" value={time(head)} />
+        {!head.provisional && <Fact name="time" value={time(head)} />}
         {hasRequests(head) && (
           <>
             <Fact name="prompt tokens" value={large(total(head, "prompt_tokens"))} />

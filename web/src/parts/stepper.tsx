@@ -1,6 +1,7 @@
 // Links to the previous and next entry, also with the keys k and j.
 
-import { useEffect } from "preact/hooks";
+import { go } from "../routes";
+import { useShortcuts } from "./shortcuts";
 import { Name } from "./words";
 
 export interface Step {
@@ -10,18 +11,8 @@ export interface Step {
 
 export function Stepper(props: { before: Step | null; after: Step | null; order: string }) {
   const { before, after } = props;
-  useEffect(() => {
-    const pressed = (event: KeyboardEvent) => {
-      const into = event.target as HTMLElement;
-      // Single keys work only from the title, to avoid conflicts with dictation and shortcuts.
-      const here = into.tagName === "H1" || into === document.body || into.closest(".stepper");
-      if (event.ctrlKey || event.metaKey || event.altKey || !here) return;
-      const step = event.key === "j" ? after : event.key === "k" ? before : null;
-      if (step) location.hash = step.href;
-    };
-    window.addEventListener("keydown", pressed);
-    return () => window.removeEventListener("keydown", pressed);
-  }, [before?.href, after?.href]);
+  const follow = (step: Step | null) => () => step && go(step.href);
+  useShortcuts({ j: follow(after), k: follow(before) });
   return (
     <nav class="stepper" aria-label={props.order}>
       <span class="hint">{props.order}</span>

@@ -1,30 +1,32 @@
-// The navigation bar and the color theme button.
+// The navigation bar, search, keys and the color theme button.
 
 import { useState } from "preact/hooks";
 import type { Head } from "../contract";
-import { to } from "../routes";
+import { pathOf, to } from "../routes";
+import { remember, remembered } from "./remembered";
+import { Search } from "./search";
+import { KeyList } from "./shortcuts";
 import { Name } from "./words";
 
 type Place = [href: string, label: string];
 
 const PLACES: Place[] = [
   [to.overview(), "Overview"],
-  [to.queries(), "Queries"],
+  [to.read(), "Read"],
   [to.compare(), "Compare"],
+  [to.label(), "Label"],
   [to.items(), "Items"],
   [to.charts(), "Charts"],
   [to.trust(), "Audit"],
 ];
 
-const PART_OF: Record<string, string> = {
-  "": to.overview(), candidate: to.overview(), query: to.queries(), response: to.queries(),
-};
+const PART_OF: Record<string, string> = { "": to.overview(), candidate: to.overview() };
 
 const placesOf = (head: Head): Place[] =>
   head.evaluator ? [...PLACES, [to.evaluator(), "Evaluator"]] : PLACES;
 
 export function Top({ head, hash }: { head: Head; hash: string }) {
-  const kind = hash.slice(2).split("/")[0] ?? "";
+  const kind = pathOf(hash).slice(2).split("/")[0] ?? "";
   const here = PART_OF[kind] ?? `#/${kind}`;
   return (
     <header class="top">
@@ -35,7 +37,7 @@ export function Top({ head, hash }: { head: Head; hash: string }) {
           <a key={href} href={href} aria-current={href === here ? "page" : undefined}>{label}</a>
         ))}
       </nav>
-      <ThemeButton />
+      <span class="tools"><Search /><ThemeButton /><KeyList /></span>
     </header>
   );
 }
@@ -44,16 +46,26 @@ const NEXT = { "": "light", light: "dark", dark: "" } as const;
 const THEME_NAMES = { "": "auto", light: "light", dark: "dark" } as const;
 type Theme = keyof typeof NEXT;
 
+function apply(theme: Theme): void {
+  if (theme) document.documentElement.dataset.theme = theme;
+  else delete document.documentElement.dataset.theme;
+}
+
+/** The theme of an earlier visit, applied before the first paint. */
+const first = remembered("theme");
+const start: Theme = first === "light" || first === "dark" ? first : "";
+apply(start);
+
 export function ThemeButton() {
-  const [theme, setTheme] = useState<Theme>("");
+  const [theme, setTheme] = useState<Theme>(start);
   const change = () => {
     const next = NEXT[theme];
-    if (next) document.documentElement.dataset.theme = next;
-    else delete document.documentElement.dataset.theme;
+    apply(next);
+    remember("theme", next);
     setTheme(next);
   };
   return (
-    <button type="button" class="theme" onClick={change} title="Light, dark, or system colors">
+    <button type="button" class="theme theme-button" onClick={change} title="Light, dark, or system colors">
       Theme: {THEME_NAMES[theme]}
     </button>
   );

@@ -6,16 +6,27 @@ import { to } from "../routes";
 
 const WORDS = { good: "Good", fair: "Fair", poor: "Weak", unknown: "Unknown" };
 
+const QUESTIONS: [TrustNumber["question"], string][] = [
+  ["judge", "Is the judge right?"],
+  ["order", "Is the order certain?"],
+  ["missing", "Is anything missing?"],
+];
+
+/** One block per question: agreement with people says nothing about the order's certainty. */
 export function TrustNumbers({ head, titled = true }: { head: Head; titled?: boolean }) {
   if (head.trust.length === 0) return null;
   return (
-    <section class="trust" aria-label="How far can you trust this judge?">
-      {titled && (
-        <h2>How far can you trust this judge? <a class="more" href={to.trust()}>Audit</a></h2>
-      )}
-      <div class="trust-numbers">
-        {head.trust.map((number) => <Tile key={number.title} of={number} />)}
-      </div>
+    <section class="trust" aria-label="How far can you trust this result?">
+      {QUESTIONS.map(([question, title]) => {
+        const numbers = head.trust.filter((number) => number.question === question);
+        if (!numbers.length) return null;
+        return (
+          <div key={question} class={`trust-block ${question}`}>
+            <h2>{title} {titled && question === "judge" && <a class="more" href={to.trust()}>Audit</a>}</h2>
+            <div class="trust-numbers">{numbers.map((number) => <Tile key={number.title} of={number} />)}</div>
+          </div>
+        );
+      })}
     </section>
   );
 }

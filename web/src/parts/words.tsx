@@ -20,10 +20,6 @@ export const Loud = ({ children }: { children: ComponentChildren }) => (
   <span class="loud">{children}</span>
 );
 
-/** Literal text with its line breaks. */
-export const Prose = ({ children }: { children: string }) =>
-  children === "" ? <p class="loud">Empty.</p> : <div class="prose" dir="auto">{children}</div>;
-
 export function Section(props: {
   title: string;
   id?: string;

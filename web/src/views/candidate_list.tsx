@@ -42,9 +42,9 @@ interface LeadProps {
 type ListProps = LeadProps & { answers: Answers | null };
 
 export function CandidateList({ queries, rows, candidate, answers }: ListProps) {
-  const [sort, setSort] = useKept<Sort>("candidate sort", "score");
-  const [category, setCategory] = useKept("candidate category", "");
-  const [words, setWords] = useKept("candidate words", "");
+  const [sort, setSort] = useKept<Sort>("sort", "score", SORTS);
+  const [category, setCategory] = useKept("category", "");
+  const [words, setWords] = useKept("words", "");
   const offered = useMemo(() => categories(queries), [queries]);
   const kept = useMemo(() => {
     const wanted = isWanted(queries, category, words);

@@ -16,6 +16,7 @@ export function ChartsView() {
     <>
       <Heading trail={[[to.overview(), "Overview"]]} title="Charts" />
       <p class="section-lead lower">Save each chart as PNG or SVG, and its numbers as CSV.</p>
+      <h2 class="spoken">All charts</h2>
       <div class="charts">
         <RatingChart />
         <ScoreChart />

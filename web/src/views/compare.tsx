@@ -4,7 +4,6 @@ import { useEffect, useState } from "preact/hooks";
 import { useReport } from "../context";
 import { Heading } from "../parts/words";
 import { to } from "../routes";
-import { Deciding } from "./deciding";
 import type { Names } from "./names";
 import { NotFound } from "./not_found";
 import { PairChoice } from "./pair_choice";
@@ -41,7 +40,7 @@ function Compared({ names, onNames }: { names: Names; onNames: (names: Names) =>
       ) : (
         <div key={JSON.stringify(names)}>
           <PairVerdict names={names} />
-          <Deciding names={names} />
+          <p><a class="call" href={to.read({ c: names, sort: "gap" })}>Read the queries that decide it</a></p>
         </div>
       )}
     </>

@@ -18,7 +18,7 @@ interface Row {
 
 export function Attention({ block }: { block: EvaluatorBlock }) {
   const { head } = useReport();
-  const [sort, setSort] = useKept("attention sort", "most");
+  const [sort, setSort] = useKept("attention", "most", sortsOf(block));
   const [all, setAll] = useState(false);
   const rows = useMemo(() => rowsOf(block), [block]);
   const sorted = useMemo(() => [...rows].sort((a, b) => keyOf(sort)(b) - keyOf(sort)(a)), [rows, sort]);

@@ -13,11 +13,9 @@ export interface HeatHeadProps {
   results: QueryResults;
   order: HeatOrder;
   onOrder: (order: HeatOrder) => void;
-  /** Called with the item under the pointer. */
-  onItem: (item: number | null) => void;
 }
 
-export function HeatHead({ results, order, onOrder, onItem }: HeatHeadProps) {
+export function HeatHead({ results, order, onOrder }: HeatHeadProps) {
   const { items, groups, figures } = results.block;
   const heaviest = Math.max(0, ...figures.map(({ weight }) => weight));
   const most = results.mostDisputed;
@@ -42,10 +40,6 @@ export function HeatHead({ results, order, onOrder, onItem }: HeatHeadProps) {
               type="button"
               title={text}
               onClick={sort(item)}
-              onPointerEnter={() => onItem(item)}
-              onPointerLeave={() => onItem(null)}
-              onFocus={() => onItem(item)}
-              onBlur={() => onItem(null)}
             >
               <span class="spoken">Item </span>{item + 1}
               <span class="spoken">{`: ${text}`}</span>

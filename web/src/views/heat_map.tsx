@@ -5,8 +5,7 @@ import { useReport } from "../context";
 import { count, two } from "../format";
 import { Choice, type Options } from "../parts/choice";
 import { useKept } from "../parts/kept";
-import { answerName, Name, Section } from "../parts/words";
-import { itemGroups } from "./item_groups";
+import { answerName, Section } from "../parts/words";
 import { HeatHead, type HeatHeadProps } from "./heat_head";
 import { ordered, type HeatOrder } from "./heat_order";
 import { HeatRow, type Tint } from "./heat_row";
@@ -17,19 +16,13 @@ const FIRST = 40;
 export function HeatMap({ results }: { results: QueryResults }) {
   const { head } = useReport();
   const [order, setOrder] = useState<HeatOrder>({ by: "score", down: true });
-  const [pointed, setPointed] = useState<number | null>(null);
-  const [tint, setTint] = useKept<Tint>("heat tint", "answer");
-  const item = pointed ?? (typeof order.by === "number" ? order.by : null);
+  const [tint, setTint] = useKept<Tint>("tint", "answer", [["answer", ""], ["apart", ""]]);
   if (!results.block.items.length) return null;
   return (
-    <Section title="Answers" lead={<>{head.answers_are}, for every candidate and item.</>}>
+    <Section title="All candidates" lead={<>{head.answers_are}, for every candidate and item of the checklist.</>}>
       <Disputed results={results} order={order} onOrder={setOrder} />
       <Tints tint={tint} onTint={setTint} />
-      <PointedItem results={results} item={item} />
-      <div class="heat-beside">
-        <HeatTable results={results} order={order} onOrder={setOrder} onItem={setPointed} tint={tint} />
-        <Legend results={results} item={item} />
-      </div>
+      <HeatTable results={results} order={order} onOrder={setOrder} tint={tint} />
     </Section>
   );
 }
@@ -98,41 +91,6 @@ function Disputed({ results, order, onOrder }: DisputedProps) {
       >
         {isSorted ? "Sorted by this item" : "Sort by this item"}
       </button>
-    </p>
-  );
-}
-
-interface ItemProps {
-  results: QueryResults;
-  item: number | null;
-}
-
-/** The item texts, next to the map if the window is wide enough. */
-function Legend({ results, item }: ItemProps) {
-  const { items, groups } = results.block;
-  return (
-    <ol class="legend" aria-label="Items">
-      {itemGroups(groups, items.length).map(({ name, items: own }) => (
-        <>
-          {name !== null && <li class="group"><Name>{name}</Name></li>}
-          {own.map((place) => (
-            <li key={place} dir="auto" value={place + 1} class={place === item ? "pointed" : ""}>
-              {items[place]}
-            </li>
-          ))}
-        </>
-      ))}
-    </ol>
-  );
-}
-
-/** The item under the pointer, for narrow windows; its space is always reserved. */
-function PointedItem({ results, item }: ItemProps) {
-  return (
-    <p class="pointed-item" aria-hidden="true">
-      {item === null
-        ? <span class="hint">Tap a number to read its item and sort by it.</span>
-        : <><b>{item + 1}</b> <Name>{results.block.items[item]!}</Name></>}
     </p>
   );
 }

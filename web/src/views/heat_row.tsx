@@ -6,7 +6,7 @@ import { two } from "../format";
 import { heat } from "../parts/heat";
 import { Name } from "../parts/words";
 import { to } from "../routes";
-import { inapplicable, oddWords } from "./answer_list";
+import { inapplicable, oddWords } from "./reader_checklist";
 import type { HeatOrder } from "./heat_order";
 import type { QueryResults } from "./sheet";
 

@@ -50,11 +50,11 @@ export function ItemsView() {
 
 function ItemList({ queries, rows }: { queries: Queries; rows: ItemRow[] }) {
   const { head } = useReport();
-  const [verdict, setVerdict] = useKept("items verdict", "");
-  const [category, setCategory] = useKept("items category", "");
-  const [group, setGroup] = useKept("items group", "");
-  const [words, setWords] = useKept("items words", "");
-  const [sort, setSort] = useKept<ItemSort>("items sort", "influence");
+  const [verdict, setVerdict] = useKept("verdict", "");
+  const [category, setCategory] = useKept("category", "");
+  const [group, setGroup] = useKept("group", "");
+  const [words, setWords] = useKept("words", "");
+  const [sort, setSort] = useKept<ItemSort>("sort", "influence", SORTS);
   const offered = useMemo(() => categories(queries), [queries]);
   const groups = useMemo(() => groupsOf(rows), [rows]);
   const sorted = useMemo(() => sortedRows(rows, sort), [rows, sort]);

@@ -4,27 +4,11 @@ import type { Queries } from "../report";
 import type { Options } from "../parts/choice";
 import { wordsIn } from "../parts/words_box";
 
-const all = (queries: Queries) => Array.from({ length: queries.count }, (_, place) => place);
-
 /** Sorted by a number, unknown values last; ties in benchmark order. */
 export function byNumber(places: number[], of: (place: number) => number | null): number[] {
   const known = (place: number) => of(place) ?? Infinity;
-  return [...places].sort((a, b) => known(a) - known(b) || a - b);
+  return [...places].sort((a, b) => Math.sign(known(a) - known(b)) || a - b);
 }
-
-const downward = (value: number | null | undefined) =>
-  value === null || value === undefined ? null : -value;
-
-export const ORDERS = {
-  spread: (queries: Queries) =>
-    byNumber(all(queries), (place) => downward(queries.table.spread[place])),
-  mean: (queries: Queries) => byNumber(all(queries), (place) => queries.table.mean[place] ?? null),
-  benchmark: all,
-  missing: (queries: Queries) =>
-    byNumber(all(queries), (place) => downward(queries.table.missing[place])),
-};
-
-export type Order = keyof typeof ORDERS;
 
 /** Options of the category select; "" means all. */
 export function categories(queries: Queries): Options<string> {

@@ -20,10 +20,10 @@ const ABOUT: Options<string> = [["", "All"], ["response", KINDS.response], ["que
 export function PerspectiveList({ block }: { block: EvaluatorBlock }) {
   const { head } = useReport();
   const rows = block.perspectives;
-  const [kind, setKind] = useKept("perspectives kind", "");
-  const [origin, setOrigin] = useKept("perspectives origin", "");
-  const [words, setWords] = useKept("perspectives words", "");
-  const [sort, setSort] = useKept<PerspectiveSort>("perspectives sort", "importance");
+  const [kind, setKind] = useKept("kind", "");
+  const [origin, setOrigin] = useKept("origin", "");
+  const [words, setWords] = useKept("words", "");
+  const [sort, setSort] = useKept<PerspectiveSort>("sort", "importance", SORTS);
   const family = useMemo(() => familyOf(block), [block]);
   const origins = useMemo(() => originsOf(rows), [rows]);
   const both = rows.some((row) => row.kind === "query");

@@ -1,0 +1,69 @@
+"""`rocketeval gate`: compare a run with that of the base branch, for CI."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from rocketeval.cli.compare import GATE_FAILED
+from rocketeval.cli.help import codes, option, verb
+from rocketeval.cli.options import LEVEL
+from rocketeval.cli.text import printable
+
+
+@verb(
+    examples=[
+        ("rocketeval gate runs/head runs/base", "fail if a candidate is significantly worse"),
+        (
+            "rocketeval gate runs/head runs/base --comment comment.md",
+            "and write the comment for the pull request",
+        ),
+    ],
+    exit_codes={**codes(2, 5), GATE_FAILED: "a candidate is worse than in the base run"},
+)
+@click.argument("head", type=click.Path(path_type=Path))
+@click.argument("base", type=click.Path(path_type=Path))
+@option("--candidate", "candidates", multiple=True, help="Compare only this one; repeatable.")
+@option(
+    "--max-drop",
+    type=click.FloatRange(min=0),
+    metavar="X",
+    help="Also fail if the mean fell by more than X, significant or not.",
+)
+@option("--comment", type=click.Path(path_type=Path), help="File for the comment, in Markdown.")
+@option("--report-url", metavar="URL", help="Link to the report in the comment.")
+@LEVEL
+def command(
+    head: Path,
+    base: Path,
+    candidates: tuple[str, ...],
+    max_drop: float | None,
+    comment: Path | None,
+    report_url: str | None,
+    level: float,
+) -> None:
+    """Compare the run HEAD with the run BASE, candidate by candidate and query by query.
+
+    Both are run directories of the same judge and scale. Exits with 7 if a candidate is
+    significantly worse than in BASE.
+    """
+    from rocketeval.gate.ci import VERDICTS, compare_runs, gate_comment
+
+    outcome = compare_runs(head, base, candidates=candidates, max_drop=max_drop, level=level)
+    if comment is not None:
+        comment.write_text(gate_comment(outcome, report_url), encoding="utf-8")
+    for one in outcome.candidates:
+        effect = one.comparison.effect
+        click.echo(
+            f"{printable(one.candidate)}: {VERDICTS[one.comparison.verdict]}, mean difference "
+            f"{effect.value:+.3f} ({effect.low:+.3f} to {effect.high:+.3f}, "
+            f"p = {one.comparison.p_value:.3f}) on {one.comparison.queries} queries"
+        )
+        for fall in one.falls[:3]:
+            click.echo(f"  {printable(fall.query_id)}: {fall.before:.2f} -> {fall.now:.2f}")
+    if outcome.failed:
+        names = ", ".join(printable(one.candidate) for one in outcome.failed)
+        click.echo(f"Gate failed: {names}.")
+        raise SystemExit(GATE_FAILED)
+    click.echo("Gate passed.")

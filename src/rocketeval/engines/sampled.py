@@ -1,0 +1,211 @@
+"""Judges without log-probabilities: written answers, counted, with a confidence interval.
+
+Each item is asked several times at a temperature above zero, and the share of yes estimates the
+probability that other engines read. The estimate is never exact: its bounds are those of the
+binomial distribution (Clopper-Pearson), so one written answer says little and eight say more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from rocketeval.config import EngineConfig, Section, parse_options
+from rocketeval.engines.base import EngineAnswers, EngineFinding, EngineIdentity, WrittenText
+from rocketeval.engines.openai_http import OpenAIEngine, extra_mark
+from rocketeval.errors import EngineUnavailable, RequestRejected
+from rocketeval.hashing import content_hash
+from rocketeval.items import AnswerLabels
+from rocketeval.records import Answer, GradingTask, Status, Usage
+
+LEVEL = 0.95
+"""Confidence level of the bounds."""
+LEAST_READABLE = 0.5
+"""Share of the written answers that must be one of the labels."""
+_FIRST_WORD = re.compile(r"[\s\"'*_`(\[#>-]*([^\W_]+)")
+
+
+class SampleOptions(Section):
+    """Options of the `openai_sampled` engine."""
+
+    samples: Annotated[int, Field(ge=1, le=1000)] = 8
+    """Written answers per item; 1 takes the judge's word, with an interval that says so."""
+    temperature: Annotated[float, Field(ge=0, le=2)] = 1.0
+    """Sampling temperature; 1 makes the share of yes estimate the judge's own probability."""
+    max_tokens: Annotated[int, Field(ge=1, le=4096)] = 4
+    """Most tokens of a written answer."""
+    seeds: bool = True
+    """Send a different seed with each sample; switch it off for servers that refuse seeds."""
+
+
+class SampledEngine(OpenAIEngine):
+    """A judge behind an OpenAI-compatible URL that returns no log-probabilities."""
+
+    repeatable = False
+    """Whether the same question gets the same answer."""
+
+    def __init__(self, config: EngineConfig) -> None:
+        super().__init__(config.model_copy(update={"options": {}}))
+        self.options = parse_options(config.options, SampleOptions, "The sampled engine's options")
+
+    @classmethod
+    def create(cls, config: EngineConfig, home: Path | None = None) -> SampledEngine:
+        """Return an engine for `config` without contacting the server."""
+        return cls(config)
+
+    @property
+    def items_per_call(self) -> int:
+        """Number of items per call: every written answer is a request of its own."""
+        return 1
+
+    @property
+    def requests_per_item(self) -> int:
+        """Number of requests per item."""
+        return self.options.samples
+
+    @property
+    def most_written(self) -> int:
+        """Most tokens of one written answer."""
+        return self.options.max_tokens
+
+    async def identify(self) -> EngineIdentity:
+        """Return the identity; the number of samples and the temperature are part of it."""
+        server, chosen = await self._look(), self.options
+        return EngineIdentity(
+            engine="openai_sampled",
+            model=self.config.model,
+            endpoint="chat",
+            version=str(server),
+            logprobs=f"sampled{chosen.samples}@{chosen.temperature:g}"
+            f"{extra_mark(self.config.extra_body)}",
+            readout=content_hash(_FIRST_WORD.pattern, LEAST_READABLE, chosen.max_tokens).hex(),
+        )
+
+    async def findings(self) -> Sequence[EngineFinding]:
+        """Report that answers are estimates, how wide their intervals are, and the cost."""
+        await self._look()
+        count = self.options.samples
+        low, high = binomial_interval(count / 2, count)
+        return (
+            EngineFinding(
+                "answers",
+                f"{count} written answers per item instead of log-probabilities: {count} requests "
+                f"per item, and an interval of up to {low:.2f} to {high:.2f} for one answer",
+                "note",
+                "A judge with log-probabilities needs one request and has no sampling error.",
+            ),
+        )
+
+    async def tokenise(self, prompts: Sequence[str]) -> list[list[int]] | None:
+        """Return None: the chat template is unknown."""
+        return None
+
+    async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
+        """Answer every item of `task` that is not already `known`."""
+        answers, usage = dict(known), Usage()
+        for place in task.left(known):
+            labels = task.labels_of(place) or AnswerLabels(self.config.labels)
+            written = await asyncio.gather(
+                *(
+                    self._sample(task.prefix + task.suffixes[place], number)
+                    for number in range(self.options.samples)
+                ),
+                return_exceptions=True,
+            )
+            usage += sum((one.usage for one in written if isinstance(one, WrittenText)), Usage())
+            failed = [one for one in written if isinstance(one, BaseException)]
+            if failed:
+                error = failed[0]
+                if not isinstance(error, EngineUnavailable | RequestRejected):
+                    raise error
+                lost = usage + Usage(requests=len(failed))
+                return EngineAnswers.of(
+                    task,
+                    answers,
+                    lost,
+                    failure=f"item {place + 1}: {error.message}",
+                    unavailable=isinstance(error, EngineUnavailable),
+                    rejected=isinstance(error, RequestRejected),
+                )
+            texts = [one.text for one in written if isinstance(one, WrittenText)]
+            answers[place] = count_answers(texts, labels)
+            self._count(1)
+        return EngineAnswers.of(task, answers, usage)
+
+    async def _sample(self, prompt: str, number: int) -> WrittenText:
+        chosen = self.options
+        return await self.write(
+            prompt,
+            max_tokens=chosen.max_tokens,
+            temperature=chosen.temperature,
+            seed=number if chosen.seeds else None,
+        )
+
+
+def count_answers(texts: Sequence[str], labels: AnswerLabels) -> Answer:
+    """Return the answer that some written texts estimate.
+
+    >>> answer = count_answers(["Yes", "yes.", "No", "Yes"], AnswerLabels(("Yes", "No")))
+    >>> answer.p_yes, round(answer.p_low, 2), round(answer.p_high, 2)
+    (0.75, 0.19, 0.99)
+    """
+    words = [*labels.words, *([] if labels.na is None else [labels.na])]
+    by_word = {word.casefold(): word for word in words}
+    found = Counter(
+        by_word[first[1].casefold()]
+        for first in map(_FIRST_WORD.match, texts)
+        if first and first[1].casefold() in by_word
+    )
+    readable = sum(found.values())
+    if readable < LEAST_READABLE * len(texts) or not readable:
+        shown = next((text for text in texts if text.strip()), "")
+        return Answer(Status.UNREADABLE, mass=readable / len(texts), text=shown[:200])
+    last = len(labels.words) - 1
+    applicable = readable - (found[labels.na] if labels.na else 0)
+    total = sum(found[word] * (last - place) / last for place, word in enumerate(labels.words))
+    p_yes = total / applicable if applicable else 0.5
+    low, high = binomial_interval(total, applicable)
+    na: tuple[float | None, float | None, float | None] = (None, None, None)
+    if labels.na is not None:
+        count = found[labels.na]
+        na = (count / readable, *binomial_interval(count, readable))
+    return Answer(
+        Status.SAMPLED,
+        p_yes,
+        low,
+        high,
+        readable / len(texts),
+        None,
+        None,
+        max(labels.words, key=lambda word: found[word]) if last > 1 else None,
+        *na,
+    )
+
+
+@lru_cache(maxsize=4096)
+def binomial_interval(successes: float, trials: int, level: float = LEVEL) -> tuple[float, float]:
+    """Return the Clopper-Pearson interval of a share.
+
+    A sum of grades from 0 to 1 may have a fraction: a yes/no answer varies at least as much as a
+    grade with the same mean, so the interval of a share is wide enough.
+
+    >>> tuple(round(end, 3) for end in binomial_interval(1, 1))
+    (0.025, 1.0)
+    """
+    from scipy.stats import beta
+
+    tail = (1.0 - level) / 2.0
+    low = float(beta.ppf(tail, successes, trials - successes + 1)) if successes > 0 else 0.0
+    high = (
+        float(beta.ppf(1.0 - tail, successes + 1, trials - successes))
+        if (successes < trials)
+        else 1.0
+    )
+    return low, high

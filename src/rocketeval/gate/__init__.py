@@ -1,0 +1,1 @@
+"""Gates for tests and CI: the pytest plugin, test cases and baselines."""

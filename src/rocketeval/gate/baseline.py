@@ -1,0 +1,246 @@
+"""Baselines: the scores of an accepted version in a file, and the paired test against them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from filelock import FileLock
+from pydantic import Field, ValidationError
+
+from rocketeval.errors import BenchmarkError, ConfigError
+from rocketeval.grader import ResponseGrade
+from rocketeval.settings import Section
+from rocketeval.store.files import make_folder, replacing
+
+if TYPE_CHECKING:
+    from rocketeval.compare.pair import Comparison
+
+SCHEMA = 1
+TIE = 0.01
+"""Scores from 0 to 1 that are closer than this count as a tie."""
+MOST_SHOWN = 5
+FLIPPED = 0.25
+"""An item is named if its value fell by this much."""
+
+
+class ItemScore(Section):
+    """An item of a case and its value."""
+
+    text: str
+    value: float | None
+
+
+class CaseScore(Section):
+    """The score of one case in a baseline."""
+
+    score: float | None
+    checklist: str
+    """Hash of the checklist as scored."""
+    items: list[ItemScore]
+
+    @classmethod
+    def of(cls, graded: ResponseGrade) -> CaseScore:
+        """Return what a baseline keeps of a graded response."""
+        return cls(
+            score=_rounded(graded.score),
+            checklist=graded.checklist.hex(),
+            items=[
+                ItemScore(text=item.text, value=_rounded(item.value, 4)) for item in graded.items
+            ],
+        )
+
+
+class ScoredTest(Section):
+    """The scores of one test."""
+
+    judge: str
+    """Name of the judge."""
+    fingerprint: str
+    """Hash of the judge's fingerprint."""
+    cases: dict[str, CaseScore]
+
+
+class BaselineContent(Section):
+    """A baseline file."""
+
+    schema_version: int = Field(SCHEMA, alias="schema")
+    tests: dict[str, ScoredTest] = Field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Regression:
+    """A case whose score fell."""
+
+    case: str
+    before: float
+    now: float
+    items: tuple[tuple[str, float, float], ...]
+    """Items whose value fell most: text, before, now."""
+
+
+@dataclass(frozen=True, slots=True)
+class BaselineComparison:
+    """A test's scores compared with its baseline."""
+
+    comparison: Comparison
+    regressions: tuple[Regression, ...]
+    """The largest first."""
+    changed: tuple[str, ...]
+    """Cases that were left out because their checklist changed."""
+    new: tuple[str, ...]
+    """Cases that the baseline does not have."""
+    gone: tuple[str, ...]
+    """Cases of the baseline that were not scored now."""
+
+    @property
+    def summary(self) -> str:
+        """The difference, its interval and p-value in a line."""
+        effect = self.comparison.effect
+        return (
+            f"mean difference {effect.value:+.3f} ({effect.low:+.3f} to {effect.high:+.3f}, "
+            f"p = {self.comparison.p_value:.3f}) on {self.comparison.queries} cases"
+        )
+
+    def describe(self) -> str:
+        """Return the summary, the largest regressions with their items, and what was left out."""
+        lines = [self.summary]
+        for fall in self.regressions[:MOST_SHOWN]:
+            lines.append(f"  {fall.case}: {fall.before:.2f} -> {fall.now:.2f}")
+            lines += [f"    {was:.2f} -> {now:.2f}  {text}" for text, was, now in fall.items]
+        more = len(self.regressions) - MOST_SHOWN
+        if more > 0:
+            lines.append(f"  and {more} more cases with a lower score")
+        for names, what in ((self.changed, "checklist changed"), (self.new, "not in the baseline")):
+            if names:
+                lines.append(f"  left out, {what}: {', '.join(names[:MOST_SHOWN])}")
+        if self.gone:
+            lines.append(f"  in the baseline, but not scored: {', '.join(self.gone[:MOST_SHOWN])}")
+        return "\n".join(lines)
+
+
+class BaselineFile:
+    """A JSON file with one section per test; processes may update it at the same time."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def read(self, test: str) -> ScoredTest:
+        """Return the scores of a test; ConfigError if there are none."""
+        content = self._content()
+        if test not in content.tests:
+            raise ConfigError(
+                f"{self.path} has no baseline of {test}.",
+                hint="Accept the present scores: pytest --rocketeval-update-baseline.",
+            )
+        return content.tests[test]
+
+    def write(self, test: str, scores: ScoredTest) -> None:
+        """Add the scores of a test, or replace them."""
+        make_folder(self.path.parent)
+        with FileLock(f"{self.path}.lock"):
+            content = self._content()
+            tests = {**content.tests, test: scores}
+            ordered = {name: tests[name] for name in sorted(tests)}
+            text = BaselineContent(schema=SCHEMA, tests=ordered).model_dump_json(
+                indent=1, by_alias=True
+            )
+            with replacing(self.path) as fresh:
+                fresh.write_text(text + "\n", encoding="utf-8")
+
+    def _content(self) -> BaselineContent:
+        try:
+            return BaselineContent.model_validate_json(self.path.read_bytes())
+        except FileNotFoundError:
+            return BaselineContent(schema=SCHEMA)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            place = ".".join(map(str, first["loc"])) or "file"
+            raise ConfigError(
+                f"The baseline {self.path} is invalid: {place}: {first['msg']}.",
+                hint="Restore it, or accept the present scores: --rocketeval-update-baseline.",
+            ) from None
+
+
+def scored_test(graded: Mapping[str, ResponseGrade]) -> ScoredTest:
+    """Return the scores of a test's cases; BenchmarkError if two judges gave them."""
+    judges = {one.judge.digest.hex(): one.judge.model for one in graded.values() if one.judge}
+    if len(judges) > 1:
+        raise BenchmarkError(
+            "The cases were scored by two judges.", hint="Run the test again with one judge."
+        )
+    digest, model = next(iter(judges.items()), ("", "code checks"))
+    cases = {name: CaseScore.of(one) for name, one in graded.items()}
+    return ScoredTest(judge=model, fingerprint=digest, cases=cases)
+
+
+def compare_scores(
+    now: ScoredTest,
+    before: ScoredTest,
+    *,
+    min_effect: float | None = None,
+    level: float = 0.95,
+) -> BaselineComparison:
+    """Compare the cases that both have, with the paired test of `rocketeval compare`."""
+    from rocketeval.compare.pair import compare
+    from rocketeval.grid import ScoreGrid
+
+    if now.fingerprint != before.fingerprint:
+        raise ConfigError(
+            f"The baseline was scored by another judge ({before.judge}) than now ({now.judge}).",
+            hint="Use the same judge, or accept new scores: --rocketeval-update-baseline.",
+        )
+    both = [name for name in now.cases if name in before.cases]
+    same = [name for name in both if now.cases[name].checklist == before.cases[name].checklist]
+    if not same:
+        raise ConfigError(
+            "No case has the same checklist in the baseline.",
+            hint="Accept the present scores: pytest --rocketeval-update-baseline.",
+        )
+    pairs = [[_score(now, name), _score(before, name)] for name in same]
+    found = compare(
+        ScoreGrid(tuple(same), ("now", "baseline"), np.array(pairs, dtype=np.float64)),
+        "now",
+        "baseline",
+        min_effect=min_effect,
+        tie_margin=TIE,
+        level=level,
+    )
+    return BaselineComparison(
+        comparison=found,
+        regressions=_regressions(now, before, same),
+        changed=tuple(name for name in both if name not in same),
+        new=tuple(name for name in now.cases if name not in before.cases),
+        gone=tuple(name for name in before.cases if name not in now.cases),
+    )
+
+
+def _regressions(
+    now: ScoredTest, before: ScoredTest, names: Sequence[str]
+) -> tuple[Regression, ...]:
+    falls = []
+    for name in names:
+        ours, theirs = now.cases[name], before.cases[name]
+        if ours.score is None or theirs.score is None or theirs.score - ours.score < TIE:
+            continue
+        pairs = zip(theirs.items, ours.items, strict=True)
+        items = [
+            (was.text, was.value, new.value)
+            for was, new in pairs
+            if was.value is not None and new.value is not None and was.value - new.value >= FLIPPED
+        ]
+        items.sort(key=lambda row: row[2] - row[1])
+        falls.append(Regression(name, theirs.score, ours.score, tuple(items)))
+    return tuple(sorted(falls, key=lambda fall: fall.now - fall.before))
+
+
+def _score(scores: ScoredTest, name: str) -> float:
+    found = scores.cases[name].score
+    return np.nan if found is None else found
+
+
+def _rounded(value: float | None, digits: int = 6) -> float | None:
+    return None if value is None else round(value, digits)

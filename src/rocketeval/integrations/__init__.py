@@ -1,0 +1,1 @@
+"""Scorers for other evaluation frameworks; each module needs its framework installed."""

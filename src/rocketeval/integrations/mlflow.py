@@ -1,0 +1,94 @@
+"""A scorer for MLflow: `mlflow.genai.evaluate(data=..., scorers=[ChecklistScorer(...)])`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlflow.entities import AssessmentSource, Feedback
+from mlflow.genai.scorers import Scorer
+from pydantic import PrivateAttr
+
+from rocketeval.errors import EngineError
+from rocketeval.grader import Grader, Items, ResponseToGrade
+from rocketeval.integrations.shared import (
+    JudgeChoice,
+    checklist_for,
+    explain_grade,
+    last_user_text,
+    open_grader,
+)
+
+__all__ = ["ChecklistScorer"]
+
+
+class ChecklistScorer(Scorer):
+    """Scores `outputs` with a checklist and a judge, from 0 to 1.
+
+    A row's own items are `expectations["checklist"]`, its reference is
+    `expectations["expected_response"]`. The query is the field `query`, `question` or `input` of
+    `inputs`, its last user message, or its only field. Do not name the scorer like an expectation:
+    MLflow would take one for the other.
+    """
+
+    name: str = "checklist_score"
+    _grader: Grader = PrivateAttr()
+    _checklist: Any = PrivateAttr()
+
+    def __init__(
+        self,
+        checklist: Items | str | None = None,
+        *,
+        judge: JudgeChoice = None,
+        base_url: str | None = None,
+        answers: str | None = None,
+        name: str = "checklist_score",
+    ) -> None:
+        super().__init__(name=name)
+        self._grader = open_grader(judge, base_url, answers)
+        self._checklist = checklist
+
+    def __call__(
+        self,
+        *,
+        inputs: Any = None,
+        outputs: Any = None,
+        expectations: dict[str, Any] | None = None,
+        trace: Any = None,
+        session: Any = None,
+    ) -> Feedback:
+        """Return the score as feedback; the error of the judge if it cannot answer."""
+        expected = expectations or {}
+        given = ResponseToGrade(
+            query_of(inputs),
+            outputs if isinstance(outputs, str) else str(outputs),
+            checklist_for(expected.get("checklist"), self._checklist),
+            reference=expected.get("expected_response"),
+        )
+        try:
+            graded = self._grader.submit(given).result()
+        except EngineError as error:
+            return Feedback(name=self.name, error=error)
+        judge = graded.judge.model if graded.judge else "code checks"
+        return Feedback(
+            name=self.name,
+            value=graded.score,
+            rationale=explain_grade(graded),
+            source=AssessmentSource(
+                source_type="LLM_JUDGE" if graded.judge else "CODE", source_id=judge
+            ),
+            metadata={item.text: str(item.answer.p_yes) for item in graded.items},
+        )
+
+
+def query_of(inputs: Any) -> str:
+    """Return the query in the inputs of a row."""
+    if isinstance(inputs, dict):
+        messages = inputs.get("messages")
+        if isinstance(messages, list) and messages:
+            return last_user_text(messages)
+        for name in ("query", "question", "input", "prompt"):
+            if name in inputs:
+                return str(inputs[name])
+        if len(inputs) == 1:
+            return str(next(iter(inputs.values())))
+    return str(inputs)

@@ -1,0 +1,55 @@
+"""An assertion for promptfoo: `type: python`, `value: file://rocketeval_assert.py`.
+
+The file needs one line: `from rocketeval.integrations.promptfoo import get_assert`. Settings are
+in the assertion's `config`: judge, base_url, answers, checklist, threshold. A test's own items are
+its variable or metadata `checklist`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rocketeval.errors import RocketEvalError
+from rocketeval.grader import GradedItem, ResponseToGrade
+from rocketeval.integrations.shared import checklist_for, explain_grade, open_grader
+
+__all__ = ["get_assert"]
+
+
+def get_assert(output: str, context: Mapping[str, Any]) -> dict[str, Any]:
+    """Return promptfoo's grading result of an output; a failing one if the judge cannot answer."""
+    config = context.get("config") or {}
+    test, variables = context.get("test") or {}, context.get("vars") or {}
+    own = variables.get("checklist") or (test.get("metadata") or {}).get("checklist")
+    threshold = float(config.get("threshold", 0.8))
+    try:
+        grader = open_grader(config.get("judge"), config.get("base_url"), config.get("answers"))
+        given = ResponseToGrade(
+            _query(context), output, checklist_for(own, config.get("checklist"))
+        )
+        graded = grader.submit(given).result()
+    except RocketEvalError as error:
+        return {"pass": False, "score": 0.0, "reason": f"RocketEval: {error}"}
+    score = 0.0 if graded.score is None else graded.score
+    return {
+        "pass": graded.score is not None and score >= threshold,
+        "score": score,
+        "reason": explain_grade(graded),
+        "componentResults": [_component(item) for item in graded.items],
+        "namedScores": {"checklist": score},
+    }
+
+
+def _component(item: GradedItem) -> dict[str, Any]:
+    value = 0.0 if item.value is None else item.value
+    answer = f"unanswered ({item.answer.status})" if item.value is None else f"{item.value:.2f}"
+    return {"pass": item.passed is True, "score": value, "reason": f"{answer}: {item.text}"}
+
+
+def _query(context: Mapping[str, Any]) -> str:
+    """Return the rendered prompt."""
+    prompt = context.get("prompt")
+    if isinstance(prompt, Mapping):
+        return str(prompt.get("raw", ""))
+    return str(prompt or (context.get("vars") or {}).get("query", ""))

@@ -1,0 +1,87 @@
+"""What all scorers for other frameworks share: the grader, and a grade in words."""
+
+from __future__ import annotations
+
+import atexit
+import os
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import TypeAlias
+
+from rocketeval.api import Judge
+from rocketeval.checklists.simple import GENERAL_ITEMS
+from rocketeval.engines.base import Engine
+from rocketeval.errors import ConfigError
+from rocketeval.grader import Grader, Items, ResponseGrade
+
+JudgeChoice: TypeAlias = str | Judge | Engine | Grader | None
+"""A model name, a judge, an engine or a grader; None for $ROCKETEVAL_JUDGE."""
+
+
+def open_grader(
+    judge: JudgeChoice = None, base_url: str | None = None, answers: Path | str | None = None
+) -> Grader:
+    """Return a grader; the same settings give the same one, with one pool of connections.
+
+    Settings that are not given come from $ROCKETEVAL_JUDGE, $ROCKETEVAL_BASE_URL,
+    $ROCKETEVAL_ANSWERS (the file of judged answers) and $ROCKETEVAL_OFFLINE.
+    """
+    if isinstance(judge, Grader):
+        return judge
+    chosen = judge or os.environ.get("ROCKETEVAL_JUDGE")
+    if not chosen:
+        raise ConfigError(
+            "No judge is given.", hint="Give `judge`, or set $ROCKETEVAL_JUDGE to a model name."
+        )
+    file = answers or os.environ.get("ROCKETEVAL_ANSWERS") or None
+    path = None if file is None else str(file)
+    if isinstance(chosen, str):
+        return _named(chosen, base_url or os.environ.get("ROCKETEVAL_BASE_URL"), path, _offline())
+    grader = Grader(chosen, base_url, answers=path, offline=_offline())
+    atexit.register(grader.close)
+    return grader
+
+
+@cache
+def _named(model: str, base_url: str | None, answers: str | None, offline: bool) -> Grader:
+    grader = Grader(model, base_url, answers=answers, offline=offline)
+    atexit.register(grader.close)
+    return grader
+
+
+def _offline() -> bool:
+    return os.environ.get("ROCKETEVAL_OFFLINE", "") not in ("", "0")
+
+
+def checklist_for(own: object, default: Items | str | None) -> Items:
+    """Return a case's own checklist, else the default; a text has one item per line.
+
+    Without any, the packaged checklist for all queries is used.
+    """
+    chosen = own if own else default
+    if chosen is None or chosen == "general":
+        return GENERAL_ITEMS
+    if isinstance(chosen, str):
+        return [line.strip() for line in chosen.splitlines() if line.strip()]
+    if not isinstance(chosen, Sequence):
+        raise ConfigError("A checklist is a list of items.", hint='Such as ["Is it correct?"].')
+    return chosen
+
+
+def last_user_text(messages: Sequence[Mapping[str, object]]) -> str:
+    """Return the text of the last user message in a conversation."""
+    users = [each["content"] for each in messages if each.get("role") == "user"]
+    return str(users[-1]) if users else ""
+
+
+def explain_grade(graded: ResponseGrade) -> str:
+    """Return the score and its items in words, the failed ones first."""
+    if graded.score is None:
+        head = "no item has an answer"
+    else:
+        passed = sum(item.passed is True for item in graded.items)
+        head = f"score {graded.score:.2f}: {passed} of {len(graded.items)} items passed"
+    lines = [f"failed ({item.value:.2f}): {item.text}" for item in graded.failed]
+    lines += [f"unanswered ({item.answer.status}): {item.text}" for item in graded.unanswered]
+    return "\n".join([head, *lines])

@@ -1,0 +1,234 @@
+"""Reward functions in the signatures that TRL, verl and OpenRLHF call.
+
+A reward is the checklist score from 0 to 1, with weights and penalties. A response that the judge
+cannot grade in time has no reward: None for TRL, which leaves it out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from rocketeval.errors import EngineError
+from rocketeval.grader import Grader, Items, ResponseGrade, ResponseToGrade
+from rocketeval.integrations.shared import (
+    JudgeChoice,
+    checklist_for,
+    last_user_text,
+    open_grader,
+)
+from rocketeval.rewards.monitor import RewardMonitor
+
+__all__ = ["compute_score", "reward_func", "trl_reward"]
+
+TIMEOUT = 120.0
+"""Seconds per response."""
+FAILED = 0.0
+"""Reward of a response without a grade, for frameworks that need a number."""
+_log = logging.getLogger("rocketeval.rewards")
+Reward = Callable[..., Awaitable[list[float | None]]]
+
+
+def trl_reward(
+    checklist: Items | str | None = None,
+    *,
+    judge: JudgeChoice = None,
+    base_url: str | None = None,
+    answers: str | None = None,
+    timeout: float = TIMEOUT,
+    monitor: RewardMonitor | None = None,
+    name: str = "checklist_reward",
+) -> Reward:
+    """Return a reward function for TRL's GRPO and RLOO trainers.
+
+    The columns `checklist` and `reference` of the dataset go first. Completions of one prompt are
+    graded one after the other in the server's queue, so that it computes their prefix once. Metrics
+    are logged per item: `checklist/ITEM`, the share of failed grades, and the monitor's warnings.
+    """
+    grader = open_grader(judge, base_url, answers)
+
+    async def reward(
+        prompts: Sequence[Any],
+        completions: Sequence[Any],
+        log_extra: Callable[[str, list[Any]], None] | None = None,
+        log_metric: Callable[[str, float], None] | None = None,
+        **columns: Any,
+    ) -> list[float | None]:
+        rows = len(completions)
+        own = columns.get("checklist") or [None] * rows
+        references = columns.get("reference") or [None] * rows
+        given = [
+            ResponseToGrade(
+                _prompt_text(prompt),
+                _completion_text(completion),
+                checklist_for(items, checklist),
+                reference=reference,
+                about="reward",
+            )
+            for prompt, completion, items, reference in zip(
+                prompts, completions, own, references, strict=True
+            )
+        ]
+        graded = await grade_rewards(grader, given, timeout)
+        rewards = [None if one is None else one.score for one in graded]
+        if monitor is not None:
+            monitor.observe([one for one in graded if one is not None])
+        if log_metric is not None:
+            for metric, value in _metrics(graded).items():
+                log_metric(metric, value)
+            for metric, value in (monitor.figures if monitor else {}).items():
+                log_metric(f"reward_monitor/{metric}", value)
+        if log_extra is not None:
+            log_extra("checklist_failed", [_failed_items(one) for one in graded])
+        return rewards
+
+    reward.__name__ = reward.__qualname__ = name
+    return reward
+
+
+async def grade_rewards(
+    grader: Grader, given: Sequence[ResponseToGrade], timeout: float
+) -> list[ResponseGrade | None]:
+    """Return the grade of each response; None for one that failed or took too long."""
+
+    async def one(each: ResponseToGrade) -> ResponseGrade | None:
+        try:
+            return await asyncio.wait_for(grader.grade_async(each), timeout)
+        except (EngineError, TimeoutError) as error:
+            _log.warning("No reward: %s", str(error) or f"no answer within {timeout:g} s")
+            return None
+
+    return list(await asyncio.gather(*map(one, given)))
+
+
+async def compute_score(
+    data_source: str,
+    solution_str: str,
+    ground_truth: Any,
+    extra_info: Mapping[str, Any] | None = None,
+    **settings: Any,
+) -> dict[str, float]:
+    """Return verl's reward: `score`, and whether the grade failed.
+
+    `extra_info` has the `checklist` and the `question` (or `prompt`); the ground truth is the
+    reference. The judge is $ROCKETEVAL_JUDGE, or `judge` and `base_url` in the reward's arguments.
+    """
+    info = extra_info or {}
+    grader = _shared_grader(settings.get("judge"), settings.get("base_url"))
+    query = info.get("question") or info.get("prompt") or data_source
+    given = ResponseToGrade(
+        _prompt_text(query),
+        solution_str,
+        checklist_for(_decoded(info.get("checklist")), None),
+        reference=None if ground_truth is None else str(ground_truth),
+        about="reward",
+    )
+    (graded,) = await grade_rewards(grader, [given], TIMEOUT)
+    if graded is None or graded.score is None:
+        return {"score": FAILED, "reward_failed": 1.0}
+    return {"score": graded.score, "reward_failed": 0.0}
+
+
+@dataclass(frozen=True, slots=True)
+class RewardBatch:
+    """Rewards of a batch, in OpenRLHF's form."""
+
+    rewards: list[float]
+    failed: int
+
+    def as_json(self) -> dict[str, object]:
+        """Return the reply of a reward server."""
+        rows = len(self.rewards)
+        share = self.failed / rows if rows else 0.0
+        logs = {"reward_failed": [share] * rows}
+        return {"rewards": self.rewards, "scores": self.rewards, "extra_logs": logs}
+
+
+def to_gradings(
+    queries: Sequence[str], prompts: Sequence[str], labels: Sequence[Any]
+) -> list[ResponseToGrade]:
+    """Return the responses of an OpenRLHF batch: a query is a prompt with its response.
+
+    A label is the checklist: a list, its JSON, or one item per line.
+    """
+    return [
+        ResponseToGrade(
+            prompt,
+            query[len(prompt) :] if query.startswith(prompt) else query,
+            checklist_for(_decoded(label), None),
+            about="reward",
+        )
+        for query, prompt, label in zip(queries, prompts, labels, strict=True)
+    ]
+
+
+async def reward_batch(
+    grader: Grader, given: Sequence[ResponseToGrade], timeout: float
+) -> RewardBatch:
+    """Return the rewards of a batch; a failed grade gets the reward `FAILED` and is counted."""
+    graded = await grade_rewards(grader, given, timeout)
+    scores = [None if one is None else one.score for one in graded]
+    return RewardBatch(
+        [FAILED if score is None else score for score in scores],
+        sum(score is None for score in scores),
+    )
+
+
+def reward_func(
+    queries: Sequence[str], prompts: Sequence[str], labels: Sequence[Any]
+) -> dict[str, Any]:
+    """Return OpenRLHF's rewards, as tensors; `--reward.remote_url` names a file that imports it."""
+    grader = _shared_grader(None, None)
+    batch = asyncio.run(reward_batch(grader, to_gradings(queries, prompts, labels), TIMEOUT))
+    tensor = import_module("torch").tensor
+    rewards = tensor(batch.rewards)
+    failed = tensor([batch.failed / max(1, len(batch.rewards))] * len(batch.rewards))
+    return {"rewards": rewards, "scores": rewards, "extra_logs": {"reward_failed": failed}}
+
+
+@cache
+def _shared_grader(judge: str | None, base_url: str | None) -> Grader:
+    return open_grader(judge, base_url)
+
+
+def _prompt_text(prompt: Any) -> str:
+    """Return the query in a prompt, which is a text or a list of messages."""
+    return prompt if isinstance(prompt, str) else last_user_text(prompt)
+
+
+def _completion_text(completion: Any) -> str:
+    """Return the text of a completion, which is a text or a list of messages."""
+    if isinstance(completion, str):
+        return completion
+    return "\n".join(str(message.get("content") or "") for message in completion)
+
+
+def _decoded(items: Any) -> Any:
+    """Return a checklist that may be JSON text."""
+    if isinstance(items, str) and items.lstrip().startswith("["):
+        return json.loads(items)
+    return items
+
+
+def _metrics(graded: Sequence[ResponseGrade | None]) -> dict[str, float]:
+    """Return the mean value of each item, and the share of failed grades."""
+    values: dict[str, list[float]] = {}
+    for one in graded:
+        for item in one.items if one else ():
+            if item.value is not None:
+                values.setdefault(item.text, []).append(item.value)
+    found = {f"checklist/{text[:60]}": sum(own) / len(own) for text, own in values.items()}
+    found["checklist/failed"] = sum(one is None for one in graded) / max(1, len(graded))
+    return found
+
+
+def _failed_items(graded: ResponseGrade | None) -> str:
+    if graded is None:
+        return "no grade"
+    return "; ".join(item.text for item in graded.failed)

@@ -1,0 +1,142 @@
+"""Reward functions in the signatures of TRL, verl and OpenRLHF, and the monitor of rewards."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from rocketeval import Grader, ScriptedEngine
+from rocketeval.rewards import functions
+from rocketeval.rewards.functions import (
+    compute_score,
+    reward_batch,
+    reward_func,
+    to_gradings,
+    trl_reward,
+)
+from rocketeval.rewards.monitor import RewardMonitor
+
+SHORT = {"text": "At most 3 words", "check": {"fn": "words", "args": {"max": 3}}}
+
+
+def by_content(prefix: str, item: str) -> float:
+    """Return a high probability for responses that say good."""
+    return 0.9 if "good" in prefix else 0.2
+
+
+@pytest.fixture
+def grader() -> Any:
+    """A grader with a scripted judge that fails on some responses."""
+    with Grader(ScriptedEngine(by_content, fail_on="broken")) as made:
+        yield made
+
+
+async def test_trl_gets_a_reward_per_completion(grader: Grader) -> None:
+    """Rewards are in order, a failed grade is None, and columns bring their own checklists."""
+    reward = trl_reward(["Is it fine?"], judge=grader, name="fine")
+    metrics: dict[str, float] = {}
+    extras: dict[str, list[Any]] = {}
+    found = await reward(
+        prompts=["q1", "q1", "q2", "q2"],
+        completions=["good", "broken", "bad", "good"],
+        completion_ids=[[1]] * 4,
+        trainer_state=None,
+        log_extra=extras.__setitem__,
+        log_metric=metrics.__setitem__,
+        checklist=[None, None, None, ["Is it fine?", SHORT]],
+    )
+    assert found == [0.9, None, 0.2, 0.95]
+    assert metrics["checklist/failed"] == 0.25
+    assert metrics["checklist/Is it fine?"] == pytest.approx((0.9 + 0.2 + 0.9) / 3)
+    assert extras["checklist_failed"] == ["", "no grade", "Is it fine?", ""]
+    assert inspect.iscoroutinefunction(reward)
+    assert reward.__name__ == "fine"
+
+
+async def test_trl_conversations_are_read(grader: Grader) -> None:
+    """Prompts and completions may be lists of messages; the last user message is the query."""
+    reward = trl_reward(["Is it fine?"], judge=grader)
+    prompt = [{"role": "system", "content": "s"}, {"role": "user", "content": "q"}]
+    found = await reward(prompts=[prompt], completions=[[{"role": "assistant", "content": "good"}]])
+    assert found == [0.9]
+
+
+async def test_slow_judge_gives_no_reward(caplog: pytest.LogCaptureFixture) -> None:
+    """A completion without an answer in time has no reward, and the log says why."""
+    with Grader(ScriptedEngine(by_content, delay=60)) as slow:
+        reward = trl_reward(["Is it fine?"], judge=slow, timeout=0.05)
+        assert await reward(prompts=["q"], completions=["good"]) == [None]
+    assert "no answer within 0.05 s" in caplog.text
+
+
+async def test_verl_gets_a_score(grader: Grader, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The score is a number; a failed grade is named in the extra field."""
+    monkeypatch.setattr(functions, "_shared_grader", lambda judge, base_url: grader)
+    info = {"question": "q", "checklist": '["Is it fine?"]'}
+    good = await compute_score("data", "good", "reference", info)
+    broken = await compute_score("data", "broken", None, info)
+    assert good == {"score": 0.9, "reward_failed": 0.0}
+    assert broken == {"score": 0.0, "reward_failed": 1.0}
+
+
+async def test_openrlhf_batch_is_graded(grader: Grader) -> None:
+    """A query is a prompt with its response, a label the checklist; failures are counted."""
+    given = to_gradings(["Say: good", "Say: broken"], ["Say: ", "Say: "], [["Is it fine?"], "a?"])
+    assert [one.response for one in given] == ["good", "broken"]
+    batch = await reward_batch(grader, given, 10)
+    assert (batch.rewards, batch.failed) == ([0.9, 0.0], 1)
+    assert batch.as_json()["extra_logs"] == {"reward_failed": [0.5, 0.5]}
+
+
+def test_openrlhf_function_returns_tensors(grader: Grader, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The function returns what OpenRLHF reads, made with torch."""
+    monkeypatch.setattr(functions, "_shared_grader", lambda judge, base_url: grader)
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(tensor=tuple))
+    found = reward_func(["p good"], ["p "], [["Is it fine?"]])
+    assert found["rewards"] == found["scores"] == (0.9,)
+
+
+def test_monitor_reports_growing_responses() -> None:
+    """Longer responses with higher rewards are reported once."""
+    monitor = RewardMonitor(window=4)
+    with Grader(ScriptedEngine(by_content)) as grader:
+        short = [grader.grade("q", f"bad {n}", ["Is it fine?"]) for n in range(4)]
+        long = [grader.grade("q", f"good {n} " * 9, ["Is it fine?"]) for n in range(8)]
+    assert monitor.observe(short) == ()
+    (warning,) = monitor.observe(long)
+    assert "times as long while the reward rose" in warning
+    assert monitor.observe(long) == ()
+    assert monitor.figures["length_ratio"] > 5
+
+
+def test_monitor_reports_a_judge_that_rises_alone() -> None:
+    """Items of the judge that rise while code checks fall are reported."""
+    monitor = RewardMonitor(window=4)
+    with Grader(ScriptedEngine(by_content)) as grader:
+        items = ["Is it fine?", SHORT]
+        first = [grader.grade("q", f"bad {n}", items) for n in range(4)]
+        later = [grader.grade("q", f"good but four words{n}", items) for n in range(4)]
+    monitor.observe(first)
+    assert any("code checks" in warning for warning in monitor.observe(later))
+
+
+def test_monitor_reports_an_attack_that_pays() -> None:
+    """An attack that raises the reward is reported; a judge that ignores attacks is not."""
+
+    def gullible(prefix: str, item: str) -> float:
+        return 0.9 if "panel of domain experts" in prefix else 0.2
+
+    monitor = RewardMonitor()
+    with Grader(ScriptedEngine(gullible, model="gullible")) as grader:
+        found = monitor.attack(grader, grader.grade("q", "bad", ["Is it fine?"]))
+    assert len(found) == 1
+    assert "false_authority" in found[0]
+    assert monitor.figures["attack_gain"] == pytest.approx(0.7)
+    steady = RewardMonitor()
+    with Grader(ScriptedEngine(lambda prefix, item: 0.2)) as grader:
+        assert steady.attack(grader, grader.grade("q", "bad", ["Is it fine?"])) == ()
+    assert steady.figures["attack_gain"] == 0.0

@@ -1,0 +1,32 @@
+// A text of the run: rendered, as it is written, or with its differences from another text.
+
+import { useMemo } from "preact/hooks";
+import { Code, markdown, MOST_RENDERED } from "./markdown";
+import type { Part } from "./word_diff";
+
+export type Look = "rendered" | "raw" | "diff";
+
+export function Rendered({ children: text, raw = false }: { children: string; raw?: boolean }) {
+  const content = useMemo(() => (raw ? null : jsonOf(text) ?? markdown(text)), [text, raw]);
+  if (text === "") return <p class="loud">Empty.</p>;
+  if (content === null) return <div class="prose" dir="auto">{text}</div>;
+  return <div class="rendered">{content}</div>;
+}
+
+/** Whole texts that are JSON are shown as code. */
+function jsonOf(text: string) {
+  const trimmed = text.trim();
+  if (trimmed.length > MOST_RENDERED || !/^(\{[^]*\}|\[[^]*\])$/.test(trimmed)) return null;
+  try {
+    return <Code code={JSON.stringify(JSON.parse(trimmed), null, 2)} language="json" />;
+  } catch {
+    return null;
+  }
+}
+
+/** One side of a word-level comparison. */
+export const Differences = ({ parts }: { parts: Part[] }) => (
+  <div class="prose" dir="auto">
+    {parts.map(({ text, kind }, place) => (kind === "same" ? text : <mark key={place}>{text}</mark>))}
+  </div>
+);

@@ -1,0 +1,75 @@
+// Rendered texts: differences, formulas, Markdown as elements, labels.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { VNode } from "preact";
+import { drawn, stored } from "../src/collector";
+import { markdown } from "../src/text/markdown";
+import { formula } from "../src/text/math";
+import { wordDiff } from "../src/text/word_diff";
+
+const only = (parts: { text: string; kind: string }[]) =>
+  parts.filter(({ kind }) => kind === "only").map(({ text }) => text.trim()).filter(Boolean);
+
+test("a diff marks what the other text does not have, and loses nothing", () => {
+  const [a, b] = ["The cat sat on the mat.", "The dog sat on a mat."];
+  const [first, second] = wordDiff(a, b)!;
+  assert.deepEqual([only(first), only(second)], [["cat", "the"], ["dog", "a"]]);
+  assert.equal(first.map(({ text }) => text).join(""), a);
+  assert.equal(second.map(({ text }) => text).join(""), b);
+});
+
+test("a diff splits Chinese into words, and gives up on long texts", () => {
+  const [first] = wordDiff("我喜欢猫", "我喜欢狗")!;
+  assert.deepEqual(only(first), ["猫"]);
+  assert.equal(wordDiff("word ".repeat(20_000), "other"), null);
+});
+
+/** The element names and texts of a tree. */
+function flat(node: unknown): string {
+  if (Array.isArray(node)) return node.map(flat).join("");
+  if (node === null || node === undefined || typeof node === "boolean") return "";
+  if (typeof node !== "object") return String(node);
+  const { type, props } = node as VNode<{ children?: unknown }>;
+  if (typeof type === "function") return flat((type as (props: object) => unknown)(props));
+  return `<${String(type)}>${flat(props.children)}</>`;
+}
+
+test("formulas become MathML, unknown commands do not", () => {
+  assert.equal(flat(formula("\\frac{1}{2}", false)), "<math><mrow><mfrac><mrow><mn>1</></><mrow><mn>2</></></></></>");
+  assert.match(flat(formula("x_i^2 + \\alpha \\text{ if } n", true)), /<msubsup>.*α.* if /);
+  assert.match(flat(formula("\\begin{pmatrix}1&2\\\\3&4\\end{pmatrix}", true)), /<mtable>(<mtr>(<mtd>.*?){2}){2}/);
+  assert.match(flat(formula("\\left( \\sqrt[3]{x} \\right]", true)), /<mroot>/);
+  for (const source of ["\\href{javascript:alert(1)}{x}", "\\frac{1}", "{".repeat(5000), "\\end{x}", "a}"])
+    assert.equal(formula(source, false), null, source);
+});
+
+test("Markdown shows markup as text and follows web links only", () => {
+  const shown = flat(markdown("**bold** <img src=x onerror=alert(1)> [a](javascript:alert(1)) [b](https://example.org)"));
+  assert.match(shown, /<strong>bold<\/>/);
+  assert.ok(shown.includes("<img src=x onerror=alert(1)>"));
+  assert.equal(shown.match(/<a>/g)?.length, 1);
+  assert.ok(!/<(script|img|iframe|style|object|svg)>/.test(shown));
+});
+
+test("prices are not formulas, and formulas in text are", () => {
+  assert.ok(!flat(markdown("It costs $5 and $10, or $5-$10.")).includes("<math>"));
+  assert.ok(flat(markdown("so $x=1$ and \\(y\\)")).match(/<math>/g)?.length === 2);
+});
+
+test("deep and long texts are not rendered", () => {
+  assert.equal(markdown(">".repeat(20_000)), null);
+  assert.equal(markdown("x".repeat(200_000)), null);
+});
+
+test("pairs are drawn once each, in a mixed order, the same on each visit", () => {
+  const pairs = drawn(["q1", "q2", "q3"], ["x", "y", "z"]);
+  assert.equal(new Set(pairs.map(({ query, a, b }) => [query, ...[a, b].sort()].join())).size, 9);
+  assert.deepEqual(pairs, drawn(["q1", "q2", "q3"], ["x", "y", "z"]));
+  assert.ok(pairs.some(({ a, b }) => a > b) && pairs.some(({ a, b }) => a < b));
+});
+
+test("a stored vote has the fields of the file", () => {
+  const row = stored({ kind: "vote", query: "q", a: "x", b: "y", winner: "tie" }, "Ada");
+  assert.deepEqual(Object.keys(row).sort(), ["at", "by", "candidate_a", "candidate_b", "id", "kind", "query_id", "winner"]);
+});
