@@ -67,6 +67,19 @@ def test_damaged_line_is_asked_again(tmp_path: Path) -> None:
     assert judge.items_asked == 2
 
 
+def test_torn_line_affects_no_other(tmp_path: Path) -> None:
+    """What a killed process left of its line does not swallow the next answers."""
+    path, judge = tmp_path / "answers.jsonl", engine()
+    with Grader(judge, answers=path) as grader:
+        grader.grade("q", "r", ["a?"])
+    with path.open("ab") as stream:
+        stream.write(b'{"judge": "ab')
+    with Grader(judge, answers=path) as grader:
+        grader.grade("q", "r", ["b?"])
+    with Grader(judge, answers=path) as grader:
+        assert grader.grade("q", "r", ["b?"]).usage.requests == 0
+
+
 def test_two_graders_see_each_others_answers(tmp_path: Path) -> None:
     """An answer that another process appended meanwhile is reused."""
     path, judge = tmp_path / "answers.jsonl", engine()

@@ -7,7 +7,7 @@ A later record of the same person on the same responses replaces an earlier one.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -121,17 +121,13 @@ class CollectedLabels:
                 kept[type(record), record.about] = record
         return list(kept.values())
 
-    def votes(self) -> Iterator[Vote]:
-        """Yield the votes."""
-        for one in self.records():
-            if isinstance(one, CollectedVote):
-                yield Vote(one.query_id, one.candidate_a, one.candidate_b, one.winner, one.by)
+    def votes(self) -> list[Vote]:
+        """Return the votes."""
+        return votes_in(self.records())
 
-    def labels(self) -> Iterator[Label]:
-        """Yield the labels."""
-        for one in self.records():
-            if isinstance(one, CollectedLabel):
-                yield Label(one.query_id, one.candidate, one.value, one.by)
+    def labels(self) -> list[Label]:
+        """Return the labels."""
+        return labels_in(self.records())
 
     def _record(self, row: dict[str, Any]) -> Collected:
         made = KINDS[row["kind"]]
@@ -151,3 +147,21 @@ class CollectedLabels:
             f"{self.path}: the record {row.get('id', '')!r} cannot be read: {why}.",
             hint="Remove its line, or restore what `rocketeval view --label` wrote.",
         )
+
+
+def votes_in(records: Iterable[Collected]) -> list[Vote]:
+    """Return the votes among collected records."""
+    return [
+        Vote(one.query_id, one.candidate_a, one.candidate_b, one.winner, one.by)
+        for one in records
+        if isinstance(one, CollectedVote)
+    ]
+
+
+def labels_in(records: Iterable[Collected]) -> list[Label]:
+    """Return the labels among collected records."""
+    return [
+        Label(one.query_id, one.candidate, one.value, one.by)
+        for one in records
+        if isinstance(one, CollectedLabel)
+    ]

@@ -83,6 +83,7 @@ class Canaries:
     repeats: Repeats = field(default_factory=Repeats)
     """First repetitions of the canaries."""
     _distances: list[float] = field(default_factory=list)
+    _largest: float = 0.0
     _due: float = 0.0
     _unrepeated: float = -1.0
     """Grows to 1 until another canary is repeated for the first time; later in a small run."""
@@ -181,7 +182,7 @@ class Canaries:
 
     def _passed(self, found: list[float]) -> None:
         self._distances += found
-        largest = max(self.facts.largest_difference or 0.0, *found)
+        largest = max(self.facts.largest_difference or 0.0, self._largest)
         self.facts = replace(
             self.facts, checks=self.facts.checks + 1, largest_difference=round(largest, 4)
         )
@@ -196,22 +197,26 @@ class Canaries:
         return ordered[:count]
 
     async def _distances_of(self, canaries: Iterable[Canary]) -> list[float]:
+        """Ask canaries again; return how much they differ, in terms of later repetitions."""
         found = []
         for canary in canaries:
-            graded = await self.ask(canary.task, {})
-            self.facts = replace(
-                self.facts, items=self.facts.items + 1, usage=self.facts.usage + graded.usage
-            )
-            if graded.failure is None:
-                found.append(self._distance(canary, graded.answers[0]))
+            now = await self._ask_again(canary)
+            first = self.repeats.p_yes.get(canary.task.key)
+            if now is None:
+                continue
+            before = canary.answer if first is None else replace(canary.answer, p_yes=first)
+            difference = distance(before, now)
+            self._largest = max(self._largest, difference)
+            found.append(difference / FIRST if first is None else difference)
         return found
 
-    def _distance(self, canary: Canary, now: Answer) -> float:
-        """Return the difference from the first repetition, or a share of that from the answer."""
-        first = self.repeats.p_yes.get(canary.task.key)
-        if first is None:
-            return distance(canary.answer, now) / FIRST
-        return distance(replace(canary.answer, p_yes=first), now)
+    async def _ask_again(self, canary: Canary) -> Answer | None:
+        """Return the judge's answer now; None if it failed."""
+        graded = await self.ask(canary.task, {})
+        self.facts = replace(
+            self.facts, items=self.facts.items + 1, usage=self.facts.usage + graded.usage
+        )
+        return graded.answers[0] if graded.failure is None else None
 
     async def _repeat_first(self) -> None:
         """Ask the next canary for the first time again, for later ones to be compared with."""
@@ -221,15 +226,11 @@ class Canaries:
             return
         self._unrepeated = 0.0
         self._tried.add(canary.task.key)
-        graded = await self.ask(canary.task, {})
-        self.facts = replace(
-            self.facts, items=self.facts.items + 1, usage=self.facts.usage + graded.usage
-        )
-        p_yes = graded.answers[0].p_yes
-        if graded.failure is not None or p_yes is None:
+        now = await self._ask_again(canary)
+        if now is None or now.p_yes is None:
             return
-        if self._distance(canary, graded.answers[0]) <= self.allowed:
-            self.repeats.add(canary.task.key, p_yes)
+        if distance(canary.answer, now) <= FIRST * self.allowed:
+            self.repeats.add(canary.task.key, now.p_yes)
         else:
             self.kept.remove(canary)
             self._owed = True

@@ -8,7 +8,6 @@ costs only its new items. A damaged line is skipped: its answers are asked again
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -19,6 +18,7 @@ import orjson
 from rocketeval.records import Answer, JudgeFingerprint, Usage
 from rocketeval.store.checksums import line_is_whole, sealed_line
 from rocketeval.store.files import make_folder, writing
+from rocketeval.store.journal import is_torn
 from rocketeval.store.schema import answers_to_lists, lists_to_answers
 
 _log = logging.getLogger("rocketeval.answers")
@@ -121,12 +121,10 @@ class AnswerFile:
             return
         with writing(self.path):
             make_folder(self.path.parent)
-            # One write to a file opened for appending is not torn by other processes.
-            handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-            try:
-                os.write(handle, line)
-            finally:
-                os.close(handle)
+            # One write to a file opened for appending is not torn by other processes; what a
+            # killed process left of its line must not swallow this one.
+            with self.path.open("ab+", buffering=0) as stream:
+                stream.write((b"\n" if is_torn(stream) else b"") + line)
         self._read(line)
 
     def _read(self, line: bytes) -> bool:

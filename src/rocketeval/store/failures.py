@@ -77,7 +77,7 @@ class Unchecked:
 
     def __init__(self, folder: Path | None = None, finished: Collection[bytes] = ()) -> None:
         self._path = None if folder is None else folder / UNCHECKED
-        content = self._path.read_bytes() if self._path and self._path.exists() else b""
+        content = _content(self._path)
         whole = range(0, len(content) - _KEY + 1, _KEY)
         found = dict.fromkeys(content[at : at + _KEY] for at in whole)
         self.keys = [key for key in found if key in finished]
@@ -95,12 +95,7 @@ class Unchecked:
     def drop(self, count: int) -> None:
         """Remove the first `count` judgments, because a check passed or they were set aside."""
         del self.keys[:count]
-        if self._path is None:
-            return
-        with writing(self._path):
-            fresh = self._path.with_name(f"{UNCHECKED}.{os.getpid()}.tmp")
-            fresh.write_bytes(b"".join(self.keys))
-            fresh.replace(self._path)
+        _replace(self._path, b"".join(self.keys))
 
 
 class Repeats:
@@ -112,7 +107,7 @@ class Repeats:
 
     def __init__(self, folder: Path | None = None) -> None:
         self._path = None if folder is None else folder / REPEATS
-        content = self._path.read_bytes() if self._path and self._path.exists() else b""
+        content = _content(self._path)
         whole = content[: len(content) // _REPEAT.size * _REPEAT.size]
         self.p_yes: dict[bytes, float] = dict(_REPEAT.iter_unpack(whole))
 
@@ -128,8 +123,17 @@ class Repeats:
         self._write()
 
     def _write(self) -> None:
-        if self._path is not None:
-            with writing(self._path):
-                fresh = self._path.with_name(f"{REPEATS}.{os.getpid()}.tmp")
-                fresh.write_bytes(b"".join(_REPEAT.pack(*pair) for pair in self.p_yes.items()))
-                fresh.replace(self._path)
+        _replace(self._path, b"".join(_REPEAT.pack(*pair) for pair in self.p_yes.items()))
+
+
+def _content(path: Path | None) -> bytes:
+    return path.read_bytes() if path is not None and path.exists() else b""
+
+
+def _replace(path: Path | None, content: bytes) -> None:
+    """Replace a file that is only advice: it is not synced, because a lost change costs nothing."""
+    if path is not None:
+        with writing(path):
+            fresh = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+            fresh.write_bytes(content)
+            fresh.replace(path)

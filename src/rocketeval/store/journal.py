@@ -79,7 +79,7 @@ class Journal:
         with writing(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.path.open("ab+", buffering=0) as stream:
-                torn = self._shared or _is_torn(stream)
+                torn = self._shared or is_torn(stream)
                 stream.write((b"\n" if torn else b"") + orjson.dumps(row) + b"\n")
                 os.fsync(stream.fileno())
 
@@ -92,7 +92,7 @@ class Journal:
                 yield orjson.loads(line)
 
 
-def _is_torn(stream: IO[bytes]) -> bool:
+def is_torn(stream: IO[bytes]) -> bool:
     """Return whether the last line of a file is incomplete."""
     if stream.seek(0, os.SEEK_END) == 0:
         return False

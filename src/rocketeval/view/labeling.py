@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -20,11 +19,13 @@ from rocketeval.benchmarks.collected import (
     CollectedLabels,
     CollectedVote,
     WrongAnswer,
+    labels_in,
+    votes_in,
 )
 from rocketeval.compare.labeling import draw_pairs
 from rocketeval.compare.stage import LabelScope, estimate_labels
 from rocketeval.config import RunConfig, load_config
-from rocketeval.errors import ConfigError, EvaluatedOnTraining, RocketEvalError
+from rocketeval.errors import ConfigError, RocketEvalError
 from rocketeval.grid import ScoreGrid
 from rocketeval.ranking.rank import Ranking
 from rocketeval.records import Interval, Label, Vote
@@ -109,7 +110,7 @@ class Labeling:
     def queue(self) -> tuple[QueuedPair, ...]:
         """Return the next pairs without a vote."""
         ranked = [row.candidate for row in self._store.read(Ranking).rows[:TOP]]
-        voted = {(vote.query_id, _pair(vote)) for vote in self._votes()}
+        voted = {(vote.query_id, _pair(vote)) for vote in self._votes(self._file.records())}
         drawn = draw_pairs(self._grid, ranked, voted=voted, more=QUEUE)
         return tuple(QueuedPair(one.query_id, one.candidate_a, one.candidate_b) for one in drawn)
 
@@ -125,8 +126,9 @@ class Labeling:
 
     def progress(self, saved: str = "") -> LabelProgress:
         """Return what the labels show so far."""
-        own = [one for one in self._file.records() if one.by == self.labeler]
-        agreement, decided = self._agreement()
+        records = self._file.records()
+        own = [one for one in records if one.by == self.labeler]
+        agreement, decided = self._agreement(self._votes(records))
         return LabelProgress(
             labeler=self.labeler,
             votes=sum(isinstance(one, CollectedVote) for one in own),
@@ -135,7 +137,7 @@ class Labeling:
             agreement=agreement,
             decided=decided,
             needed=_needed(agreement, decided),
-            estimates=self._estimates(),
+            estimates=self._estimates([*self._given[1], *labels_in(records)]),
             saved=saved,
         )
 
@@ -146,18 +148,19 @@ class Labeling:
     @cached_property
     def _given(self) -> tuple[list[Vote], list[Label]]:
         """Votes and labels of the run that are not in the file."""
-        votes, labels = set(self._file.votes()), set(self._file.labels())
+        records = self._file.records()
+        votes, labels = set(votes_in(records)), set(labels_in(records))
         inputs = self._store.inputs
         return (
             [vote for vote in inputs.votes() if vote not in votes],
             [label for label in inputs.labels() if label not in labels],
         )
 
-    def _votes(self) -> list[Vote]:
-        return list(chain(self._given[0], self._file.votes()))
+    def _votes(self, records: Sequence[Collected]) -> list[Vote]:
+        return [*self._given[0], *votes_in(records)]
 
-    def _agreement(self) -> tuple[Interval | None, int]:
-        paired = find_paired_votes(self._grid, self._votes())
+    def _agreement(self, votes: Sequence[Vote]) -> tuple[Interval | None, int]:
+        paired = find_paired_votes(self._grid, votes)
         own = hits(paired, self._grid.scores, self._config.ranking.tie_margin)
         decided = int((~np.isnan(own.without_ties)).sum())
         if decided < FEWEST_VOTES:
@@ -165,11 +168,10 @@ class Labeling:
         found = measure_votes(paired, {"judge": own})["judge"].without_ties
         return (None if found is None else found.value), decided
 
-    def _estimates(self) -> tuple[LabelEstimate, ...]:
-        given = [*self._given[1], *self._file.labels()]
+    def _estimates(self, labels: Sequence[Label]) -> tuple[LabelEstimate, ...]:
         try:
-            found = estimate_labels(self._store, self._config, LabelScope(), 0.95, given)
-        except (EvaluatedOnTraining, RocketEvalError):
+            found = estimate_labels(self._store, self._config, LabelScope(), 0.95, labels)
+        except RocketEvalError:
             # Too few labels, or a scorer that was fitted on them: there is no estimate to show.
             return ()
         return tuple(
