@@ -1,4 +1,4 @@
-"""Generate docs/config.md from the fields of the config: python docs/generate.py"""
+"""Generate docs/reference/config.md from the fields of the config: python docs/generate.py"""
 
 from __future__ import annotations
 
@@ -62,4 +62,4 @@ def page() -> str:
 
 
 if __name__ == "__main__":
-    Path(__file__).with_name("config.md").write_text(page(), encoding="utf-8")
+    (Path(__file__).parent / "reference" / "config.md").write_text(page(), encoding="utf-8")

@@ -1,7 +1,7 @@
-"""Capture the terminal output for docs/terminal.md: the demo of `rocketeval init`, in tmux.
+"""Capture the terminal output for docs/reference/terminal.md: the demo of `rocketeval init`, in tmux.
 
     python docs/terminal_captures.py            print the captures
-    python docs/terminal_captures.py --write    write them to docs/terminal.md
+    python docs/terminal_captures.py --write    write them to docs/reference/terminal.md
 
 Needs tmux and an installed rocketeval. The judge is scripted: it answers by a hash of the
 prompt, with half a second per response, so its scores mean nothing.
@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-PAGE = Path(__file__).with_name("terminal.md")
+PAGE = Path(__file__).parent / "reference" / "terminal.md"
 COMMAND = f"{sys.executable} -m rocketeval.cli.main"
 SIZES = {80: 30, 160: 30}
 JUDGE = """\
@@ -35,7 +35,7 @@ PROMPT = "done>"
 def main() -> None:
     """Print the captures, or write them into the page."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--write", action="store_true", help="put them into docs/terminal.md")
+    parser.add_argument("--write", action="store_true", help="put them into docs/reference/terminal.md")
     write = parser.parse_args().write
     page = PAGE.read_text() if write else ""
     for width, height in SIZES.items():

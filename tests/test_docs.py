@@ -50,9 +50,9 @@ def test_settings_in_the_documents_exist(page: str, code: str) -> None:
 
 
 def test_config_page_is_up_to_date() -> None:
-    """docs/config.md equals the output of docs/generate.py."""
+    """docs/reference/config.md equals the output of docs/generate.py."""
     generate = run_path(str(ROOT / "docs" / "generate.py"))
-    assert (ROOT / "docs" / "config.md").read_text() == generate["page"]()
+    assert (ROOT / "docs" / "reference" / "config.md").read_text() == generate["page"]()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -15,7 +15,7 @@ import rocketeval
 from rocketeval import errors
 
 ROOT = Path(__file__).parents[1]
-PUBLIC = ROOT / "docs" / "public.md"
+PUBLIC = ROOT / "docs" / "reference" / "public.md"
 
 
 def test_every_public_name_exists_and_is_documented() -> None:
@@ -34,7 +34,7 @@ def test_unknown_names_fail_as_usual() -> None:
 
 
 def test_documented_names_are_exported() -> None:
-    """Each name in docs/public.md exists, is documented, and is in its module's `__all__`."""
+    """Each name in docs/reference/public.md exists, is documented, and is in its module's `__all__`."""
     for module_name, names in public_names().items():
         module = import_module(module_name)
         for name in names:
@@ -51,7 +51,7 @@ def test_documents_import_public_names_only() -> None:
     offered = {name: set(import_module(name).__all__) for name in public_names()}
     shown = [
         (page.name, found[1], name.split(" as ")[0].strip(" ()"))
-        for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+        for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
         for found in re.finditer(r"^from (rocketeval[\w.]*) import (.+)$", page.read_text(), re.M)
         for name in found[2].split(",")
     ]
@@ -61,7 +61,7 @@ def test_documents_import_public_names_only() -> None:
 
 
 def public_names() -> dict[str, set[str]]:
-    """Return the names of each module that docs/public.md lists."""
+    """Return the names of each module that docs/reference/public.md lists."""
     rows = re.findall(r"^\| `(rocketeval[\w.]*)` \| (.*) \|$", PUBLIC.read_text(), re.M)
     return {module: set(re.findall(r"`([A-Za-z_]+)`", names)) for module, names in rows}
 

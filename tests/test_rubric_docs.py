@@ -1,4 +1,4 @@
-"""The example of docs/rubrics.md runs as printed, on the scripted engine."""
+"""The example of docs/howto/rubrics.md runs as printed, on the scripted engine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rocketeval.items import ItemKind
 from rocketeval.store.inputs import Inputs
 from support.in_process import cli
 
-PAGE = (Path(__file__).parents[1] / "docs" / "rubrics.md").read_text()
+PAGE = (Path(__file__).parents[1] / "docs" / "howto" / "rubrics.md").read_text()
 FILE = re.compile(r"`([\w./]+)`[^`\n]*:\n\n```\w+\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 

@@ -50,7 +50,7 @@ Score one response
     graded.score, graded.failed                    # from 0 to 1, and the items that failed
 
 Answers in the file are reused. Tests (a pytest plugin), scorers for other frameworks and rewards
-for reinforcement learning use the same grader; see docs/integrations.md.
+for reinforcement learning use the same grader; see docs/howto/integrations.md.
 
 Run a config
 ------------

@@ -166,7 +166,7 @@ ConfigFolder = Annotated[str, AfterValidator(_folder_or_uri)]
 
 
 class UntilConfig(Section):
-    """When to stop grading early; see docs/stopping.md."""
+    """When to stop grading early; see docs/howto/stopping.md."""
 
     goal: str
     """best, top:K, beats:CANDIDATE, within:DELTA (or DELTAsd) or interval:WIDTH."""

@@ -1,6 +1,6 @@
 """Fifteen typical mistakes per reader: the message names the place, the cause and the way out.
 
-`python tests/benchmarks/test_reader_mistakes.py` writes docs/data_mistakes.md, with every message.
+`python tests/benchmarks/test_reader_mistakes.py` writes docs/reference/data_mistakes.md, with every message.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rocketeval.config import BenchmarkConfig
 from rocketeval.errors import RocketEvalError
 from support.data_files import MADE, PEERS, log_likelihoods
 
-PAGE = Path(__file__).parents[2] / "docs" / "data_mistakes.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "data_mistakes.md"
 Damage = Callable[[Path], None]
 Mistake = tuple[str, Damage, tuple[str, ...]]
 """A name, what to do to the file, and words of the message (or of the skipped rows)."""
@@ -485,7 +485,7 @@ def told_about(kind: str, damage: Damage, folder: Path) -> str:
 
 
 def page() -> str:
-    """Return docs/data_mistakes.md."""
+    """Return docs/reference/data_mistakes.md."""
     from tempfile import TemporaryDirectory
 
     lines = [HEAD]
@@ -515,7 +515,7 @@ def page() -> str:
 
 
 def test_page() -> None:
-    """docs/data_mistakes.md shows the current messages."""
+    """docs/reference/data_mistakes.md shows the current messages."""
     assert PAGE.read_text(encoding="utf-8") == page(), f"python {Path(__file__).name} writes it"
 
 

@@ -1,6 +1,6 @@
 """User mistakes and their messages: what happened, where, and what to do next; no traceback.
 
-`python tests/cli/test_mistakes.py` writes docs/mistakes.md, with the output for each mistake.
+`python tests/cli/test_mistakes.py` writes docs/reference/mistakes.md, with the output for each mistake.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from support.mistakes import SECRET, Mistake, Place, placed, told
 from support.mistakes_in_files import CHECKLISTS, CONFIG, GOLD, QUERIES
 from support.mistakes_in_use import DISKS, RUNS, SERVERS, TAKEN, VERBS
 
-PAGE = Path(__file__).parents[2] / "docs" / "mistakes.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "mistakes.md"
 GROUPS = {
     "In the config": CONFIG,
     "In queries and responses": QUERIES,
@@ -98,7 +98,7 @@ def test_damaged_part_can_be_repaired(place: Place) -> None:
 
 
 def test_page_lists_every_mistake() -> None:
-    """docs/mistakes.md is up to date with the list of mistakes."""
+    """docs/reference/mistakes.md is up to date with the list of mistakes."""
     shown = PAGE.read_text(encoding="utf-8")
     titles = [mistake.title for group in GROUPS.values() for mistake in group]
     assert [title for title in titles if f"**{title}**" not in shown] == []

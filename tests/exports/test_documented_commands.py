@@ -1,4 +1,4 @@
-"""Every command in docs/exports.md runs."""
+"""Every command in docs/howto/exports.md runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from rocketeval.exports.formats import FORMATS
 from support.command import cli
 
-PAGE = Path(__file__).parents[2] / "docs" / "exports.md"
+PAGE = Path(__file__).parents[2] / "docs" / "howto" / "exports.md"
 FROM_TOOLS = ("inspect", "langfuse", "otel")
 """Formats that need data of their tool; tests/exports/test_write_back.py has it."""
 COMMANDS = re.findall(r"`rocketeval (export [^`|]*)` \|$", PAGE.read_text(), re.MULTILINE)

@@ -87,10 +87,10 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "src/rocketeval/report/model.py": ("ceiling",),
     "src/rocketeval/report/trust.py": ("ceiling",),
     "web/src/contract.ts": ("beside", "ceiling"),
-    "docs/methods.md": ("comparison.advice.told",),
+    "docs/howto/methods.md": ("comparison.advice.told",),
     # Recorded output.
-    "docs/distributed.md": ("one request a response, 64 in flight",),
-    "docs/scale.md": ("8 items a response, scorer mean",),
+    "docs/howto/distributed.md": ("one request a response, 64 in flight",),
+    "docs/howto/scale.md": ("8 items a response, scorer mean",),
     # Read by an author LLM: other words would be another request.
     "src/rocketeval/checklists/instance.py": ("What you wrote stands between the markers",),
     "src/rocketeval/lint/static.py": ("asked alone",),

@@ -147,7 +147,7 @@ def test_severity_follows_the_kind() -> None:
 
 
 def test_docs_list_every_kind() -> None:
-    """docs/lint.md has a row for each kind, with its severity."""
-    page = (Path(__file__).parents[2] / "docs" / "lint.md").read_text(encoding="utf-8")
+    """docs/howto/lint.md has a row for each kind, with its severity."""
+    page = (Path(__file__).parents[2] / "docs" / "howto" / "lint.md").read_text(encoding="utf-8")
     for kind, about in KINDS.items():
         assert f"| `{kind}` | {about.severity} |" in page

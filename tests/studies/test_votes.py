@@ -33,5 +33,5 @@ def test_recorded_rows_follow_from_the_stored_judgments() -> None:
 
 def test_docs_quote_the_recorded_table() -> None:
     """The table in the docs is the recorded one."""
-    docs = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
+    docs = (ROOT / "docs" / "evidence" / "reproduction.md").read_text(encoding="utf-8")
     assert f"```\n{recorded()}```" in docs

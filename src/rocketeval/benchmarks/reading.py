@@ -105,7 +105,7 @@ class Row:
             except ValueError as error:
                 raise BenchmarkError(
                     f"{self.where}: item {number} of {name!r}: {error}",
-                    hint="docs/rubrics.md describes items.",
+                    hint="docs/howto/rubrics.md describes items.",
                 ) from None
         return found
 

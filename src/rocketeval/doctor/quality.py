@@ -187,7 +187,7 @@ def _missing(quality: Quality) -> EngineFinding:
         f"{quality.items - quality.answered} of {quality.items} reference items unanswered "
         f"({named})",
         "bad" if quality.answered < ENOUGH * quality.items else "note",
-        "Scores leave out unanswered items; docs/engines.md explains each reason.",
+        "Scores leave out unanswered items; docs/howto/engines.md explains each reason.",
     )
 
 

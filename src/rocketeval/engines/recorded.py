@@ -37,7 +37,7 @@ IN_FLIGHT = 8
 Line = TypeVar("Line", bound=Section)
 HINT = (
     "To judge your own text, set a model in the config: a GGUF file (`engine: llamacpp`) or a "
-    "server (`base_url`). See docs/engines.md."
+    "server (`base_url`). See docs/howto/engines.md."
 )
 
 
