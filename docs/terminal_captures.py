@@ -1,4 +1,4 @@
-"""Capture the terminal output for docs/reference/terminal.md: the demo of `rocketeval init`, in tmux.
+"""Capture the terminal output in docs/reference/terminal.md: the demo of `init`, in tmux.
 
     python docs/terminal_captures.py            print the captures
     python docs/terminal_captures.py --write    write them to docs/reference/terminal.md
@@ -35,7 +35,9 @@ PROMPT = "done>"
 def main() -> None:
     """Print the captures, or write them into the page."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--write", action="store_true", help="put them into docs/reference/terminal.md")
+    parser.add_argument(
+        "--write", action="store_true", help="put them into docs/reference/terminal.md"
+    )
     write = parser.parse_args().write
     page = PAGE.read_text() if write else ""
     for width, height in SIZES.items():

@@ -1,0 +1,98 @@
+"""Build the documentation site: python docs/build_site.py [FOLDER]
+
+Needs `pip install zensical`. The pages of docs/ are staged together with every file of the
+repository that they link to, so that the site is complete without the repository; a broken link or
+anchor fails the build. FOLDER (default: site) can be served by any static host.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+LINK = re.compile(r"(\]\()(?!https?://|mailto:|#)([^)\s#]+)(#[^)\s]*)?(\))")
+STAGED = ("*.md", "*.svg", "*.png", "*.ipynb", "*.css")
+
+
+class Staging:
+    """A copy of the pages, and of the files that they link to, below `files/`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._staged: dict[Path, Path] = {}
+
+    def stage(self) -> None:
+        """Copy every page of docs/ and what it links to."""
+        for pattern in STAGED:
+            for path in sorted(DOCS.rglob(pattern)):
+                self.place(path)
+        for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"):
+            self.place(ROOT / name)
+
+    def place(self, path: Path) -> Path:
+        """Copy a file or folder once, and return its place in the staging folder."""
+        if path in self._staged:
+            return self._staged[path]
+        if path.is_dir():
+            readme = path / "README.md"
+            return self.place(readme) if readme.exists() else self._list(path)
+        inside = path.is_relative_to(DOCS)
+        below = path.relative_to(DOCS) if inside else Path("files") / path.relative_to(ROOT)
+        target = self._staged[path] = self.folder / below
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if path.suffix == ".md":
+            target.write_text(self._linked(path, target), encoding="utf-8")
+        else:
+            shutil.copyfile(path, target)
+        return target
+
+    def _linked(self, page: Path, target: Path) -> str:
+        """Return a page whose links lead to staged files."""
+
+        def replaced(found: re.Match[str]) -> str:
+            linked = (page.parent / found[2]).resolve()
+            if not linked.exists() or not linked.is_relative_to(ROOT):
+                sys.exit(f"{page.relative_to(ROOT)} links to {found[2]}, which does not exist.")
+            # Zensical finds pages by their Markdown files; the front page has another name there.
+            placed = self.place(DOCS / "index.md" if linked == ROOT / "README.md" else linked)
+            return found[1] + os.path.relpath(placed, target.parent) + (found[3] or "") + found[4]
+
+        return LINK.sub(replaced, page.read_text(encoding="utf-8"))
+
+    def _list(self, folder: Path) -> Path:
+        """Write a page that lists a folder without a README."""
+        below = folder.relative_to(ROOT)
+        target = self._staged[folder] = self.folder / "files" / below / "index.md"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        files = [path for path in sorted(folder.iterdir()) if path.is_file()]
+        names = [
+            f"- [{path.name}]({os.path.relpath(self.place(path), target.parent)})" for path in files
+        ]
+        target.write_text("\n".join([f"# {below}", "", *names]) + "\n", encoding="utf-8")
+        return target
+
+
+def build(folder: Path) -> int:
+    """Build the site into a folder; return the exit code of the generator."""
+    with tempfile.TemporaryDirectory() as scratch:
+        staging = Path(scratch)
+        Staging(staging / "docs").stage()
+        shutil.copyfile(DOCS / "zensical.toml", staging / "zensical.toml")
+        command = [sys.executable, "-m", "zensical", "build", "--clean", "--strict"]
+        code = subprocess.run(command, cwd=staging, check=False).returncode
+        if code == 0:
+            shutil.rmtree(folder, ignore_errors=True)
+            shutil.copytree(staging / "site", folder)
+            print(f"{sum(1 for _ in folder.rglob('*.html'))} pages in {folder}")
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(build(Path(sys.argv[1] if len(sys.argv) > 1 else "site")))
