@@ -152,9 +152,12 @@ async def check_usage(case: EngineCase) -> None:
 
 
 async def check_write(case: EngineCase) -> None:
-    """Check that a prompt gets a text and its usage."""
+    """Check that a prompt gets a text and its usage, unless the engine refuses to write any."""
     async with _engine(case) as engine:
-        written = await engine.write("Name one city, then stop.", max_tokens=8)
+        try:
+            written = await engine.write("Name one city, then stop.", max_tokens=8)
+        except EngineRefused:
+            return
         assert isinstance(written.text, str), f"write must return text, got {written.text!r}"
         assert written.text, "write returned no text"
         assert written.usage.requests > 0, "a written text must count its requests"
