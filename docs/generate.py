@@ -103,7 +103,9 @@ def describe_command(command: click.Command, context: click.Context) -> list[str
     options = [
         record
         for one in command.get_params(context)
-        if isinstance(one, click.Option) and (record := one.get_help_record(context))
+        if isinstance(one, click.Option)
+        and "--help" not in one.opts
+        and (record := one.get_help_record(context))
     ]
     if options:
         lines += ["| option | description |", "|---|---|"]
