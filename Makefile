@@ -1,7 +1,7 @@
 # `make check` is what CI runs; see CONTRIBUTING.md.
-.PHONY: check format lint types imports page audit remote faults commands test
+.PHONY: check format lint types imports page site audit remote faults commands test
 
-check: lint types imports page remote faults commands test
+check: lint types imports page site remote faults commands test
 
 # Four test runs, so that two cores are busy until the end. The first two wait for other processes
 # most of the time: clusters and browsers; faults and real judges. Then whole commands and runs, and
@@ -29,6 +29,10 @@ page:
 	@if command -v npm >/dev/null; then \
 	  cd web && npm ci --silent && npm run --silent check; \
 	else echo "npm is not here: the page's bundle was not checked against web/"; fi
+
+# The documentation site; a broken link or anchor is an error.
+site:
+	python docs/build_site.py
 
 # Known vulnerabilities of what is installed, where the registries of advisories can be reached.
 audit:
