@@ -190,7 +190,8 @@ def describe_name(name: str, value: Any) -> list[str]:
 
 def signature(name: str, value: Any) -> list[str]:
     """Return the call of a class or function as code; nothing if it has none."""
-    if inspect.isclass(value) and issubclass(value, (Exception, Enum, str)):
+    if inspect.isclass(value) and issubclass(value, (BaseModel, Exception, Enum, str)):
+        # Settings are described on the page of the config.
         return []
     try:
         shown = inspect.signature(value)
