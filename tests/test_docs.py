@@ -56,6 +56,12 @@ def test_reference_is_up_to_date(name: str) -> None:
     assert (ROOT / "docs" / "reference" / name).read_text() == pages[name]()
 
 
+def test_claims_are_up_to_date() -> None:
+    """docs/evidence/claims.md equals what studies/claims.py makes of the recorded studies."""
+    made = run_path(str(ROOT / "studies" / "claims.py"))["page"]()
+    assert (ROOT / "docs" / "evidence" / "claims.md").read_text() == made
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_are_valid(page: Path) -> None:
     """Every relative link names an existing file, and every anchor a heading in it."""

@@ -1,0 +1,269 @@
+"""Write the page of claims: what the papers say, and what the recorded studies show.
+
+    python studies/claims.py            print the page
+    python studies/claims.py --write    write docs/evidence/claims.md
+
+Every figure is read from a study's recorded output. The rule for the last column is fixed: a claim
+is *seen* if the whole interval is on the claimed side, *contradicted* if it is on the other side,
+and *open* otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+STUDIES = Path(__file__).parent
+PAGE = STUDIES.parent / "docs" / "evidence" / "claims.md"
+JUDGE = "Qwen2.5-Coder-1.5B"
+HEAD = """\
+# What the papers claim, and what we see
+
+<!-- Written by studies/claims.py; do not edit. -->
+
+One row per claim of the four papers that we tested. The judge is Qwen2.5-Coder-1.5B-Instruct; the
+papers' judges of that size are other models, so levels differ and directions should not. A claim is
+**seen** if the whole 95% interval of our figure is on the claimed side, *contradicted* if it is on
+the other side, and open otherwise. How each study was made, and at which size, is in [the
+studies](reproduction.md).
+
+| paper | claim | paper's figure | ours | size | |
+|---|---|---|---|---|---|
+"""
+NOT_TESTED = (
+    (
+        "RocketEval",
+        "order of candidates with a Spearman of 0.99 (Arena-Hard)",
+        "only 8 of 500 prompts were graded: 0.81 (0.53-0.87) on them says little",
+    ),
+    (
+        "RocketEval",
+        "a larger judge agrees more",
+        "only 135M and 1.5B were run, and 135M guesses",
+    ),
+    (
+        "RocketEval",
+        "a fiftieth of the cost of GPT-4o for 1,000 tests",
+        "tokens were measured; money was not compared",
+    ),
+    (
+        "CheckEval",
+        "alpha between judges rises from 0.09 to 0.48",
+        "it needs several judges that are better than chance; we have one",
+    ),
+    (
+        "CheckEval",
+        "one prompt with all questions works (7B and larger)",
+        "the 1.5B judge says yes to nearly all of them",
+    ),
+    (
+        "Evaluating the Evaluator",
+        "prompting is ahead of perplexity on Topical-Chat",
+        "the paper's judges have 7B parameters and more",
+    ),
+    (
+        "MAD-Eval",
+        "rounds of evolution keep raising accuracy",
+        "two rounds, and the optimizer was a recording of our own answers",
+    ),
+)
+END = """
+## Plots
+
+![Agreement with votes, by method](../../studies/papers/recorded/agreement.svg)
+
+![Correlation with ratings, by dimension](../../studies/papers/recorded/dimensions.svg)
+
+![How often samples of one item differ](../../studies/papers/recorded/uncertainty.svg)
+"""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim, the paper's figure, and ours."""
+
+    paper: str
+    text: str
+    published: str
+    figure: dict[str, float]
+    """Our value with its interval, as a share or a correlation."""
+    size: str
+    above: float = 0.0
+    """The claim is that the figure is larger than this."""
+    percent: bool = True
+
+    @property
+    def verdict(self) -> str:
+        """What the fixed rule says."""
+        if self.figure["low"] > self.above:
+            return "**seen**"
+        return "*contradicted*" if self.figure["high"] < self.above else "open"
+
+    def row(self) -> str:
+        """Return the row of the table."""
+        scale, digits = (100.0, 1) if self.percent else (1.0, 2)
+        value, low, high = (self.figure[name] * scale for name in ("value", "low", "high"))
+        sign = "+" if self.above == 0.0 and self.percent else ""
+        ours = f"{value:{sign}.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
+        cells = (self.paper, self.text, self.published, ours, self.size, self.verdict)
+        return "| " + " | ".join(cells) + " |"
+
+
+def recorded(path: str) -> Any:
+    """Return a study's recorded output."""
+    return json.loads((STUDIES / path).read_text(encoding="utf-8"))
+
+
+def turned(figure: dict[str, float]) -> dict[str, float]:
+    """Return a difference the other way around."""
+    return {"value": -figure["value"], "low": -figure["high"], "high": -figure["low"]}
+
+
+def claims() -> list[Claim]:
+    """Return the tested claims, with the recorded figures."""
+    found: list[Claim] = []
+    agreement = recorded("papers/recorded/agreement.json")
+
+    def loss(table: str, name: str) -> dict[str, float]:
+        rows = agreement[f"{JUDGE}, {table}"]["rows"]
+        return turned(next(row["gain"] for row in rows if row["name"].strip() == name))
+
+    rocket = "RocketEval, Tables 2, 7"
+    for text, published, table, name, size in (
+        (
+            "checklist over Direct, points of agreement",
+            "+35.6",
+            "baselines",
+            "Direct",
+            "40 queries",
+        ),
+        (
+            "probabilities over counted yes and no",
+            "+14.4",
+            "baselines",
+            "without normalized score",
+            "40 queries",
+        ),
+        (
+            "a checklist per query over one for all",
+            "+14.2",
+            "baselines",
+            "Fixed checklist",
+            "40 queries",
+        ),
+        (
+            "items asked independently over in sequence",
+            "+5.0",
+            "ablations",
+            "without independent judgment",
+            "20 queries",
+        ),
+        (
+            "checklist over an analysis with a score (CoT)",
+            "+29.6",
+            "answers written out",
+            "CoT",
+            "20 queries",
+        ),
+    ):
+        found.append(Claim(rocket, text, published, loss(table, name), size))
+    supervised = {
+        row["method"].strip(): row for row in recorded("mt_bench/recorded/supervised.json")
+    }
+    trained = supervised["Extra Trees, KL weight"]["gain"]
+    found.append(
+        Claim(
+            rocket,
+            "trees trained on labels over the mean",
+            "-0.5 (1.5B) to +1.0 (12B)",
+            trained,
+            "80 queries",
+        )
+    )
+    uncertainty = recorded("papers/recorded/uncertainty.json")
+    three = next(one for one in uncertainty["sampling"][JUDGE]["shares"] if one["times"] == 3)
+    found.append(
+        Claim(
+            "RocketEval, Fig. 4",
+            "three samples differ on more than half of the items",
+            "> 50",
+            three["share"],
+            "3,642 items",
+            above=0.5,
+        )
+    )
+    last = uncertainty["position"][JUDGE]["by_position"][-1]
+    found.append(
+        Claim(
+            "RocketEval, Fig. 5",
+            "earlier answers change later ones (last position)",
+            "rises",
+            last["differing"],
+            f"{last['items']} items",
+            above=0.05,
+        )
+    )
+    overall = recorded("papers/recorded/dimensions.json")["overall"]
+    for benchmark, published in (
+        ("SummEval", "0.38 to 0.43 (9B)"),
+        ("Topical-Chat", "0.46 to 0.49 (7B-9B)"),
+    ):
+        figure = overall[benchmark][JUDGE]["checklist, probabilities"]
+        found.append(
+            Claim(
+                "CheckEval, Table 1",
+                f"a checklist of a criterion orders responses as people do, {benchmark}",
+                published,
+                figure,
+                "12 articles" if benchmark == "SummEval" else "12 conversations",
+                percent=False,
+            )
+        )
+    for benchmark, published in (("SummEval", "0.41"), ("Topical-Chat", "0.19")):
+        figure = overall[benchmark][JUDGE]["1 perplexity"]
+        found.append(
+            Claim(
+                "Evaluating the Evaluator, Table 1",
+                f"perplexity measures text quality, {benchmark}",
+                published,
+                figure,
+                "12 queries",
+                percent=False,
+            )
+        )
+    arms = recorded("mad_eval/recorded/pandalm.json")["all of these"]["arms"]
+    size = "625 pairs"
+    single = turned(arms["single prompt"]["gain"])
+    found.append(
+        Claim(
+            "MAD-Eval, Table 1",
+            "many perspectives over a single prompt, PandaLM",
+            "+10.8 (7B)",
+            single,
+            size,
+        )
+    )
+    experts = arms["with experts"]["gain"]
+    found.append(
+        Claim("MAD-Eval, Table 1", "experts over one forest, PandaLM", "+2.6 (7B)", experts, size)
+    )
+    return found
+
+
+def page() -> str:
+    """Return the whole page."""
+    lines = [HEAD + "\n".join(claim.row() for claim in claims()), ""]
+    lines += ["## Not tested, or not at the paper's size", ""]
+    lines += ["| paper | claim | why |", "|---|---|---|"]
+    lines += ["| " + " | ".join(row) + " |" for row in NOT_TESTED]
+    return "\n".join(lines) + "\n" + END
+
+
+if __name__ == "__main__":
+    if "--write" in sys.argv:
+        PAGE.write_text(page(), encoding="utf-8")
+    else:
+        print(page())
