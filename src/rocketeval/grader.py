@@ -72,6 +72,11 @@ class ResponseGrade:
     """Answers from the file."""
 
     @property
+    def judged_by(self) -> str:
+        """Name of the judge, or "code checks"."""
+        return "code checks" if self.judge is None else self.judge.model
+
+    @property
     def failed(self) -> tuple[GradedItem, ...]:
         """Items whose answer is more likely bad than good."""
         return tuple(item for item in self.items if item.passed is False)
@@ -279,7 +284,7 @@ class Grader:
             own.cancel()
         details = bound.every_detail
         rows = zip(bound.items, details, found.answers, strict=True)
-        items = tuple(GradedItem(text, detail.weight, answer) for text, detail, answer in rows)
+        items = tuple(GradedItem(*row) for row in rows)
         score, low, high = score_of(items)
         return ResponseGrade(
             query,

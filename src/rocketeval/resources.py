@@ -207,6 +207,12 @@ _LIMITS = {
 _SECRET = "Keys are read from the environment: name the variable that holds it in `api_key_env`."
 
 
+def first_mistake(error: ValidationError, whole: str) -> str:
+    """Return the place and problem of the first mistake; `whole` names what is validated."""
+    first = error.errors(include_url=False)[0]
+    return f"{'.'.join(map(str, first['loc'])) or whole}: {first['msg']}"
+
+
 def explain_mistakes(error: ValidationError, section: type[BaseModel]) -> str:
     """Return one line per mistake in a `section`: the setting, the problem, and valid values."""
     lines = []

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from rocketeval.engines.sampled import count_answers
-from rocketeval.items import AnswerLabels
+from rocketeval.items import AnswerLabels, ItemDetail
 from rocketeval.scoring.rubric import GradedItem, score_of
 
 RESPONSES = 2000
@@ -34,7 +34,7 @@ def simulate(items: int, samples: int, weighted: bool, seed: int) -> tuple[float
             for yes in counts
         ]
         graded = [
-            GradedItem("item", float(weight), answer)
+            GradedItem("item", ItemDetail(float(weight)), answer)
             for weight, answer in zip(weights, answers, strict=True)
         ]
         _, low, high = score_of(graded)

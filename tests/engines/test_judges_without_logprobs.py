@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import cycle
 from pathlib import Path
@@ -16,7 +17,7 @@ from fakes.openai_server import MODEL, FakeOpenAI, serving, status
 from rocketeval import Grader, Judge, evaluate_async
 from rocketeval.config import JudgeConfig
 from rocketeval.doctor.examine import examine
-from rocketeval.engines.base import create_engine
+from rocketeval.engines.base import EngineAnswers, create_engine
 from rocketeval.engines.sampled import binomial_interval, count_answers
 from rocketeval.errors import EngineError
 from rocketeval.grader import ResponseToGrade
@@ -180,23 +181,36 @@ class DecisionServer:
         return web.json_response({"answers": rows, "model": "m", "usage": usage})
 
 
+@asynccontextmanager
+async def endpoint(path: str, answer: Any) -> AsyncIterator[str]:
+    """Serve one route and yield the base URL."""
+    app = web.Application()
+    app.router.add_post(path, answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    yield f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
+    await runner.cleanup()
+
+
+async def decided(engine_name: str, url: str, *labels: AnswerLabels | None) -> EngineAnswers:
+    """Return the answers of a decision endpoint to one item per label set."""
+    config = JudgeConfig(engine=engine_name, model="m", base_url=url)
+    engine = create_engine(config)
+    items = tuple(f"{name}?" for name in "abcdefgh"[: len(labels)])
+    graded = await engine.grade(GradingTask(b"k", "q", "c", "prefix ", items, labels=labels), {})
+    await engine.aclose()
+    return graded
+
+
+LEVELS = AnswerLabels(("3", "2", "1"), "NA")
+
+
 async def test_decision_endpoint_answers_a_checklist_in_one_request() -> None:
     """One request holds all items: a shared input, and a predicate or choice per item."""
     stub = DecisionServer()
-    app = web.Application()
-    app.router.add_post("/v1/decisions", stub.answer)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
-    config = JudgeConfig(engine="decisions", model="m", base_url=url)
-    engine = create_engine(config)
-    labels = (None, None, AnswerLabels(("3", "2", "1"), "NA"))
-    given = GradingTask(b"k", "q", "c", "prefix ", ("a?", "b?", "c?"), labels=labels)
-    graded = await engine.grade(given, {})
-    await engine.aclose()
-    await runner.cleanup()
+    async with endpoint("/v1/decisions", stub.answer) as url:
+        graded = await decided("decisions", url, None, None, LEVELS)
     assert [answer.p_yes for answer in graded.answers] == [0.9, 0.9, 1.0]
     assert graded.answers[2].p_na == 0.0
     assert graded.usage.requests == 1
@@ -215,4 +229,103 @@ async def test_decision_endpoint_that_is_down_is_named() -> None:
         server.always("/v1/decisions", status(404))
         judge = Judge(MODEL, server.base_url, engine="decisions")
         with Grader(judge) as grader, pytest.raises(EngineError):
+            await grader.grade_async(ResponseToGrade("q", "r", ["a?"]))
+
+
+@dataclass
+class SystemOneStub:
+    """A stub of a System One endpoint in the documented shape; no model is behind it."""
+
+    bodies: list[Any] = field(default_factory=list)
+    left_out: str = ""
+    mass: float | None = 0.98
+
+    async def answer(self, request: web.Request) -> web.Response:
+        """Answer yes/no questions with 0.8, choices with 0.5 for each of the first two options."""
+        body = await request.json()
+        self.bodies.append(body)
+        answers: dict[str, Any] = {}
+        for name, question in body["questions"].items():
+            if question["type"] == "noul":
+                row = {"noul": 0.8, "probabilities": {"yes": 0.8, "no": 0.2}, "confidence": 0.8}
+            else:
+                options = list(question["criteria"])
+                shares = {option: 0.5 * (at < 2) for at, option in enumerate(options)}
+                row = {"choice": options[0], "probabilities": shares, "confidence": 0.5}
+            answers[name] = {"type": question["type"], **row}
+        answers.pop(self.left_out, None)
+        reply: dict[str, Any] = {"answers": answers, "model": "m"}
+        if self.mass is not None:
+            told = {"label_mass": self.mass, "argmax_is_label": True}
+            reply["diagnostics"] = dict.fromkeys(answers, told)
+        usage = {"input_tokens": 70, "output_tokens": 0}
+        return web.json_response({**reply, "usage": usage})
+
+
+async def test_system_one_answers_a_checklist_in_one_request() -> None:
+    """Questions are named, levels are choices, and the mass of the labels is kept."""
+    stub = SystemOneStub()
+    async with endpoint("/v1/systemone", stub.answer) as url:
+        graded = await decided("systemone", url, None, LEVELS)
+    assert [answer.p_yes for answer in graded.answers] == [0.8, 0.75]
+    assert [answer.mass for answer in graded.answers] == [0.98, 0.98]
+    assert (graded.usage.requests, graded.usage.prompt_tokens) == (1, 70)
+    (body,) = stub.bodies
+    assert body["state"] == "prefix "
+    assert body["questions"] == {
+        "i1": {"type": "noul", "instructions": "a?"},
+        "i2": {
+            "type": "choice",
+            "instructions": "b?",
+            "criteria": {"3": None, "2": None, "1": None, "NA": None},
+        },
+    }
+
+
+async def test_system_one_gives_no_answer_it_does_not_have() -> None:
+    """A question left out is unreadable, labels without probability mass are no answer."""
+    async with endpoint("/v1/systemone", SystemOneStub(left_out="i2").answer) as url:
+        graded = await decided("systemone", url, None, None)
+    assert [answer.status for answer in graded.answers] == [Status.OK, Status.UNREADABLE]
+    async with endpoint("/v1/systemone", SystemOneStub(mass=0.02).answer) as url:
+        graded = await decided("systemone", url, None)
+    assert (graded.answers[0].status, graded.answers[0].p_yes) == (Status.LOW_MASS, None)
+    async with endpoint("/v1/systemone", SystemOneStub(mass=None).answer) as url:
+        graded = await decided("systemone", url, None)
+    assert (graded.answers[0].p_yes, graded.answers[0].mass) == (0.8, 1.0)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        {"answers": []},
+        {"answers": {"i1": {"type": "noul", "noul": 1.2}}},
+        {"answers": {"i1": {"type": "noul"}}},
+        {"answers": {"i1": 0.5}},
+        {"answers": {"i1": {"noul": 0.5}}, "diagnostics": {"i1": {"label_mass": "all"}}},
+        {"answers": {"i1": {"noul": 0.5}}, "diagnostics": {"i1": {}}},
+    ],
+)
+async def test_system_one_refuses_other_shapes(reply: dict[str, Any]) -> None:
+    """A reply in another shape fails its items and invents no probability."""
+
+    async def answer(_: web.Request) -> web.Response:
+        return web.json_response(reply)
+
+    async with endpoint("/v1/systemone", answer) as url:
+        graded = await decided("systemone", url, None)
+    assert graded.failure is not None
+    assert graded.answers[0].p_yes is None
+
+
+async def test_model_without_system_one_is_named() -> None:
+    """HTTP 501, as vLLM answers for most models, is an error and not retried."""
+
+    async def answer(_: web.Request) -> web.Response:
+        message = "The model does not support the structured decision API"
+        return web.json_response({"error": {"message": message}}, status=501)
+
+    async with endpoint("/v1/systemone", answer) as url:
+        judge = Judge("m", url, engine="systemone")
+        with Grader(judge) as grader, pytest.raises(EngineError, match="does not support"):
             await grader.grade_async(ResponseToGrade("q", "r", ["a?"]))

@@ -75,7 +75,7 @@ async def test_slow_judge_gives_no_reward(caplog: pytest.LogCaptureFixture) -> N
 
 async def test_verl_gets_a_score(grader: Grader, monkeypatch: pytest.MonkeyPatch) -> None:
     """The score is a number; a failed grade is named in the extra field."""
-    monkeypatch.setattr(functions, "_shared_grader", lambda judge, base_url: grader)
+    monkeypatch.setattr(functions, "open_grader", lambda judge, base_url: grader)
     info = {"question": "q", "checklist": '["Is it fine?"]'}
     good = await compute_score("data", "good", "reference", info)
     broken = await compute_score("data", "broken", None, info)
@@ -89,15 +89,16 @@ async def test_openrlhf_batch_is_graded(grader: Grader) -> None:
     assert [one.response for one in given] == ["good", "broken"]
     batch = await reward_batch(grader, given, 10)
     assert (batch.rewards, batch.failed) == ([0.9, 0.0], 1)
-    assert batch.as_json()["extra_logs"] == {"reward_failed": [0.5, 0.5]}
+    assert batch.as_reply()["extra_logs"] == {"reward_failed": [0.5, 0.5]}
 
 
 def test_openrlhf_function_returns_tensors(grader: Grader, monkeypatch: pytest.MonkeyPatch) -> None:
     """The function returns what OpenRLHF reads, made with torch."""
-    monkeypatch.setattr(functions, "_shared_grader", lambda judge, base_url: grader)
+    monkeypatch.setattr(functions, "open_grader", lambda: grader)
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(tensor=tuple))
     found = reward_func(["p good"], ["p "], [["Is it fine?"]])
     assert found["rewards"] == found["scores"] == (0.9,)
+    assert found["extra_logs"] == {"reward_failed": (0.0,)}
 
 
 def test_monitor_reports_growing_responses() -> None:
@@ -122,6 +123,39 @@ def test_monitor_reports_a_judge_that_rises_alone() -> None:
         later = [grader.grade("q", f"good but four words{n}", items) for n in range(4)]
     monitor.observe(first)
     assert any("code checks" in warning for warning in monitor.observe(later))
+
+
+def test_certain_judge_is_not_taken_for_a_code_check() -> None:
+    """Exact answers of a judge count as the judge's, so that one that rises alone is reported."""
+
+    def certain(prefix: str, item: str) -> float:
+        return 1.0 if "good" in prefix else 0.0
+
+    monitor = RewardMonitor(window=4)
+    with Grader(ScriptedEngine(certain)) as grader:
+        items = ["Is it fine?", SHORT]
+        first = [grader.grade("q", f"bad {n}", items) for n in range(4)]
+        later = [grader.grade("q", f"good {n}", items) for n in range(4)]
+    monitor.observe(first)
+    assert any("code checks by 0.00" in warning for warning in monitor.observe(later))
+    assert monitor.figures["judge_over_checks"] == 1.0
+
+
+def test_attacks_keep_code_checks_and_references() -> None:
+    """An attacked response is graded like the original: checks by code, references shown."""
+    asked: list[str] = []
+
+    def judge(prefix: str, item: str) -> float:
+        asked.append(prefix + item)
+        return 0.5
+
+    items = [{"text": "Does it agree with the reference?", "uses": ["reference"]}, SHORT]
+    with Grader(ScriptedEngine(judge)) as grader:
+        graded = grader.grade("q", "two words", items, reference="the true one")
+        assert RewardMonitor().attack(grader, graded) == ()
+    assert len(asked) > 5
+    assert all("the true one" in prompt for prompt in asked)
+    assert not any("At most 3 words" in prompt for prompt in asked)
 
 
 def test_monitor_reports_an_attack_that_pays() -> None:

@@ -161,8 +161,8 @@ PATIENCE = 20.0
     metavar="NAME",
     section=JUDGE,
     help="openai (any OpenAI-compatible server), openai_batch, openai_sampled (no "
-    "log-probabilities), decisions, vllm, llamacpp, recorded (replays saved answers), scripted "
-    "(made-up answers, for tests) or a plugin; overrides the config's.",
+    "log-probabilities), decisions, systemone, vllm, llamacpp, recorded (replays saved answers), "
+    "scripted (made-up answers, for tests) or a plugin; overrides the config's.",
 )
 @option(
     "--transport",

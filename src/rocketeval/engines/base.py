@@ -200,6 +200,7 @@ ENGINES: Registry[Engine] = Registry(
         "openai_sampled": "rocketeval.engines.sampled:SampledEngine",
         "recorded": "rocketeval.engines.recorded:RecordedEngine",
         "scripted": "rocketeval.engines.scripted:ScriptedEngine",
+        "systemone": "rocketeval.engines.decisions:SystemOneEngine",
         "vllm": "rocketeval.engines.vllm:VLLMEngine",
     },
 )

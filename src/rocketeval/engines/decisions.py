@@ -1,7 +1,7 @@
-"""A judge behind a decision endpoint: `POST /decisions` answers up to 400 predicates at once.
+"""Judges behind decision endpoints, `POST /decisions` and `POST /systemone`.
 
-The endpoint returns a probability per predicate, so a whole checklist is one request. Written after
-its published request and reply; not yet run against the service itself.
+Such an endpoint returns a probability per question, so a whole checklist is one request. Written
+after the published requests and replies; not yet run against a service.
 """
 
 from __future__ import annotations
@@ -23,16 +23,20 @@ from rocketeval.engines.openai_http import OpenAIEngine, extra_mark
 from rocketeval.engines.replies import UsageMeter, unusable
 from rocketeval.engines.transports.base import SHAPE
 from rocketeval.errors import EngineRefused, EngineUnavailable, RequestRejected
+from rocketeval.hashing import content_hash
 from rocketeval.items import AnswerLabels
 from rocketeval.records import Answer, GradingTask, Status
 
-MOST_QUESTIONS = 400
-"""Questions per request."""
-PREDICATE = "predicate"
+Questions = Mapping[str, tuple[str, AnswerLabels | None]]
+"""Text and labels of each question by its name."""
 
 
 class DecisionsEngine(OpenAIEngine):
     """A judge that answers predicates with probabilities instead of writing tokens."""
+
+    endpoint = "decisions"
+    most_questions = 400
+    """Questions per request."""
 
     @classmethod
     def create(cls, config: EngineConfig, home: Path | None = None) -> DecisionsEngine:
@@ -42,7 +46,7 @@ class DecisionsEngine(OpenAIEngine):
     @property
     def items_per_call(self) -> int:
         """Number of items per call."""
-        return MOST_QUESTIONS
+        return self.most_questions
 
     async def ready(self) -> None:
         """Do nothing: a decision endpoint has no list of models."""
@@ -50,17 +54,17 @@ class DecisionsEngine(OpenAIEngine):
     async def identify(self) -> EngineIdentity:
         """Return the identity, which the endpoint does not report beyond its model."""
         return EngineIdentity(
-            engine="decisions",
+            engine=self.endpoint,
             model=self.config.model,
-            endpoint="decisions",
+            endpoint=self.endpoint,
             version="unknown",
             logprobs=f"probability{extra_mark(self.config.extra_body)}",
-            readout="probability",
+            readout=self._readout(),
         )
 
     async def findings(self) -> Sequence[EngineFinding]:
         """Report the kind of judge and its cost."""
-        told = f"probabilities from a decision endpoint: one request per {MOST_QUESTIONS} items"
+        told = f"probabilities from /{self.endpoint}: one request per {self.most_questions} items"
         advice = "The service states these probabilities; audit them on your own labels."
         return (EngineFinding("answers", told, "note", advice),)
 
@@ -82,8 +86,8 @@ class DecisionsEngine(OpenAIEngine):
         """Answer every item of `task` that is not already `known`, in one request if possible."""
         answers, meter = dict(known), UsageMeter()
         waiting = task.left(known)
-        for start in range(0, len(waiting), MOST_QUESTIONS):
-            places = waiting[start : start + MOST_QUESTIONS]
+        for start in range(0, len(waiting), self.most_questions):
+            places = waiting[start : start + self.most_questions]
             try:
                 found = await self._decide(task, places, meter)
             except (EngineUnavailable, RequestRejected) as error:
@@ -102,13 +106,12 @@ class DecisionsEngine(OpenAIEngine):
     async def _decide(
         self, task: GradingTask, places: Sequence[int], meter: UsageMeter
     ) -> list[Answer]:
+        questions = {
+            f"i{place + 1}": (task.suffixes[place], task.labels_of(place)) for place in places
+        }
         body = {
             "model": self.config.model,
-            "input": task.prefix,
-            "questions": [
-                _question(task.suffixes[place], f"i{place + 1}", task.labels_of(place))
-                for place in places
-            ],
+            **self._asked(task.prefix, questions),
             **self.config.extra_body,
         }
 
@@ -123,37 +126,113 @@ class DecisionsEngine(OpenAIEngine):
                     }
                 }
             )
-            rows = reply.get("answers")
-            if not isinstance(rows, list) or len(rows) != len(places):
-                raise unusable("the server sent another number of answers than asked.", SHAPE)
-            return [
-                _answer(row, task.labels_of(place)) for row, place in zip(rows, places, strict=True)
-            ]
+            return self._read(reply, questions)
 
-        return await self._http.ask("/decisions", body, meter, read)
+        return await self._http.ask(f"/{self.endpoint}", body, meter, read)
+
+    def _readout(self) -> str:
+        return "probability"
+
+    def _asked(self, state: str, questions: Questions) -> dict[str, object]:
+        """Return the part of the request with what is judged and the questions about it."""
+
+        def question(name: str, text: str, labels: AnswerLabels | None) -> dict[str, object]:
+            if labels is None:
+                return {"type": "predicate", "name": name, "instructions": text}
+            choices = [{"value": word, "description": word} for word in _words(labels)]
+            return {"type": "choice", "name": name, "instructions": text, "choices": choices}
+
+        return {
+            "input": state,
+            "questions": [question(name, *asked) for name, asked in questions.items()],
+        }
+
+    def _read(self, reply: dict[str, Any], questions: Questions) -> list[Answer]:
+        """Return the answers in a reply; UnusableReply unless it has the documented shape."""
+
+        def answer(row: Any, labels: AnswerLabels | None) -> Answer:
+            if not isinstance(row, dict):
+                raise unusable("an answer is not an object.", SHAPE)
+            if row.get("type") == "refusal":
+                return Answer(Status.UNREADABLE, text="the service refused to answer")
+            if labels is None:
+                return _yes(row.get("probability"), 1.0)
+            shares = row.get("probabilities")
+            if not isinstance(shares, list) or not all(isinstance(one, dict) for one in shares):
+                raise unusable("an answer has no probabilities.", SHAPE)
+            pairs = {str(one.get("value")): one.get("probability") for one in shares}
+            return _labeled(pairs, labels, 1.0)
+
+        rows = reply.get("answers")
+        if not isinstance(rows, list) or len(rows) != len(questions):
+            raise unusable("the server sent another number of answers than asked.", SHAPE)
+        pairs = zip(rows, questions.values(), strict=True)
+        return [answer(row, labels) for row, (_, labels) in pairs]
 
 
-def _question(text: str, name: str, labels: AnswerLabels | None) -> dict[str, object]:
-    if labels is None:
-        return {"type": PREDICATE, "name": name, "instructions": text}
-    words = [*labels.words, *([] if labels.na is None else [labels.na])]
-    choices = [{"value": word, "description": word} for word in words]
-    return {"type": "choice", "name": name, "instructions": text, "choices": choices}
+class SystemOneEngine(DecisionsEngine):
+    """A judge behind `POST /systemone`, as vLLM and several services offer it.
+
+    A server that reports the probability of all labels together (`label_mass`) is held to
+    `min_mass`, like one with log-probabilities.
+    """
+
+    endpoint = "systemone"
+    most_questions = 64
+
+    def _readout(self) -> str:
+        return content_hash("label mass", self.config.min_mass).hex()
+
+    def _asked(self, state: str, questions: Questions) -> dict[str, object]:
+        def question(text: str, labels: AnswerLabels | None) -> dict[str, object]:
+            if labels is None:
+                return {"type": "noul", "instructions": text}
+            criteria = dict.fromkeys(_words(labels))
+            return {"type": "choice", "instructions": text, "criteria": criteria}
+
+        return {
+            "state": state,
+            "questions": {name: question(*asked) for name, asked in questions.items()},
+        }
+
+    def _read(self, reply: dict[str, Any], questions: Questions) -> list[Answer]:
+        rows = reply.get("answers")
+        if not isinstance(rows, dict):
+            raise unusable("the server sent no answers by name.", SHAPE)
+        masses = reply.get("diagnostics")
+
+        def answer(name: str, labels: AnswerLabels | None) -> Answer:
+            row = rows.get(name)
+            if row is None:
+                return Answer(Status.UNREADABLE, text="the service left the question out")
+            told = masses.get(name) if isinstance(masses, dict) else None
+            mass = _probability(told.get("label_mass")) if isinstance(told, dict) else 1.0
+            if mass < self.config.min_mass:
+                return Answer(Status.LOW_MASS, mass=mass)
+            if not isinstance(row, dict):
+                raise unusable("an answer is not an object.", SHAPE)
+            if labels is None:
+                return _yes(row.get("noul"), mass)
+            shares = row.get("probabilities")
+            if not isinstance(shares, dict):
+                raise unusable("an answer has no probabilities.", SHAPE)
+            return _labeled(shares, labels, mass)
+
+        return [answer(name, labels) for name, (_, labels) in questions.items()]
 
 
-def _answer(row: Any, labels: AnswerLabels | None) -> Answer:
-    """Return the answer in a row; UnusableReply unless it has the documented shape."""
-    if not isinstance(row, dict):
-        raise unusable("an answer is not an object.", SHAPE)
-    if row.get("type") == "refusal":
-        return Answer(Status.UNREADABLE, text="the service refused to answer")
-    if row.get("type") == PREDICATE:
-        p_yes = _probability(row.get("probability"))
-        return Answer(Status.OK, p_yes, p_yes, p_yes, 1.0)
-    rows = row.get("probabilities")
-    if labels is None or not isinstance(rows, list):
-        raise unusable("an answer has no probabilities.", SHAPE)
-    shares = {str(each.get("value")): _probability(each.get("probability")) for each in rows}
+def _words(labels: AnswerLabels) -> list[str]:
+    return [*labels.words, *([] if labels.na is None else [labels.na])]
+
+
+def _yes(value: Any, mass: float) -> Answer:
+    p_yes = _probability(value)
+    return Answer(Status.OK, p_yes, p_yes, p_yes, mass)
+
+
+def _labeled(given: Mapping[str, Any], labels: AnswerLabels, mass: float) -> Answer:
+    """Return the answer in the probabilities of an item's own labels."""
+    shares = {word: _probability(value) for word, value in given.items()}
     last = len(labels.words) - 1
     own = [shares.get(word, 0.0) for word in labels.words]
     total = sum(own)
@@ -162,7 +241,7 @@ def _answer(row: Any, labels: AnswerLabels | None) -> Answer:
         raise unusable("no label has a probability.", SHAPE)
     value = sum(p * (last - place) / last for place, p in enumerate(own)) / (total or 1.0)
     best = labels.words[own.index(max(own))] if last > 1 else None
-    return Answer(Status.OK, value, value, value, 1.0, None, None, best, p_na, p_na, p_na)
+    return Answer(Status.OK, value, value, value, mass, None, None, best, p_na, p_na, p_na)
 
 
 def _probability(value: Any) -> float:

@@ -32,6 +32,7 @@ from rocketeval.engines.likelihood import refused_likelihood
 from rocketeval.errors import ConfigError, EngineRefused
 from rocketeval.hashing import content_hash
 from rocketeval.records import Answer, GradingTask, Status, Usage
+from rocketeval.resources import first_mistake
 
 IN_FLIGHT = 8
 Line = TypeVar("Line", bound=Section)
@@ -270,9 +271,7 @@ def _parsed(kind: type[Line], line: bytes, name: str, number: int) -> Line:
     try:
         return kind.model_validate_json(line)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"])) or "line"
         raise ConfigError(
-            f"The record {name}, line {number}, is invalid: {place}: {first['msg']}.",
+            f"The record {name}, line {number}, is invalid: {first_mistake(error, 'line')}.",
             hint="Create the record again.",
         ) from None

@@ -13,8 +13,9 @@ from pydantic import Field, ValidationError
 
 from rocketeval.errors import BenchmarkError, ConfigError
 from rocketeval.grader import ResponseGrade
+from rocketeval.resources import first_mistake
 from rocketeval.settings import Section
-from rocketeval.store.files import make_folder, replacing
+from rocketeval.store.files import make_folder, write_bytes
 
 if TYPE_CHECKING:
     from rocketeval.compare.pair import Comparison
@@ -148,8 +149,7 @@ class BaselineFile:
             text = BaselineContent(schema=SCHEMA, tests=ordered).model_dump_json(
                 indent=1, by_alias=True
             )
-            with replacing(self.path) as fresh:
-                fresh.write_text(text + "\n", encoding="utf-8")
+            write_bytes(self.path, f"{text}\n".encode())
 
     def _content(self) -> BaselineContent:
         try:
@@ -157,10 +157,8 @@ class BaselineFile:
         except FileNotFoundError:
             return BaselineContent(schema=SCHEMA)
         except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            place = ".".join(map(str, first["loc"])) or "file"
             raise ConfigError(
-                f"The baseline {self.path} is invalid: {place}: {first['msg']}.",
+                f"The baseline {self.path} is invalid: {first_mistake(error, 'file')}.",
                 hint="Restore it, or accept the present scores: --rocketeval-update-baseline.",
             ) from None
 

@@ -13,6 +13,7 @@ import yaml
 from rocketeval.api import checklist_items
 from rocketeval.errors import BenchmarkError, ConfigError, RocketEvalError
 from rocketeval.records import Checklist, Query, Turn
+from rocketeval.resources import load_yaml
 
 _FIELDS = ("id", "query", "checklist", "reference", "history", "system", "context", "min_score")
 _SYNONYMS = ("input", "prompt", "question", "instruction")
@@ -50,6 +51,8 @@ def read_cases(path: Path) -> list[ChecklistCase]:
             f"Cannot read the cases {path}: {error.strerror}.",
             hint="The path is relative to the test file.",
         ) from None
+    except UnicodeDecodeError:
+        raise BenchmarkError(f"{path} is not text in UTF-8.", hint="Save it as UTF-8.") from None
     cases: list[ChecklistCase] = []
     seen: set[str] = set()
     for number, row in enumerate(_rows(path, text), 1):
@@ -57,7 +60,7 @@ def read_cases(path: Path) -> list[ChecklistCase]:
             case = _case(row, number)
             if case.id in seen:
                 raise ValueError(f"the id {case.id!r} is repeated.")
-        except (ValueError, RocketEvalError) as error:
+        except (ValueError, OverflowError, RocketEvalError) as error:
             raise BenchmarkError(
                 f"{path}, case {number}: {error}",
                 hint='A case is such as {"id": "refund", "query": "...", "checklist": ["..."]}.',
@@ -74,8 +77,10 @@ def _rows(path: Path, text: str) -> Iterator[object]:
         if path.suffix == ".jsonl":
             yield from (orjson.loads(line) for line in text.splitlines() if line.strip())
             return
-        rows = orjson.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
-    except (orjson.JSONDecodeError, yaml.YAMLError) as error:
+        rows = orjson.loads(text) if path.suffix == ".json" else load_yaml(text)
+    except RecursionError:
+        raise BenchmarkError(f"{path} is nested too deeply.") from None
+    except (ValueError, OverflowError, yaml.YAMLError) as error:
         raise BenchmarkError(f"{path} cannot be parsed: {error}") from None
     if not isinstance(rows, list):
         raise BenchmarkError(f"{path} must be a list of cases.")
@@ -95,7 +100,11 @@ def _case(row: object, number: int) -> ChecklistCase:
         history = tuple(Turn(turn["role"], turn["content"]) for turn in row.get("history") or ())
     except (TypeError, KeyError):
         raise ConfigError("`history` is a list of objects with `role` and `content`.") from None
-    context = row.get("context")
+    context, least = row.get("context"), row.get("min_score")
+    if not isinstance(context, list | None):
+        raise ValueError("`context` is not a list of texts.")
+    if not isinstance(least, int | float | None):
+        raise ValueError("`min_score` is not a number.")
     query = Query(
         name,
         text,
@@ -105,6 +114,5 @@ def _case(row: object, number: int) -> ChecklistCase:
         context=None if context is None else tuple(context),
     )
     checklist = Checklist.from_items(name, checklist_items(row["checklist"], "checklist"))
-    least = row.get("min_score")
     rest = {key: value for key, value in row.items() if key not in (*_FIELDS, *_SYNONYMS)}
     return ChecklistCase(query, checklist, None if least is None else float(least), rest)

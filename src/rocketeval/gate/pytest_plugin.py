@@ -248,11 +248,10 @@ class RocketEvalChecks:
 
 def describe(graded: ResponseGrade) -> str:
     """Return the items of a graded response for people, the failed ones first."""
-    judge = graded.judge.model if graded.judge else "code checks"
     lines = [
         f"  query:    {_short(graded.query.text)}",
         f"  response: {_short(graded.response.text)}",
-        f"  judge:    {judge}",
+        f"  judge:    {graded.judged_by}",
     ]
     for item in graded.failed:
         lines.append(f"  FAILED {item.value:.2f}  {_titled(item.text, item.weight)}")

@@ -75,5 +75,5 @@ class ChecklistMetric(BaseMetric):
         self.reason = explain_grade(graded)
         self.success = graded.score >= self.threshold
         self.score_breakdown = {item.text: item.value for item in graded.items}
-        self.evaluation_model = graded.judge.model if graded.judge else "code checks"
+        self.evaluation_model = graded.judged_by
         return graded.score

@@ -68,13 +68,12 @@ class ChecklistScorer(Scorer):
             graded = self._grader.submit(given).result()
         except EngineError as error:
             return Feedback(name=self.name, error=error)
-        judge = graded.judge.model if graded.judge else "code checks"
         return Feedback(
             name=self.name,
             value=graded.score,
             rationale=explain_grade(graded),
             source=AssessmentSource(
-                source_type="LLM_JUDGE" if graded.judge else "CODE", source_id=judge
+                source_type="LLM_JUDGE" if graded.judge else "CODE", source_id=graded.judged_by
             ),
             metadata={item.text: str(item.answer.p_yes) for item in graded.items},
         )

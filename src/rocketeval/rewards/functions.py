@@ -11,7 +11,6 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -120,7 +119,7 @@ async def compute_score(
     reference. The judge is $ROCKETEVAL_JUDGE, or `judge` and `base_url` in the reward's arguments.
     """
     info = extra_info or {}
-    grader = _shared_grader(settings.get("judge"), settings.get("base_url"))
+    grader = open_grader(settings.get("judge"), settings.get("base_url"))
     query = info.get("question") or info.get("prompt") or data_source
     given = ResponseToGrade(
         _prompt_text(query),
@@ -142,12 +141,12 @@ class RewardBatch:
     rewards: list[float]
     failed: int
 
-    def as_json(self) -> dict[str, object]:
-        """Return the reply of a reward server."""
+    def as_reply(self, column: Callable[[list[float]], Any] = list) -> dict[str, Any]:
+        """Return the reply of a reward function or server; `column` makes lists or tensors."""
         rows = len(self.rewards)
-        share = self.failed / rows if rows else 0.0
-        logs = {"reward_failed": [share] * rows}
-        return {"rewards": self.rewards, "scores": self.rewards, "extra_logs": logs}
+        rewards = column(self.rewards)
+        failed = column([self.failed / max(1, rows)] * rows)
+        return {"rewards": rewards, "scores": rewards, "extra_logs": {"reward_failed": failed}}
 
 
 def to_gradings(
@@ -184,17 +183,9 @@ def reward_func(
     queries: Sequence[str], prompts: Sequence[str], labels: Sequence[Any]
 ) -> dict[str, Any]:
     """Return OpenRLHF's rewards, as tensors; `--reward.remote_url` names a file that imports it."""
-    grader = _shared_grader(None, None)
-    batch = asyncio.run(reward_batch(grader, to_gradings(queries, prompts, labels), TIMEOUT))
-    tensor = import_module("torch").tensor
-    rewards = tensor(batch.rewards)
-    failed = tensor([batch.failed / max(1, len(batch.rewards))] * len(batch.rewards))
-    return {"rewards": rewards, "scores": rewards, "extra_logs": {"reward_failed": failed}}
-
-
-@cache
-def _shared_grader(judge: str | None, base_url: str | None) -> Grader:
-    return open_grader(judge, base_url)
+    given = to_gradings(queries, prompts, labels)
+    batch = asyncio.run(reward_batch(open_grader(), given, TIMEOUT))
+    return batch.as_reply(import_module("torch").tensor)
 
 
 def _prompt_text(prompt: Any) -> str:

@@ -10,11 +10,12 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 
 from rocketeval.attack.attacks import ATTACKS
 from rocketeval.grader import Grader, ResponseGrade, ResponseToGrade
+from rocketeval.items import Checklist, ItemKind
 
 __all__ = ["RewardMonitor"]
 
@@ -51,8 +52,11 @@ class RewardMonitor:
     figures: dict[str, float] = field(default_factory=dict)
     """The latest figures, for the trainer's log."""
     _first: list[RewardSigns] = field(default_factory=list)
-    _latest: deque[RewardSigns] = field(default_factory=deque)
+    _latest: deque[RewardSigns] = field(init=False)
     _reported: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._latest = deque(maxlen=self.window)
 
     def observe(self, graded: Iterable[ResponseGrade]) -> tuple[str, ...]:
         """Add responses; return the warnings that are new."""
@@ -63,9 +67,7 @@ class RewardMonitor:
             if len(self._first) < self.window:
                 self._first.append(signs)
             self._latest.append(signs)
-            if len(self._latest) > self.window:
-                self._latest.popleft()
-        if len(self._first) < self.window or len(self._latest) < self.window:
+        if len(self._first) < self.window:
             return ()
         return self._compare()
 
@@ -76,14 +78,23 @@ class RewardMonitor:
         """
         if graded.score is None:
             return ()
-        gains: dict[str, float] = {}
-        for attack in ATTACKS:
-            if attack.kind != "content":
-                continue
-            text = attack.attacked(graded.response.text, graded.items[0].text)
-            items = [{"text": item.text, "weight": item.weight} for item in graded.items]
-            again = grader.submit(ResponseToGrade(graded.query.text, text, items)).result()
-            gains[attack.name] = (again.score or 0.0) - graded.score
+        texts, details = zip(*((item.text, item.detail) for item in graded.items), strict=True)
+        checklist = Checklist(graded.query.id, texts, details=details)
+        attacked = {
+            attack.name: attack.attacked(graded.response.text, texts[0])
+            for attack in ATTACKS
+            if attack.kind == "content"
+        }
+        again = [
+            grader.submit(
+                ResponseToGrade(graded.query, replace(graded.response, text=text), checklist)
+            )
+            for text in attacked.values()
+        ]
+        gains = {
+            name: (one.result().score or 0.0) - graded.score
+            for name, one in zip(attacked, again, strict=True)
+        }
         worst = max(gains, key=lambda name: gains[name])
         self.figures["attack_gain"] = gains[worst]
         if gains[worst] < GAINED:
@@ -123,14 +134,11 @@ class RewardMonitor:
 
 
 def _signs(graded: ResponseGrade) -> RewardSigns:
-    # A check's answer is exactly 0 or 1 and has no log-probabilities.
     judged: list[float] = []
     checked: list[float] = []
     for item in graded.items:
         if item.value is not None:
-            answer = item.answer
-            exact = answer.p_yes in (0.0, 1.0) and answer.logp_yes is None is answer.logp_no
-            (checked if exact else judged).append(item.value)
+            (checked if item.detail.kind is ItemKind.CHECK else judged).append(item.value)
     return RewardSigns(
         graded.score or 0.0,
         len(graded.response.text),

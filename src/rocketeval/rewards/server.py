@@ -177,7 +177,7 @@ class RewardServer:
         if batch.failed:
             # A failed grade has no reward; the trainer sends the batch again.
             return _problem(502, f"{batch.failed} of {len(queries)} responses have no grade.")
-        return web.json_response(batch.as_json())
+        return web.json_response(batch.as_reply())
 
     def _room(self, responses: int) -> _Room:
         return _Room(self.counts, responses, self._most)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocketeval.arrays import Bools, Floats
-from rocketeval.items import Checklist
+from rocketeval.items import Checklist, ItemDetail
 from rocketeval.records import Answer, Status
 from rocketeval.scoring.answers import AnswerTable, RubricColumns, sum_rows
 from rocketeval.scoring.mean import MeanScorer
@@ -224,8 +224,13 @@ class GradedItem:
     """One item of a checklist with its answer."""
 
     text: str
-    weight: float
+    detail: ItemDetail
     answer: Answer
+
+    @property
+    def weight(self) -> float:
+        """Weight in the score; negative for a penalty."""
+        return self.detail.weight
 
     @property
     def value(self) -> float | None:
