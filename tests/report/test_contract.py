@@ -10,6 +10,9 @@ import pytest
 from rocketeval.evolve import result as described
 from rocketeval.records import Interval
 from rocketeval.report import model as data
+from rocketeval.report import run_diff
+from rocketeval.view import changes
+from rocketeval.view.catalog import BaselineChoice
 from rocketeval.view.labeling import LabelEstimate, LabelProgress, LabelQueue, QueuedPair
 from rocketeval.view.search import TextMatch
 from support.contract import CONTRACT, contract_names
@@ -18,6 +21,12 @@ SAME = {
     "Interval": Interval,
     "Head": data.ReportHead,
     "TextMatch": TextMatch,
+    "BaselineChoice": BaselineChoice,
+    **{name: getattr(run_diff, name) for name in ("ResponseChange", "BestChange")},
+    **{
+        name: getattr(changes, name)
+        for name in ("CandidateLine", "DiffPage", "ItemChange", "ResponseDiff")
+    },
     **{kind.__name__: kind for kind in (QueuedPair, LabelEstimate, LabelProgress, LabelQueue)},
     **{
         name: getattr(data, name)

@@ -210,3 +210,25 @@ def test_find_target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert target.command == "rocketeval run rocketeval.yaml"
     with pytest.raises(StoreError, match="does not exist"):
         find_target(tmp_path / "nothing")
+
+
+async def test_changes_since_a_baseline(tmp_path: Path, viewing: Viewing) -> None:
+    """Baselines with reasons, the diff, and one response; unknown names are not found."""
+    finish(tmp_path, "old")
+    finish(tmp_path, "new")
+    finish(tmp_path, "hard", scorer={"kind": "hard"})
+    view = await viewing(tmp_path / "runs")
+    usable, other = await view.json("/run/new/baselines.json")
+    assert (usable["slug"], usable["why"]) == ("old", "")
+    assert other["slug"] == "hard"
+    assert "another scorer" in other["why"]
+    page = await view.json("/run/new/diff.json?base=old")
+    assert (page["refused"], len(page["candidates"]), page["changes"]) == ("", 2, [])
+    assert "another scorer" in (await view.json("/run/new/diff.json?base=hard"))["refused"]
+    one = await view.json("/run/new/response.json?base=old&query=sky&candidate=left")
+    assert one["before"] == one["now"]
+    assert all(item["before"] == item["now"] for item in one["items"])
+    for place in ("diff.json?base=no", "diff.json", "response.json?base=old&query=no"):
+        assert (await view.get(f"/run/new/{place}")).status == 404
+    found = await lines(view)
+    assert found["new"]["series"] == found["old"]["series"] != found["hard"]["series"]

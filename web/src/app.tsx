@@ -10,6 +10,7 @@ import { Top } from "./parts/top";
 import { Report } from "./report";
 import { addressOf, pageOf, pathOf, to, useHash } from "./routes";
 import { CandidateView } from "./views/candidate";
+import { ChangesView } from "./views/changes";
 import { ChartsView } from "./views/charts";
 import { CompareView } from "./views/compare";
 import { EvaluatorView } from "./views/evaluator";
@@ -56,6 +57,7 @@ function view(hash: string): ComponentChildren {
   if (kind === "" && single) return <Overview />;
   if (kind === "read" && single) return <ReaderView />;
   if (kind === "label" && single) return <LabelView />;
+  if (kind === "changes" && single) return <ChangesView />;
   if (kind === "items" && single) return <ItemsView />;
   if (kind === "charts" && single) return <ChartsView />;
   if (kind === "trust" && single) return <TrustView />;

@@ -515,6 +515,8 @@ export interface RunLine {
   cost: number | null;
   currency: string;
   trust: TrustNumber | null;
+  /** Equal if judge, method, scorer, queries and candidates are: only such runs are joined. */
+  series: string;
   /** Best first. */
   ranking: { name: string; rating: Interval | null; score: Interval | null }[];
 }
@@ -524,4 +526,94 @@ export interface RunsHead {
   made_with: string;
   version: string;
   runs: RunLine[];
+}
+
+// ---- What changed since another run, in pages of a folder of runs ----
+
+/** A run to compare with. */
+export interface BaselineChoice {
+  slug: string;
+  name: string;
+  created: string;
+  judge: string;
+  /** Why it cannot be compared; "" if it can. */
+  why: string;
+}
+
+/** One candidate in both runs, with the verdict of `rocketeval compare`. */
+export interface CandidateLine {
+  candidate: string;
+  verdict: string;
+  mood: "worse" | "better" | "";
+  /** Mean score of this run minus the baseline. */
+  effect: Interval;
+  p_value: number;
+  before: number;
+  now: number;
+  /** Numbers of queries whose score fell, stayed within the tie margin, or rose. */
+  worse: number;
+  same: number;
+  better: number;
+  queries: number;
+  /** Number of responses with another text. */
+  rewritten: number;
+  to_no: number;
+  to_yes: number;
+}
+
+/** One response whose score, answers or text differ. */
+export interface ResponseChange {
+  query: string;
+  snippet: string;
+  candidate: string;
+  before: number;
+  now: number;
+  /** Numbers of answers that flipped. */
+  to_no: number;
+  to_yes: number;
+  rewritten: boolean;
+}
+
+/** A query with another best response. */
+export interface BestChange {
+  query: string;
+  snippet: string;
+  before: string[];
+  now: string[];
+}
+
+export interface DiffPage {
+  base: string;
+  created: string;
+  judge: string;
+  /** Why the runs cannot be compared; "" if they can. */
+  refused: string;
+  conclusion: string;
+  candidates: CandidateLine[];
+  /** The largest fall first. */
+  changes: ResponseChange[];
+  left_out: number;
+  best: BestChange[];
+  best_left_out: number;
+  notes: string[];
+  tie_margin: number;
+  /** How far an answer must move, across 0.5, to count as flipped. */
+  flipped: number;
+}
+
+export interface ItemChange {
+  text: string;
+  before: number | null;
+  now: number | null;
+  flipped: boolean;
+}
+
+/** One response in both runs. */
+export interface ResponseDiff {
+  query: string;
+  text: string;
+  candidate: string;
+  before: string | null;
+  now: string | null;
+  items: ItemChange[];
 }

@@ -26,6 +26,7 @@ export const to = {
       ? "#/compare"
       : `#/compare/${encode(first)}/${encode(second)}`,
   label: () => "#/label",
+  changes: (fields: Fields = {}) => `#/changes${fieldsIn(fields)}`,
   charts: () => "#/charts",
   trust: () => "#/trust",
   evaluator: () => "#/evaluator",
@@ -66,10 +67,13 @@ export function movedTo({ parts }: Address): string | null {
   return null;
 }
 
-/** What identifies a page for scrolling and focus: its path, and the query that is read. */
+/** What identifies a page for scrolling and focus: its path, and the query or response that is read. */
 export function pageOf(hash: string): string {
   const { parts, fields } = addressOf(hash);
-  return parts?.[0] === "read" ? `#/read?q=${fields.get("q") ?? ""}` : splitAt(hash, "?")[0];
+  const path = splitAt(hash, "?")[0];
+  if (parts?.[0] === "read") return `${path}?q=${fields.get("q") ?? ""}`;
+  if (parts?.[0] !== "changes") return path;
+  return `${path}?${["base", "q", "c"].map((name) => fields.get(name) ?? "").join("&")}`;
 }
 
 /** The path alone; a view is rebuilt only when it changes. */

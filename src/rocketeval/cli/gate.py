@@ -10,6 +10,7 @@ from rocketeval.cli.compare import GATE_FAILED
 from rocketeval.cli.help import codes, option, verb
 from rocketeval.cli.options import LEVEL
 from rocketeval.cli.text import printable
+from rocketeval.text import count_of
 
 
 @verb(
@@ -48,12 +49,13 @@ def command(
     Both are run directories of the same judge and scale. Exits with 7 if a candidate is
     significantly worse than in BASE.
     """
-    from rocketeval.gate.ci import VERDICTS, compare_runs, gate_comment
+    from rocketeval.gate.ci import compare_runs, gate_comment
+    from rocketeval.report.run_diff import VERDICTS
 
     outcome = compare_runs(head, base, candidates=candidates, max_drop=max_drop, level=level)
     if comment is not None:
         comment.write_text(gate_comment(outcome, report_url), encoding="utf-8")
-    for one in outcome.candidates:
+    for one in outcome.diff.candidates:
         effect = one.comparison.effect
         click.echo(
             f"{printable(one.candidate)}: {VERDICTS[one.comparison.verdict]}, mean difference "
@@ -61,7 +63,11 @@ def command(
             f"p = {one.comparison.p_value:.3f}) on {one.comparison.queries} queries"
         )
         for fall in one.falls[:3]:
-            click.echo(f"  {printable(fall.query_id)}: {fall.before:.2f} -> {fall.now:.2f}")
+            flipped = f", {count_of(fall.to_no, 'answer', 'answers')} to no" if fall.to_no else ""
+            scores = f"{fall.before:.2f} -> {fall.now:.2f}"
+            click.echo(f"  {printable(fall.query)}: {scores}{flipped}")
+    for note in outcome.diff.notes:
+        click.echo(note)
     if outcome.failed:
         names = ", ".join(printable(one.candidate) for one in outcome.failed)
         click.echo(f"Gate failed: {names}.")

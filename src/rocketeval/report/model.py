@@ -482,6 +482,8 @@ class RunLine:
     cost: float | None = None
     currency: str = ""
     trust: TrustNumber | None = None
+    series: str = ""
+    """Equal if judge, method, scorer, queries and candidates are: only such runs are joined."""
     ranking: tuple[RankedLine, ...] = ()
     """Best first."""
 

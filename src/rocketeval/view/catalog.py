@@ -6,29 +6,36 @@ import asyncio
 import re
 import shlex
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
+from typing import TypeVar
 
 from rocketeval._version import __version__
 from rocketeval.config import load_config
 from rocketeval.errors import RocketEvalError, StoreError
 from rocketeval.hashing import content_hash
+from rocketeval.judges.runs import JudgedRun, open_run
 from rocketeval.report.blocks import plain
 from rocketeval.report.model import LiveProgress, RunsHead
-from rocketeval.store.watch import READ_ERRORS
+from rocketeval.report.run_diff import why_not_comparable
+from rocketeval.store.run import RunStore
+from rocketeval.store.watch import READ_ERRORS, results_version
+from rocketeval.view.changes import DiffPage, ResponseDiff, diff_page, response_diff
 from rocketeval.view.live_run import LiveRun
 from rocketeval.view.run_list import (
     QUIET_SECONDS,
     ProgressMeter,
     RunLines,
+    is_finished,
     named_benchmarks,
     unreadable,
     with_patience,
 )
 
+T = TypeVar("T")
 _MARKS = ("manifest.json", "run.yaml", "ledger")
 """Files that identify a run directory."""
 
@@ -108,6 +115,18 @@ def _slug(place: Path, name: str) -> str:
     return f"{plain}-{blake2b(str(place).encode(errors='replace'), digest_size=4).hexdigest()}"
 
 
+@dataclass(frozen=True, slots=True)
+class BaselineChoice:
+    """A run that another run can be compared with, or the reason why not."""
+
+    slug: str
+    name: str
+    created: str
+    judge: str
+    why: str
+    """Why it cannot be compared; empty if it can."""
+
+
 MOST_OPEN = 4
 """Number of recently viewed runs whose figures stay in memory."""
 
@@ -124,10 +143,11 @@ class RunCache:
         self._meters: dict[Path, ProgressMeter] = {}
         self._lines = RunLines()
         self._listing = asyncio.Lock()
+        self._compared: tuple[tuple[str, ...], DiffPage] | None = None
 
     async def runs(self) -> dict[str, Path]:
         """Return the current runs by slug."""
-        return await asyncio.get_running_loop().run_in_executor(self._workers, self.target.runs)
+        return await self._work(self.target.runs)
 
     async def run(self, slug: str) -> LiveRun | None:
         """Return a run by slug; None if there is none."""
@@ -141,10 +161,29 @@ class RunCache:
             self._open.popitem(last=False)[1].close()
         return self._open[path]
 
+    async def baselines(self, slug: str) -> tuple[BaselineChoice, ...]:
+        """Return the other finished runs, newest first; those that cannot be compared last."""
+        return await self._work(lambda: self._baselines(slug))
+
+    async def diff(self, slug: str, base: str) -> DiffPage | None:
+        """Return what changed since the run `base`; None if one of the runs does not exist."""
+        return await self._work(lambda: self._diff(slug, base))
+
+    async def response(
+        self, slug: str, base: str, query: str, candidate: str
+    ) -> ResponseDiff | None:
+        """Return one response in both runs; None if there is none."""
+
+        def found() -> ResponseDiff | None:
+            runs = self._two_runs(slug, base)
+            return None if runs is None else response_diff(*runs, query, candidate)
+
+        return await self._work(found)
+
     async def list(self) -> RunsHead:
         """Return the list of runs."""
         async with self._listing:
-            return await asyncio.get_running_loop().run_in_executor(self._workers, self._list)
+            return await self._work(self._list)
 
     def close(self) -> None:
         """Drop all runs, without waiting for reads in progress."""
@@ -162,6 +201,40 @@ class RunCache:
         version = content_hash(plain(lines)).hex()
         return RunsHead(str(self.target.folder), f"RocketEval {__version__}", version, lines)
 
+    async def _work(self, work: Callable[[], T]) -> T:
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._workers, work)
+        except READ_ERRORS as error:
+            raise StoreError(unreadable(self.target.folder, error)) from error
+
+    def _baselines(self, slug: str) -> tuple[BaselineChoice, ...]:
+        runs = self.target.runs()
+        if slug not in runs:
+            return ()
+        own = open_run(runs[slug])
+        found = [
+            _baseline(own, name, path)
+            for name, path in runs.items()
+            if name != slug and is_finished(RunStore(path))
+        ]
+        newest = sorted(found, key=lambda one: one.created, reverse=True)
+        return tuple(sorted(newest, key=lambda one: bool(one.why)))
+
+    def _two_runs(self, slug: str, base: str) -> tuple[JudgedRun, JudgedRun] | None:
+        runs = self.target.runs()
+        if slug not in runs or base not in runs:
+            return None
+        return open_run(runs[slug]), open_run(runs[base])
+
+    def _diff(self, slug: str, base: str) -> DiffPage | None:
+        runs = self._two_runs(slug, base)
+        if runs is None:
+            return None
+        version = tuple(f"{run.store.path} {results_version(run.store)}" for run in runs)
+        if self._compared is None or self._compared[0] != version:
+            self._compared = (version, diff_page(*runs))
+        return self._compared[1]
+
     def _progress(self, path: Path) -> LiveProgress | str:
         try:
             return with_patience(self._meter(path).look)
@@ -174,3 +247,16 @@ class RunCache:
         if path not in self._meters:
             self._meters[path] = ProgressMeter(path, quiet=self._quiet)
         return self._meters[path]
+
+
+def _baseline(own: JudgedRun, slug: str, path: Path) -> BaselineChoice:
+    try:
+        other = open_run(path)
+        manifest = other.store.manifest()
+        judge = manifest.judge.name if manifest.judge else ""
+        why = why_not_comparable(own, other)
+        return BaselineChoice(slug, path.name, manifest.created, judge, why)
+    except RocketEvalError as error:
+        return BaselineChoice(slug, path.name, "", "", error.message)
+    except READ_ERRORS as error:
+        return BaselineChoice(slug, path.name, "", "", unreadable(path, error))

@@ -17,6 +17,7 @@ from rocketeval.audit.audit import Audit
 from rocketeval.config import load_config
 from rocketeval.errors import RocketEvalError, StageMissing
 from rocketeval.grading.schedule import cells
+from rocketeval.hashing import content_hash
 from rocketeval.ranking.rank import Ranking
 from rocketeval.ranking.stage import read_ranking
 from rocketeval.report.findings import Findings
@@ -258,12 +259,22 @@ def _read(store: RunStore) -> tuple[str, RunLine]:
         cost=cost,
         currency=currency,
         trust=_trust(store, ranking, manifest) if ranking else None,
+        series=_series(store, manifest, config) if ranking else "",
         ranking=tuple(
             RankedLine(row.candidate, row.rating, row.mean_score)
             for row in (ranking.rows[:MOST_RANKED] if ranking else ())
         ),
     )
     return load.queries_hash, line
+
+
+def _series(store: RunStore, manifest: Manifest, config: Mapping[str, Any]) -> str:
+    """Return a hash that runs share if their ratings can be joined by a line."""
+    judge = manifest.judge.digest.hex() if manifest.judge else ""
+    ranking = read_ranking(store)
+    names = sorted([*(row.candidate for row in ranking.rows), *ranking.unranked])
+    how = [config.get(part) for part in ("method", "scorer", "evaluator")]
+    return content_hash(judge, manifest.stages.load.queries_hash, names, how).hex()[:12]
 
 
 def _config(path: Path) -> Mapping[str, Any]:

@@ -21,7 +21,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import replace
 from ipaddress import ip_address
 from pathlib import PurePath
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 from aiohttp import web
 from aiohttp.typedefs import Middleware
@@ -35,6 +35,7 @@ from rocketeval.view.catalog import RunCache
 from rocketeval.view.labeling import MistakenLabel
 from rocketeval.view.live_run import LiveRun, StaleBlock
 
+T = TypeVar("T")
 MOST_WORDS = 200
 """Number of characters of a search."""
 
@@ -208,6 +209,9 @@ def make_app(
     app.router.add_get("/run/{slug}/head.json", views.head)
     app.router.add_get("/run/{slug}/pulse.json", views.pulse)
     app.router.add_get("/run/{slug}/search.json", views.search)
+    app.router.add_get("/run/{slug}/baselines.json", views.baselines)
+    app.router.add_get("/run/{slug}/diff.json", views.diff)
+    app.router.add_get("/run/{slug}/response.json", views.response)
     app.router.add_get("/run/{slug}/block/{name}", views.block)
     app.router.add_get("/run/{slug}/files/{name:.+}", views.file)
     if labeler:
@@ -264,6 +268,17 @@ class _Views:
     async def search(self, request: web.Request) -> web.StreamResponse:
         run = await self._run(request)
         return _json(await run.search(request.query.get("words", "")[:MOST_WORDS]))
+
+    async def baselines(self, request: web.Request) -> web.StreamResponse:
+        return _json(await self._cache.baselines(request.match_info["slug"]))
+
+    async def diff(self, request: web.Request) -> web.StreamResponse:
+        base = request.query.get("base", "")
+        return _json(_found(await self._cache.diff(request.match_info["slug"], base)))
+
+    async def response(self, request: web.Request) -> web.StreamResponse:
+        wanted = (request.query.get(name, "") for name in ("base", "query", "candidate"))
+        return _json(_found(await self._cache.response(request.match_info["slug"], *wanted)))
 
     async def file(self, request: web.Request) -> web.StreamResponse:
         run = await self._run(request)
@@ -352,6 +367,12 @@ def _page(text: str) -> web.Response:
     if found:
         response.headers["Content-Security-Policy"] = html.unescape(found[1])
     return response
+
+
+def _found(record: T | None) -> T:
+    if record is None:
+        raise web.HTTPNotFound(text="There is no such run or response.\n")
+    return record
 
 
 def _json(record: Any) -> web.Response:

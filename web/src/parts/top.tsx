@@ -22,8 +22,12 @@ const PLACES: Place[] = [
 
 const PART_OF: Record<string, string> = { "": to.overview(), candidate: to.overview() };
 
-const placesOf = (head: Head): Place[] =>
-  head.evaluator ? [...PLACES, [to.evaluator(), "Evaluator"]] : PLACES;
+const placesOf = (head: Head): Place[] => [
+  ...PLACES,
+  // A baseline needs a server with several runs.
+  ...(head.index_at === null ? [] : [[to.changes(), "Changes"] satisfies Place]),
+  ...(head.evaluator ? [[to.evaluator(), "Evaluator"] satisfies Place] : []),
+];
 
 export function Top({ head, hash }: { head: Head; hash: string }) {
   const kind = pathOf(hash).slice(2).split("/")[0] ?? "";

@@ -5,10 +5,18 @@ import { count, day, duration, figure, large, money, plural } from "../format";
 import { axisAround, IntervalBar } from "../parts/interval_bar";
 import { ProgressBar } from "../parts/progress_bar";
 import { Name, Tag } from "../parts/words";
+import { to } from "../routes";
+import { slugOf } from "./run_groups";
 
 const TOP = 5;
 
-export function RunCard({ run }: { run: RunLine }) {
+interface CardProps {
+  run: RunLine;
+  /** The newest earlier run that it can be compared with. */
+  before: RunLine | null;
+}
+
+export function RunCard({ run, before }: CardProps) {
   return (
     <article class={`run-card ${run.state}`}>
       <h3>
@@ -19,6 +27,13 @@ export function RunCard({ run }: { run: RunLine }) {
       </h3>
       {run.why && <p class={run.state === "damaged" ? "loud" : "hint"}>{run.why}</p>}
       {run.state !== "damaged" && <Known run={run} />}
+      {before && (
+        <p class="hint">
+          <a href={`${run.at}${to.changes({ base: slugOf(before) })}`}>
+            What changed since <Name>{before.name}</Name>
+          </a>
+        </p>
+      )}
     </article>
   );
 }

@@ -51,3 +51,13 @@ export function tracksOf(runs: RunLine[], measured: Measured): Track[] {
     .filter((track) => known(track).length > 1)
     .sort((a, b) => last(b) - last(a));
 }
+
+/** The newest earlier run that `run` can be compared with; null if there is none. */
+export function earlierIn(group: RunGroup, run: RunLine): RunLine | null {
+  if (run.state !== "finished" || run.series === "") return null;
+  const earlier = group.runs.slice(group.runs.indexOf(run) + 1);
+  return earlier.find((each) => each.state === "finished" && each.series === run.series) ?? null;
+}
+
+/** The name of a run in addresses. */
+export const slugOf = ({ at }: RunLine) => at.replace(/^run\//, "").replace(/\/$/, "");

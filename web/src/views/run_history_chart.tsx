@@ -21,6 +21,8 @@ interface Point {
   run: string;
   name: string;
   series: string;
+  /** Only points of one line are joined. */
+  line: string;
   value: number;
   low: number | null;
   high: number | null;
@@ -35,7 +37,7 @@ export function RunHistoryChart({ benchmark, runs, tracks, measured }: HistoryPr
     <Chart
       run={benchmark}
       title={`${capital(what)} by run`}
-      lead={`Oldest run first.${rest} Do not compare runs with different judges or scorers.`}
+      lead={`Oldest run first.${rest}${apart(runs)}`}
       how="All finished runs of this benchmark, with their own intervals."
       of={JSON.stringify([runs.map(({ name, created }) => [name, created]), shown])}
       wide
@@ -50,6 +52,13 @@ export function RunHistoryChart({ benchmark, runs, tracks, measured }: HistoryPr
       draw={(width) => drawn(width, runs, shown, what)}
     />
   );
+}
+
+/** Says why some points are not joined. */
+function apart(runs: RunLine[]): string {
+  const kinds = new Set(runs.map(({ series }) => series)).size;
+  if (kinds < 2) return "";
+  return " Runs with another judge, method, scorer or set of candidates are not joined by a line: their figures are not comparable.";
 }
 
 function drawn(width: number, runs: RunLine[], tracks: Track[], what: string) {
@@ -69,7 +78,7 @@ function drawn(width: number, runs: RunLine[], tracks: Track[], what: string) {
       Plot.ruleX(points.filter(({ low, high }) => low !== null && high !== null), {
         x: "run", y1: "low", y2: "high", stroke: "series", strokeOpacity: 0.35, strokeWidth: 3,
       }),
-      Plot.line(points, { x: "run", y: "value", z: "series", stroke: "series", strokeWidth: 1.75 }),
+      Plot.line(points, { x: "run", y: "value", z: "line", stroke: "series", strokeWidth: 1.75 }),
       Plot.dot(points, {
         x: "run", y: "value", stroke: "series", fill: "var(--card)", symbol: "series", r: 4,
         title: "words", strokeWidth: 1.75,
@@ -93,7 +102,7 @@ function pointsOf(runs: RunLine[], labels: string[], tracks: Track[], letters: n
     const run = runs[place]!;
     const words = `${shortened(name, 60)}\n${shortened(run.name, 60)}, ${day(run.created)}\n`
       + `judge ${shortened(run.judge, 60)}\n${figure.value.toFixed(2)}`;
-    return [{ run: labels[place]!, name, series: series[track]!, ...figure, words }];
+    return [{ run: labels[place]!, name, series: series[track]!, line: `${track} ${run.series}`, ...figure, words }];
   }));
 }
 

@@ -6,7 +6,7 @@ import { plural } from "../format";
 import { fetched, usePulse } from "../parts/pulse";
 import { ThemeButton } from "../parts/top";
 import { Name } from "../parts/words";
-import { groupsOf, type RunGroup } from "./run_groups";
+import { earlierIn, groupsOf, type RunGroup } from "./run_groups";
 import { RunHistory } from "./run_history";
 import { RunCard } from "./run_card";
 
@@ -77,7 +77,7 @@ function Group({ group, id }: { group: RunGroup; id: string }) {
     <section class="section run-group" id={id}>
       <h2><Name>{titleOf(group)}</Name></h2>
       <div class="run-cards">
-        {shown.map((run) => <RunCard key={run.at || run.name} run={run} />)}
+        {shown.map((run) => <RunCard key={run.at || run.name} run={run} before={earlierIn(group, run)} />)}
       </div>
       {shown.length < group.runs.length && (
         <button type="button" class="more-runs" onClick={() => setWhole(true)}>

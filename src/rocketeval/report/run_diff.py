@@ -1,0 +1,346 @@
+"""What changed between two runs: verdicts, scores, answers and responses.
+
+Two runs are comparable if the same judge graded them in the same way and the same scorer scored
+them. Candidates are compared on the queries whose text and checklist are equal in both, with the
+paired test of `rocketeval compare`. An answer flipped if it crossed 0.5 and moved by `FLIPPED` or
+more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rocketeval.arrays import Floats
+from rocketeval.compare.pair import Comparison, ComparisonVerdict, compare
+from rocketeval.errors import ConfigError
+from rocketeval.grid import ScoreGrid
+from rocketeval.judges.runs import JudgedRun
+from rocketeval.ranking.stage import clipping_scale
+from rocketeval.records import Query
+from rocketeval.scoring.read_answers import scored_answers
+from rocketeval.scoring.stage import read_grid
+from rocketeval.stopping.race import RaceResult
+from rocketeval.store.run import RunStore
+from rocketeval.text import count_of
+
+HEAD, BASE = "this run", "baseline"
+FLIPPED = 0.1
+"""How far an answer must move, across 0.5, to count as flipped."""
+SNIPPET = 160
+VERDICTS = {
+    ComparisonVerdict.BETTER: "significantly better",
+    ComparisonVerdict.WORSE: "significantly worse",
+    ComparisonVerdict.EQUAL: "equal enough",
+    ComparisonVerdict.UNKNOWN: "no significant difference",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseChange:
+    """One response in both runs, whose score, answers or text differ."""
+
+    query: str
+    """Id of its query."""
+    snippet: str
+    """The start of the query."""
+    candidate: str
+    before: float
+    now: float
+    to_no: int
+    """Answers that flipped from yes to no."""
+    to_yes: int
+    rewritten: bool
+    """Whether the text of the response differs."""
+
+
+@dataclass(frozen=True, slots=True)
+class BestChange:
+    """A query on which other candidates have the best response than before."""
+
+    query: str
+    snippet: str
+    before: tuple[str, ...]
+    """Candidates that were best, up to the tie margin."""
+    now: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateDiff:
+    """One candidate in both runs."""
+
+    comparison: Comparison
+    """This run against the baseline."""
+    candidate: str
+    before: float
+    """Mean score in the baseline, on the queries with both scores."""
+    now: float
+    changes: tuple[ResponseChange, ...]
+    """The largest fall first."""
+
+    @property
+    def falls(self) -> tuple[ResponseChange, ...]:
+        """Responses whose score fell by the tie margin or more, the largest fall first."""
+        margin = self.comparison.tie_margin
+        return tuple(one for one in self.changes if one.before - one.now >= margin)
+
+
+@dataclass(frozen=True, slots=True)
+class RunDiff:
+    """A run compared with a baseline run."""
+
+    head: JudgedRun
+    base: JudgedRun
+    candidates: tuple[CandidateDiff, ...]
+    best: tuple[BestChange, ...]
+    new: tuple[str, ...]
+    """Candidates that only this run has."""
+    gone: tuple[str, ...]
+    """Candidates that only the baseline has."""
+    notes: tuple[str, ...]
+    """What was left out, and reasons for caution."""
+
+
+def why_not_comparable(head: JudgedRun, base: JudgedRun) -> str:
+    """Return why the scores of two runs mean different things; empty if they are comparable."""
+    changed = base.store.judge().changes(head.store.judge())
+    if changed:
+        named = ", ".join(f"{part}: {was} -> {now}" for part, (was, now) in changed.items())
+        return f"The baseline has another judge ({named}): its scores are not comparable."
+    if head.config.method != base.config.method:
+        methods = f"{base.config.method.kind} -> {head.config.method.kind}"
+        return f"The baseline has another grading method ({methods}) or other options of it."
+    if head.config.scorer.scale != base.config.scorer.scale:
+        return "The baseline scores on another scale."
+    if head.config.scorer != base.config.scorer:
+        scorers = f"{base.config.scorer.kind} -> {head.config.scorer.kind}"
+        return f"The baseline has another scorer ({scorers}) or other options of it."
+    ours, theirs = (run.store.inputs.queries for run in (head, base))
+    if not any(_equal(query, theirs.get(name)) for name, query in ours.items()):
+        return "The baseline has another benchmark: the runs have no query in common."
+    return ""
+
+
+def diff_runs(
+    head: JudgedRun,
+    base: JudgedRun,
+    candidates: Sequence[str] = (),
+    level: float = 0.95,
+) -> RunDiff:
+    """Compare two runs candidate by candidate; ConfigError if they are not comparable."""
+    why = why_not_comparable(head, base)
+    if why:
+        raise ConfigError(why, hint="Grade and score both the same way, or choose another run.")
+    grids = read_grid(head.store), read_grid(base.store)
+    both = [name for name in grids[0].candidates if name in grids[1].candidates]
+    chosen = [name for name in candidates or both if name in both]
+    if not chosen:
+        raise ConfigError(
+            "The two runs have no candidate in common.",
+            hint="Give the version under test the same candidate name in both.",
+        )
+    new = tuple(name for name in grids[0].candidates if name not in both)
+    gone = tuple(name for name in grids[1].candidates if name not in both)
+    if head.config.evaluator is not None and (new or gone):
+        raise ConfigError(
+            "The runs have other candidates, and the evaluator's scores depend on them.",
+            hint="Compare runs of the same candidates.",
+        )
+    pair = _CommonCells(head, base, grids, chosen)
+    return RunDiff(
+        head=head,
+        base=base,
+        candidates=tuple(pair.candidate(name, level) for name in chosen),
+        best=tuple(pair.best()),
+        new=new,
+        gone=gone,
+        notes=(*pair.notes(), *_cautions(head, base)),
+    )
+
+
+class _CommonCells:
+    """The responses that two runs share, with their scores and answers."""
+
+    def __init__(
+        self,
+        head: JudgedRun,
+        base: JudgedRun,
+        grids: tuple[ScoreGrid, ScoreGrid],
+        candidates: Sequence[str],
+    ) -> None:
+        self._head, self._base = head, base
+        self._queries = head.store.inputs.queries
+        here, there = (set(grid.query_ids) for grid in grids)
+        self._only = len(here - there), len(there - here)
+        equal = _equal_queries(head.store, base.store, here & there)
+        self.query_ids = tuple(name for name in grids[0].query_ids if name in equal)
+        self.changed = len(here & there) - len(self.query_ids)
+        if not self.query_ids:
+            raise ConfigError(
+                "No query has the same text and checklist in both runs.",
+                hint="Grade the baseline again with the present checklists.",
+            )
+        self._candidates = tuple(candidates)
+        clusters = grids[0].cluster_names()
+        self._clusters = (
+            None if clusters is None else tuple(clusters[name] for name in self.query_ids)
+        )
+        self._scores = tuple(_columns(grid, self.query_ids, self._candidates) for grid in grids)
+        self._answers = tuple(
+            ResponseAnswers(run.store, set(self.query_ids), set(candidates)) for run in (head, base)
+        )
+        self._hashes = tuple(_hashes(run.store, set(self.query_ids)) for run in (head, base))
+
+    def candidate(self, name: str, level: float) -> CandidateDiff:
+        """Test one candidate against its earlier self, and list what changed."""
+        column = self._candidates.index(name)
+        now, before = (scores[:, column] for scores in self._scores)
+        ranking = self._head.config.ranking
+        grid = ScoreGrid(
+            self.query_ids, (HEAD, BASE), np.column_stack([now, before]), self._clusters
+        )
+        found = compare(
+            grid,
+            HEAD,
+            BASE,
+            tie_margin=ranking.tie_margin,
+            bootstrap=ranking.bootstrap,
+            seed=ranking.seed,
+            level=level,
+            scale=clipping_scale(self._head.store, self._head.config),
+        )
+        both = ~(np.isnan(now) | np.isnan(before))
+        changes = sorted(self._changes(name, now, before), key=lambda one: one.now - one.before)
+        return CandidateDiff(
+            found, name, float(before[both].mean()), float(now[both].mean()), tuple(changes)
+        )
+
+    def _changes(self, name: str, now: Floats, before: Floats) -> Iterator[ResponseChange]:
+        for place, query in enumerate(self.query_ids):
+            if np.isnan(now[place]) or np.isnan(before[place]):
+                continue
+            cell = (query, name)
+            to_no, to_yes = flips(*(answers.of(cell) for answers in reversed(self._answers)))
+            rewritten = self._hashes[0].get(cell) != self._hashes[1].get(cell)
+            if rewritten or to_no or to_yes or now[place] != before[place]:
+                yield ResponseChange(
+                    query,
+                    _snippet(self._queries[query]),
+                    name,
+                    float(before[place]),
+                    float(now[place]),
+                    to_no,
+                    to_yes,
+                    rewritten,
+                )
+
+    def best(self) -> Iterator[BestChange]:
+        """Yield the queries on which none of the best candidates was best before."""
+        if len(self._candidates) < 2:
+            return
+        margin = self._head.config.ranking.tie_margin
+        known = ~np.isnan(self._scores[0] + self._scores[1]).any(axis=1)
+        for place in np.flatnonzero(known).tolist():
+            now, before = (
+                tuple(
+                    name
+                    for name, score in zip(self._candidates, scores[place], strict=True)
+                    if scores[place].max() - score < margin
+                )
+                for scores in self._scores
+            )
+            if not set(now) & set(before):
+                query = self.query_ids[place]
+                yield BestChange(query, _snippet(self._queries[query]), before, now)
+
+    def notes(self) -> Iterator[str]:
+        """Yield what was left out."""
+        if self.changed:
+            count = count_of(self.changed, "query is", "queries are")
+            yield f"{count} left out, because the text or checklist changed."
+        for count, where in zip(self._only, ("this run", "the baseline"), strict=True):
+            if count:
+                yield f"{count_of(count, 'query is', 'queries are')} only in {where}."
+
+
+class ResponseAnswers:
+    """The answers of some responses of a run."""
+
+    def __init__(self, store: RunStore, queries: Collection[str], names: Collection[str]) -> None:
+        found, _ = scored_answers(store)
+        self._values, self._offsets = found.shown, found.offsets
+        cells = enumerate(zip(found.query_ids, found.candidates, strict=True))
+        self._rows = {cell: row for row, cell in cells if cell[0] in queries and cell[1] in names}
+
+    def of(self, cell: tuple[str, str]) -> Floats:
+        """Return the answers of a response; empty if it was not judged."""
+        row = self._rows.get(cell)
+        if row is None:
+            return np.empty(0)
+        return self._values[self._offsets[row] : self._offsets[row + 1]]
+
+
+def flips(before: Floats, now: Floats) -> tuple[int, int]:
+    """Count the answers that flipped to no, and to yes.
+
+    >>> flips(np.array([0.9, 0.2, 0.55]), np.array([0.1, 0.7, 0.49]))
+    (1, 1)
+    """
+    if len(before) != len(now):
+        return 0, 0
+    moved = np.abs(now - before) >= FLIPPED
+    to_no = moved & (before >= 0.5) & (now < 0.5)
+    to_yes = moved & (before < 0.5) & (now >= 0.5)
+    return int(to_no.sum()), int(to_yes.sum())
+
+
+def _equal(query: Query, other: Query | None) -> bool:
+    return other is not None and query.content_hash == other.content_hash
+
+
+def _equal_queries(head: RunStore, base: RunStore, names: Collection[str]) -> set[str]:
+    """Return the queries that a judge sees in the same way in both runs."""
+    ours, theirs = head.inputs.checklists(), base.inputs.checklists()
+    equal = set()
+    for name in names:
+        mine, other = ours.get(name), theirs.get(name)
+        query, before = head.inputs.queries[name], base.inputs.queries[name]
+        if mine is None or other is None or mine.scoring_hash != other.scoring_hash:
+            continue
+        material = query.material_hash(mine.uses) == before.material_hash(mine.uses)
+        if material and _equal(query, before):
+            equal.add(name)
+    return equal
+
+
+def _columns(grid: ScoreGrid, queries: Sequence[str], candidates: Sequence[str]) -> Floats:
+    rows = {name: row for row, name in enumerate(grid.query_ids)}
+    return grid.take(
+        [rows[name] for name in queries], [grid.candidates.index(name) for name in candidates]
+    ).scores
+
+
+def _hashes(store: RunStore, queries: Collection[str]) -> Mapping[tuple[str, str], bytes]:
+    return {
+        (head.query_id, head.candidate): head.shown_hash(context=True)
+        for head in store.inputs.heads()
+        if head.query_id in queries
+    }
+
+
+def _cautions(head: JudgedRun, base: JudgedRun) -> Iterator[str]:
+    if head.store.manifest().stages.score.learned.fitted is not None:
+        yield (
+            "The scorer was fitted in each run, so equal answers can have different scores. "
+            "`scorer: {kind: mean}` has no such effect."
+        )
+    early = [one for one in (head, base) if one.store.read_if_made(RaceResult) is not None]
+    if early:
+        names = " and ".join(one.store.path.name for one in early)
+        yield f"Grading of {names} stopped early, so the queries it covers are not all queries."
+
+
+def _snippet(query: Query) -> str:
+    return " ".join(query.text[: 2 * SNIPPET].split())[:SNIPPET]

@@ -1,0 +1,221 @@
+"""The page about what changed since a baseline run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+
+import numpy as np
+
+from rocketeval.arrays import Floats
+from rocketeval.compare.pair import ComparisonVerdict
+from rocketeval.errors import ConfigError
+from rocketeval.judges.runs import JudgedRun
+from rocketeval.records import Interval
+from rocketeval.report.run_diff import (
+    FLIPPED,
+    VERDICTS,
+    BestChange,
+    CandidateDiff,
+    ResponseAnswers,
+    ResponseChange,
+    RunDiff,
+    diff_runs,
+    flips,
+)
+from rocketeval.store.run import RunStore
+from rocketeval.text import join_words
+
+MOST_CHANGES = 1000
+"""Changed responses on the page, those with the largest differences."""
+MOST_FLIPS = 200
+"""Queries with another best response on the page."""
+MOST_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateLine:
+    """One candidate of the page about changes."""
+
+    candidate: str
+    verdict: str
+    mood: str
+    """"worse", "better" or empty."""
+    effect: Interval
+    p_value: float
+    before: float
+    now: float
+    worse: int
+    """Queries on which its score fell by the tie margin or more."""
+    same: int
+    better: int
+    queries: int
+    rewritten: int
+    """Responses with another text."""
+    to_no: int
+    to_yes: int
+
+
+@dataclass(frozen=True, slots=True)
+class DiffPage:
+    """What the page about changes shows."""
+
+    base: str
+    """Name of the baseline run."""
+    created: str
+    judge: str
+    refused: str
+    """Why the two runs cannot be compared; empty if they can."""
+    conclusion: str = ""
+    candidates: tuple[CandidateLine, ...] = ()
+    """Those that got worse first."""
+    changes: tuple[ResponseChange, ...] = ()
+    """The largest fall first."""
+    left_out: int = 0
+    """Changed responses that are left out."""
+    best: tuple[BestChange, ...] = ()
+    best_left_out: int = 0
+    notes: tuple[str, ...] = ()
+    tie_margin: float = 0.0
+    flipped: float = FLIPPED
+
+
+def diff_page(head: JudgedRun, base: JudgedRun) -> DiffPage:
+    """Return the page about what changed since `base`, or about why that cannot be said."""
+    manifest = base.store.manifest()
+    judge = manifest.judge.name if manifest.judge else ""
+    page = DiffPage(base.store.path.name, manifest.created, judge, "")
+    try:
+        found = diff_runs(head, base)
+    except ConfigError as error:
+        return replace(page, refused=f"{error.message} {error.hint}".strip())
+    lines = sorted(map(_line, found.candidates), key=lambda one: one.effect.value)
+    every = [change for one in found.candidates for change in one.changes]
+    kept = sorted(every, key=lambda one: -abs(one.now - one.before))[:MOST_CHANGES]
+    return replace(
+        page,
+        conclusion=_conclusion(found),
+        candidates=tuple(lines),
+        changes=tuple(sorted(kept, key=lambda one: one.now - one.before)),
+        left_out=len(every) - len(kept),
+        best=tuple(islice(found.best, MOST_FLIPS)),
+        best_left_out=max(0, len(found.best) - MOST_FLIPS),
+        notes=(*_about_candidates(found), *found.notes),
+        tie_margin=head.config.ranking.tie_margin,
+    )
+
+
+def _line(one: CandidateDiff) -> CandidateLine:
+    found = one.comparison
+    worse, better = ComparisonVerdict.WORSE, ComparisonVerdict.BETTER
+    return CandidateLine(
+        candidate=one.candidate,
+        verdict=VERDICTS[found.verdict],
+        mood=str(found.verdict) if found.verdict in (worse, better) else "",
+        effect=found.effect,
+        p_value=found.p_value,
+        before=one.before,
+        now=one.now,
+        worse=found.losses,
+        same=found.ties,
+        better=found.wins,
+        queries=found.queries,
+        rewritten=sum(change.rewritten for change in one.changes),
+        to_no=sum(change.to_no for change in one.changes),
+        to_yes=sum(change.to_yes for change in one.changes),
+    )
+
+
+def _conclusion(found: RunDiff) -> str:
+    """Return the verdicts on all candidates in a sentence or two."""
+    said = []
+    for verdict in (ComparisonVerdict.WORSE, ComparisonVerdict.BETTER):
+        names = [one.candidate for one in found.candidates if one.comparison.verdict is verdict]
+        if names:
+            verb = "is" if len(names) == 1 else "are"
+            said.append(f"{join_words(names, most=MOST_NAMED)} {verb} {VERDICTS[verdict]}.")
+    if said:
+        return " ".join(said)
+    count = len(found.candidates)
+    names = "The candidate is" if count == 1 else f"None of {count} candidates is"
+    return f"{names} {'not ' if count == 1 else ''}significantly better or worse."
+
+
+def _about_candidates(found: RunDiff) -> Iterator[str]:
+    count = len(found.candidates)
+    if count > 1:
+        level = found.candidates[0].comparison.level
+        yield (
+            f"{count} candidates are tested, each at {level:.0%} without correction: by chance, "
+            f"about {(1 - level) * count:.1f} of {count} unchanged ones would look changed."
+        )
+    for names, where in ((found.new, "this run"), (found.gone, "the baseline")):
+        if names:
+            shown = join_words(names, most=MOST_NAMED)
+            yield f"Only in {where}, and not compared: {shown}."
+    if found.new or found.gone:
+        yield "Ratings depend on all candidates of a run, so only mean scores are compared."
+
+
+@dataclass(frozen=True, slots=True)
+class ItemChange:
+    """An item and its answers in both runs."""
+
+    text: str
+    before: float | None
+    now: float | None
+    flipped: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseDiff:
+    """One response in both runs."""
+
+    query: str
+    text: str
+    """The query."""
+    candidate: str
+    before: str | None
+    """The response in the baseline."""
+    now: str | None
+    items: tuple[ItemChange, ...]
+
+
+def response_diff(
+    head: JudgedRun, base: JudgedRun, query: str, candidate: str
+) -> ResponseDiff | None:
+    """Return one response in both runs; None if this run does not have it."""
+    asked = head.store.inputs.queries.get(query)
+    checklist = head.store.inputs.checklists().get(query)
+    if asked is None or checklist is None:
+        return None
+    texts = [_text_of(run.store, query, candidate) for run in (head, base)]
+    now, before = (
+        ResponseAnswers(run.store, {query}, {candidate}).of((query, candidate))
+        for run in (head, base)
+    )
+    if len(now) != len(checklist.items) or len(before) != len(now):
+        now = before = np.full(len(checklist.items), np.nan)
+    return ResponseDiff(
+        query,
+        asked.text,
+        candidate,
+        texts[1],
+        texts[0],
+        tuple(
+            ItemChange(title, _known(was), _known(is_now), flips(was, is_now) != (0, 0))
+            for title, was, is_now in zip(
+                checklist.titles, before[:, None], now[:, None], strict=True
+            )
+        ),
+    )
+
+
+def _text_of(store: RunStore, query: str, candidate: str) -> str | None:
+    found = (one for one in store.inputs.responses_to([query]) if one.candidate == candidate)
+    return next((one.text for one in found), None)
+
+
+def _known(value: Floats) -> float | None:
+    return None if np.isnan(value[0]) else round(float(value[0]), 4)

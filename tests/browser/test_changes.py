@@ -1,0 +1,106 @@
+"""What changed since another run, in a browser: from the list of runs to one response."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from support.command import cli
+from support.forked import Forked
+
+CONFIG = """\
+name: {name}
+benchmark: {{path: {path}}}
+judge: {{engine: scripted, model: {model}}}
+ranking: {{bootstrap: 50}}
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two versions of one candidate by one judge, and a run of another judge."""
+    made = tmp_path_factory.mktemp("runs")
+    cli(made, "init", "demo")
+    (made / "demo" / "benchmark").rename(made / "before")
+    shutil.copytree(made / "before", made / "after")
+    file = made / "after" / "responses" / "careful.jsonl"
+    rows = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+    for row in rows[:4]:
+        row["text"] = row["text"].replace(" the ", " some ")
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for name, path, model in (
+        ("june", "before", "small"),
+        ("july", "after", "small"),
+        ("other", "before", "large"),
+    ):
+        (made / f"{name}.yaml").write_text(CONFIG.format(name=name, path=path, model=model))
+        cli(made, "run", f"{name}.yaml", "--quiet")
+    return made
+
+
+@pytest.fixture
+def address(folder: Path) -> Iterator[str]:
+    server = Forked(folder, ("view", "runs"), {**os.environ, "PYTHONUNBUFFERED": "1"})
+    for line in server.stdout:
+        found = re.search(r"http://127\.0\.0\.1:\d+/\S+", line)
+        if found:
+            break
+    else:
+        pytest.fail("the server printed no address")
+    yield found[0]
+    server.send_signal(signal.SIGTERM)
+    server.communicate()
+
+
+def test_from_the_list_of_runs_to_a_changed_response(served_page: Page, address: str) -> None:
+    """The verdict, the regressions, one response in both runs, and the way back."""
+    page = served_page
+    page.goto(address)
+    # Runs of two judges are not joined: each candidate has one line of june and july.
+    expect(page.get_by_role("figure")).to_contain_text("not joined by a line")
+    page.get_by_role("link", name="What changed since june").click()
+    expect(page.locator("h1")).to_have_text("What changed since june")
+    expect(page.locator(".changes-table tbody tr")).to_have_count(5)
+    expect(page.locator("main")).to_contain_text("5 candidates are tested")
+    lines = page.locator(".change-lines .query-line")
+    expect(lines.first).to_contain_text("careful")
+    falls = [float(text.replace("\u2212", "-")) for text in lines.locator("b").all_inner_texts()]
+    assert falls == sorted(falls)
+    assert len(falls) >= 3
+    page.get_by_label("Where").select_option("Score rose")
+    expect(page).to_have_url(re.compile("only=better"))
+    expect(lines).to_have_count(sum(fall >= 0.1 for fall in falls))
+    page.get_by_label("Where").select_option("All changes")
+    lines.first.click()
+    expect(page.locator("article.response")).to_have_count(2)
+    expect(page.get_by_label("Baseline: june").locator("mark").first).to_have_text("the")
+    expect(page.get_by_label("This run: july").locator("mark").first).to_have_text("some")
+    expect(page.locator(".reader-checklist tbody")).not_to_have_count(0)
+    first = page.locator("h1").inner_text()
+    page.keyboard.press("j")
+    expect(page.locator("h1")).not_to_have_text(first)
+    page.go_back()
+    expect(page.locator("h1")).to_have_text(first)
+    page.get_by_role("link", name="All changes since june").click()
+    expect(page.locator("h1")).to_have_text("What changed since june")
+
+
+def test_another_judge_is_refused_with_the_reason(served_page: Page, address: str) -> None:
+    """In the list of baselines, and at its address."""
+    page = served_page
+    page.goto(address)
+    page.get_by_role("link", name="july", exact=True).first.click()
+    page.locator(".top nav").get_by_role("link", name="Changes").click()
+    expect(page.get_by_role("link", name="june")).to_be_visible()
+    expect(page.locator(".baselines").last).to_contain_text("another judge (model: large -> small)")
+    page.goto(page.url.split("#")[0] + "#/changes?base=other")
+    expect(page.locator("h1")).to_have_text("Not comparable")
+    expect(page.get_by_role("status").last).to_contain_text("another judge")

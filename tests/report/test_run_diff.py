@@ -1,0 +1,105 @@
+"""Two runs compared: what is comparable, verdicts, flipped answers and changed responses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rocketeval import ScriptedEngine, evaluate
+from rocketeval.errors import ConfigError
+from rocketeval.judges.runs import JudgedRun, open_run
+from rocketeval.report.run_diff import diff_runs, why_not_comparable
+from rocketeval.view.changes import diff_page, response_diff
+
+ITEMS = ["Is it fine?", "Is it short?"]
+
+
+def p_yes(prefix: str, item: str) -> float:
+    """Return a high probability for responses that say good; the second item never moves."""
+    return 0.9 if "good" in prefix and "fine" in item else 0.2
+
+
+def graded(folder: Path, name: str, **changes: object) -> JudgedRun:
+    """Grade eight responses of `bot` and `old`; `good` counts those of `bot` that say good."""
+    good, model = changes.get("good", 8), str(changes.get("judge", "scripted"))
+    rows = [
+        {"question": f"{changes.get('ask', 'query')} {n}", "model": who, "output": f"{text} {n}"}
+        for n in range(8)
+        for who, text in (("bot", "good" if n < good else "bad"), ("old", "fair"))  # type: ignore[operator]
+        if who in changes.get("candidates", ("bot", "old"))  # type: ignore[operator]
+    ]
+    items = changes.get("items", ITEMS)
+    engine = ScriptedEngine(p_yes, model=model)
+    evaluate(rows, judge=engine, checklists=items, name=name, output=folder, progress=False)
+    return open_run(folder / name)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, JudgedRun]:
+    folder = tmp_path_factory.mktemp("runs")
+    return {
+        "good": graded(folder, "good"),
+        "bad": graded(folder, "bad", good=1),
+        "judge": graded(folder, "judge", judge="other"),
+        "asked": graded(folder, "asked", ask="question"),
+        "items": graded(folder, "items", items=["Is it fine?", "Is it long?"]),
+        "bot": graded(folder, "bot", candidates=("bot",)),
+    }
+
+
+def test_regression_with_its_flipped_answers(runs: dict[str, JudgedRun]) -> None:
+    """The worse candidate comes first, with one answer to no per rewritten response."""
+    page = diff_page(runs["bad"], runs["good"])
+    assert page.refused == ""
+    worse, same = page.candidates
+    assert (worse.candidate, worse.mood, worse.worse, worse.same) == ("bot", "worse", 7, 1)
+    assert (worse.to_no, worse.to_yes, worse.rewritten) == (7, 0, 7)
+    assert (same.candidate, same.mood, same.effect.value) == ("old", "", 0.0)
+    assert worse.effect.high < 0 < worse.before - worse.now
+    assert {change.candidate for change in page.changes} == {"bot"}
+    assert len(page.changes) == 7
+    assert "bot" in page.conclusion
+    # The test of several candidates is said to be uncorrected.
+    assert any("2 candidates are tested" in note for note in page.notes)
+    assert [(one.before, one.now) for one in page.best] == []
+
+
+def test_one_response_in_both_runs(runs: dict[str, JudgedRun]) -> None:
+    """Texts and answers of both, the flipped item marked."""
+    query = diff_page(runs["bad"], runs["good"]).changes[0].query
+    found = response_diff(runs["bad"], runs["good"], query, "bot")
+    assert found is not None
+    assert (found.before or "")[:4] == "good"
+    assert (found.now or "")[:3] == "bad"
+    assert [(item.before, item.now, item.flipped) for item in found.items] == [
+        (0.9, 0.2, True),
+        (0.2, 0.2, False),
+    ]
+    assert response_diff(runs["bad"], runs["good"], "nobody", "bot") is None
+
+
+@pytest.mark.parametrize(
+    ("base", "why"),
+    [("judge", "another judge"), ("asked", "another benchmark")],
+)
+def test_other_runs_are_refused(runs: dict[str, JudgedRun], base: str, why: str) -> None:
+    """With the reason, in the list of baselines, on the page and on the command line."""
+    assert why in why_not_comparable(runs["good"], runs[base])
+    assert why in diff_page(runs["good"], runs[base]).refused
+    with pytest.raises(ConfigError, match=why):
+        diff_runs(runs["good"], runs[base])
+
+
+def test_other_checklists_are_refused(runs: dict[str, JudgedRun]) -> None:
+    """No query is left if all checklists changed."""
+    assert "checklist" in diff_page(runs["good"], runs["items"]).refused
+
+
+def test_other_candidates_are_named(runs: dict[str, JudgedRun]) -> None:
+    """Shared candidates are compared by score, and ratings are not."""
+    page = diff_page(runs["bot"], runs["good"])
+    assert [line.candidate for line in page.candidates] == ["bot"]
+    notes = " ".join(page.notes)
+    assert "Only in the baseline, and not compared: old." in notes
+    assert "Ratings depend on all candidates" in notes

@@ -1,0 +1,53 @@
+// Changes between two runs: the list, its filters, the address, and which runs are joined.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { ResponseChange, RunLine } from "../src/contract";
+import { pageOf } from "../src/routes";
+import { changingOf, listedChanges } from "../src/views/change_list";
+import { earlierIn, groupsOf, slugOf } from "../src/views/run_groups";
+
+const change = (query: string, candidate: string, before: number, now: number, more = {}): ResponseChange => ({
+  query, snippet: query, candidate, before, now, to_no: 0, to_yes: 0, rewritten: false, ...more,
+});
+const changes = [
+  change("q0", "x", 5, 7, { to_yes: 1 }),
+  change("q1", "x", 5, 5.05, { rewritten: true }),
+  change("q2", "y", 9, 3, { to_no: 2, rewritten: true }),
+  change("q3", "y", 6, 5),
+];
+const list = (fields: string) =>
+  listedChanges(changes, changingOf(`#/changes?${fields}`), 0.1).map(({ query }) => query);
+
+test("regressions come first, and rises first if only rises are shown", () => {
+  assert.deepEqual(list(""), ["q2", "q3", "q1", "q0"]);
+  assert.deepEqual(list("only=worse"), ["q2", "q3"]);
+  assert.deepEqual(list("only=better"), ["q0"]);
+});
+
+test("flipped answers, other texts and one candidate", () => {
+  assert.deepEqual(list("only=flipped"), ["q2", "q0"]);
+  assert.deepEqual(list("only=rewritten"), ["q2", "q1"]);
+  assert.deepEqual(list("of=x&only=worse"), []);
+  assert.deepEqual(list("of=x&only=unknown"), ["q1", "q0"]);
+});
+
+test("another filter is the same page, another response is not", () => {
+  const page = pageOf("#/changes?base=old&q=q1&c=x");
+  assert.equal(page, pageOf("#/changes?base=old&q=q1&c=x&only=worse"));
+  assert.notEqual(page, pageOf("#/changes?base=old&q=q1&c=y"));
+});
+
+const run = (name: string, created: string, series: string, state = "finished") =>
+  ({ name, at: `run/${name}/`, created, series, state, benchmark: "b", ranking: [] }) as unknown as RunLine;
+
+test("a run is compared with the newest earlier run of its series", () => {
+  const runs = [
+    run("new", "2026-04", "s"), run("other-judge", "2026-03", "t"), run("going", "2026-02", "s", "going"),
+    run("old", "2026-01", "s"),
+  ];
+  const [group] = groupsOf(runs);
+  assert.equal(slugOf(earlierIn(group!, group!.runs[0]!)!), "old");
+  assert.equal(earlierIn(group!, group!.runs[1]!), null);
+  assert.equal(earlierIn(group!, group!.runs[3]!), null);
+});
