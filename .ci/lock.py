@@ -12,9 +12,11 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from runpy import run_path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
+VERSION = run_path(str(ROOT / "src" / "rocketeval" / "_version.py"))["__version__"]
 
 
 def resolve(*wanted: str) -> list[dict[str, Any]]:
@@ -44,7 +46,14 @@ def sbom(rows: list[dict[str, Any]]) -> dict[str, Any]:
         "bomFormat": "CycloneDX",
         "specVersion": "1.5",
         "version": 1,
-        "metadata": {"component": {"type": "application", "name": "rocketeval"}},
+        "metadata": {
+            "component": {
+                "type": "application",
+                "name": "rocketeval",
+                "version": VERSION,
+                "purl": f"pkg:pypi/rocketeval@{VERSION}",
+            }
+        },
         "components": [
             {
                 "type": "library",
