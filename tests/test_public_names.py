@@ -34,7 +34,7 @@ def test_unknown_names_fail_as_usual() -> None:
 
 
 def test_documented_names_are_exported() -> None:
-    """Each name in docs/reference/public.md exists, is documented, and is in its module's `__all__`."""
+    """Each name in public.md exists, is documented, and is in its module's `__all__`."""
     for module_name, names in public_names().items():
         module = import_module(module_name)
         for name in names:

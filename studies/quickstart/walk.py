@@ -2,7 +2,7 @@
 
     python studies/quickstart/walk.py /tmp/first-hour                       # recorded judge only
     python studies/quickstart/walk.py /tmp/first-hour --gguf judge.gguf     # and a real one
-    python studies/quickstart/walk.py /tmp/first-hour --gguf judge.gguf --write docs/start/first_hour.md
+    python studies/quickstart/walk.py /tmp/first-hour --write docs/start/first_hour.md
 
 Creates a virtual environment in the folder and installs this checkout into it, so pip's downloads
 are part of the time. A step that fails ends the walk. Typing time is not measured: the table

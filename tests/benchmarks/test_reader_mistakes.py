@@ -1,6 +1,7 @@
 """Fifteen typical mistakes per reader: the message names the place, the cause and the way out.
 
-`python tests/benchmarks/test_reader_mistakes.py` writes docs/reference/data_mistakes.md, with every message.
+`python tests/benchmarks/test_reader_mistakes.py` writes all messages to
+docs/reference/data_mistakes.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """User mistakes and their messages: what happened, where, and what to do next; no traceback.
 
-`python tests/cli/test_mistakes.py` writes docs/reference/mistakes.md, with the output for each mistake.
+`python tests/cli/test_mistakes.py` writes the output for each mistake to
+docs/reference/mistakes.md.
 """
 
 from __future__ import annotations

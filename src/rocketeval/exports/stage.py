@@ -229,8 +229,8 @@ def _groups(store: RunStore) -> tuple[tuple[GroupScore, ...], int]:
 def _no_groups() -> ExportError:
     return ExportError(
         "The run's checklists have no groups.",
-        hint="Dimension checklists have groups, and edited ones can: see docs/howto/dimensions.md. For a "
-        "run from an older version, run `rocketeval explain` first.",
+        hint="Dimension checklists have groups, and edited ones can: see docs/howto/dimensions.md. "
+        "For a run from an older version, run `rocketeval explain` first.",
     )
 
 
