@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import CancelledError
 from pathlib import Path
 
 import pytest
@@ -188,3 +189,12 @@ def test_grades_are_spans_of_opentelemetry() -> None:
     assert good.attributes["gen_ai.evaluation.score.value"] == 0.8
     assert good.attributes["rocketeval.judge.requests"] == 1
     assert not bad.status.is_ok
+
+
+def test_closing_ends_work_that_waits() -> None:
+    """Closing a grader cancels a response in work, so that nobody waits for it forever."""
+    grader = Grader(ScriptedEngine(lambda prefix, item: 0.5, delay=600))
+    waiting = grader.submit(ResponseToGrade("q", "r", ["a?"]))
+    grader.close()
+    with pytest.raises(CancelledError):
+        waiting.result(timeout=60)

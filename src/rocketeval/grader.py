@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from rocketeval.api import Judge, as_judge, checklist_items
 from rocketeval.config import JudgeConfig, RunConfig, parse_config
-from rocketeval.engines.base import Engine, EngineAnswers, create_engine
+from rocketeval.engines.base import Engine, EngineAnswers, create_engine, status_of
 from rocketeval.errors import EngineError, EngineRefused, EngineUnavailable, RequestRejected
 from rocketeval.hashing import combine, content_hash
+from rocketeval.observer import EngineStatus
 from rocketeval.records import (
     Answer,
     Checklist,
@@ -218,21 +219,23 @@ class Grader:
         """Start grading a response and return its future."""
         query, response, checklist = grading.parts()
         about = grading.about or query.text[:60]
-        work = self._within(self._grade(query, response, checklist, about))
-        return self._loop.submit(traced(work))
+        return self._loop.submit(traced(self._within(query, response, checklist, about)))
+
+    @property
+    def status(self) -> EngineStatus:
+        """Current status of the judge's engine, such as retried requests by reason."""
+        return status_of(self._engine)
 
     def identify(self) -> JudgeFingerprint:
         """Return the judge, from the answer file if it is there; else the judge is contacted."""
         return self._loop.submit(self._identity()).result()
 
     def close(self) -> None:
-        """Close connections, and the process of code checks."""
+        """Cancel responses in work; close connections, and the process of code checks."""
         if self._made is not None:
             self._made[1].close()
-        if self._engine is not None:
-            self._loop.submit(self._engine.aclose()).result()
-            self._engine = None
-        self._loop.close()
+        engine, self._engine = self._engine, None
+        self._loop.close(engine)
 
     def __enter__(self) -> Grader:
         return self
@@ -240,7 +243,10 @@ class Grader:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    async def _within(self, work: Coroutine[Any, Any, ResponseGrade]) -> ResponseGrade:
+    async def _within(
+        self, query: Query, response: Response, checklist: Checklist, about: str
+    ) -> ResponseGrade:
+        work = self._grade(query, response, checklist, about)
         if self.timeout is None:
             return await work
         try:
@@ -442,6 +448,16 @@ def _outcome(one: Future[ResponseGrade]) -> ResponseGrade | EngineError:
         return error
 
 
+async def _end_work(engine: Engine | None) -> None:
+    """Cancel all other tasks of this loop, wait until they have ended, and close the engine."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
+    if engine is not None:
+        await engine.aclose()
+
+
 class _LoopThread:
     """An event loop in a thread of its own, started with the first work."""
 
@@ -461,11 +477,12 @@ class _LoopThread:
                 self._thread.start()
             return asyncio.run_coroutine_threadsafe(work, self._running)
 
-    def close(self) -> None:
-        """End the loop."""
+    def close(self, engine: Engine | None) -> None:
+        """Cancel the work that is not done, close the engine, and end the loop."""
         with self._lock:
             loop, self._running = self._running, None
         if loop is not None and self._thread is not None:
+            asyncio.run_coroutine_threadsafe(_end_work(engine), loop).result()
             loop.call_soon_threadsafe(loop.stop)
             self._thread.join()
             loop.close()

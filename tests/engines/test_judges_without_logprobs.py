@@ -18,13 +18,13 @@ from rocketeval import Grader, Judge, evaluate_async
 from rocketeval.config import JudgeConfig
 from rocketeval.doctor.examine import examine
 from rocketeval.engines.base import EngineAnswers, create_engine
-from rocketeval.engines.sampled import binomial_interval, count_answers
-from rocketeval.errors import EngineError
+from rocketeval.engines.sampled import binomial_interval, count_answers, fit_scale
+from rocketeval.errors import ConfigError, EngineError
 from rocketeval.grader import ResponseToGrade
 from rocketeval.grading.loop import calls
 from rocketeval.items import AnswerLabels
 from rocketeval.prompts.render import GradingPrompt
-from rocketeval.records import GradingTask, Status
+from rocketeval.records import Answer, GradingTask, Status
 
 YES_NO = AnswerLabels(("Yes", "No"))
 
@@ -133,6 +133,63 @@ def random_reply(prompt: str, body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 ANSWERS = cycle(["Yes", "No", "Yes", "Yes", "No"])
+
+
+def both_kinds(temperature: float, samples: int) -> tuple[list[Answer], list[Answer]]:
+    """Return written and exact answers to the same items; shares are as near as counts can be."""
+    known = [0.02 + 0.04 * n for n in range(25)]
+    shares = [1 / (1 + ((1 - p) / p) ** (1 / temperature)) for p in known]
+    texts = [["Yes"] * round(samples * q) + ["No"] * (samples - round(samples * q)) for q in shares]
+    return (
+        [count_answers(text, YES_NO) for text in texts],
+        [Answer(Status.OK, p, p, p, 1.0) for p in known],
+    )
+
+
+def test_scale_undoes_a_temperature() -> None:
+    """Answers written at another temperature are put back on the scale of probabilities."""
+    sampled, exact = both_kinds(0.5, samples=1000)
+    scale = fit_scale(sampled, exact, 1000)
+    assert scale.slope == pytest.approx(2.0, rel=0.05)
+    assert scale.intercept == pytest.approx(0.0, abs=0.05)
+    for answer, known in zip(sampled, exact, strict=True):
+        scaled = scale.applied(answer)
+        assert scaled.p_yes == pytest.approx(known.p_yes, abs=0.03)
+        assert scaled.p_low < known.p_yes < scaled.p_high  # type: ignore[operator]
+        assert scaled.status is Status.SAMPLED
+
+
+def test_scale_needs_answers_that_rise_together() -> None:
+    """Too few items, a constant judge, and one that only ever takes a side give no scale."""
+    sampled, exact = both_kinds(1.0, samples=8)
+    with pytest.raises(ConfigError, match="19 items"):
+        fit_scale(sampled[:19], exact[:19], 8)
+    for texts in (["Yes"] * 4 + ["No"] * 4, ["Yes"] * 8):
+        with pytest.raises(ConfigError, match="do not follow"):
+            fit_scale([count_answers(texts, YES_NO)] * 25, exact, 8)
+    certain = [count_answers(["Yes" if known.p_yes > 0.5 else "No"] * 8, YES_NO) for known in exact]  # type: ignore[operator]
+    with pytest.raises(ConfigError, match="do not follow"):
+        fit_scale(certain, exact, 8)
+
+
+async def test_scaled_judge_is_another_judge() -> None:
+    """A scale changes yes/no answers and the fingerprint, not levels; the doctor names it."""
+    scale = fit_scale(*both_kinds(0.5, samples=64), 64)
+    options = {"samples": 64, "scale": scale.model_dump()}
+    async with serving(WritingJudge(p_yes=0.9)) as server:
+        config = JudgeConfig(
+            engine="openai_sampled", model=MODEL, base_url=server.base_url, options=options
+        )
+        engine = create_engine(config)
+        labels = (None, AnswerLabels(("Yes", "No"), "NA"))
+        given = GradingTask(b"k", "q", "c", "prefix ", ("a?", "a?"), labels=labels)
+        scaled, plain = (await engine.grade(given, {})).answers
+        identity = await engine.identify()
+        (finding,) = await engine.findings()
+        await engine.aclose()
+    assert 0.5 < scaled.p_yes < plain.p_yes  # type: ignore[operator]
+    assert identity.logprobs.startswith("sampled64@1 scale ")
+    assert "calibrated on 25 items" in finding.told
 
 
 def test_unreadable_texts_are_no_answer() -> None:

@@ -85,7 +85,8 @@ async def test_verl_gets_a_score(grader: Grader, monkeypatch: pytest.MonkeyPatch
 
 async def test_openrlhf_batch_is_graded(grader: Grader) -> None:
     """A query is a prompt with its response, a label the checklist; failures are counted."""
-    given = to_gradings(["Say: good", "Say: broken"], ["Say: ", "Say: "], [["Is it fine?"], "a?"])
+    queries = ["Say: good<|im_end|>\n", "Say: broken</s>"]
+    given = to_gradings(queries, ["Say: ", "Say: "], [["Is it fine?"], "a?"])
     assert [one.response for one in given] == ["good", "broken"]
     batch = await reward_batch(grader, given, 10)
     assert (batch.rewards, batch.failed) == ([0.9, 0.0], 1)

@@ -10,9 +10,6 @@ import click
 from rocketeval.cli.help import codes, option, verb
 from rocketeval.errors import ConfigError
 
-MOST_ANSWERS = 200_000
-"""Answers that the server keeps in memory."""
-
 
 @verb(
     examples=[
@@ -46,6 +43,13 @@ MOST_ANSWERS = 200_000
     help="Responses in work or waiting; more get HTTP 429.",
 )
 @option(
+    "--most-answers",
+    type=click.IntRange(1),
+    default=200_000,
+    show_default=True,
+    help="Answers kept in memory, about 1 KB each.",
+)
+@option(
     "--timeout", type=click.FloatRange(0.1), default=120.0, show_default=True, help="Seconds each."
 )
 def command(
@@ -57,6 +61,7 @@ def command(
     port: int,
     token_env: str | None,
     most_waiting: int,
+    most_answers: int,
     timeout: float,
 ) -> None:
     """Serve rewards and scores over HTTP, for trainers and other programs.
@@ -86,7 +91,7 @@ def command(
         click.echo("Press Ctrl-C to stop.")
 
     asked = Judge(judge, base_url, engine=engine)
-    with Grader(asked, answers=answers, most_answers=MOST_ANSWERS) as grader:
+    with Grader(asked, answers=answers, most_answers=most_answers) as grader:
         server = RewardServer(grader, token=token, most_waiting=most_waiting, timeout=timeout)
         asyncio.run(serve_rewards(server, host, port, started))
     click.echo("Stopped.")

@@ -174,7 +174,8 @@ async def _allowed_logprobs(wire: ServerConnection) -> tuple[ServerConnection, L
     raise EngineRefused(
         f"{wire.http.base_url} rejects a request with log-probabilities: "
         f"{rejected.message if rejected else ''}",
-        hint="The judge must be an endpoint that returns log-probabilities of chat answers.",
+        hint="Use an endpoint that returns log-probabilities of chat answers, or count written "
+        "answers: `engine: openai_sampled`.",
     )
 
 
@@ -289,8 +290,8 @@ def _refuse_untrustworthy(reference: ProbeReference, wire: ServerConnection) -> 
     if statuses == {Status.NO_LOGPROBS}:
         raise EngineRefused(
             f"{where} answers without log-probabilities.",
-            hint="The judge must be an endpoint that returns them, such as vLLM, SGLang, llama.cpp "
-            "and some hosted APIs.",
+            hint="Use an endpoint that returns them, such as vLLM, SGLang, llama.cpp and some "
+            "hosted APIs, or count written answers: `engine: openai_sampled`.",
         )
 
 

@@ -3,33 +3,156 @@
 Each item is asked several times at a temperature above zero, and the share of yes estimates the
 probability that other engines read. The estimate is never exact: its bounds are those of the
 binomial distribution (Clopper-Pearson), so one written answer says little and eight say more.
+`fit_scale` learns from a few answers of both kinds how shares relate to probabilities.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 from pydantic import Field
 
+from rocketeval.arrays import Floats
 from rocketeval.config import EngineConfig, Section, parse_options
 from rocketeval.engines.base import EngineAnswers, EngineFinding, EngineIdentity, WrittenText
 from rocketeval.engines.openai_http import OpenAIEngine, extra_mark
-from rocketeval.errors import EngineUnavailable, RequestRejected
+from rocketeval.errors import ConfigError, EngineUnavailable, RequestRejected
 from rocketeval.hashing import content_hash
 from rocketeval.items import AnswerLabels
 from rocketeval.records import Answer, GradingTask, Status, Usage
+
+__all__ = ["ProbabilityScale", "fit_scale"]
 
 LEVEL = 0.95
 """Confidence level of the bounds."""
 LEAST_READABLE = 0.5
 """Share of the written answers that must be one of the labels."""
 _FIRST_WORD = re.compile(r"[\s\"'*_`(\[#>-]*([^\W_]+)")
+
+
+FEWEST_ITEMS = 20
+"""Items answered both ways that a scale needs."""
+REACH = 1.96
+"""Standard errors of a 95% interval."""
+FARTHEST = 7.0
+"""Log-odds are cut to this distance from zero: a probability of 0.999."""
+
+
+class ProbabilityScale(Section):
+    """How the written answers of a judge relate to probabilities; `fit_scale` makes it.
+
+    The log-odds of a written yes are `intercept + slope * log-odds of the probability`. A judge
+    that writes at temperature T has a slope of about 1/T.
+    """
+
+    intercept: float
+    slope: Annotated[float, Field(gt=0)]
+    variances: tuple[float, float, float]
+    """Variance of the intercept, covariance, variance of the slope."""
+    scatter: Annotated[float, Field(ge=0)] = 0.0
+    """Standard deviation of items around the line, in log-odds of a written yes."""
+    items: int
+    """Items it was fitted on."""
+
+    def applied(self, answer: Answer) -> Answer:
+        """Return a sampled answer on the probability scale.
+
+        Its bounds include those of the share, the uncertainty of the fit, and the scatter.
+        """
+        if answer.p_yes is None or answer.p_low is None or answer.p_high is None:
+            return answer
+        low, high = self._position(answer.p_low), self._position(answer.p_high)
+        return replace(
+            answer,
+            p_yes=_logistic(self._position(answer.p_yes)),
+            p_low=_logistic(low - REACH * self._error(low)) if answer.p_low > 0 else 0.0,
+            p_high=_logistic(high + REACH * self._error(high)) if answer.p_high < 1 else 1.0,
+        )
+
+    def _position(self, share: float) -> float:
+        return (_log_odds(share) - self.intercept) / self.slope
+
+    def _error(self, position: float) -> float:
+        first, both, second = self.variances
+        fit = first + 2 * position * both + position**2 * second
+        return math.sqrt(max(0.0, fit) + self.scatter**2) / self.slope
+
+
+def fit_scale(sampled: Iterable[Answer], exact: Iterable[Answer], samples: int) -> ProbabilityScale:
+    """Return the scale on which written answers match probabilities of the same items.
+
+    `sampled` has a judge's written answers, `samples` of them per item, and `exact` the answers
+    with log-probabilities to the same items in the same order, from the same judge elsewhere or
+    from one that stands in for it. ConfigError if they are too few or do not rise together.
+    """
+    rows = [
+        (answer.p_yes, known.p_yes, round(samples * (answer.mass or 1.0)))
+        for answer, known in zip(sampled, exact, strict=True)
+        if answer.status is Status.SAMPLED and answer.p_yes is not None and known.p_yes is not None
+    ]
+    if len(rows) < FEWEST_ITEMS:
+        raise ConfigError(
+            f"{len(rows)} items have answers of both kinds; a scale needs {FEWEST_ITEMS}.",
+            hint="Ask both judges more items.",
+        )
+    shares, known, counts = np.array(rows, dtype=np.float64).T
+    design = np.column_stack([np.ones(len(rows)), [_log_odds(float(p)) for p in known]])
+    fitted = _fit_logistic(design, shares * counts, counts)
+    if fitted is None:
+        raise ConfigError(
+            "The written answers do not follow the probabilities: no scale fits.",
+            hint="Sample at temperature 1, with items of both kinds; or use another judge.",
+        )
+    line, information = fitted
+    q = 1 / (1 + np.exp(-design @ line))
+    spread = q * (1 - q)
+    surplus = (shares * counts - counts * q) ** 2 - counts * spread
+    pairs = (counts * (counts - 1) * spread**2).sum()
+    scatter = math.sqrt(max(0.0, float(surplus.sum() / pairs))) if pairs > 0 else 0.0
+    chi_squared = float(((shares - q) ** 2 * counts / np.maximum(spread, 1e-9)).sum())
+    covariance = np.linalg.inv(information) * max(1.0, chi_squared / (len(rows) - 2))
+    return ProbabilityScale(
+        intercept=float(line[0]),
+        slope=float(line[1]),
+        variances=(float(covariance[0, 0]), float(covariance[0, 1]), float(covariance[1, 1])),
+        scatter=scatter,
+        items=len(rows),
+    )
+
+
+def _fit_logistic(design: Floats, yes: Floats, counts: Floats) -> tuple[Floats, Floats] | None:
+    """Return intercept and slope with their information; None if no rising line fits."""
+    line = np.zeros(2)
+    for _ in range(50):
+        q = 1 / (1 + np.exp(-design @ line))
+        information = (design.T * (counts * q * (1 - q))) @ design
+        if np.linalg.cond(information) > 1e10:
+            return None
+        step = np.linalg.solve(information, design.T @ (yes - counts * q))
+        line = line + step * min(1.0, 2.0 / max(1e-12, float(np.abs(step).max())))
+        if float(np.abs(step).max()) < 1e-9:
+            error = math.sqrt(float(np.linalg.inv(information)[1, 1]))
+            return (line, information) if line[1] > REACH * error else None
+    return None
+
+
+def _log_odds(p: float) -> float:
+    if not 0.0 < p < 1.0:
+        return FARTHEST if p >= 1.0 else -FARTHEST
+    return max(-FARTHEST, min(FARTHEST, math.log(p) - math.log1p(-p)))
+
+
+def _logistic(position: float) -> float:
+    return 1 / (1 + math.exp(-position))
 
 
 class SampleOptions(Section):
@@ -43,6 +166,8 @@ class SampleOptions(Section):
     """Most tokens of a written answer."""
     seeds: bool = True
     """Send a different seed with each sample; switch it off for servers that refuse seeds."""
+    scale: ProbabilityScale | None = None
+    """Maps the shares of yes/no items to probabilities; without it a share is the estimate."""
 
 
 class SampledEngine(OpenAIEngine):
@@ -78,26 +203,29 @@ class SampledEngine(OpenAIEngine):
     async def identify(self) -> EngineIdentity:
         """Return the identity; the number of samples and the temperature are part of it."""
         server, chosen = await self._look(), self.options
+        scale = chosen.scale
+        scaled = "" if scale is None else f" scale {content_hash(scale.model_dump()).hex()[:8]}"
         return EngineIdentity(
             engine="openai_sampled",
             model=self.config.model,
             endpoint="chat",
             version=str(server),
             logprobs=f"sampled{chosen.samples}@{chosen.temperature:g}"
-            f"{extra_mark(self.config.extra_body)}",
+            f"{scaled}{extra_mark(self.config.extra_body)}",
             readout=content_hash(_FIRST_WORD.pattern, LEAST_READABLE, chosen.max_tokens).hex(),
         )
 
     async def findings(self) -> Sequence[EngineFinding]:
         """Report that answers are estimates, how wide their intervals are, and the cost."""
         await self._look()
-        count = self.options.samples
+        count, scale = self.options.samples, self.options.scale
         low, high = binomial_interval(count / 2, count)
+        kind = "not calibrated" if scale is None else f"calibrated on {scale.items} items"
         return (
             EngineFinding(
                 "answers",
-                f"{count} written answers per item instead of log-probabilities: {count} requests "
-                f"per item, and an interval of up to {low:.2f} to {high:.2f} for one answer",
+                f"{count} written answers per item instead of log-probabilities ({kind}): {count} "
+                f"requests per item, an interval of up to {low:.2f} to {high:.2f} for one answer",
                 "note",
                 "A judge with log-probabilities needs one request and has no sampling error.",
             ),
@@ -135,9 +263,15 @@ class SampledEngine(OpenAIEngine):
                     rejected=isinstance(error, RequestRejected),
                 )
             texts = [one.text for one in written if isinstance(one, WrittenText)]
-            answers[place] = count_answers(texts, labels)
+            answers[place] = self._counted(texts, labels, own=task.labels_of(place) is not None)
             self._count(1)
         return EngineAnswers.of(task, answers, usage)
+
+    def _counted(self, texts: Sequence[str], labels: AnswerLabels, *, own: bool) -> Answer:
+        answer, scale = count_answers(texts, labels), self.options.scale
+        if scale is None or own:
+            return answer
+        return scale.applied(answer)
 
     async def _sample(self, prompt: str, number: int) -> WrittenText:
         chosen = self.options

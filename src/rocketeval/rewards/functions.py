@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from rocketeval.errors import EngineError
+from rocketeval.errors import EngineError, EngineUnavailable
 from rocketeval.grader import Grader, Items, ResponseGrade, ResponseToGrade
 from rocketeval.integrations.shared import (
     JudgeChoice,
@@ -30,6 +31,7 @@ TIMEOUT = 120.0
 """Seconds per response."""
 FAILED = 0.0
 """Reward of a response without a grade, for frameworks that need a number."""
+_END_TOKENS = re.compile(r"(?:\s*(?:<\|[^<>|]{1,40}\|>|</s>|<eos>|<end_of_turn>))+\s*\Z")
 _log = logging.getLogger("rocketeval.rewards")
 Reward = Callable[..., Awaitable[list[float | None]]]
 
@@ -75,9 +77,9 @@ def trl_reward(
             )
         ]
         graded = await grade_rewards(grader, given, timeout)
-        rewards = [None if one is None else one.score for one in graded]
+        rewards = [None if isinstance(one, EngineError) else one.score for one in graded]
         if monitor is not None:
-            monitor.observe([one for one in graded if one is not None])
+            monitor.observe([one for one in graded if not isinstance(one, EngineError)])
         if log_metric is not None:
             for metric, value in _metrics(graded).items():
                 log_metric(metric, value)
@@ -93,15 +95,18 @@ def trl_reward(
 
 async def grade_rewards(
     grader: Grader, given: Sequence[ResponseToGrade], timeout: float
-) -> list[ResponseGrade | None]:
-    """Return the grade of each response; None for one that failed or took too long."""
+) -> list[ResponseGrade | EngineError]:
+    """Return the grade of each response; an error for one that failed or took too long."""
 
-    async def one(each: ResponseToGrade) -> ResponseGrade | None:
+    async def one(each: ResponseToGrade) -> ResponseGrade | EngineError:
         try:
             return await asyncio.wait_for(grader.grade_async(each), timeout)
-        except (EngineError, TimeoutError) as error:
-            _log.warning("No reward: %s", str(error) or f"no answer within {timeout:g} s")
-            return None
+        except TimeoutError:
+            found: EngineError = EngineUnavailable(f"no answer within {timeout:g} s")
+        except EngineError as error:
+            found = error
+        _log.warning("No reward: %s", found)
+        return found
 
     return list(await asyncio.gather(*map(one, given)))
 
@@ -129,7 +134,7 @@ async def compute_score(
         about="reward",
     )
     (graded,) = await grade_rewards(grader, [given], TIMEOUT)
-    if graded is None or graded.score is None:
+    if isinstance(graded, EngineError) or graded.score is None:
         return {"score": FAILED, "reward_failed": 1.0}
     return {"score": graded.score, "reward_failed": 0.0}
 
@@ -139,7 +144,13 @@ class RewardBatch:
     """Rewards of a batch, in OpenRLHF's form."""
 
     rewards: list[float]
-    failed: int
+    failures: tuple[str, ...] = ()
+    """Why responses have no grade, one reason per response."""
+
+    @property
+    def failed(self) -> int:
+        """Number of responses without a grade."""
+        return len(self.failures)
 
     def as_reply(self, column: Callable[[list[float]], Any] = list) -> dict[str, Any]:
         """Return the reply of a reward function or server; `column` makes lists or tensors."""
@@ -154,12 +165,13 @@ def to_gradings(
 ) -> list[ResponseToGrade]:
     """Return the responses of an OpenRLHF batch: a query is a prompt with its response.
 
-    A label is the checklist: a list, its JSON, or one item per line.
+    OpenRLHF decodes special tokens, too; those at the end are no part of a response. A label is
+    the checklist: a list, its JSON, or one item per line.
     """
     return [
         ResponseToGrade(
             prompt,
-            query[len(prompt) :] if query.startswith(prompt) else query,
+            _END_TOKENS.sub("", query.removeprefix(prompt)),
             checklist_for(_decoded(label), None),
             about="reward",
         )
@@ -171,12 +183,18 @@ async def reward_batch(
     grader: Grader, given: Sequence[ResponseToGrade], timeout: float
 ) -> RewardBatch:
     """Return the rewards of a batch; a failed grade gets the reward `FAILED` and is counted."""
-    graded = await grade_rewards(grader, given, timeout)
-    scores = [None if one is None else one.score for one in graded]
-    return RewardBatch(
-        [FAILED if score is None else score for score in scores],
-        sum(score is None for score in scores),
-    )
+    rewards: list[float] = []
+    failures: list[str] = []
+    for one in await grade_rewards(grader, given, timeout):
+        if isinstance(one, EngineError):
+            failures.append(one.message)
+        elif one.score is None:
+            failures.append("no item has an answer")
+        else:
+            rewards.append(one.score)
+            continue
+        rewards.append(FAILED)
+    return RewardBatch(rewards, tuple(failures))
 
 
 def reward_func(
@@ -207,19 +225,21 @@ def _decoded(items: Any) -> Any:
     return items
 
 
-def _metrics(graded: Sequence[ResponseGrade | None]) -> dict[str, float]:
+def _metrics(graded: Sequence[ResponseGrade | EngineError]) -> dict[str, float]:
     """Return the mean value of each item, and the share of failed grades."""
     values: dict[str, list[float]] = {}
     for one in graded:
-        for item in one.items if one else ():
+        for item in () if isinstance(one, EngineError) else one.items:
             if item.value is not None:
                 values.setdefault(item.text, []).append(item.value)
     found = {f"checklist/{text[:60]}": sum(own) / len(own) for text, own in values.items()}
-    found["checklist/failed"] = sum(one is None for one in graded) / max(1, len(graded))
+    found["checklist/failed"] = sum(isinstance(one, EngineError) for one in graded) / max(
+        1, len(graded)
+    )
     return found
 
 
-def _failed_items(graded: ResponseGrade | None) -> str:
-    if graded is None:
+def _failed_items(graded: ResponseGrade | EngineError) -> str:
+    if isinstance(graded, EngineError):
         return "no grade"
     return "; ".join(item.text for item in graded.failed)

@@ -130,6 +130,7 @@ class RewardServer:
     async def _answer(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         if request.path not in OPEN and not self._may(request):
             return _problem(401, "A token is needed.", "Send `Authorization: Bearer TOKEN`.")
+        retried = Counter(self.grader.status.retry_reasons)
         try:
             return await handler(request)
         except web.HTTPException as error:
@@ -143,7 +144,7 @@ class RewardServer:
             return _problem(502, error.message, error.hint)
         except TimeoutError:
             self.counts.responses["failed"] += 1
-            return _problem(504, f"No answer within {self._timeout:g} s.")
+            return _problem(504, f"No answer within {self._timeout:g} s{self._why(retried)}.")
         except (RocketEvalError, ValueError) as error:
             return _problem(400, str(error))
 
@@ -176,8 +177,15 @@ class RewardServer:
         self.counts.responses["failed"] += batch.failed
         if batch.failed:
             # A failed grade has no reward; the trainer sends the batch again.
-            return _problem(502, f"{batch.failed} of {len(queries)} responses have no grade.")
+            message = f"{batch.failed} of {len(queries)} responses have no grade"
+            return _problem(502, f"{message}: {batch.failures[0]}")
         return web.json_response(batch.as_reply())
+
+    def _why(self, before: Counter[str]) -> str:
+        """Return why requests to the judge were repeated since then, in words."""
+        found = Counter(self.grader.status.retry_reasons) - before
+        told = ", ".join(f"{reason} ({count} times)" for reason, count in found.most_common(3))
+        return f"; requests to the judge failed: {told}" if told else ""
 
     def _room(self, responses: int) -> _Room:
         return _Room(self.counts, responses, self._most)
