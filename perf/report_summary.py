@@ -56,7 +56,13 @@ class MadeUp(RunContent):
         count = len(self.scores)
         return {
             "id": [f"q{place:05d}" for place in range(count)],
-            "category": [f"kind {place % 12}" for place in range(count)],
+            "slices": [
+                {
+                    "name": "category",
+                    "values": [f"kind {kind:02d}" for kind in range(12)],
+                    "of": [[place % 12] for place in range(count)],
+                }
+            ],
             "snippet": [self.prose.text(150) for _ in range(count)],
             "mean": self.scores.mean(axis=1).round(4).tolist(),
             "spread": self.scores.std(axis=1).round(4).tolist(),
@@ -137,7 +143,7 @@ def head(content: MadeUp) -> ReportHead:
         )
         for place, mean in enumerate(means.round(3).tolist())
     )
-    given = {"files_at", "live", "index_at", "blocks", "categories"}
+    given = {"files_at", "live", "index_at", "blocks", "slices", "slice_notes"}
     unsaid: dict[str, Any] = {
         field.name: "" if field.type == "str" else ()
         for field in fields(ReportHead)

@@ -227,3 +227,23 @@ def test_invalid_and_unknown_routes_show_a_message(opened: Opener) -> None:
     for route in ("#/query/nobody", "#/response/careful/nobody"):
         page = opened(route)
         expect(page.locator("main")).to_contain_text(re.compile("There is no|has no"))
+
+
+def test_slices_filter_the_reader_and_group_the_leaderboard(opened: Opener) -> None:
+    """The number of slices is said, a slice opens its queries, and the address keeps the choice."""
+    page = opened()
+    board = page.locator("section", has=page.get_by_role("heading", name="Leaderboard by slice"))
+    expect(board.locator("tbody tr")).to_have_count(5)
+    board.get_by_label("Group by").select_option("category")
+    expect(board).to_contain_text(re.compile(r"By category: \d+ slices"))
+    board.get_by_label("Group by").select_option("length")
+    expect(page).to_have_url(re.compile("by=length"))
+    expect(board).to_contain_text(re.compile(r"By length: 2 slices.*Bonferroni"))
+    heads = board.locator("thead a")
+    queries = int(re.sub(r"\D", "", board.locator("thead small").first.inner_text()))
+    heads.first.click()
+    expect(page).to_have_url(re.compile("#/read.in=length"))
+    expect(page.locator(".query-line")).to_have_count(queries)
+    assert queries < 12
+    page.go_back()
+    expect(board.get_by_label("Group by")).to_have_value("length")

@@ -68,7 +68,7 @@ class MadeUp(RunContent):
         count = len(self.items)
         return {
             "id": [self.word] * count,
-            "category": [None] * count,
+            "slices": [],
             "snippet": [self.word] * count,
             "mean": [5.0] * count,
             "spread": [0.5] * count,

@@ -32,7 +32,7 @@ SAME = {
         name: getattr(data, name)
         for name in [
             "Candidate",
-            "CategoryMeans",
+            "SliceMeans",
             "GroupMeans",
             "TrustNumber",
             "ReportFigure",
@@ -54,7 +54,15 @@ DESCRIBED = {
     **{name: getattr(described, name) for name in dir(described) if name.startswith("Described")},
 }
 del DESCRIBED["Described"]
-BLOCKS = ["QueriesBlock", "ItemFigure", "QueryBlock", "RubricBlock", "LabelsBlock", "PairsBlock"]
+BLOCKS = [
+    "QueriesBlock",
+    "SliceField",
+    "ItemFigure",
+    "QueryBlock",
+    "RubricBlock",
+    "LabelsBlock",
+    "PairsBlock",
+]
 
 
 @pytest.mark.parametrize("name", SAME)

@@ -42,12 +42,17 @@ export function App({ first }: { first: Report }) {
       <Live head={report.head} onHead={(head) => setReport(new Report(head))} />
       <div ref={stage} class="stage" key={pathOf(hash)}><Boundary>{view(hash)}</Boundary></div>
       <footer class="foot">
-        Made with {report.head.made_with}. This page loads{" "}
-        {report.head.blocks === "served" ? "data only from its own server" : "nothing from the network"}.
+        Made with {report.head.made_with}. This page loads {LOADS[report.head.blocks]}.
       </footer>
     </ReportContext.Provider>
   );
 }
+
+const LOADS = {
+  embedded: "nothing from the network",
+  served: "data only from its own server",
+  folder: "data only from its own folder",
+} as const;
 
 function view(hash: string): ComponentChildren {
   const { parts } = addressOf(hash);

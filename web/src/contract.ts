@@ -34,12 +34,15 @@ export interface Candidate {
   quantiles: [number, number, number, number, number] | null;
 }
 
-/** Mean scores on the queries of one category. */
-export interface CategoryMeans {
+/** Mean scores on the queries of one slice: those with the same value of a field. */
+export interface SliceMeans {
+  /** Such as "category", "tag", "length" or "turns". */
+  field: string;
+  /** The value. */
   name: string;
   queries: number;
-  /** One per candidate, in the order of the head. */
-  means: (number | null)[];
+  /** One per candidate, for the first candidates of the head. */
+  means: (Interval | null)[];
 }
 
 /** Mean answers to the items of one group, such as a sub-dimension. */
@@ -199,8 +202,10 @@ export interface Head {
   notes: string[];
   /** Files of the run directory with the data behind the figures. */
   files: { name: string; what: string }[];
-  /** The largest categories. */
-  categories: CategoryMeans[];
+  /** The largest slices of each field of the queries. */
+  slices: SliceMeans[];
+  /** How many slices each field has, and what the intervals promise; one sentence per field. */
+  slice_notes: string[];
   /** Each whole dimension precedes its groups; empty if checklists have no groups. */
   groups: GroupMeans[];
   /** Number of groups left out of the page. */
@@ -212,17 +217,27 @@ export interface Head {
   live: LiveProgress | null;
   /** Link to the list of runs; null in report.html. */
   index_at: string | null;
-  blocks: "embedded" | "served";
+  /** Where blocks are: in the page, at its server, or in files next to it. */
+  blocks: "embedded" | "served" | "folder";
   /** Name of the person whose labels the server collects; "" if it collects none. */
   labeler: string;
 }
 
 // ---- Blocks ----
 
+/** One field of the queries: its values, and those of each query. */
+export interface SliceField {
+  name: string;
+  values: string[];
+  /** Indices into `values`, one list per query. */
+  of: number[][];
+}
+
 /** Block "queries": all queries in benchmark order, as columns. */
 export interface QueriesBlock {
   id: string[];
-  category: (string | null)[];
+  /** Fields by which the queries can be divided. */
+  slices: SliceField[];
   /** First characters of the query. */
   snippet: string[];
   mean: (number | null)[];

@@ -11,7 +11,7 @@ import {
   type QueriesBlock,
   type QueryBlock,
 } from "./contract";
-import { embedded, servedAt, unzip, type Fetcher } from "./source";
+import { embedded, inFolder, servedAt, unzip, type Fetcher } from "./source";
 
 /** All queries, with the positions of their rows in the other blocks. */
 export class Queries {
@@ -55,6 +55,16 @@ export class Queries {
 
   itemRow(place: number): number {
     return this.itemRows[place]!;
+  }
+
+  /** The values of a field of a query; empty if it has none. */
+  values(field: string, place: number): string[] {
+    const found = this.table.slices.find(({ name }) => name === field);
+    return found?.of[place]?.map((value) => found.values[value]!) ?? [];
+  }
+
+  category(place: number): string | null {
+    return this.values("category", place)[0] ?? null;
   }
 
   detail(place: number): number {
@@ -113,7 +123,7 @@ export class Report {
   readonly places: Map<string, number>;
 
   constructor(readonly head: Head) {
-    this.fetcher = head.blocks === "served" ? servedAt(head.live?.version ?? "") : embedded;
+    this.fetcher = { embedded, folder: inFolder, served: servedAt(head.live?.version ?? "") }[head.blocks];
     this.places = new Map(head.candidates.map(({ name }, place) => [name, place]));
   }
 

@@ -32,6 +32,14 @@ export const servedAt = (version: string): Fetcher => async (name) => {
   return new Uint8Array(await answer.arrayBuffer());
 };
 
+/** Fetches blocks from files next to the page. */
+export const inFolder: Fetcher = async (name) => {
+  const answer = await fetch(`block/${encodeURIComponent(name)}.bin`);
+  if (answer.status === 404) throw new Absent(name);
+  if (!answer.ok) throw new Error(`The host returned ${answer.status} for ${name}.`);
+  return new Uint8Array(await answer.arrayBuffer());
+};
+
 export async function unzip(packed: Uint8Array<ArrayBuffer>): Promise<ArrayBuffer> {
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
   return new Response(stream).arrayBuffer();

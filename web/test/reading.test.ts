@@ -4,11 +4,15 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { QueriesBlock } from "../src/contract";
 import { Queries, Scores } from "../src/report";
-import { listed, readingOf, sliceOptions, type Tables } from "../src/views/reading";
+import { listed, readingOf, type Tables } from "../src/views/reading";
+import { chosenField, sliceOptions, sliceTest } from "../src/slices";
 
 const block: QueriesBlock = {
   id: ["q0", "q1", "q2", "q3"],
-  category: ["math", "code", "math", null],
+  slices: [
+    { name: "category", values: ["code", "math"], of: [[1], [0], [1], []] },
+    { name: "tag", values: ["easy", "hard: very"], of: [[0, 1], [], [1], []] },
+  ],
   snippet: ["Add two numbers", "Sort a list", "Prove it", "Write a poem"],
   mean: [5, 7, null, 6],
   spread: [1, 2, null, 0.5],
@@ -44,6 +48,33 @@ test("words, slices and conditions keep what matches", () => {
   assert.deepEqual(list("only=missing"), [2]);
 });
 
-test("slices are offered with their sizes, the largest first", () => {
-  assert.deepEqual(sliceOptions(queries).map(([value]) => value), ["", "category:math", "category:code"]);
+test("slices of every field are offered with their sizes", () => {
+  assert.deepEqual(sliceOptions(queries), [
+    ["", "All queries"],
+    ["category:code", "category: code (1)"],
+    ["category:math", "category: math (2)"],
+    ["tag:easy", "tag: easy (1)"],
+    ["tag:hard: very", "tag: hard: very (2)"],
+  ]);
+});
+
+test("a query may have several values of a field, or none", () => {
+  const inSlice = (slice: string) => [0, 1, 2, 3].filter(sliceTest(queries, slice));
+  assert.deepEqual(inSlice("tag:hard: very"), [0, 2]);
+  assert.deepEqual(inSlice("tag:gone"), []);
+  assert.deepEqual(inSlice("nothing"), [0, 1, 2, 3]);
+  assert.equal(queries.category(3), null);
+  assert.deepEqual(queries.values("tag", 0), ["easy", "hard: very"]);
+});
+
+test("the first field with an interval is chosen, unless the address names one", () => {
+  const mean = (low: number | null) => ({ value: 5, low, high: low === null ? null : 6 });
+  const field = (name: string, low: number | null) => ({
+    field: name, note: "", slices: [{ field: name, name: "v", queries: 9, means: [null, mean(low)] }],
+  });
+  const fields = [field("category", null), field("length", 4)];
+  assert.equal(chosenField(fields, "")?.field, "length");
+  assert.equal(chosenField(fields, "category")?.field, "category");
+  assert.equal(chosenField(fields.slice(0, 1), "gone")?.field, "category");
+  assert.equal(chosenField([], ""), undefined);
 });

@@ -46,6 +46,36 @@ from rocketeval.records import Basis, Gold
 from rocketeval.scoring.learning import label_cells
 from rocketeval.scoring.split import RefusedGold, honest_gold, labels_by_basis
 from rocketeval.stats.correlation import Correlation, correlate
+from rocketeval.store.codec import OPTIONAL
+from rocketeval.text import count_of
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedAnswers:
+    """Answers of a judge that people marked as wrong while they read.
+
+    People choose what to mark, so the share is of a selected sample and no error rate.
+    """
+
+    answers: int
+    """Different answers that were marked."""
+    repeated: int
+    """Those to which this run's judge gives the same answer, yes or no."""
+    gone: int
+    """Marked answers whose item or response is not in this run."""
+    people: int
+
+    def sentence(self) -> str:
+        """Return the counts, and what they do not show."""
+        known = self.answers - self.gone
+        said = f"People marked {count_of(self.answers, 'answer', 'answers')} of a judge as wrong"
+        if not known:
+            return f"{said}; none of these items is in this run."
+        share = f"{self.repeated} of {known} ({self.repeated / known:.0%})"
+        return (
+            f"{said}; this judge gives the same answer to {share}. People chose what to mark, so "
+            "this is no error rate."
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +115,8 @@ class Audit:
     """Length bias and self-preference; None in an empty audit."""
     advice: tuple[str, ...] = ()
     """Conclusions in sentences."""
+    marked: MarkedAnswers | None = field(default=None, metadata=OPTIONAL)
+    """Answers that people marked as wrong; None if there are none."""
 
     @property
     def has_gold(self) -> bool:

@@ -17,9 +17,10 @@ import pyarrow.compute as pc
 
 from rocketeval.attack.measure import AttackReport
 from rocketeval.audit.advice import advice
-from rocketeval.audit.audit import Audit, audit
+from rocketeval.audit.audit import Audit, MarkedAnswers, audit
 from rocketeval.audit.bias import guess_family
 from rocketeval.audit.methods import ExcludedMethod, MethodComparison, MethodGrades, compare_methods
+from rocketeval.benchmarks.collected import CollectedLabels, WrongAnswer
 from rocketeval.config import MethodConfig, RunConfig, ScorerConfig
 from rocketeval.errors import BenchmarkError, ConfigError
 from rocketeval.grading.methods import YES_NO, kind_of
@@ -59,10 +60,44 @@ def audit_run(store: RunStore, config: RunConfig) -> Audit:
     )
     attacks = store.read_if_made(AttackReport)
     warned = () if attacks is None else (f"Attacks: {attacks.sentence()}.",)
-    found = replace(found, advice=(*advice(found, queries_needed), *warned))
+    marked = find_marked(store, config)
+    said = () if marked is None else (marked.sentence(),)
+    advised = (*advice(found, queries_needed), *warned, *said)
+    found = replace(found, advice=advised, marked=marked)
     if store.save(found):
         store.drop_from("report")
     return found
+
+
+def find_marked(store: RunStore, config: RunConfig) -> MarkedAnswers | None:
+    """Compare the answers that people marked as wrong with the answers of this run's judge."""
+    collected = config.benchmark.collected
+    if collected is None or not collected.exists():
+        return None
+    records = [one for one in CollectedLabels(collected).records() if isinstance(one, WrongAnswer)]
+    marks = {(one.query_id, one.candidate, one.text): one.p_yes for one in records}
+    if not marks:
+        return None
+    wanted = {query for query, _, _ in marks} & set(store.inputs.queries)
+    checklists, found = store.inputs.checklists(), dict[tuple[str, str, str], float]()
+    for part in AnswerReader(store).parts(wanted) if wanted else ():
+        answers = part.answers
+        cells = zip(answers.query_ids, answers.candidates, strict=True)
+        for row, (query, candidate) in enumerate(cells):
+            values = answers.shown[answers.offsets[row] : answers.offsets[row + 1]].tolist()
+            titles = checklists[query].titles if query in checklists else ()
+            found |= {
+                (query, candidate, title): value
+                for title, value in zip(titles, values, strict=False)
+                if value == value
+            }
+    both = [(was, found[mark]) for mark, was in marks.items() if mark in found and was is not None]
+    return MarkedAnswers(
+        answers=len(marks),
+        repeated=sum((was >= 0.5) == (now >= 0.5) for was, now in both),
+        gone=len(marks) - len(both),
+        people=len({one.by for one in records}),
+    )
 
 
 def _lengths(

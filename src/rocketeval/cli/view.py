@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 import threading
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from rocketeval.cli.help import codes, option, verb
 from rocketeval.cli.text import printable
 from rocketeval.errors import ConfigError
+from rocketeval.text import count_of
+
+if TYPE_CHECKING:
+    from rocketeval.view.catalog import ViewTarget
 
 
 @verb(
@@ -18,6 +24,7 @@ from rocketeval.errors import ConfigError
         ("rocketeval view --open", "the run of rocketeval.yaml, in a browser"),
         ("rocketeval view runs", "all runs of a folder"),
         ("rocketeval view --label --open", "read pairs and vote, names hidden"),
+        ("rocketeval view runs/my-run --folder public", "write the page for a static host"),
     ],
     exit_codes=codes(2),
 )
@@ -39,6 +46,12 @@ from rocketeval.errors import ConfigError
 )
 @option("--label", "labeling", is_flag=True, help="Collect votes and labels in the page.")
 @option("--labeler", metavar="NAME", help="Your name in the labels; default: your user name.")
+@option(
+    "--folder",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Write the page of one finished run to a folder for any static host, and stop.",
+)
 @option("--open", "open_it", is_flag=True, help="Open the page in a browser.")
 def command(
     target: Path | None,
@@ -48,6 +61,7 @@ def command(
     host_names: tuple[str, ...],
     labeling: bool,
     labeler: str | None,
+    folder: Path | None,
     open_it: bool,
 ) -> None:
     """Show runs in a browser, finished ones and running ones.
@@ -82,6 +96,9 @@ def command(
     if labeler is not None and not labeling:
         raise ConfigError("--labeler needs --label.", hint="Add --label to collect labels.")
     found = find_target(target)
+    if folder is not None:
+        _write_folder(found, folder)
+        return
     if labeling:
         check_collects(found)
     bound = bind(host, port, allow_remote=allow_remote)
@@ -114,3 +131,20 @@ def command(
     with bound, contextlib.suppress(KeyboardInterrupt):
         asyncio.run(show())
     click.echo("Stopped.")
+
+
+def _write_folder(target: ViewTarget, folder: Path) -> None:
+    from rocketeval.config import load_config
+    from rocketeval.report.stage import write_folder
+    from rocketeval.store.run import RunStore
+
+    runs = list(target.runs().values())
+    if len(runs) != 1:
+        raise ConfigError(
+            f"{target.folder} has {count_of(len(runs), 'run', 'runs')}; --folder writes one.",
+            hint="Give a run directory, such as runs/my-run.",
+        )
+    count = write_folder(RunStore(runs[0]), load_config(runs[0] / "run.yaml"), folder)
+    click.echo(f"Wrote {count:,} files to {printable(str(folder))}.")
+    command = shlex.join(["python", "-m", "http.server", "-d", str(folder)])
+    click.echo(f"Browsers read it only from a host, such as: {printable(command)}")

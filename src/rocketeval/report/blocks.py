@@ -180,6 +180,9 @@ MOST_SCORES = 1_000_000
 MOST_ANSWERS = 1_200_000
 """Most answers in the answers block: 150,000 responses with eight items each."""
 
+WHOLE_BLOCKS = ("queries", "scores", "answers", "items", "labels", "pairs")
+"""Blocks about all queries."""
+
 LINE, SCORES, ANSWERS, TEXTS = range(4)
 """Detail levels of a query: only its line, plus scores, plus answers and items, plus texts."""
 

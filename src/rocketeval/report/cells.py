@@ -5,7 +5,6 @@ The report shows only weights that the scorer uses.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from rocketeval.arrays import Floats, Ints
 from rocketeval.config import RunConfig
 from rocketeval.report.findings import Findings
-from rocketeval.report.model import CategoryMeans, Weights
+from rocketeval.report.model import Weights
 from rocketeval.store.manifest import LearnedFacts
 from rocketeval.store.schema import no_judgments
 
@@ -187,8 +186,6 @@ def spread(scores: Floats) -> Floats:
 
 PARTS = (0.05, 0.25, 0.5, 0.75, 0.95)
 """Quantiles of the box plots."""
-MOST_CATEGORIES = 24
-"""Number of categories on the page, largest first."""
 
 
 def quantiles(scores: Floats) -> list[tuple[float, ...] | None]:
@@ -202,32 +199,6 @@ def quantiles(scores: Floats) -> list[tuple[float, ...] | None]:
         tuple(np.quantile(known, PARTS).round(4).tolist()) if len(known) else None
         for known in columns
     ]
-
-
-def category_means(
-    scores: Floats, categories: Sequence[str | None], most: int = MOST_CATEGORIES
-) -> tuple[CategoryMeans, ...]:
-    """Return every candidate's mean score in the largest categories, sorted by name.
-
-    >>> found, = category_means(np.array([[2.0], [4.0], [9.0]]), ["a", "a", None])
-    >>> found.name, found.queries, found.means
-    ('a', 2, (3.0,))
-    """
-    sizes = Counter(name for name in categories if name is not None)
-    kept = sorted(name for name, _ in sizes.most_common(most))
-    named = np.array([name or "" for name in categories], dtype=object)
-    return tuple(
-        CategoryMeans(name, sizes[name], _means(scores[named == name])) for name in kept if name
-    )
-
-
-def _means(scores: Floats) -> tuple[float | None, ...]:
-    counts = (~np.isnan(scores)).sum(axis=0)
-    totals = np.nansum(scores, axis=0)
-    return tuple(
-        round(total / count, 4) if count else None
-        for total, count in zip(totals.tolist(), counts.tolist(), strict=True)
-    )
 
 
 _WEIGH_ALIKE = frozenset({"mean", "hard", "isotonic", "points"})

@@ -43,6 +43,7 @@ from rocketeval.report.model import (
     RubricBlock,
     Turns,
 )
+from rocketeval.report.slices import slice_fields
 from rocketeval.scoring.learning import label_cells
 from rocketeval.scoring.read_answers import answers_yes_or_no
 from rocketeval.scoring.rubric import POINTS
@@ -137,7 +138,7 @@ class RunContent:
         means = np.where(counts > 0, totals / np.maximum(counts, 1), np.nan)
         return {
             "id": list(self.cells.query_ids),
-            "category": [query.category for query in self._queries],
+            "slices": slice_fields(self._queries),
             "snippet": [
                 " ".join(query.text[: 2 * SNIPPET].split())[:SNIPPET] for query in self._queries
             ],

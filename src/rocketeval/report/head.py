@@ -17,6 +17,7 @@ from rocketeval.evolve.result import EvaluatorInRun
 from rocketeval.explain.groups import GroupScore
 from rocketeval.explain.stage import Explanation
 from rocketeval.grading.methods import YES_NO, kind_of
+from rocketeval.grid import ScoreGrid
 from rocketeval.items import ItemKind
 from rocketeval.ranking.rank import Ranking
 from rocketeval.ranking.stage import clipping_scale
@@ -27,7 +28,7 @@ from rocketeval.ranking.summary import (
 )
 from rocketeval.records import Checklist, Interval, model_name
 from rocketeval.report.blocks import json_bytes, packed, plain
-from rocketeval.report.cells import ResponseGrid, category_means, quantiles, weighing
+from rocketeval.report.cells import ResponseGrid, quantiles, weighing
 from rocketeval.report.content import label_grid
 from rocketeval.report.figures import curves, figures, tables
 from rocketeval.report.findings import Findings, losses, sizes
@@ -36,7 +37,6 @@ from rocketeval.report.model import (
     PROBABILITY,
     RUBRIC_VALUE,
     Candidate,
-    CategoryMeans,
     Explained,
     GroupMeans,
     LostItem,
@@ -44,6 +44,7 @@ from rocketeval.report.model import (
     RunFile,
     StageCost,
 )
+from rocketeval.report.slices import SliceMeans, slice_fields, slice_means, slices_in_words
 from rocketeval.report.trust import number, share, trust
 from rocketeval.scoring.learning import mean_by_candidate
 from rocketeval.scoring.read_answers import answers_yes_or_no
@@ -383,6 +384,7 @@ def make_head(
     given = store.inputs.labels()
     label_means = label_grid(cells, given)
     details = judge.parts
+    slices = _slices(store, cells, ranking, clipping_scale(store, config))
     return replace(
         bare_head(config, findings, store.inputs.checklists()),
         finished=max((made[name].finished for name in STAGES if name in made), default=""),
@@ -403,7 +405,8 @@ def make_head(
         explained=() if explain is None else tuple(_explained(explain, cells)),
         notes=notes(ranking, stages.score, config.method.kind, config.scorer.scale),
         files=tuple(RunFile(*file) for file in _FILES.items() if (store.path / file[0]).is_file()),
-        categories=_categories(store, cells, clipping_scale(store, config)),
+        slices=slices,
+        slice_notes=tuple(slices_in_words(slices, ranking.level)),
         groups=group_means(explain, [row.candidate for row in ranking.rows]),
         groups_left_out=0 if explain is None else explain.groups_left_out,
         evaluator=evaluator_in_words(findings.evaluator),
@@ -421,18 +424,19 @@ def name_of_benchmark(path: Path, kind: str) -> str:
     return path.name or kind
 
 
-def _categories(
-    store: RunStore, cells: ResponseGrid, scale: tuple[float, float] | None
-) -> tuple[CategoryMeans, ...]:
-    """Return the means by category, clipped to the scale if one is given."""
+def _slices(
+    store: RunStore, cells: ResponseGrid, ranking: Ranking, scale: tuple[float, float] | None
+) -> tuple[SliceMeans, ...]:
     queries = store.inputs.queries
-    found = category_means(cells.scores, [queries[name].category for name in cells.query_ids])
-    if scale is None:
-        return found
-    low, high = scale
-    return tuple(
-        replace(each, means=tuple(m if m is None else min(max(m, low), high) for m in each.means))
-        for each in found
+    grid = ScoreGrid(cells.query_ids, cells.candidates, cells.scores)
+    return slice_means(
+        cells.scores,
+        slice_fields([queries[name] for name in cells.query_ids]),
+        places=grid.clustered(store.inputs.clusters()).places(),
+        times=ranking.bootstrap,
+        seed=ranking.seed,
+        level=ranking.level,
+        scale=scale,
     )
 
 

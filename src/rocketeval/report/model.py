@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, NotRequired, TypedDict
 
 from rocketeval.records import Interval, Status
+from rocketeval.report.slices import SliceField, SliceMeans
 
 Unit = Literal["number", "share", "rating", "score"]
 Mood = Literal["good", "fair", "poor", "unknown"]
@@ -83,16 +84,6 @@ class Candidate:
     """Reference rating, such as Elo."""
     quantiles: tuple[float, ...] | None = None
     """5%, 25%, 50%, 75% and 95% quantiles of its scores; None without scores."""
-
-
-@dataclass(frozen=True, slots=True)
-class CategoryMeans:
-    """Mean scores on the queries of one category."""
-
-    name: str
-    queries: int
-    means: tuple[float | None, ...]
-    """One per candidate, in the order of the head."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,8 +317,10 @@ class ReportHead:
     """Sentences on how the figures were computed."""
     files: tuple[RunFile, ...] = ()
     """Files with the data behind the figures."""
-    categories: tuple[CategoryMeans, ...] = ()
-    """The largest categories."""
+    slices: tuple[SliceMeans, ...] = ()
+    """The largest slices of each field of the queries."""
+    slice_notes: tuple[str, ...] = ()
+    """How many slices each field has, and what the intervals promise; one sentence per field."""
     groups: tuple[GroupMeans, ...] = ()
     """Each whole dimension precedes its groups; empty if checklists have no groups."""
     groups_left_out: int = 0
@@ -339,7 +332,7 @@ class ReportHead:
     live: LiveProgress | None = None
     index_at: str | None = None
     """Link to the list of runs; None in report.html."""
-    blocks: Literal["embedded", "served"] = "served"
+    blocks: Literal["embedded", "served", "folder"] = "served"
     labeler: str = ""
     """Name of the person whose labels the server collects; empty if it collects none."""
 
@@ -348,7 +341,7 @@ class QueriesBlock(TypedDict):
     """All queries, as columns."""
 
     id: list[str]
-    category: list[str | None]
+    slices: list[SliceField]
     snippet: list[str]
     mean: list[float | None]
     spread: list[float | None]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from rocketeval.errors import RocketEvalError, StoreError
-from rocketeval.report.blocks import ReportSource
+from rocketeval.report.blocks import WHOLE_BLOCKS, ReportSource
 from rocketeval.report.model import LiveProgress, ReportHead
 from rocketeval.store.run import RunStore
 from rocketeval.store.watch import READ_ERRORS, results_version
@@ -21,9 +21,6 @@ from rocketeval.view.labeling import Labeling, LabelProgress, LabelQueue
 from rocketeval.view.provisional import PageFigures, final_figures, provisional_figures
 from rocketeval.view.run_list import ProgressMeter, unreadable, with_patience
 from rocketeval.view.search import TextMatch, find_texts
-
-WHOLE = frozenset({"queries", "scores", "answers", "items", "labels", "pairs"})
-"""Blocks about all queries, which are cached; those of single queries are fast and many."""
 
 Work = Callable[[Callable[[], bytes | None]], Awaitable[bytes | None]]
 
@@ -39,7 +36,8 @@ class Blocks:
 
     async def get(self, name: str) -> bytes | None:
         """Return a block by name; None if there is none."""
-        if name not in WHOLE:
+        if name not in WHOLE_BLOCKS:
+            # Blocks of single queries are fast and many, so they are not cached.
             return await self._work(lambda: self._source.block(name))
         if name not in self._kept:
             self._kept[name] = asyncio.create_task(self._make(name))

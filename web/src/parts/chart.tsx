@@ -3,7 +3,7 @@
 import type { ComponentChildren, RefObject } from "preact";
 import { useContext, useEffect, useRef, useState } from "preact/hooks";
 import { ReportContext } from "../context";
-import { fileName, saveCsv, savePng, saveSvg, type Table } from "./download";
+import { fileName, pictureOf, saveCsv, savePng, saveSvg, type Table } from "./download";
 
 export interface ChartProps {
   title: string;
@@ -54,8 +54,8 @@ export function Chart(props: ChartProps) {
           {props.rows !== undefined && <p>Data: {props.rows}</p>}
         </details>
         <span class="files">
-          <button type="button" onClick={withDrawing((chart) => void savePng(name, chart))}>PNG</button>
-          <button type="button" onClick={withDrawing((chart) => saveSvg(name, chart))}>SVG</button>
+          <button type="button" onClick={withDrawing((chart) => void savePng(name, pictureOf(chart)))}>PNG</button>
+          <button type="button" onClick={withDrawing((chart) => saveSvg(name, pictureOf(chart)))}>SVG</button>
           <button type="button" onClick={() => saveCsv(name, props.table())}>CSV</button>
         </span>
       </div>

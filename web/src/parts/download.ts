@@ -53,10 +53,20 @@ export function standalone(chart: SVGSVGElement): string {
   return text.replace(/var\((--[\w-]+)\)/g, (_, name: string) => styles.getPropertyValue(name).trim());
 }
 
-export async function savePng(name: string, chart: SVGSVGElement, scale = 2): Promise<void> {
+export interface Picture {
+  svg: string;
+  width: number;
+  height: number;
+}
+
+export function pictureOf(chart: SVGSVGElement): Picture {
   const { width, height } = chart.viewBox.baseVal;
+  return { svg: standalone(chart), width, height };
+}
+
+export async function savePng(name: string, { svg, width, height }: Picture, scale = 2): Promise<void> {
   const picture = new Image();
-  picture.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(standalone(chart))}`;
+  picture.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svg)}`;
   await picture.decode();
   const canvas = document.createElement("canvas");
   canvas.width = width * scale;
@@ -66,5 +76,5 @@ export async function savePng(name: string, chart: SVGSVGElement, scale = 2): Pr
   if (made) save(`${name}.png`, made);
 }
 
-export const saveSvg = (name: string, chart: SVGSVGElement) =>
-  save(`${name}.svg`, new Blob([standalone(chart)], { type: "image/svg+xml" }));
+export const saveSvg = (name: string, { svg }: Picture) =>
+  save(`${name}.svg`, new Blob([svg], { type: "image/svg+xml" }));

@@ -12,7 +12,7 @@ const FIRST = 6;
 export function Explained({ head }: { head: Head }) {
   if (!head.explained.length) return null;
   return (
-    <Section
+    <Section id="explained"
       title="Where candidates gain and lose points"
       lead={`${NEIGHBORS} Below each candidate are the items on which it loses the most points of its score on one query.`}
     >

@@ -4,7 +4,8 @@ import { useState } from "preact/hooks";
 import type { Candidate, Head } from "../contract";
 import { count, ends, show } from "../format";
 import { to } from "../routes";
-import { saveCsv, fileName, type Table } from "./download";
+import { boardImage } from "./board_image";
+import { fileName, saveCsv, savePng, saveSvg, type Table } from "./download";
 import { FileLink } from "./files";
 import { axisAround, IntervalBar, type Axis } from "./interval_bar";
 import { Loud, Name } from "./words";
@@ -19,6 +20,7 @@ export function Leaderboard({ head }: { head: Head }) {
   const rows = all ? found : found.slice(0, SHOWN);
   const axis = axisAround(head.candidates.map(({ rating }) => rating));
   const two = head.candidates.slice(0, 2);
+  const name = fileName(head.run, "ranking");
   return (
     <section class="board" aria-labelledby="board-title">
       <div class="board-head">
@@ -33,7 +35,11 @@ export function Leaderboard({ head }: { head: Head }) {
           />
         )}
         {two.length === 2 && <a href={to.compare(two[0]!.name, two[1]!.name)}>Compare two</a>}
-        <button type="button" onClick={() => saveCsv(fileName(head.run, "ranking"), table(head))}>CSV</button>
+        <span class="board-files" role="group" aria-label="Save the leaderboard">
+          <button type="button" title="A picture to share" onClick={() => void savePng(name, boardImage(head))}>PNG</button>
+          <button type="button" title="A picture to share" onClick={() => saveSvg(name, boardImage(head))}>SVG</button>
+          <button type="button" title="A table" onClick={() => saveCsv(name, table(head))}>CSV</button>
+        </span>
       </div>
       <p class="hint">
         Ranked by rating, higher is better (Bradley-Terry, Elo scale); mean scores can order candidates

@@ -8,7 +8,7 @@ import { Stepper } from "../parts/stepper";
 import { Heading, Name, Section } from "../parts/words";
 import type { Queries, Report } from "../report";
 import { to } from "../routes";
-import { CandidateCategories } from "./candidate_categories";
+import { CandidateSlices } from "./candidate_slices";
 import { CandidateGroups } from "./candidate_groups";
 import { CandidateList } from "./candidate_list";
 import { candidateRows, unscored } from "./candidate_rows";
@@ -44,7 +44,7 @@ function CandidateParts({ queries, rows, answers, without, candidate }: Parts) {
     <>
       <Explanation queries={queries} candidate={candidate} />
       <CandidateGroups candidate={candidate} />
-      <CandidateCategories queries={queries} rows={rows} />
+      <CandidateSlices {...{ queries, rows, candidate }} />
       <CandidateList {...{ queries, rows, answers, candidate }} />
       <Unscored queries={queries} name={name} places={without} />
     </>

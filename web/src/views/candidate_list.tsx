@@ -14,7 +14,7 @@ import type { Answers, Queries } from "../report";
 import { to } from "../routes";
 import type { CandidateRow } from "./candidate_rows";
 import { gapWords } from "./gaps";
-import { categories, isWanted } from "./orders";
+import { isWanted, sliceOptions } from "../slices";
 
 type Sort = "score" | "behind" | "ahead" | "benchmark";
 
@@ -43,14 +43,14 @@ type ListProps = LeadProps & { answers: Answers | null };
 
 export function CandidateList({ queries, rows, candidate, answers }: ListProps) {
   const [sort, setSort] = useKept<Sort>("sort", "score", SORTS);
-  const [category, setCategory] = useKept("category", "");
+  const [slice, setSlice] = useKept("in", "");
   const [words, setWords] = useKept("words", "");
-  const offered = useMemo(() => categories(queries), [queries]);
+  const offered = useMemo(() => sliceOptions(queries), [queries]);
   const kept = useMemo(() => {
-    const wanted = isWanted(queries, category, words);
+    const wanted = isWanted(queries, slice, words);
     const key = KEYS[sort];
     return rows.filter((row) => wanted(row.query)).sort((a, b) => Math.sign(key(a) - key(b)));
-  }, [rows, sort, category, words]);
+  }, [rows, sort, slice, words]);
   const most = useMemo(() => rows.reduce((far, { gap }) => Math.max(far, Math.abs(gap ?? 0)), 0), [rows]);
   return (
     <Section title="Responses" lead={<Lead queries={queries} rows={rows} candidate={candidate} />}>
@@ -58,7 +58,7 @@ export function CandidateList({ queries, rows, candidate, answers }: ListProps) 
         <WordsBox placeholder="id, category or text of a query" value={words} onWords={setWords} />
         <Choice label="Sort by" value={sort} options={SORTS} onChoice={setSort} />
         {offered.length > 1 && (
-          <Choice label="Category" value={category} options={offered} onChoice={setCategory} />
+          <Choice label="Slice" value={slice} options={offered} onChoice={setSlice} />
         )}
         <Left shown={kept.length} of={rows.length} />
       </div>
@@ -91,7 +91,8 @@ interface LineProps {
 
 function Line({ queries, row, candidate, answers, most }: LineProps) {
   const { head } = useReport();
-  const { id, category, snippet } = queries.table;
+  const { id, snippet } = queries.table;
+  const category = queries.category(row.query);
   const query = id[row.query]!;
   return (
     <a class="line candidate-line" href={to.response(head.candidates[candidate]!.name, query)}>
@@ -105,7 +106,7 @@ function Line({ queries, row, candidate, answers, most }: LineProps) {
       </span>
       <span class="what">
         <b><Name>{query}</Name></b>
-        {category[row.query] !== null && <Tag><Name>{category[row.query]!}</Name></Tag>}
+        {category !== null && <Tag><Name>{category}</Name></Tag>}
         <span class="snippet" dir="auto">{snippet[row.query]}</span>
       </span>
       <Strip answers={answers?.of(row.query, candidate) ?? []} />

@@ -44,29 +44,30 @@ export function unscored(queries: Queries, scores: Scores, candidate: number): n
   return places.filter((query) => scores.at(query, candidate) === null);
 }
 
-export interface CategoryRow {
-  category: string;
+export interface SliceRow {
+  /** The value of the field. */
+  name: string;
   queries: number;
   score: number;
   others: number | null;
   gap: number | null;
 }
 
-/** Means by category, sorted by the difference from the other candidates. */
-export function categoryRows(queries: Queries, rows: CandidateRow[]): CategoryRow[] {
+/** Means by the values of a field, sorted by the difference from the other candidates. */
+export function sliceRows(queries: Queries, rows: CandidateRow[], field: string): SliceRow[] {
   const groups = new Map<string, CandidateRow[]>();
-  for (const row of rows) {
-    const category = queries.table.category[row.query] ?? "";
-    const members = groups.get(category);
-    if (members) members.push(row);
-    else groups.set(category, [row]);
-  }
-  const made = [...groups].map(([category, members]) => {
+  for (const row of rows)
+    for (const value of queries.values(field, row.query)) {
+      const members = groups.get(value);
+      if (members) members.push(row);
+      else groups.set(value, [row]);
+    }
+  const made = [...groups].map(([name, members]) => {
     const paired = members.filter((row) => row.others !== null);
     const score = mean(members.map((row) => row.score))!;
     const others = mean(paired.map((row) => row.others!));
     const gap = mean(paired.map((row) => row.gap!));
-    return { category, queries: members.length, score, others, gap };
+    return { name, queries: members.length, score, others, gap };
   });
   return made.sort((a, b) => (a.gap ?? 0) - (b.gap ?? 0));
 }

@@ -1,12 +1,12 @@
 // All charts.
 
 import { CalibrationCharts } from "../charts/calibration";
-import { CategoryChart } from "../charts/categories";
 import { CostChart } from "../charts/costs";
 import { LabelChart } from "../charts/labels";
 import { RatingChart } from "../charts/ratings";
 import { ReferenceChart } from "../charts/reference";
 import { ScoreChart } from "../charts/scores";
+import { SliceCharts } from "../charts/slices";
 import { WinChart } from "../charts/wins";
 import { Heading } from "../parts/words";
 import { to } from "../routes";
@@ -25,7 +25,7 @@ export function ChartsView() {
         <LabelChart />
         <CalibrationCharts />
         <CostChart />
-        <CategoryChart />
+        <SliceCharts />
       </div>
     </>
   );

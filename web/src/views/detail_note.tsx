@@ -8,15 +8,15 @@ const LEVELS = ["figures only", "scores only", "no texts", ""] as const;
 
 /** Note next to a query; "" if the page has all of it or can fetch it. */
 export function useDetailWords(): (queries: Queries, place: number) => string {
-  const isServed = useReport().head.blocks === "served";
-  return (queries, place) => (isServed ? "" : LEVELS[queries.table.detail[place]!]);
+  const isComplete = useReport().head.blocks !== "embedded";
+  return (queries, place) => (isComplete ? "" : LEVELS[queries.table.detail[place]!]);
 }
 
 /** Note above the list: how many queries are complete, and how to see the others. */
 export function DetailNote({ queries }: { queries: Queries }) {
   const { head } = useReport();
   const whole = queries.table.detail.filter((detail) => detail === 3).length;
-  if (head.blocks === "served" || whole === queries.count) return null;
+  if (head.blocks !== "embedded" || whole === queries.count) return null;
   return (
     <p class="hint">
       To stay small, this file has full detail for {count(whole)} of {count(queries.count)} queries.

@@ -29,7 +29,8 @@ export function ItemLineHead() {
 }
 
 export function ItemLine({ queries, row }: { queries: Queries; row: ItemRow }) {
-  const { id, category } = queries.table;
+  const { id } = queries.table;
+  const category = queries.category(row.query);
   const { figure } = row;
   return (
     <div class="line item-line">
@@ -39,7 +40,7 @@ export function ItemLine({ queries, row }: { queries: Queries; row: ItemRow }) {
           <a href={to.query(id[row.query]!)}><Name>{id[row.query]!}</Name></a>{" "}
           <small>item {row.item + 1}</small>{" "}
           {row.group !== null && <Tag><Name>{row.group}</Name></Tag>}{" "}
-          {category[row.query] !== null && <Tag><Name>{category[row.query]!}</Name></Tag>}
+          {category !== null && <Tag><Name>{category}</Name></Tag>}
         </span>
       </span>
       <Measure name="influence" label="share" more="of score differences">

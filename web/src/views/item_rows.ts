@@ -4,6 +4,7 @@ import type { ItemFigure, ItemsBlock } from "../contract";
 import type { Options } from "../parts/choice";
 import type { Queries } from "../report";
 import { wordsIn } from "../parts/words_box";
+import { sliceTest } from "../slices";
 
 export interface ItemRow {
   query: number;
@@ -57,16 +58,17 @@ export function groupsOf(rows: ItemRow[]): Options<string> {
   return [["", "All"], ...[...names].map((name) => [name, name] as const)];
 }
 
-/** Rows that match the verdict, category, group ("" means any) and words. */
+/** Rows that match the verdict, slice, group ("" means any) and words. */
 export function wantedRows(
   rows: ItemRow[],
-  { table }: Queries,
-  by: { verdict: string; category: string; group: string; words: string },
+  queries: Queries,
+  by: { verdict: string; slice: string; group: string; words: string },
 ): ItemRow[] {
   const found = wordsIn(by.words);
+  const inSlice = sliceTest(queries, by.slice);
   return rows.filter(({ query, text, group, figure }) =>
     (!by.verdict || figure.verdict === by.verdict)
-    && (!by.category || table.category[query] === by.category)
+    && inSlice(query)
     && (!by.group || group === by.group)
-    && (!by.words || found(`${text} ${group ?? ""} ${figure.why} ${table.id[query]}`.toLowerCase())));
+    && (!by.words || found(`${text} ${group ?? ""} ${figure.why} ${queries.table.id[query]}`.toLowerCase())));
 }

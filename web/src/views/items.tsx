@@ -16,7 +16,7 @@ import { ItemLine, ItemLineHead } from "./item_line";
 import { groupsOf, itemRows, sortedRows, wantedRows, type ItemRow, type ItemSort } from "./item_rows";
 import { itemTable } from "./item_table";
 import { ItemVerdicts } from "./item_verdicts";
-import { categories } from "./orders";
+import { sliceOptions } from "../slices";
 
 const SORTS: Options<ItemSort> = [
   ["influence", "largest share of score differences"],
@@ -51,16 +51,16 @@ export function ItemsView() {
 function ItemList({ queries, rows }: { queries: Queries; rows: ItemRow[] }) {
   const { head } = useReport();
   const [verdict, setVerdict] = useKept("verdict", "");
-  const [category, setCategory] = useKept("category", "");
+  const [slice, setSlice] = useKept("in", "");
   const [group, setGroup] = useKept("group", "");
   const [words, setWords] = useKept("words", "");
   const [sort, setSort] = useKept<ItemSort>("sort", "influence", SORTS);
-  const offered = useMemo(() => categories(queries), [queries]);
+  const offered = useMemo(() => sliceOptions(queries), [queries]);
   const groups = useMemo(() => groupsOf(rows), [rows]);
   const sorted = useMemo(() => sortedRows(rows, sort), [rows, sort]);
   const kept = useMemo(
-    () => wantedRows(sorted, queries, { verdict, category, group, words }),
-    [sorted, verdict, category, group, words],
+    () => wantedRows(sorted, queries, { verdict, slice, group, words }),
+    [sorted, verdict, slice, group, words],
   );
   const save = () => saveCsv(fileName(head.run, "items"), itemTable(queries, kept));
   return (
@@ -70,7 +70,7 @@ function ItemList({ queries, rows }: { queries: Queries; rows: ItemRow[] }) {
         <WordsBox placeholder="text of the item, or its query" value={words} onWords={setWords} />
         <Choice label="Sort by" value={sort} options={SORTS} onChoice={setSort} />
         {offered.length > 1 && (
-          <Choice label="Category" value={category} options={offered} onChoice={setCategory} />
+          <Choice label="Slice" value={slice} options={offered} onChoice={setSlice} />
         )}
         {groups.length > 2 && (
           <Choice label="Group" value={group} options={groups} onChoice={setGroup} />

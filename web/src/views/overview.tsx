@@ -12,6 +12,7 @@ import { Hero } from "../parts/hero";
 import { Leaderboard } from "../parts/leaderboard";
 import { NextSteps } from "../parts/next_steps";
 import { Facts, Missing } from "../parts/run_facts";
+import { SliceBoard } from "../parts/slice_board";
 import { TrustNumbers } from "../parts/trust_numbers";
 import { Section } from "../parts/words";
 import { to } from "../routes";
@@ -30,6 +31,7 @@ export function Overview() {
           <Facts head={head} />
         </aside>
       </div>
+      <SliceBoard head={head} />
       <GroupScores head={head} />
       <Section title="Charts" lead={<a href={to.charts()}>All charts</a>}>
         <div class="charts">
@@ -43,9 +45,11 @@ export function Overview() {
       <Section title="How the numbers were computed" id="made">
         <ol class="notes">{head.notes.map((note) => <li key={note}>{note}</li>)}</ol>
       </Section>
-      <Section title="Files of this run" lead="The data behind this report, in the same folder as this page.">
-        <Files head={head} />
-      </Section>
+      {head.files.length > 0 && (
+        <Section id="files" title="Files of this run" lead="The data behind this report, in the same folder as this page.">
+          <Files head={head} />
+        </Section>
+      )}
     </>
   );
 }

@@ -11,7 +11,8 @@ import { Left } from "../parts/words_box";
 import { setFields, to, withFields } from "../routes";
 import { DetailNote, useDetailWords } from "./detail_note";
 import { gapWords } from "./gaps";
-import { gapOn, sliceOptions, type Only, type Reading, type Sort, type Tables } from "./reading";
+import { gapOn, type Only, type Reading, type Sort, type Tables } from "./reading";
+import { sliceOptions } from "../slices";
 
 export interface ListProps {
   tables: Tables;
@@ -106,6 +107,7 @@ function QueryLine({ tables, reading, place, isOpen }: LineProps) {
   const mean = table.mean[place] ?? null;
   const gap = gapOn(tables, place, reading.candidates);
   const missing = table.missing[place]!;
+  const category = queries.category(place);
   return (
     <a
       class="query-line"
@@ -125,7 +127,7 @@ function QueryLine({ tables, reading, place, isOpen }: LineProps) {
         {missing > 0 && <span class="loud">{missing} missing</span>}
         {leftOut && <Tag mood="fair">{leftOut}</Tag>}
         <span class="query-id"><Name>{table.id[place]!}</Name></span>
-        {table.category[place] !== null && <span class="query-category"><Name>{table.category[place]!}</Name></span>}
+        {category !== null && <span class="query-category"><Name>{category}</Name></span>}
       </span>
     </a>
   );

@@ -16,6 +16,7 @@ import { plainNumber } from "./gaps";
 import { HeatMap } from "./heat_map";
 import type { OpenProps } from "./reader";
 import type { QueryResults } from "./sheet";
+import { sliceOf } from "../slices";
 import { Turns } from "./turns";
 
 /** The query's name, its figures, and links to the queries around it. */
@@ -35,7 +36,11 @@ export function QueryFacts({ tables, order, place }: OpenProps) {
       <div>
         <h1 tabIndex={-1}><Name>{table.id[place]!}</Name></h1>
         <ul class="facts">
-          {table.category[place] !== null && <li><Tag><Name>{table.category[place]!}</Name></Tag></li>}
+          {tables.queries.table.slices.flatMap(({ name }) => tables.queries.values(name, place).map((value) => (
+            <li key={`${name} ${value}`}>
+              <a href={to.read({ in: sliceOf(name, value) })} title={`All queries with this ${name}`}><Tag><Name>{value}</Name></Tag></a>
+            </li>
+          )))}
           <li>{mean === null ? "no score" : <>mean score <b>{two(mean)}</b> (<Scale head={head} />)</>}</li>
           {spread !== null && <li><span title="Standard deviation of the candidates' scores">SD <b>{two(spread)}</b></span></li>}
           {missing > 0 && <li class="loud">{plural(missing, "score", "scores")} missing</li>}

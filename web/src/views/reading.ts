@@ -1,12 +1,12 @@
 // What a reader has chosen, as the address says it: the query, the responses, filters and order.
 
 import type { LabelsBlock } from "../contract";
-import type { Options } from "../parts/choice";
 import { wordsIn } from "../parts/words_box";
 import type { Queries, Report, Scores } from "../report";
 import { addressOf } from "../routes";
 import type { Look } from "../text/rendered";
 import { byNumber } from "./orders";
+import { searchedText, sliceTest } from "../slices";
 
 export type Sort = "spread" | "gap" | "low" | "label" | "mean" | "missing" | "benchmark";
 export type Only = "" | "first" | "second" | "labeled" | "missing";
@@ -117,39 +117,8 @@ export function listed(reading: Reading, tables: Tables): number[] {
     if (reading.only === "second" && !(gap !== null && gap < 0)) return false;
     if (reading.only === "labeled" && !labeled.has(place)) return false;
     if (reading.only === "missing" && !queries.table.missing[place]) return false;
-    return inSlice(place) && (!reading.words || matches(searched(queries, place)));
+    return inSlice(place) && (!reading.words || matches(searchedText(queries, place)));
   };
   const places = Array.from({ length: queries.count }, (_, place) => place).filter(isKept);
   return byNumber(places, keyOf(reading, tables));
-}
-
-const searched = ({ table }: Queries, place: number) =>
-  `${table.id[place]} ${table.category[place] ?? ""} ${table.snippet[place]}`.toLowerCase();
-
-/** The values of each field of the queries, for filters. */
-export function slicesOf({ table }: Queries): { name: string; values: (place: number) => string[] }[] {
-  const category = { name: "category", values: (place: number) => (table.category[place] == null ? [] : [table.category[place]!]) };
-  return [category];
-}
-
-export function sliceTest(queries: Queries, slice: string): (place: number) => boolean {
-  const at = slice.indexOf(":");
-  const field = slicesOf(queries).find(({ name }) => name === slice.slice(0, at));
-  if (at < 0 || !field) return () => true;
-  const wanted = slice.slice(at + 1);
-  return (place) => field.values(place).includes(wanted);
-}
-
-/** Options of the slice select, largest first within a field; "" means all. */
-export function sliceOptions(queries: Queries): Options<string> {
-  const options: [string, string][] = [["", "All queries"]];
-  for (const { name, values } of slicesOf(queries)) {
-    const counts = new Map<string, number>();
-    for (let place = 0; place < queries.count; place++)
-      for (const value of values(place)) counts.set(value, (counts.get(value) ?? 0) + 1);
-    if (counts.size < 2) continue;
-    const sorted = [...counts].sort((a, b) => b[1] - a[1] || a[0].localeCompare(b[0], "en"));
-    options.push(...sorted.map(([value, count]) => [`${name}:${value}`, `${name}: ${value} (${count})`] as [string, string]));
-  }
-  return options;
 }

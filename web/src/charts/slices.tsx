@@ -1,53 +1,56 @@
-// Heat map of mean scores by candidate and category.
+// Heat maps of mean scores by candidate and slice, one per field.
 
 import * as Plot from "@observablehq/plot";
-import type { CategoryMeans } from "../contract";
+import type { SliceMeans } from "../contract";
 import { useReport } from "../context";
 import { Chart } from "../parts/chart";
 import { FileLink } from "../parts/files";
 import { to } from "../routes";
+import { slicedFields } from "../slices";
 import { axisNames } from "./names";
 import { draw, lettersIn, nameRoom } from "./plot";
 
 const MOST = 40;
 
-export function CategoryChart() {
+export const SliceCharts = () => (
+  <>{slicedFields(useReport().head).map((each) => <SliceChart key={each.field} {...each} />)}</>
+);
+
+function SliceChart({ field, slices, note }: ReturnType<typeof slicedFields>[number]) {
   const { head } = useReport();
-  const { categories } = head;
-  const names = head.candidates.slice(0, MOST).map(({ name }) => name);
-  if (categories.length < 2) return null;
+  const names = head.candidates.slice(0, Math.min(MOST, slices[0]!.means.length)).map(({ name }) => name);
   return (
     <Chart
       wide
       run={head.run}
-      title="Mean score by category"
+      title={`Mean score by ${field}`}
       lead={`${names.length < head.candidates.length ? `Top ${MOST} candidates; ` : ""}darker is better`}
-      how="Mean over all scored queries of a category. Means of small categories vary by chance; the ranking's intervals do not cover single cells."
+      how={`Mean over all scored queries of a slice; the CSV has the intervals. ${note}`}
       rows={<FileLink head={head} name="scores.parquet" />}
       table={() => ({
-        columns: ["candidate", ...categories.map(({ name }) => name)],
-        rows: head.candidates.map(({ name }, candidate) => [
-          name, ...categories.map(({ means }) => means[candidate] ?? null),
-        ]),
+        columns: ["candidate", field, "queries", "mean", "low", "high"],
+        rows: slices.flatMap(({ name, queries, means }) => means.map((mean, candidate) => [
+          head.candidates[candidate]!.name, name, queries, mean?.value ?? null, mean?.low ?? null, mean?.high ?? null,
+        ])),
       })}
-      draw={(width) => drawn(width, names, categories)}
+      draw={(width) => drawn(width, names, slices)}
     />
   );
 }
 
-function drawn(width: number, names: string[], categories: CategoryMeans[]) {
+function drawn(width: number, names: string[], slices: SliceMeans[]) {
   const room = nameRoom(width, names);
   const labels = axisNames(names, lettersIn(room));
-  const letters = Math.floor((width - room) / categories.length / 6.2);
+  const letters = Math.floor((width - room) / slices.length / 6.2);
   // Names that do not fit side by side are turned.
   const isTurned = letters < 12;
-  const columns = axisNames(categories.map(({ name }) => name), isTurned ? 14 : letters);
-  const cells = categories.flatMap((category, place) =>
+  const columns = axisNames(slices.map(({ name }) => name), isTurned ? 14 : letters);
+  const cells = slices.flatMap((slice, place) =>
     names.flatMap((name, candidate) => {
-      const mean = category.means[candidate] ?? null;
+      const mean = slice.means[candidate]?.value ?? null;
       return mean === null ? [] : [{
         mean, row: labels[candidate]!, column: columns[place]!, href: to.candidate(name),
-        title: `${name}, ${category.name}: ${mean.toFixed(2)} over ${category.queries} queries`,
+        title: `${name}, ${slice.name}: ${mean.toFixed(2)} over ${slice.queries} queries`,
       }];
     }),
   );
