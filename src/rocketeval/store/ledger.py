@@ -41,6 +41,7 @@ from rocketeval.store.files import (
     write_json,
     write_parquet,
 )
+from rocketeval.store.finished_keys import FinishedKeys
 from rocketeval.store.schema import (
     APPLICABILITY,
     JUDGMENTS,
@@ -80,10 +81,8 @@ class Ledger:
         keep_checksums(folder)
         remove_temporaries(folder)
         self._number, self._rows = self._recover()
-        self.finished: set[bytes] = set()
+        self.finished = finished_keys(folder)
         """Keys of every judgment in the ledger."""
-        for table in read_tables(folder, ["key"]):
-            self.finished.update(map(bytes.fromhex, table["key"].to_pylist()))
         self._handle = self._open_journal()
         self._synced_at = time.monotonic()
 
@@ -139,7 +138,8 @@ class Ledger:
             write_parquet(path, without_unused(table.filter(pc.invert(taken))))
             if self._mirror:
                 self._mirror.publish(path)
-        self.finished.difference_update(keys)
+        for key in keys:
+            self.finished.discard(key)
 
     def close(self) -> None:
         """Roll the remaining rows and release the journal."""
@@ -243,6 +243,12 @@ def read_tables(folder: Path, columns: Sequence[str] | None = None) -> Iterator[
         table = read_file(path, names)
         if table is not None:
             yield table
+
+
+def finished_keys(folder: Path) -> FinishedKeys:
+    """Return the keys of all judgments in `folder`."""
+    tables = read_tables(folder, ["key"])
+    return FinishedKeys(bytes.fromhex(key) for table in tables for key in table["key"].to_pylist())
 
 
 def sound_tables(folder: Path, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
@@ -444,6 +450,7 @@ __all__ = [
     "Mirror",
     "adopt_from_cache",
     "count_rows",
+    "finished_keys",
     "live_files",
     "read_file",
     "read_tables",
