@@ -1,6 +1,6 @@
 """Measure the processor time of `rocketeval run` on a finished run, before and after a change.
 
-    python perf/second_run.py --before SRC [--rounds 5] [--record]
+    python perf/second_run.py --before SRC [--rounds 5] [--only demo] [--record]
 
 SRC is the `src` folder of an earlier checkout. Both versions finish the same two runs first: the
 recorded demo, and 20 candidates on 200 queries with 8 items each. Then each runs again in
@@ -87,10 +87,12 @@ def make_big(source: Path, folder: Path) -> Path:
     return folder / "big"
 
 
-def measure(before: Path, rounds: int) -> Iterator[str]:
-    """Yield a line per run and environment."""
+def measure(before: Path, rounds: int, only: str) -> Iterator[str]:
+    """Yield a line per run and environment whose title has the text `only`."""
     sources = {"before": before.resolve(), "after": Path(__file__).parents[1] / "src"}
     for title, make in (("demo", make_demo), ("20 x 200 x 8", make_big)):
+        if not any(only in f"{title:14} {each} pandas" for each in ("with", "without")):
+            continue
         with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
             folders = {
                 name: make(sources[name], Path(place))
@@ -99,6 +101,9 @@ def measure(before: Path, rounds: int) -> Iterator[str]:
             for name, folder in folders.items():
                 run(sources[name], folder, "run")
             for core in (False, True):
+                named = f"{title:14} {'without' if core else 'with'} pandas"
+                if only not in named:
+                    continue
                 spent: dict[str, list[float]] = {name: [] for name in sources}
                 printed = []
                 for _ in range(rounds):
@@ -109,7 +114,7 @@ def measure(before: Path, rounds: int) -> Iterator[str]:
                 ratios = [new / old for old, new in zip(*spent.values(), strict=True)]
                 sums = {name: sum(own) for name, own in spent.items()}
                 yield (
-                    f"{title:14} {'without' if core else 'with'} pandas: "
+                    f"{named}: "
                     f"{sums['before'] / rounds:.2f} -> {sums['after'] / rounds:.2f} s "
                     f"({min(spent['after']):.2f}-{max(spent['after']):.2f}), ratio of sums "
                     f"{sums['after'] / sums['before']:.2f} ({min(ratios):.2f}-{max(ratios):.2f}), "
@@ -121,11 +126,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--before", type=Path, required=True)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", default="", help="lines with this text")
     parser.add_argument("--record", action="store_true")
     args = parser.parse_args()
     lines = [f"processor seconds of a second `run`, {args.rounds} paired rounds"]
     print(lines[0])
-    for line in measure(args.before, args.rounds):
+    for line in measure(args.before, args.rounds, args.only):
         print(line, flush=True)
         lines.append(line)
     if args.record:

@@ -14,6 +14,7 @@ from rocketeval import unchanged
 from rocketeval.engines.scripted import ScriptedEngine
 from rocketeval.observer import Observer
 from rocketeval.pipeline import Outcome
+from rocketeval.registry import Registry
 from rocketeval.store.codec import encode
 from rocketeval.store.run import RunStore
 from rocketeval.unchanged import STAGES, MadeFrom, installation
@@ -184,7 +185,7 @@ def test_scorer_of_a_plugin_is_always_asked(
 ) -> None:
     """A plugin's code may change, so it scores again; the same scores are not ranked again."""
     run(tmp_path)
-    monkeypatch.setattr(type(unchanged.SCORERS), "has_plugin", lambda self, name: True)
+    monkeypatch.setattr(Registry, "has_plugin", lambda self, name: True)
     assert "score" in run(tmp_path)[1]
 
 

@@ -26,7 +26,6 @@ from rocketeval.config import RunConfig
 from rocketeval.errors import StoreError
 from rocketeval.hashing import content_hash
 from rocketeval.observer import Observer
-from rocketeval.scoring.base import SCORERS
 from rocketeval.store.checksums import hash_file
 from rocketeval.store.codec import encode
 from rocketeval.store.files import read_json, write_json
@@ -83,6 +82,8 @@ class MadeFrom:
 
     def is_current(self, stage: str) -> bool:
         """Return whether a stage has its files, and would make them from the same inputs."""
+        from rocketeval.scoring.base import SCORERS
+
         if stage == "score" and SCORERS.has_plugin(self._config.scorer.kind):
             # Its code may have changed.
             return False

@@ -45,6 +45,7 @@ from rocketeval.store.finished_keys import FinishedKeys
 from rocketeval.store.schema import (
     APPLICABILITY,
     JUDGMENTS,
+    JudgmentRows,
     complete_rows,
     judgment_to_row,
     without_unused,
@@ -81,6 +82,8 @@ class Ledger:
         keep_checksums(folder)
         remove_temporaries(folder)
         self._number, self._rows = self._recover()
+        path = self._journal_path
+        self._journal = JudgmentRows(read_file(path, JUDGMENTS.names) if self._rows else None)
         self.finished = finished_keys(folder)
         """Keys of every judgment in the ledger."""
         self._handle = self._open_journal()
@@ -95,7 +98,9 @@ class Ledger:
             )
         self._will_change()
         row = judgment_to_row(judgment, self.judge)
-        _write_whole(self._handle, sealed_line(row))
+        line = sealed_line(row)
+        _write_whole(self._handle, line)
+        self._journal.add(row, line)
         self.finished.add(judgment.key)
         self._rows += 1
         if self._rows >= self._roll_rows:
@@ -117,7 +122,7 @@ class Ledger:
         if not self._rows:
             return
         os.fsync(self._handle)
-        write_parquet(self._part_path, without_unused(_read_journal(self._journal_path)))
+        write_parquet(self._part_path, without_unused(self._journal.table()))
         if self._mirror:
             self._mirror.publish(self._part_path)
         self._start_next()
@@ -179,6 +184,7 @@ class Ledger:
         self._end_journal()
         self._number += 1
         self._rows = 0
+        self._journal = JudgmentRows()
         self._handle = self._open_journal()
 
     def _open_journal(self) -> int:
