@@ -1,6 +1,6 @@
 """The keys of finished judgments: a set of 16-byte keys that takes 14 bytes per key.
 
-The newest keys are in a Python set (about 98 bytes each). Beyond a million they move into sorted
+The newest keys are in a Python set (about 98 bytes each). Beyond half a million they move into sorted
 arrays: 256 arrays by the first byte of the key, each in 256 parts by the second byte, so that only
 the other 14 bytes are stored. Whole keys are compared; nothing depends on a hash.
 """
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from rocketeval.errors import StoreError
 
 KEY = 16
-NEWEST = 1 << 20
+NEWEST = 1 << 19
 """Keys in the Python set before they move into arrays."""
 _REST, _REST_AND_SECOND = f"S{KEY - 2}", f"S{KEY - 1}"
 _SECOND = np.arange(257)
