@@ -172,7 +172,8 @@ def listed_tokens(choice: Mapping[str, Any]) -> list[tuple[str, float]]:
 def _listed(choice: Mapping[str, Any]) -> list[dict[str, Any]]:
     logprobs = choice.get("logprobs") or {}
     positions = logprobs.get("content") or []
-    return (positions[0].get("top_logprobs") or []) if positions else []
+    rows: list[dict[str, Any]] = positions[0].get("top_logprobs") or [] if positions else []
+    return rows
 
 
 def logprob_of(value: Any) -> float:
