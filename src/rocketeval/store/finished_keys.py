@@ -1,8 +1,8 @@
 """The keys of finished judgments: a set of 16-byte keys that takes 14 bytes per key.
 
-The newest keys are in a Python set (about 98 bytes each). Beyond half a million they move into sorted
-arrays: 256 arrays by the first byte of the key, each in 256 parts by the second byte, so that only
-the other 14 bytes are stored. Whole keys are compared; nothing depends on a hash.
+The newest keys are in a Python set (about 98 bytes each). Beyond half a million they move into
+sorted arrays: 256 arrays by the first byte of the key, each in 256 parts by the second byte, so
+that only the other 14 bytes are stored. Whole keys are compared; nothing depends on a hash.
 """
 
 from __future__ import annotations
