@@ -3,6 +3,7 @@
     python studies/stopping.py [--quick] [--workers 2] [--record]
     python studies/stopping.py --choose [--record]
     python studies/stopping.py --grids FOLDER [--record]
+    python studies/stopping.py --row "beats:0 5 x 1000 equal" --times 20000 [--record]
 
 Every row repeats one setting with the product's race. `error` is how often a decision is false:
 `best`, `top`: a set is decided that is not the best one, or that separates equal candidates.
@@ -18,8 +19,9 @@ exponential losses, every other one normal noise); failures (every second candid
 points on a tenth of the queries); turns (two correlated queries per conversation); missing (a tenth
 of the scores); rare failures (5% of the queries, almost no other noise: a known limit).
 `--choose` compares the bound's shapes with a confidence sequence. `--grids` replays races on
-recorded scores, 20 orders each, and compares the decision with the full grid's.
-Recorded: studies/recorded/stopping.txt, stopping_choice.txt, stopping_grids.txt.
+recorded scores, 20 orders each, and compares the decision with the full grid's. `--row` repeats
+rows of the table with new seeds, because a row picked for its high error is high partly by chance.
+Recorded: studies/recorded/stopping.txt, stopping_choice.txt, stopping_grids.txt, stopping_row.txt.
 """
 
 from __future__ import annotations
@@ -203,11 +205,12 @@ def repetition(setting: Setting, bounds: Bounds, seed: int) -> tuple[float, floa
     )
 
 
-def measure(setting: Setting, bounds: Bounds, times: int, pool: ProcessPoolExecutor) -> Floats:
-    """Return the means of the four figures over repetitions."""
-    done = pool.map(
-        partial(repetition, setting, bounds), range(times), chunksize=max(1, times // 8)
-    )
+def measure(
+    setting: Setting, bounds: Bounds, times: int, pool: ProcessPoolExecutor, start: int = 0
+) -> Floats:
+    """Return the means of the four figures over repetitions, with seeds from `start`."""
+    seeds = range(start, start + times)
+    done = pool.map(partial(repetition, setting, bounds), seeds, chunksize=max(1, times // 8))
     return np.array(list(done)).mean(axis=0)
 
 
@@ -241,6 +244,22 @@ def simulate(times: int, pool: ProcessPoolExecutor, before: list[str]) -> Iterat
             f"{share:6.3f} {queries:7.0f} {100 * naive:8.1f}  {mark}"
         )
     yield f"worst error outside known limits: {100 * worst:.1f}%"
+
+
+def repeat(words: str, times: int, pool: ProcessPoolExecutor) -> Iterator[str]:
+    """Yield the error of the rows whose title has these words, with seeds the table has not."""
+    yield f"rocketeval {__version__}; {times:,} new repetitions per row; error %, nominal 5"
+    chosen = [each for each in settings() if set(words.split()) <= set(each.title.split())]
+    errors = []
+    for setting in chosen:
+        errors.append(measure(setting, Bounds(looks_of(setting)), times, pool, TIMES)[0])
+        yield f"{setting.title:52} {_with_spread(errors[-1], times)}"
+    pooled, whole = float(np.mean(errors)), times * len(errors)
+    yield f"{f'pooled over {len(errors)} rows':52} {_with_spread(pooled, whole)}"
+
+
+def _with_spread(error: float, times: int) -> str:
+    return f"{100 * error:6.2f} +-{100 * math.sqrt(error * (1 - error) / times):5.2f}"
 
 
 def choose(times: int, pool: ProcessPoolExecutor) -> Iterator[str]:
@@ -386,22 +405,23 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a twentieth of the repetitions")
     parser.add_argument("--choose", action="store_true")
     parser.add_argument("--grids", type=Path)
+    parser.add_argument("--row", help="repeat the rows whose title has these words")
+    parser.add_argument("--times", type=int, help="repetitions per row")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--go-on", type=Path, help="a table that was interrupted")
     parser.add_argument("--record", action="store_true")
     args = parser.parse_args()
     before = args.go_on.read_text("utf-8").splitlines() if args.go_on else []
-    times = TIMES // 20 if args.quick else TIMES
+    times = args.times or (TIMES // 20 if args.quick else TIMES)
     lines = []
     with ProcessPoolExecutor(args.workers) as pool:
-        name = "stopping_grids" if args.grids else "stopping_choice" if args.choose else "stopping"
-        rows = (
-            grids(args.grids)
-            if args.grids
-            else choose(times, pool)
-            if args.choose
-            else simulate(times, pool, before)
-        )
+        name, rows = "stopping", simulate(times, pool, before)
+        if args.grids:
+            name, rows = "stopping_grids", grids(args.grids)
+        elif args.choose:
+            name, rows = "stopping_choice", choose(times, pool)
+        elif args.row:
+            name, rows = "stopping_row", repeat(args.row, times, pool)
         for line in rows:
             print(line, flush=True)
             lines.append(line)

@@ -96,5 +96,8 @@ class Observer:
     def stage_ended(self, stage: str, facts: StageEnd) -> None:
         """A stage is finished; `facts` is its record in the manifest."""
 
+    def stage_kept(self, stage: str) -> None:
+        """A stage is left out, because its files were made from the same inputs."""
+
     def closed(self) -> None:
         """No more calls will follow, whether the run finished or not."""

@@ -9,12 +9,11 @@ on records; only the store accesses run files, and only engines access the netwo
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING
 
 from rocketeval.budget import Budget
 from rocketeval.config import RunConfig, with_tie_margin
@@ -43,6 +42,7 @@ from rocketeval.store.manifest import (
 )
 from rocketeval.store.run import RunStore
 from rocketeval.strategy import RunContext, Strategy, choose_strategy, effective_config
+from rocketeval.unchanged import FactsT, MadeFrom, StageInProgress
 from rocketeval.workers import GO_ON
 
 if TYPE_CHECKING:
@@ -65,9 +65,6 @@ if TYPE_CHECKING:
     from rocketeval.ranking.rank import Ranking
 
 
-FactsT = TypeVar("FactsT", bound=StageFacts)
-
-
 @dataclass(frozen=True)
 class Outcome:
     """The result of a finished run."""
@@ -80,11 +77,6 @@ class Outcome:
     """Path of the HTML report."""
     stages: Stages
     """Facts about each stage: counts, missing data, cost, seconds."""
-
-
-@dataclass
-class _StageInProgress(Generic[FactsT]):
-    facts: FactsT
 
 
 class Run:
@@ -110,15 +102,21 @@ class Run:
         self._within: Run | None = None
 
     async def all(self) -> Outcome:
-        """Run every stage and return the outcome; raise Stopped if `stop` was set."""
+        """Run every stage and return the outcome; raise Stopped if `stop` was set.
+
+        A stage after grading is left out if its files were made from the same inputs.
+        """
+        from rocketeval.audit.audit import Audit
+        from rocketeval.ranking.rank import Ranking
+
         with self.store.locked():
             await self.to_judgments()
-            self.score()
-            ranking, audit = self.rank(), self.audit()
-            self.explain()
-            report = self.report()
+            kept = list(self._make_results())
+            ranking, audit = self.store.read(Ranking), self.store.read(Audit)
             stages = self.store.manifest().stages
-        return Outcome(self.store.path, ranking, audit, report, stages)
+        no_time = {name: replace(getattr(stages, name), seconds=0.0) for name in kept}
+        report = self.store.path / "report.html"
+        return Outcome(self.store.path, ranking, audit, report, replace(stages, **no_time))
 
     async def to_checklists(self) -> ChecklistFacts:
         """Run the stages up to the checklists; return the facts of the last one."""
@@ -487,14 +485,15 @@ class Run:
         if self.budget and self.budget.refused:
             raise self.budget.spent_out(left, currency)
 
-    @contextmanager
-    def _stage(self, name: str, facts: FactsT) -> Iterator[_StageInProgress[FactsT]]:
-        """Time a stage and record its facts."""
-        started = time.monotonic()
-        self.observer.stage_entered(name)
-        done = _StageInProgress(facts)
-        with self.store.locked():
-            yield done
-            done.facts = replace(done.facts, seconds=round(time.monotonic() - started, 3))
-            self.store.record_stage(name, done.facts)
-        self.observer.stage_ended(name, done.facts)
+    def _make_results(self) -> Iterator[str]:
+        """Do the stages after grading whose inputs or files changed; yield those left out."""
+        for make in (self.score, self.rank, self.audit, self.explain, self.report):
+            name = make.__name__
+            if MadeFrom(self.store, self.config).is_current(name):
+                self.observer.stage_kept(name)
+                yield name
+            else:
+                make()
+
+    def _stage(self, name: str, facts: FactsT) -> AbstractContextManager[StageInProgress[FactsT]]:
+        return MadeFrom(self.store, self.config).stage(name, facts, self.observer)

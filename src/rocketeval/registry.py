@@ -37,6 +37,10 @@ class Registry(Generic[T]):
         """Return every available name."""
         return sorted({*self._builtin, *self._installed()})
 
+    def has_plugin(self, name: str) -> bool:
+        """Return whether a plugin provides `name`."""
+        return name not in self._builtin
+
     def get(self, name: str) -> type[T]:
         """Import and return the class behind `name`."""
         installed = self._installed()

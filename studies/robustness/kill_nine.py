@@ -7,7 +7,8 @@ A child process grades with the scripted engine and acknowledges each judgment o
 recorded; the parent kills it at random moments. After every kill each acknowledged judgment must
 be in the ledger exactly once. At the end the scores must be byte-identical to those of an
 uninterrupted run. Without --config the study uses the packaged quickstart benchmark, or with
---until GOAL a made one of 5 candidates and 60 queries, whose race must end the same.
+--until GOAL a made one of 5 candidates and 60 queries, one of which is better. Then every kill
+comes after a new judgment, in mid-race, and the race must end with the same decision.
 """
 
 from __future__ import annotations
@@ -22,9 +23,11 @@ import tempfile
 from collections import Counter
 from importlib import resources
 from pathlib import Path
+from zlib import crc32
 
 from rocketeval.api import run
 from rocketeval.config import RunConfig, load_config, parse_config
+from rocketeval.engines.scripted import ScriptedEngine
 from rocketeval.observer import Observer
 from rocketeval.records import Judgment
 from rocketeval.store import ledger
@@ -39,6 +42,17 @@ class Acknowledge(Observer):
 
     def judged(self, judgment: Judgment) -> None:
         os.write(1, judgment.key.hex().encode() + b"\n")
+
+
+def favor_a(prefix: str, suffix: str) -> float:
+    """Return a probability drawn from the prompt, higher for the candidate `a`."""
+    share = crc32(f"{prefix}{suffix}".encode()) / 2**32
+    return 0.1 + 0.7 * share + 0.12 * ("a on q" in prefix)
+
+
+def judge_of(args: argparse.Namespace) -> ScriptedEngine | None:
+    """Return the judge of a race; None if the config describes the judge."""
+    return ScriptedEngine(favor_a, delay=args.delay) if args.until else None
 
 
 def made_benchmark(folder: Path) -> Path:
@@ -91,7 +105,7 @@ def child(args: argparse.Namespace) -> None:
     """Run to the end or until killed; journals are rolled often, so that kills hit rolling too."""
     ledger.ROLL_ROWS = 7
     config = configure(args.config, args.child, "killed", args.delay, args.until)
-    run(config, observer=Acknowledge())
+    run(config, observer=Acknowledge(), judge=judge_of(args))
 
 
 def keys_in(store: RunStore) -> Counter[str]:
@@ -148,7 +162,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         config = configure(args.config, folder / "whole", "whole", args.delay, args.until)
-        whole = run(config)
+        whole = run(config, judge=judge_of(args))
         total = whole.stages.grade.tasks - whole.stages.grade.not_needed
         grading = whole.stages.grade.seconds
         print(f"uninterrupted: {total} judgments in {grading:.1f} s")
@@ -162,7 +176,7 @@ def main() -> None:
         acknowledged: set[str] = set()
         kills = 0
         while kills < args.kills:
-            at_start = rng.random() < 0.25
+            at_start = not args.until and rng.random() < 0.25
             wait = rng.uniform(0, 1.0) if at_start else rng.uniform(0, 1.6 * grading / args.kills)
             done, died = kill_once(command, wait, at_start=at_start)
             acknowledged |= done

@@ -17,7 +17,7 @@ _BLOCK = re.compile(r'<script type="application/octet-stream" id="block-([^"]+)"
 _FALLBACK = re.compile(r'<main id="app"><noscript>(.*?)</noscript></main>', re.DOTALL)
 _TITLE = re.compile(r"<title>(.*?)</title>", re.DOTALL)
 _LINES = (".csv", ".yaml", ".md", ".tex", ".txt")
-_IGNORED = (".lock", ".checksums.jsonl")
+_IGNORED = (".lock", ".checksums.jsonl", ".made_from.json")
 _NUMBERS = {"scores": "<f4", "answers": "<u2"}
 """Blocks of a report that are plain numbers; all others are JSON."""
 

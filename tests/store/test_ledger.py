@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,15 @@ import pytest
 
 from rocketeval.errors import StoreError
 from rocketeval.records import Answer, Judgment, Status
-from rocketeval.store.ledger import Ledger, Mirror, adopt_from_cache, count_rows, read_tables
+from rocketeval.store import schema
+from rocketeval.store.ledger import (
+    Ledger,
+    Mirror,
+    adopt_from_cache,
+    count_rows,
+    read_file,
+    read_tables,
+)
 from rocketeval.store.schema import JUDGMENTS, row_to_judgment
 from support.make import judgment, key
 
@@ -39,6 +48,28 @@ def test_journal_and_parts_have_the_same_judgments(tmp_path: Path) -> None:
     ledger.close()
     assert rows(tmp_path) == written
     assert sorted(path.suffix for path in tmp_path.glob("[!.]*")) == [".parquet", ".parquet"]
+
+
+def test_part_is_what_its_journal_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A part from memory equals the parsed journal: resumed, in several blocks, with infinities."""
+    monkeypatch.setattr(schema, "COLUMN_ROWS", 2)
+    never = Answer(Status.OK, 0.0, 0.0, 0.0, 0.9, -math.inf, -0.1)
+    killed = Ledger(tmp_path, JUDGE)
+    for name in ("a", "b", "c"):
+        killed.append(replace(judgment(name), answers=(never, Answer(Status.HIDDEN, mass=0.0))))
+    resumed = Ledger(tmp_path, JUDGE)
+    for name in ("null", "d", "e", "f"):
+        resumed.append(judgment(name, 0.1, 0.2))
+    (journal,) = tmp_path.glob("journal-*")
+    parsed = read_file(journal, JUDGMENTS.names)
+    resumed.roll()
+    (part,) = tmp_path.glob("*.parquet")
+    made = read_file(part, JUDGMENTS.names)
+    assert parsed is not None
+    assert made is not None
+    assert made.to_pylist() == parsed.to_pylist()
+    assert [row["logp_yes"][0] for row in made.to_pylist()[:3]] == [None] * 3
+    resumed.close()
 
 
 def test_parts_have_the_published_schema(tmp_path: Path) -> None:

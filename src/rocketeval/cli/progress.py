@@ -172,6 +172,10 @@ class LineObserver(StageObserver):
         else:
             self.say(f"{title(self._new(stage))}: done in {duration(seconds)}")
 
+    def stage_kept(self, stage: str) -> None:
+        """Write that a stage has nothing to do."""
+        self.say(f"{title(self._new(stage))}: unchanged")
+
     def tick(self) -> None:
         """Write a line if one is due."""
         if self.tally.stage and self._clock() >= self._due:

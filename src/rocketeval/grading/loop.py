@@ -352,9 +352,10 @@ def _silent(answers: tuple[Answer, ...]) -> str | None:
     An answer that a fault of the moment took away is asked again by the next command.
     """
     for place, answer in enumerate(answers):
-        if answer.status in ASKED_AGAIN:
+        if answer.status is not Status.OK and answer.status in ASKED_AGAIN:
             return f"item {place + 1}: the server {ASKED_AGAIN[answer.status]}"
-    return THOUGHT if {answer.status for answer in answers} == {Status.THINKING} else None
+    thought = all(answer.status is Status.THINKING for answer in answers)
+    return THOUGHT if answers and thought else None
 
 
 def grading_prompt(template: Path | None) -> GradingPrompt:

@@ -248,7 +248,7 @@ async def plan_grading(
     judge = await _judge([store, *also], config, method, engine)
     checklists, digest = inputs.planned, judge.digest if judge else None
     finished = store.finished()
-    cached = cached_keys(store, inputs, judge, config.cache) if judge else set()
+    cached = cached_keys(store, inputs, judge, config.cache) if judge else ()
     work = WorkList(store, inputs, method, judge, finished, cached, also=also)
     asking = await count_tokens(work, engine, most_prompts, alone=method.alone)
     in_flight = (config.judge.concurrency or engine.in_flight) if engine else None

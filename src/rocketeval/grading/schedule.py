@@ -21,6 +21,7 @@ from rocketeval.prompts.render import (
     shown_response,
 )
 from rocketeval.records import Checklist, GradingTask, JudgeFingerprint, Query, Response
+from rocketeval.store.finished_keys import FinishedKeys
 from rocketeval.store.inputs import Inputs, ResponseHead
 from rocketeval.store.ledger_index import hex_to_bytes
 from rocketeval.store.run import RunStore
@@ -207,14 +208,14 @@ def keys_before_precision(inputs: JudgingInputs, judge: JudgeFingerprint) -> dic
 
 def cached_keys(
     store: RunStore, inputs: JudgingInputs, judge: JudgeFingerprint, cache: Path | None
-) -> set[bytes]:
+) -> FinishedKeys:
     """Return the keys of the judgments in the cache.
 
     Judgments made before precision was recorded count under their current keys.
     """
     found = store.cached(judge.digest, cache)
-    before = store.cached(judge.before_precision.digest, cache) if judge.precision else set()
+    before = store.cached(judge.before_precision.digest, cache) if judge.precision else None
     if before:
         renamed = keys_before_precision(inputs, judge)
-        found |= {new for old, new in renamed.items() if old in before}
+        found.update(new for old, new in renamed.items() if old in before)
     return found

@@ -41,9 +41,11 @@ from rocketeval.store.files import (
     write_json,
     write_parquet,
 )
+from rocketeval.store.finished_keys import FinishedKeys
 from rocketeval.store.schema import (
     APPLICABILITY,
     JUDGMENTS,
+    JudgmentRows,
     complete_rows,
     judgment_to_row,
     without_unused,
@@ -80,10 +82,10 @@ class Ledger:
         keep_checksums(folder)
         remove_temporaries(folder)
         self._number, self._rows = self._recover()
-        self.finished: set[bytes] = set()
+        path = self._journal_path
+        self._journal = JudgmentRows(read_file(path, JUDGMENTS.names) if self._rows else None)
+        self.finished = finished_keys(folder)
         """Keys of every judgment in the ledger."""
-        for table in read_tables(folder, ["key"]):
-            self.finished.update(map(bytes.fromhex, table["key"].to_pylist()))
         self._handle = self._open_journal()
         self._synced_at = time.monotonic()
 
@@ -96,7 +98,9 @@ class Ledger:
             )
         self._will_change()
         row = judgment_to_row(judgment, self.judge)
-        _write_whole(self._handle, sealed_line(row))
+        line = sealed_line(row)
+        _write_whole(self._handle, line)
+        self._journal.add(row, line)
         self.finished.add(judgment.key)
         self._rows += 1
         if self._rows >= self._roll_rows:
@@ -118,7 +122,7 @@ class Ledger:
         if not self._rows:
             return
         os.fsync(self._handle)
-        write_parquet(self._part_path, without_unused(_read_journal(self._journal_path)))
+        write_parquet(self._part_path, without_unused(self._journal.table()))
         if self._mirror:
             self._mirror.publish(self._part_path)
         self._start_next()
@@ -139,7 +143,8 @@ class Ledger:
             write_parquet(path, without_unused(table.filter(pc.invert(taken))))
             if self._mirror:
                 self._mirror.publish(path)
-        self.finished.difference_update(keys)
+        for key in keys:
+            self.finished.discard(key)
 
     def close(self) -> None:
         """Roll the remaining rows and release the journal."""
@@ -179,6 +184,7 @@ class Ledger:
         self._end_journal()
         self._number += 1
         self._rows = 0
+        self._journal = JudgmentRows()
         self._handle = self._open_journal()
 
     def _open_journal(self) -> int:
@@ -243,6 +249,12 @@ def read_tables(folder: Path, columns: Sequence[str] | None = None) -> Iterator[
         table = read_file(path, names)
         if table is not None:
             yield table
+
+
+def finished_keys(folder: Path) -> FinishedKeys:
+    """Return the keys of all judgments in `folder`."""
+    tables = read_tables(folder, ["key"])
+    return FinishedKeys(bytes.fromhex(key) for table in tables for key in table["key"].to_pylist())
 
 
 def sound_tables(folder: Path, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
@@ -444,6 +456,7 @@ __all__ = [
     "Mirror",
     "adopt_from_cache",
     "count_rows",
+    "finished_keys",
     "live_files",
     "read_file",
     "read_tables",

@@ -11,6 +11,7 @@ preferences.jsonl, evaluated.jsonl   an evaluator's decision on each pair, or ea
 evaluator.json   the evaluator in figures; evaluator/ holds a run of each of its question sets
 scorer.npz       the fitted scorer as data, if there was something to learn; item_weights.json
 ranking.json, ranking.csv, audit.json, explain.json, report.html
+.made_from.json  hashes of what the stages after grading were made from
 methods.json     a comparison of grading methods; methods/ holds a run of each
 reliability.json, item_gold.json   comparisons with other judges, and with reference answers
 evaluator.npz    the evaluator fitted by `rocketeval evolve`; evolve/ holds its pool (pool.yaml),
@@ -52,12 +53,14 @@ from rocketeval.store.files import (
     write_jsonl,
     write_parquet_parts,
 )
+from rocketeval.store.finished_keys import FinishedKeys
 from rocketeval.store.inputs import Inputs
 from rocketeval.store.journal import AuthoredJournal
 from rocketeval.store.ledger import (
     Ledger,
     Mirror,
     count_rows,
+    finished_keys,
     measured_judges,
     read_tables,
     recover_ledger,
@@ -81,6 +84,8 @@ SCORE_ROWS = 1 << 18
 
 CHECKED = ("inputs", "inputs/responses", "ledger")
 """Folders whose checksums the manifest confirms."""
+COMPARISONS = ("methods.json", "reliability.json", "item_gold.json")
+"""Files of other commands that depend on the scores."""
 MADE = {
     "attack": ("attack.json", "race.json"),
     "score": (
@@ -91,9 +96,7 @@ MADE = {
         "preferences.jsonl",
         "evaluated.jsonl",
         "evaluator.json",
-        "methods.json",
-        "reliability.json",
-        "item_gold.json",
+        *COMPARISONS,
     ),
     "rank": ("ranking.json", "ranking.csv"),
     "audit": ("audit.json",),
@@ -322,17 +325,18 @@ class RunStore:
             total += Usage(*(pc.sum(table[name]).as_py() or 0 for name in columns))
         return total
 
-    def finished(self) -> set[bytes]:
+    def finished(self) -> FinishedKeys:
         """Return the keys of all judgments in the run's ledger."""
-        return _keys(self.ledger_folder)
+        return finished_keys(self.ledger_folder)
 
-    def cached(self, judge: bytes, cache: Path | None) -> set[bytes]:
+    def cached(self, judge: bytes, cache: Path | None) -> FinishedKeys:
         """Return the keys of all judgments by `judge` in the cache that runs share."""
         folder = self.shared_ledger(judge, cache)
         if folder is None:
-            return set()
+            return FinishedKeys()
         tables = map(complete_rows, sound_tables(folder, ["key", "status"]))
-        return {bytes.fromhex(key) for table in tables for key in table["key"].to_pylist()}
+        keys = (key for table in tables for key in table["key"].to_pylist())
+        return FinishedKeys(map(bytes.fromhex, keys))
 
     def pace(self, judge: bytes, cache: Path | None) -> JudgePace:
         """Return this judge's time for the judgments in the cache, else for those in this run."""
@@ -488,11 +492,6 @@ class RunStore:
                 f"{self.path} has no {name} yet.", hint=f"Run `rocketeval {command}` first."
             )
         return path
-
-
-def _keys(folder: Path) -> set[bytes]:
-    tables = read_tables(folder, ["key"])
-    return {bytes.fromhex(key) for table in tables for key in table["key"].to_pylist()}
 
 
 def now() -> str:

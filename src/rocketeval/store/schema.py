@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -53,6 +54,35 @@ def without_unused(judgments: pa.Table) -> pa.Table:
     there = [name for name in APPLICABILITY if name in judgments.column_names]
     unused = [name for name in there if judgments[name].null_count == judgments.num_rows]
     return judgments.drop_columns(unused) if len(unused) == len(APPLICABILITY) else judgments
+
+
+COLUMN_ROWS = 1_000
+"""Rows that become columns at once."""
+
+
+class JudgmentRows:
+    """The judgments of a journal as a table, so that nothing is parsed when it becomes a part."""
+
+    def __init__(self, earlier: pa.Table | None = None) -> None:
+        """Start with the judgments that the journal already has."""
+        self._tables = [JUDGMENTS.empty_table(), *([] if earlier is None else [earlier])]
+        self._rows: list[Mapping[str, object]] = []
+
+    def add(self, row: Mapping[str, object], line: bytes) -> None:
+        """Add a row that was written as this line of JSON."""
+        # JSON has no infinity: if the line has a null, the line counts.
+        self._rows.append(orjson.loads(line) if b"null" in line else row)
+        if len(self._rows) == COLUMN_ROWS:
+            self._settle()
+
+    def table(self) -> pa.Table:
+        """Return all judgments in order."""
+        self._settle()
+        return pa.concat_tables(self._tables).combine_chunks()
+
+    def _settle(self) -> None:
+        self._tables.append(pa.Table.from_pylist(self._rows, schema=JUDGMENTS))
+        self._rows = []
 
 
 def no_judgments(columns: Sequence[str]) -> pa.Table:

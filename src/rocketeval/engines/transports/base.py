@@ -14,7 +14,7 @@ from rocketeval.engines.readout import YES_NO, called
 from rocketeval.engines.replies import UsageMeter, unusable
 from rocketeval.engines.server import CHAT_SETTINGS, ChatFrame, Server, Tokenizer
 from rocketeval.errors import RequestRejected
-from rocketeval.records import ASKED_AGAIN, Answer
+from rocketeval.records import ASKED_AGAIN, Answer, Status
 
 T = TypeVar("T")
 
@@ -123,7 +123,8 @@ def usable(answers: Sequence[Answer]) -> list[Answer]:
     Such a reply is a fault of the moment more often than a property of the prompt.
     """
     for answer in answers:
-        if answer.status in ASKED_AGAIN:
+        # Hashing an enum member is slow; most answers are fine.
+        if answer.status is not Status.OK and answer.status in ASKED_AGAIN:
             raise unusable(f"the server {ASKED_AGAIN[answer.status]}", str(answer.status))
     return list(answers)
 
