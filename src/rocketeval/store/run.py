@@ -394,7 +394,7 @@ class RunStore:
         """Return the scores, or some of their columns; StageMissing before the score stage."""
         path = self._stage_file("scores.parquet", "run --only score")
         with reading(path, SCORE_AGAIN):
-            found = pq.read_table(path, columns=columns, page_checksum_verification=True)
+            found = pq.ParquetFile(path, page_checksum_verification=True).read(columns)
         return with_basis(found, columns)
 
     def score_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
