@@ -2,8 +2,8 @@
 
     python .ci/lock.py
 
-pip resolves `.[dev]` without installing it. `requirements-dev.lock` has every package with its
-version and hash; `sbom.json` lists the packages of a plain installation in the CycloneDX format.
+pip resolves `.[dev,release]` without installing it. `requirements-dev.lock` has every package with
+its version and hash; `sbom.json` lists what a plain installation contains, in the CycloneDX format.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def sbom(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 def main() -> None:
     """Write both files."""
-    (ROOT / "requirements-dev.lock").write_text(lock(resolve(".[dev]")))
+    (ROOT / "requirements-dev.lock").write_text(lock(resolve(".[dev,release]")))
     (ROOT / "sbom.json").write_text(json.dumps(sbom(resolve(".")), indent=2) + "\n")
 
 

@@ -32,7 +32,9 @@ SITE = "import sysconfig; print(sysconfig.get_path('purelib'))"
 
 def output(command: list[str], folder: Path | None = None) -> str:
     """Run a command and return what it prints; exit with its output if it fails."""
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    # A path from outside would hide what the wheel lacks.
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"{' '.join(command)} exited with {done.returncode}:\n{done.stdout}{done.stderr}")
     return done.stdout
@@ -95,7 +97,8 @@ def quickstart(python: str, folder: Path) -> None:
         name, *args = line.split()
         if name == "rocketeval" and args[0] != "view":
             shown += output([program, *args], folder)
-    expected = block("Ranking over").splitlines()
+    # What follows the table is wrapped at the width of the terminal.
+    expected = block("Ranking over").partition("Trust")[0].splitlines()
     missing = [line for line in expected if line.strip() not in shown]
     if missing:
         sys.exit(f"The quickstart does not print what the README shows:\n{missing}\n{shown}")

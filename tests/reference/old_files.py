@@ -14,6 +14,9 @@ PLACES = {
     "evaluator.npz": "evaluator.npz",
 }
 """Path of each frozen file in a user's folder."""
+OLDEST = Path(__file__).parent / "oldest"
+"""Small configs and runs of the first day: `first` (commit ed0f7c9) has judgments that are still
+valid, `earlier` (commit 00266fa) was judged with a prompt that has changed since."""
 HOME = "/a/users/folder"
 """Placeholder in frozen files for the folder in which they were made."""
 _TEXT = (".json", ".jsonl", ".yaml")
@@ -41,6 +44,13 @@ def restore_old(home: Path) -> None:
             continue
         shutil.copytree(kept, target)
         _rename(target, HOME, str(home))
+
+
+def restore_oldest(home: Path) -> None:
+    """Copy the oldest files into a new folder, as if they had been made there."""
+    shutil.copytree(OLDEST, home)
+    _rename(home, HOME, str(home))
+    (home / "cache").rename(home / "runs" / ".cache")
 
 
 def _rename(folder: Path, before: str, after: str) -> None:

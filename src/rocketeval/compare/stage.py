@@ -207,9 +207,7 @@ def _target(store: RunStore, choice: LabelScope, named: tuple[str, ...]) -> Labe
 
 def _bases(store: RunStore, candidates: Collection[str]) -> set[Basis]:
     """Return the bases of the candidates' scores; raise if a score was fitted on its own label."""
-    scores = store.scores()
-    if "basis" not in scores.column_names:
-        return {Basis.UNSUPERVISED}
+    scores = store.scores(["candidate", "basis"])
     pairs = zip(scores["candidate"].to_pylist(), scores["basis"].to_pylist(), strict=True)
     bases = Counter((name, Basis(basis)) for name, basis in pairs if name in candidates)
     for (name, basis), count in bases.items():

@@ -73,6 +73,7 @@ from rocketeval.store.schema import (
     complete_rows,
     judgment_to_row,
     row_to_judgment,
+    with_basis,
 )
 
 JSONL_ROWS = 200_000
@@ -296,11 +297,9 @@ class RunStore:
         self.check_derivable()
         rows = [judgment_to_row(judgment, judge.digest.hex()) for judgment in judgments]
         fresh = pa.Table.from_pylist(rows, schema=JUDGMENTS)
-        if pa.concat_tables([JUDGMENTS.empty_table(), *self.judgments()]).equals(fresh):
-            self.bind_judge(judge)
-            return
-        self.drop_from("attack")
-        replace_ledger(self.ledger_folder, fresh)
+        if not pa.concat_tables([JUDGMENTS.empty_table(), *self.judgments()]).equals(fresh):
+            self.drop_from("attack")
+            replace_ledger(self.ledger_folder, fresh)
         self.bind_judge(judge)
 
     def check_derivable(self) -> None:
@@ -399,7 +398,8 @@ class RunStore:
         """Return the scores, or some of their columns; StageMissing before the score stage."""
         path = self._stage_file("scores.parquet", "run --only score")
         with reading(path, SCORE_AGAIN):
-            return pq.read_table(path, columns=columns, page_checksum_verification=True)
+            found = pq.ParquetFile(path, page_checksum_verification=True).read(columns)
+        return with_basis(found, columns)
 
     def score_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
         """Yield columns of the scores in batches; StageMissing before the score stage."""
@@ -413,7 +413,7 @@ class RunStore:
                     batch = next(batches, None)
                 if batch is None:
                     return
-                yield batch
+                yield with_basis(batch, columns)
 
     def score_names(self, column: str) -> list[str]:
         """Return a column of names of the scores; equal names share one string in memory."""

@@ -14,7 +14,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rocketeval.records import ASKED_AGAIN, Answer, Judgment, Status, Usage
+from rocketeval.records import ASKED_AGAIN, Answer, Basis, Judgment, Status, Usage
 
 _DOUBLES = pa.list_(pa.float64())
 
@@ -88,6 +88,19 @@ class JudgmentRows:
 def no_judgments(columns: Sequence[str]) -> pa.Table:
     """Return an empty table with these columns of the ledger."""
     return pa.schema([JUDGMENTS.field(name) for name in columns]).empty_table()
+
+
+def with_basis(
+    scores: pa.Table | pa.RecordBatch, columns: Sequence[str] | None
+) -> pa.Table | pa.RecordBatch:
+    """Return scores with their basis, if that is among the columns or all are wanted.
+
+    Files from before scorers could be fitted do not have it: no score used reference data.
+    """
+    if "basis" in scores.schema.names or "basis" not in (columns or ["basis"]):
+        return scores
+    basis = pa.repeat(str(Basis.UNSUPERVISED), scores.num_rows)
+    return scores.append_column("basis", basis)
 
 
 def complete_rows(table: pa.Table) -> pa.Table:
