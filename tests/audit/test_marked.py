@@ -11,7 +11,7 @@ from support.viewing import finish
 
 
 def test_marked_answers_are_compared_with_the_judge(tmp_path: Path) -> None:
-    """Repeated answers, answers that changed, items that are gone, and withdrawn marks."""
+    """Repeated answers, answers that changed, items that no longer exist, and withdrawn marks."""
     file = CollectedLabels(tmp_path / "collected.jsonl")
 
     def mark(candidate: str, p_yes: float | None, text: str = "Is it right?", by: str = "A") -> str:
