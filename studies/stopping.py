@@ -21,7 +21,8 @@ of the scores); rare failures (5% of the queries, almost no other noise: a known
 `--choose` compares the bound's shapes with a confidence sequence. `--grids` replays races on
 recorded scores, 20 orders each, and compares the decision with the full grid's. `--row` repeats
 rows of the table with new seeds, because a row picked for its high error is high partly by chance.
-Recorded: studies/recorded/stopping.txt, stopping_choice.txt, stopping_grids.txt, stopping_row.txt.
+`--record` writes studies/recorded/stopping.txt, stopping_choice.txt, stopping_grids.txt or
+stopping_row.txt; so far the first and the third exist.
 """
 
 from __future__ import annotations
