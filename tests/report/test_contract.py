@@ -25,7 +25,7 @@ SAME = {
     **{name: getattr(run_diff, name) for name in ("ResponseChange", "BestChange")},
     **{
         name: getattr(changes, name)
-        for name in ("CandidateLine", "DiffPage", "ItemChange", "ResponseDiff")
+        for name in ("CandidateLine", "DiffPage", "AnswerChange", "ResponseDiff")
     },
     **{kind.__name__: kind for kind in (QueuedPair, LabelEstimate, LabelProgress, LabelQueue)},
     **{

@@ -616,7 +616,7 @@ export interface DiffPage {
   flipped: number;
 }
 
-export interface ItemChange {
+export interface AnswerChange {
   text: string;
   before: number | null;
   now: number | null;
@@ -630,5 +630,5 @@ export interface ResponseDiff {
   candidate: string;
   before: string | null;
   now: string | null;
-  items: ItemChange[];
+  items: AnswerChange[];
 }

@@ -159,7 +159,7 @@ def _about_candidates(found: RunDiff) -> Iterator[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class ItemChange:
+class AnswerChange:
     """An item and its answers in both runs."""
 
     text: str
@@ -179,7 +179,7 @@ class ResponseDiff:
     before: str | None
     """The response in the baseline."""
     now: str | None
-    items: tuple[ItemChange, ...]
+    items: tuple[AnswerChange, ...]
 
 
 def response_diff(
@@ -204,7 +204,7 @@ def response_diff(
         texts[1],
         texts[0],
         tuple(
-            ItemChange(title, _known(was), _known(is_now), flips(was, is_now) != (0, 0))
+            AnswerChange(title, _known(was), _known(is_now), flips(was, is_now) != (0, 0))
             for title, was, is_now in zip(
                 checklist.titles, before[:, None], now[:, None], strict=True
             )

@@ -1,7 +1,7 @@
 // The changed responses as a list, and one of them in both runs side by side.
 
 import { useEffect, useMemo } from "preact/hooks";
-import type { DiffPage, ItemChange, ResponseChange, ResponseDiff } from "../contract";
+import type { DiffPage, AnswerChange, ResponseChange, ResponseDiff } from "../contract";
 import { useReport } from "../context";
 import { plural, two } from "../format";
 import { Choice } from "../parts/choice";
@@ -200,14 +200,14 @@ function Side(props: { name: string; text: string | null; look: Look; parts: Par
 }
 
 /** Flipped items first, then by how far the answer moved. */
-function inOrder(items: ItemChange[]): (ItemChange & { number: number })[] {
-  const moved = ({ before, now }: ItemChange) => Math.abs((now ?? 0) - (before ?? 0));
+function inOrder(items: AnswerChange[]): (AnswerChange & { number: number })[] {
+  const moved = ({ before, now }: AnswerChange) => Math.abs((now ?? 0) - (before ?? 0));
   return items
     .map((item, place) => ({ ...item, number: place + 1 }))
     .sort((a, b) => Number(b.flipped) - Number(a.flipped) || moved(b) - moved(a));
 }
 
-function ItemChanges({ items, base }: { items: ItemChange[]; base: string }) {
+function ItemChanges({ items, base }: { items: AnswerChange[]; base: string }) {
   const { head } = useReport();
   return (
     <aside class="reader-checklist" aria-label="Checklist" tabIndex={0}>
