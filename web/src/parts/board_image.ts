@@ -85,8 +85,7 @@ export function boardImage(head: Head): { svg: string; width: number; height: nu
   }
   const height = y + 12;
   const font = 'font-family="system-ui, Segoe UI, Roboto, Helvetica, Arial, sans-serif"';
-  const svg = `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${height}" viewBox="0 0 ${WIDTH} ${height}" ${font}>`
-    + `<title>${safe(`Leaderboard of run ${head.run}`)}</title>`
+  const svg = `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${height}" viewBox="0 0 ${WIDTH} ${height}" role="img" aria-label="${safe(`Leaderboard of run ${head.run}`)}" ${font}>`
     + `<rect width="${WIDTH}" height="${height}" fill="#ffffff"/>${parts.join("")}</svg>`;
   return { svg, width: WIDTH, height };
 }
