@@ -111,8 +111,8 @@ def show_attacks(found: AttackReport) -> None:
     if any(one.forges for one, _ in forgeries):
         names = ", ".join(one.name for one, _ in forgeries if one.forges)
         click.echo(f"Forgeries that are neutralized should not work, but do: {names}.")
-    if any(one.works for one in found.attacks) and not found.datamarking:
-        click.echo("Try --datamarking, a larger judge, or an item that asks for an actual answer.")
+    if any(one.works for one in found.attacks):
+        click.echo("Try a larger judge, or an item that asks whether this is an answer at all.")
 
 
 def _signed(figure: Interval, digits: str) -> str:
