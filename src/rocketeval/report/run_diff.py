@@ -258,8 +258,8 @@ class _CommonCells:
     def notes(self) -> Iterator[str]:
         """Yield what was left out."""
         if self.changed:
-            count = count_of(self.changed, "query is", "queries are")
-            yield f"{count} left out, because the text or checklist changed."
+            left_out = count_of(self.changed, "query is", "queries are")
+            yield f"{left_out} left out, because the text or checklist changed."
         for count, where in zip(self._only, ("this run", "the baseline"), strict=True):
             if count:
                 yield f"{count_of(count, 'query is', 'queries are')} only in {where}."

@@ -138,8 +138,8 @@ def _conclusion(found: RunDiff) -> str:
     if said:
         return " ".join(said)
     count = len(found.candidates)
-    names = "The candidate is" if count == 1 else f"None of {count} candidates is"
-    return f"{names} {'not ' if count == 1 else ''}significantly better or worse."
+    subject = "The candidate is not" if count == 1 else f"None of {count} candidates is"
+    return f"{subject} significantly better or worse."
 
 
 def _about_candidates(found: RunDiff) -> Iterator[str]:
