@@ -481,3 +481,9 @@ def test_tie_margin_is_a_share_of_the_scale() -> None:
         dump_config(parse_config({"benchmark": {"path": "b"}, "judge": {"model": "m"}}))
     )
     assert parse_config(frozen).ranking.tie_margin == 0.1
+
+
+@pytest.mark.parametrize("setting", ["cache", "output", "benchmark.path", "judge.template"])
+def test_path_with_a_null_character_is_refused(setting: str) -> None:
+    """The operating system has no such file, so the message names the setting."""
+    assert f"{setting}: a path cannot contain" in refusal(with_setting(setting, "a\0b"))

@@ -143,17 +143,25 @@ def is_plain_folder(name: str) -> bool:
     return bool(name) and visible and PureWindowsPath(name).name == name
 
 
+def _without_null(name: str) -> None:
+    if "\0" in name:
+        raise ValueError("a path cannot contain a null character.")
+
+
 def _from_config(path: Path, info: ValidationInfo) -> Path:
     """Resolve a path against the config's folder, which is the validation context."""
+    _without_null(str(path))
     return info.context / path if info.context else path
 
 
 def file_or_name(name: str, info: ValidationInfo) -> str:
     """Resolve a file against the config's folder; leave the name of something packaged."""
+    _without_null(name)
     return str(info.context / name) if info.context and name.endswith(FILE_TYPES) else name
 
 
 def _folder_or_uri(folder: str, info: ValidationInfo) -> str:
+    _without_null(folder)
     return str(info.context / folder) if info.context and "://" not in folder else folder
 
 
