@@ -1,5 +1,5 @@
 # `make check` is what CI runs; see CONTRIBUTING.md.
-.PHONY: check format lint types imports page audit remote faults commands test
+.PHONY: check format lint types imports page site audit remote faults commands test
 
 check: lint types imports page remote faults commands test
 
@@ -29,6 +29,10 @@ page:
 	@if command -v npm >/dev/null; then \
 	  cd web && npm ci --silent && npm run --silent check; \
 	else echo "npm is not here: the page's bundle was not checked against web/"; fi
+
+# The documentation with the gallery's reports, into site/; needs `pip install zensical`.
+site:
+	python docs/build_site.py site
 
 # Known vulnerabilities of what is installed, where the registries of advisories can be reached.
 audit:
