@@ -30,9 +30,9 @@ page:
 	  cd web && npm ci --silent && npm run --silent check; \
 	else echo "npm is not here: the page's bundle was not checked against web/"; fi
 
-# The documentation site; a broken link or anchor is an error.
+# The documentation with the gallery's reports, into site/; a broken link or anchor is an error.
 site:
-	python docs/build_site.py
+	python docs/build_site.py site
 
 # Known vulnerabilities of what is installed, where the registries of advisories can be reached.
 audit:

@@ -1,8 +1,10 @@
-"""Build the documentation site: python docs/build_site.py [FOLDER]
+"""Build the documentation site: python docs/build_site.py [FOLDER] [REPORTS]
 
-Needs `pip install zensical`. The pages of docs/ are staged together with every file of the
-repository that they link to, so that the site is complete without the repository; a broken link or
-anchor fails the build. FOLDER (default: site) can be served by any static host.
+Needs `pip install zensical` next to RocketEval, which makes the reports of the gallery; REPORTS is
+a folder with those that docs/build_gallery.py made before. The pages of docs/ are staged together
+with every file of the repository that they link to, so that the site is complete without the
+repository; a broken link or anchor fails the build. FOLDER (default: site) can be served by any
+static host.
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
+GALLERY = DOCS / "gallery"
+"""Where pages link to the gallery's reports; docs/build_gallery.py makes them."""
 LINK = re.compile(r"(\]\()(?!https?://|mailto:|#)([^)\s#]+)(#[^)\s]*)?(\))")
 STAGED = ("*.md", "*.svg", "*.png", "*.ipynb", "*.css")
 
@@ -58,6 +62,8 @@ class Staging:
 
         def replaced(found: re.Match[str]) -> str:
             linked = (page.parent / found[2]).resolve()
+            if linked.parent == GALLERY and (self.folder / "gallery" / linked.name).exists():
+                return found[0]
             if not linked.exists() or not linked.is_relative_to(ROOT):
                 sys.exit(f"{page.relative_to(ROOT)} links to {found[2]}, which does not exist.")
             # Zensical finds pages by their Markdown files; the front page has another name there.
@@ -79,10 +85,15 @@ class Staging:
         return target
 
 
-def build(folder: Path) -> int:
+def build(folder: Path, reports: Path | None = None) -> int:
     """Build the site into a folder; return the exit code of the generator."""
     with tempfile.TemporaryDirectory() as scratch:
         staging = Path(scratch)
+        gallery = staging / "docs" / "gallery"
+        if reports is None:
+            subprocess.run([sys.executable, DOCS / "build_gallery.py", gallery], check=True)
+        else:
+            shutil.copytree(reports, gallery)
         Staging(staging / "docs").stage()
         shutil.copyfile(DOCS / "zensical.toml", staging / "zensical.toml")
         command = [sys.executable, "-m", "zensical", "build", "--clean", "--strict"]
@@ -95,4 +106,5 @@ def build(folder: Path) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(build(Path(sys.argv[1] if len(sys.argv) > 1 else "site")))
+    folders = [Path(name) for name in sys.argv[1:]]
+    sys.exit(build(*folders or [Path("site")]))
