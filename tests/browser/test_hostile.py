@@ -121,7 +121,7 @@ def test_candidates_queries_and_responses_run_no_payload(page: Page, hostile: Pa
     page.goto(hostile.as_uri())
     page.locator(".leaderboard tbody tr").first.wait_for()
     if page.get_by_role("button", name="Show all").count():
-        page.get_by_role("button", name="Show all").click()
+        page.get_by_role("button", name="Show all").first.click()
     candidates = page.evaluate("[...document.querySelectorAll('.leaderboard a')].map(a => a.hash)")
     assert len(candidates) == len(PAYLOADS)
     page.goto(hostile.as_uri() + "#/read")
@@ -176,7 +176,7 @@ def test_rendered_responses_run_no_payload_and_keep_the_layout(page: Page, hosti
 def test_payloads_do_not_break_the_leaderboard(page: Page, hostile: Path, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 900})
     page.goto(hostile.as_uri())
-    page.get_by_role("button", name="Show all").click()
+    page.get_by_role("button", name="Show all").first.click()
     rows = page.locator(".leaderboard tbody tr")
     assert rows.count() == len(PAYLOADS)
     boxes = page.evaluate(
@@ -191,7 +191,7 @@ def test_payloads_do_not_break_the_leaderboard(page: Page, hostile: Path, width:
 
 def test_names_are_shown_literally(page: Page, hostile: Path) -> None:
     page.goto(hostile.as_uri())
-    page.get_by_role("button", name="Show all").click()
+    page.get_by_role("button", name="Show all").first.click()
     shown = page.evaluate(
         "[...document.querySelectorAll('.leaderboard bdi')].map(b => b.textContent)"
     )
