@@ -1,4 +1,4 @@
-"""The reward path beside a plain loop over the openai SDK, on a server that answers at once.
+"""The reward path next to a plain loop over the openai SDK, on a server that answers at once.
 
     python studies/integrations/reward_rate.py > studies/integrations/recorded/reward_rate.txt
 

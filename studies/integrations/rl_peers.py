@@ -59,7 +59,7 @@ def load(wheels: Path, package: str, inside: str, name: str, folder: Path) -> An
 
 
 def report(text: str, score: float) -> None:
-    """Print a reward beside the known one; end if they differ."""
+    """Print a reward next to the known one; end if they differ."""
     print(f"{score:.4f} (known {EXPECTED[text]:.4f}): {text}")
     if abs(score - EXPECTED[text]) > 0.02:
         raise SystemExit("The reward is another one.")
