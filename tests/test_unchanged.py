@@ -155,7 +155,7 @@ def test_another_version_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(unchanged, "installation", lambda: "another")
     assert run(tmp_path)[1] == ALL
     with monkeypatch.context() as patch:
-        patch.setattr(rocketeval, "__version__", "999")
+        patch.setattr(unchanged, "__version__", "999")
         assert installation.__wrapped__() != known
     with monkeypatch.context() as patch:
         patch.setattr(unchanged, "version", lambda name: "999")
@@ -163,7 +163,7 @@ def test_another_version_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     package = tmp_path / "package"
     package.mkdir()
     (package / "__init__.py").touch()
-    monkeypatch.setattr(rocketeval, "__file__", str(package / "__init__.py"))
+    monkeypatch.setattr(unchanged, "__file__", str(package / "__init__.py"))
     moved = installation.__wrapped__()
     (package / "new.py").touch()
     assert installation.__wrapped__() != moved

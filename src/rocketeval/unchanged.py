@@ -21,7 +21,7 @@ from typing import Generic, TypeVar
 
 from pydantic import BaseModel
 
-import rocketeval
+from rocketeval._version import __version__
 from rocketeval.config import RunConfig
 from rocketeval.errors import StoreError
 from rocketeval.hashing import content_hash
@@ -146,9 +146,9 @@ def installation() -> str:
     for name in LIBRARIES:
         with suppress(PackageNotFoundError):
             versions.append((name, version(name)))
-    package = Path(rocketeval.__file__).parent
+    package = Path(__file__).parent
     own = [(str(path), path.stat().st_mtime_ns) for path in sorted(package.rglob("*.py"))]
-    return content_hash(rocketeval.__version__, platform.python_version(), versions, own).hex()
+    return content_hash(__version__, platform.python_version(), versions, own).hex()
 
 
 def _named_files(section: BaseModel) -> Iterator[Path]:
