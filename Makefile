@@ -1,14 +1,15 @@
 # `make check` is what CI runs; see CONTRIBUTING.md.
-.PHONY: check format lint types imports page site audit remote faults commands test
+.PHONY: check format lint types imports page site audit remote faults commands parts test
 
-check: lint types imports page site remote faults commands test
+check: lint types imports page site remote faults commands parts test
 
-# Four test runs, so that two cores are busy until the end. The first two wait for other processes
-# most of the time: clusters and browsers; faults and real judges. Then whole commands and runs, and
-# everything else.
+# Five test runs, so that two cores are busy until the end. The first two wait for other processes
+# most of the time: clusters and browsers; faults and real judges. Then whole commands and runs,
+# the parts that compute, and everything else.
 REMOTE = tests/distributed tests/browser
 FAULTS = tests/faults tests/real_judge
 COMMANDS = tests/cli tests/reference tests/audit tests/evolve tests/studies
+PARTS = tests/benchmarks tests/engines tests/grading tests/ranking tests/scoring tests/stats tests/store
 
 format:
 	ruff format .
@@ -52,5 +53,8 @@ faults:
 commands:
 	python -m pytest $(COMMANDS)
 
+parts:
+	python -m pytest $(PARTS)
+
 test:
-	python -m pytest $(foreach folder,$(REMOTE) $(FAULTS) $(COMMANDS),--ignore=$(folder))
+	python -m pytest $(foreach folder,$(REMOTE) $(FAULTS) $(COMMANDS) $(PARTS),--ignore=$(folder))

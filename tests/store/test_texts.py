@@ -20,7 +20,7 @@ def judgment(key: bytes, text: str | None) -> Judgment:
 
 
 def test_texts_survive_the_journal_and_the_part(tmp_path: Path) -> None:
-    written = [judgment(b"a", "it is\nfine"), judgment(b"b", None)]
+    written = [judgment(b"a" * 16, "it is\nfine"), judgment(b"b" * 16, None)]
     ledger = Ledger(tmp_path, JUDGE)
     for each in written:
         ledger.append(each)
@@ -33,10 +33,10 @@ def test_texts_survive_the_journal_and_the_part(tmp_path: Path) -> None:
 
 def test_part_without_texts_is_read(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path, JUDGE)
-    ledger.append(judgment(b"a", None))
+    ledger.append(judgment(b"a" * 16, None))
     ledger.close()
     (part,) = tmp_path.glob("part-*.parquet")
     pq.write_table(pq.read_table(part).drop_columns(["text"]), part)
     (tmp_path / NAME).unlink()
     (table,) = read_tables(tmp_path)
-    assert row_to_judgment(table.to_pylist()[0]) == judgment(b"a", None)
+    assert row_to_judgment(table.to_pylist()[0]) == judgment(b"a" * 16, None)
