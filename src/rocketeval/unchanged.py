@@ -37,12 +37,21 @@ NAME = ".made_from.json"
 STAGES = ("score", "rank", "audit", "explain", "report")
 NO_INPUT = ("run.yaml", "manifest.json")
 """Files of a run that change with every command; their contents are inputs one by one."""
-LAST_CALL = {"finished", "seconds", "usage", "retries", "bill", "reused", "composition"} | {
-    "finished_earlier",
-    "from_cache",
-    "precision_unknown",
-    "judged",
-}
+LAST_CALL = frozenset(
+    {
+        "bill",
+        "composition",
+        "finished",
+        "finished_earlier",
+        "from_cache",
+        "judged",
+        "precision_unknown",
+        "retries",
+        "reused",
+        "seconds",
+        "usage",
+    }
+)
 """Facts about the last command, not about the files that a stage reads."""
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "pyarrow", "orjson")
 
