@@ -2,12 +2,13 @@
 
     python studies/robustness/continuity.py FIRST.gguf --drifted SECOND.gguf --other THIRD.gguf
         [--times 20] [--kinds honest,restart,drift,resumed,swap] [--threads 1]
-    python studies/robustness/continuity.py --url URL --model NAME --kinds honest
+    python studies/robustness/continuity.py URL --drifted URL --other URL
 
 llama.cpp serves every file under the same name, behind one address that passes requests on; the
-server's descriptions of itself are always those of FIRST, so only answers can differ. With
-`--url`, the judge is a server that runs already, such as vLLM. A small run is judged by FIRST.
-After a random number of its requests the address passes on to another file:
+server's descriptions of itself are always those of FIRST, so only answers can differ. A URL in
+place of a file is a server that runs already, such as vLLM with `--served-model-name judge`. A
+small run is judged by FIRST. After a random number of its requests the address passes on to
+another server:
 
 honest   never: no alarm is right
 restart  after two seconds without a server, FIRST again: no alarm is right
@@ -109,16 +110,18 @@ class Address:
     async def _pass_on(self, request: web.Request) -> web.StreamResponse:
         body = await request.read()
         loop = asyncio.get_running_loop()
-        if request.path.endswith("/chat/completions") and PREFIX.encode()[:20] not in body:
-            if self._chats == self.after:
+        chats = request.path.endswith(("/chat/completions", "/chat/completions/batch"))
+        if chats and PREFIX.encode()[:20] not in body:
+            if self.after is not None and self._chats >= self.after:
                 self.current, self._down_until = self.later, loop.time() + self.pause
-            self._chats += 1
+                self.after = None
+            # A batch request has the items of one response.
+            self._chats += len(ITEMS) if request.path.endswith("/batch") else 1
         if loop.time() < self._down_until:
             assert request.transport is not None
             request.transport.close()
             return web.Response()
         # Descriptions stay those of FIRST, so that only the answers can give the change away.
-        chats = request.path.endswith("/chat/completions")
         url = (self.current if chats else self.first) + request.path
         headers = {"Content-Type": "application/json"}
         async with self._session.request(request.method, url, data=body, headers=headers) as reply:
@@ -127,9 +130,12 @@ class Address:
 
 
 @contextmanager
-def served(gguf: Path, threads: int) -> Iterator[str]:
-    """Serve a file for the length of the `with` block; yield its root URL."""
-    command = [sys.executable, str(SERVE), str(gguf), "--name", NAME, "--threads", str(threads)]
+def served(where: str, threads: int) -> Iterator[str]:
+    """Serve a file for the length of the `with` block, unless it is a URL; yield the root URL."""
+    if where.startswith("http"):
+        yield where.removesuffix("/v1")
+        return
+    command = [sys.executable, str(SERVE), where, "--name", NAME, "--threads", str(threads)]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     )
@@ -137,14 +143,14 @@ def served(gguf: Path, threads: int) -> Iterator[str]:
         assert process.stdout is not None
         ready = process.stdout.readline().split()
         if not ready or ready[0] != "ready":
-            raise SystemExit(f"llama.cpp did not serve {gguf}")
+            raise SystemExit(f"llama.cpp did not serve {where}")
         yield ready[1].removesuffix("/v1")
     finally:
         process.terminate()
         process.wait(60)
 
 
-def configure(folder: Path, url: str, model: str, dice: random.Random) -> RunConfig:
+def configure(folder: Path, url: str, dice: random.Random) -> RunConfig:
     """Write a benchmark about random countries, and return the config of its run."""
     pairs = [pair.split() for pair in dice.sample(CAPITALS, QUERIES)]
     benchmark = folder / "benchmark"
@@ -168,7 +174,7 @@ def configure(folder: Path, url: str, model: str, dice: random.Random) -> RunCon
         write_jsonl(benchmark / "responses" / f"{speaker}.jsonl", rows)
     lists = [{"query_id": land, "items": list(ITEMS)} for land, _ in pairs]
     write_jsonl(benchmark / "checklists.jsonl", lists)
-    judge = {"model": model, "base_url": url, "concurrency": 1, "canaries": 0.1, "timeout": 1800}
+    judge = {"model": NAME, "base_url": url, "concurrency": 1, "canaries": 0.1, "timeout": 1800}
     return parse_config(
         {
             "benchmark": {"path": str(benchmark)},
@@ -179,16 +185,14 @@ def configure(folder: Path, url: str, model: str, dice: random.Random) -> RunCon
     )
 
 
-async def one_run(
-    kind: str, number: int, address: Address, servers: dict[str, str], model: str
-) -> Result:
+async def one_run(kind: str, number: int, address: Address, servers: dict[str, str]) -> Result:
     """Judge one small run while the judge changes."""
     dice = random.Random(f"{kind} {number}")
     after = dice.randrange(CHATS // 3, 5 * CHATS // 6)
     address.current = servers["first"]
     later = servers.get({"drift": "drifted", "resumed": "drifted", "swap": "other"}.get(kind, ""))
     with tempfile.TemporaryDirectory() as scratch:
-        config = configure(Path(scratch), address.url, model, dice)
+        config = configure(Path(scratch), address.url, dice)
         run = Run(config)
         if kind == "resumed":
             address.change(None, servers["first"])
@@ -233,18 +237,16 @@ async def study(args: argparse.Namespace) -> int:
     done = {(one.kind, one.number) for one in results}
     with ExitStack() as running:
         servers = {
-            name: running.enter_context(served(path, args.threads))
-            for name, path in files.items()
-            if path
+            name: running.enter_context(served(where, args.threads))
+            for name, where in files.items()
+            if where
         }
-        if args.url:
-            servers["first"] = args.url.removesuffix("/v1")
         async with Address(servers["first"]).listening() as address:
             for number in range(args.times):
                 for kind in kinds:
                     if (kind, number) in done:
                         continue
-                    found = await one_run(kind, number, address, servers, args.model)
+                    found = await one_run(kind, number, address, servers)
                     results.append(found)
                     print(json.dumps(asdict(found)), file=sys.stderr, flush=True)
                     if args.record:
@@ -270,11 +272,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("first", type=Path, nargs="?")
-    parser.add_argument("--drifted", type=Path)
-    parser.add_argument("--other", type=Path)
-    parser.add_argument("--url")
-    parser.add_argument("--model", default=NAME)
+    parser.add_argument("first")
+    parser.add_argument("--drifted")
+    parser.add_argument("--other")
     parser.add_argument("--times", type=int, default=20)
     parser.add_argument("--kinds", default=",".join(ALARMS))
     parser.add_argument("--threads", type=int, default=1)

@@ -3,8 +3,9 @@
 A server can load other weights under the same name. So a small share of the items is asked again
 through the run, before the first new task of a resumed run, after a new system fingerprint, and at
 the end. Answers are compared as log-odds. What an engine may vary is measured on its own first
-repetitions, with a floor for other kernels and other requests in flight. A single deviation asks
-the other canaries too; only together do they stop the run.
+repetitions, with a floor for other kernels and other requests in flight; the floor is lower if
+these were exact. A single deviation asks the other canaries too; only together do they stop the
+run.
 
 An engine may compute an item differently within its response than alone, depending on its prefix
 cache. So each canary is asked again soon, without the cache where that can be said; this first
@@ -38,6 +39,12 @@ ON_RESUME = 2
 """Canaries that a resumed run asks before its first new task."""
 FLOOR = 0.1
 """Root-mean-square difference in log-odds that other kernels and batches may cause."""
+EXACT = 0.002
+"""Difference of a judge that answers the same question with the same number."""
+EXACT_FLOOR = 0.03
+"""The floor of a judge whose repetitions were all exact."""
+FEWEST_EXACT = 3
+"""Repetitions that show this."""
 COARSE_STEPS = 3.0
 """The same in steps of a coarse number format such as bfloat16."""
 REPEATED = 4.0
@@ -83,6 +90,8 @@ class Canaries:
     repeats: Repeats = field(default_factory=Repeats)
     """First repetitions of the canaries."""
     _distances: list[float] = field(default_factory=list)
+    _differences: list[float] = field(default_factory=list)
+    """Differences of all repetitions that passed, first ones too."""
     _largest: float = 0.0
     _due: float = 0.0
     _unrepeated: float = -1.0
@@ -99,8 +108,20 @@ class Canaries:
         """The difference in log-odds that the judge's own repeatability allows."""
         own = self._distances[:MOST_CANARIES]
         repeated = math.sqrt(sum(each**2 for each in own) / len(own)) if len(own) > 2 else 0.0
-        floor = max(FLOOR, COARSE_STEPS * self.step, REPEATED * self.noise)
+        least = EXACT_FLOOR if self.exact else FLOOR
+        floor = max(least, COARSE_STEPS * self.step, REPEATED * self.noise)
         return max(floor, min(REPEATED * repeated, 2 * floor))
+
+    @property
+    def exact(self) -> bool:
+        """Whether the judge has a fine number format and repeated its first answers exactly."""
+        own = self._differences[:MOST_CANARIES]
+        return not self.step and len(own) >= FEWEST_EXACT and max(own) <= EXACT
+
+    @property
+    def allowed_first(self) -> float:
+        """The same for a first repetition, which may be computed differently from the answer."""
+        return self.allowed if self.exact else FIRST * self.allowed
 
     def keep(self, canaries: Iterable[Canary]) -> None:
         """Keep answers of an earlier process as canaries."""
@@ -182,6 +203,7 @@ class Canaries:
 
     def _passed(self, found: list[float]) -> None:
         self._distances += found
+        self._differences += found
         largest = max(self.facts.largest_difference or 0.0, self._largest)
         self.facts = replace(
             self.facts, checks=self.facts.checks + 1, largest_difference=round(largest, 4)
@@ -207,7 +229,8 @@ class Canaries:
             before = canary.answer if first is None else replace(canary.answer, p_yes=first)
             difference = distance(before, now)
             self._largest = max(self._largest, difference)
-            found.append(difference / FIRST if first is None else difference)
+            scale = self.allowed_first / self.allowed if first is None else 1.0
+            found.append(difference / scale)
         return found
 
     async def _ask_again(self, canary: Canary) -> Answer | None:
@@ -229,7 +252,9 @@ class Canaries:
         now = await self._ask_again(canary)
         if now is None or now.p_yes is None:
             return
-        if distance(canary.answer, now) <= FIRST * self.allowed:
+        difference = distance(canary.answer, now)
+        if difference <= self.allowed_first:
+            self._differences.append(difference)
             self.repeats.add(canary.task.key, now.p_yes)
         else:
             self.kept.remove(canary)
