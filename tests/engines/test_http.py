@@ -387,6 +387,22 @@ async def test_first_contact_waits_while_the_model_loads(
 
 
 @pytest.mark.usefixtures("fast_retries")
+async def test_get_does_not_wait_behind_requests(
+    server: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A GET has a connection of its own while all others are taken."""
+    monkeypatch.setattr(module, "LOOK_SECONDS", 5.0)
+    server.fail(hang)
+    async with connected(server, concurrency=1, timeout=600.0) as client:
+        hanging = asyncio.create_task(ask(client))
+        while not server.chats:
+            await asyncio.sleep(0.005)
+        assert await client.get("/models") is not None
+        hanging.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await hanging
+
+
 async def test_get_without_answer_is_unavailable(server: FakeOpenAI) -> None:
     """An unreachable server is not mistaken for one without this endpoint."""
     server.always("/v1/models", dropped)

@@ -34,14 +34,20 @@ class WritingJudge(FakeOpenAI):
     """A server that writes yes with a known probability and never sends log-probabilities."""
 
     p_yes: float = 0.75
+    several: bool = True
+    """Whether it writes as many answers as `n` says."""
 
     def reply(self, prompt: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Return a completion whose text is drawn by the prompt and the seed."""
-        drawn = hashlib.sha256(f"{prompt} {body.get('seed')}".encode()).digest()[0] / 256
-        text = "Yes" if drawn < self.p_yes else "No."
-        choice = {"index": 0, "finish_reason": "stop", "message": {"content": text}}
-        usage = {"prompt_tokens": 10, "completion_tokens": 1}
-        return {"object": "chat.completion", "choices": [choice], "usage": usage}
+        count = body.get("n", 1) if self.several else 1
+        choices = []
+        for index in range(count):
+            seed = None if body.get("seed") is None else body["seed"] + index
+            drawn = hashlib.sha256(f"{prompt} {seed}".encode()).digest()[0] / 256
+            message = {"content": "Yes" if drawn < self.p_yes else "No."}
+            choices.append({"index": index, "finish_reason": "stop", "message": message})
+        usage = {"prompt_tokens": 10, "completion_tokens": count}
+        return {"object": "chat.completion", "choices": choices, "usage": usage}
 
 
 def task(items: int = 2) -> GradingTask:
@@ -68,6 +74,36 @@ async def test_shares_are_estimates_with_intervals() -> None:
     assert identity.logprobs == "sampled64@1"
     assert "64 requests per item" in finding.told
     assert calls(engine, 3) == 192
+
+
+async def sampled(server: FakeOpenAI, **options: Any) -> EngineAnswers:
+    """Return the answers of a sampled judge to two items."""
+    config = JudgeConfig(
+        engine="openai_sampled", model=MODEL, base_url=server.base_url, options=options
+    )
+    engine = create_engine(config)
+    try:
+        return await engine.grade(task(), {})
+    finally:
+        await engine.aclose()
+
+
+async def test_one_request_has_several_answers() -> None:
+    """With `n`, the same answers come from fewer requests, and the prompt is paid once."""
+    async with serving(WritingJudge(p_yes=0.75)) as server:
+        alone = await sampled(server, samples=10)
+        together = await sampled(server, samples=10, per_request=4)
+    assert together.answers == alone.answers
+    assert (alone.usage.requests, together.usage.requests) == (20, 6)
+    assert (alone.usage.prompt_tokens, together.usage.prompt_tokens) == (200, 60)
+
+
+async def test_server_without_several_answers_is_named() -> None:
+    """A server that ignores `n` is a message that names the option."""
+    async with serving(WritingJudge(several=False)) as server:
+        graded = await sampled(server, samples=8, per_request=8)
+    assert graded.rejected
+    assert "1 answer to a request for 8" in (graded.failure or "")
 
 
 async def test_failed_sample_fails_the_item() -> None:

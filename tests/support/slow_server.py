@@ -129,5 +129,5 @@ class SlowServer:
 def engine_for(server: SlowServer, **settings: Any) -> OpenAIEngine:
     """Return an engine whose requests all go to `server`."""
     engine = OpenAIEngine(EngineConfig(model=MODEL, base_url="http://slow.test/v1", **settings))
-    engine._http._session = server  # type: ignore[assignment]
+    engine._http._session = engine._http._look_session = server  # type: ignore[assignment]
     return engine

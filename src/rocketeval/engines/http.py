@@ -48,6 +48,8 @@ FIRST_WAIT = 0.5
 LONGEST_WAIT = 20.0
 LOOKS = 3
 """Number of attempts of a GET."""
+LOOKS_AT_ONCE = 4
+"""Connections for GETs."""
 LOOK_SECONDS = 10.0
 SLOW_START = 4
 """Initial concurrency; every quick answer adds one, up to the configured concurrency."""
@@ -112,6 +114,8 @@ class HttpClient:
         self._limiter = AdaptiveLimiter(concurrency, start=SLOW_START)
         self._proxy = environment_proxy(base_url)
         self._session: aiohttp.ClientSession | None = None
+        self._look_session: aiohttp.ClientSession | None = None
+        """For GETs, which must not wait for a connection behind requests in flight."""
         self._drop_at: float | None = None
         self._waits: set[asyncio.Timeout] = set()
 
@@ -290,9 +294,11 @@ class HttpClient:
     async def aclose(self) -> None:
         """Close the connection pool."""
         self._drop_at = None
-        if self._session is not None:
-            session, self._session = self._session, None
-            await session.close()
+        sessions = [self._session, self._look_session]
+        self._session = self._look_session = None
+        for session in sessions:
+            if session is not None:
+                await session.close()
 
     def _url(self, path: str) -> str:
         return path if path.startswith("http") else self.base_url + path
@@ -365,7 +371,9 @@ class HttpClient:
     async def _look(self, url: str) -> tuple[int, bytes]:
         timeout = aiohttp.ClientTimeout(total=LOOK_SECONDS)
         try:
-            async with self._open().get(
+            if self._look_session is None:
+                self._look_session = self._new_session(LOOKS_AT_ONCE)
+            async with self._look_session.get(
                 url, timeout=timeout, proxy=self._proxy, allow_redirects=False
             ) as reply:
                 return reply.status, await read_bounded(reply)
@@ -374,15 +382,18 @@ class HttpClient:
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
-            headers = {"Content-Type": "application/json"}
-            if self._key:
-                headers["Authorization"] = f"Bearer {self._key}"
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=self._concurrency, keepalive_timeout=30),
-                timeout=aiohttp.ClientTimeout(total=None, sock_connect=10),
-                headers=headers,
-            )
+            self._session = self._new_session(self._concurrency)
         return self._session
+
+    def _new_session(self, connections: int) -> aiohttp.ClientSession:
+        headers = {"Content-Type": "application/json"}
+        if self._key:
+            headers["Authorization"] = f"Bearer {self._key}"
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=connections, keepalive_timeout=30),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=10),
+            headers=headers,
+        )
 
     def _lost(
         self, reason: str, attempts: int, spent: float, kind: str = TIMEOUT

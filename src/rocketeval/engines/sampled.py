@@ -12,23 +12,27 @@ import asyncio
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import Field
 
 from rocketeval.arrays import Floats
 from rocketeval.config import EngineConfig, Section, parse_options
-from rocketeval.engines.base import EngineAnswers, EngineFinding, EngineIdentity, WrittenText
+from rocketeval.engines.base import EngineAnswers, EngineFinding, EngineIdentity
 from rocketeval.engines.openai_http import OpenAIEngine, extra_mark
+from rocketeval.engines.replies import UsageMeter
+from rocketeval.engines.transports.base import items_of
+from rocketeval.engines.transports.chat import read_text, user, wire_body, writing_settings
 from rocketeval.errors import ConfigError, EngineUnavailable, RequestRejected
 from rocketeval.hashing import content_hash
 from rocketeval.items import AnswerLabels
 from rocketeval.records import Answer, GradingTask, Status, Usage
+from rocketeval.text import count_of
 
 __all__ = ["ProbabilityScale", "fit_scale"]
 
@@ -164,10 +168,21 @@ class SampleOptions(Section):
     """Sampling temperature; 1 makes the share of yes estimate the judge's own probability."""
     max_tokens: Annotated[int, Field(ge=1, le=4096)] = 4
     """Most tokens of a written answer."""
+    per_request: Annotated[int, Field(ge=1, le=128)] = 1
+    """Answers per request (`n`). A server that supports it reads the prompt once for all of them,
+    and hosted ones charge it once. Others ignore or refuse it, which is an error."""
     seeds: bool = True
-    """Send a different seed with each sample; switch it off for servers that refuse seeds."""
+    """Send a different seed with each request; switch it off for servers that refuse seeds."""
     scale: ProbabilityScale | None = None
     """Maps the shares of yes/no items to probabilities; without it a share is the estimate."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    """The written answers of one request."""
+
+    texts: tuple[str, ...]
+    usage: Usage
 
 
 class SampledEngine(OpenAIEngine):
@@ -187,13 +202,13 @@ class SampledEngine(OpenAIEngine):
 
     @property
     def items_per_call(self) -> int:
-        """Number of items per call: every written answer is a request of its own."""
+        """Number of items per call: a request asks for written answers to one item."""
         return 1
 
     @property
     def requests_per_item(self) -> int:
         """Number of requests per item."""
-        return self.options.samples
+        return -(-self.options.samples // self.options.per_request)
 
     @property
     def most_written(self) -> int:
@@ -218,14 +233,15 @@ class SampledEngine(OpenAIEngine):
     async def findings(self) -> Sequence[EngineFinding]:
         """Report that answers are estimates, how wide their intervals are, and the cost."""
         await self._look()
-        count, scale = self.options.samples, self.options.scale
+        count, scale, requests = self.options.samples, self.options.scale, self.requests_per_item
         low, high = binomial_interval(count / 2, count)
         kind = "not calibrated" if scale is None else f"calibrated on {scale.items} items"
         return (
             EngineFinding(
                 "answers",
-                f"{count} written answers per item instead of log-probabilities ({kind}): {count} "
-                f"requests per item, an interval of up to {low:.2f} to {high:.2f} for one answer",
+                f"{count} written answers per item instead of log-probabilities ({kind}): "
+                f"{count_of(requests, 'request', 'requests')} per item, an interval of up to {low:.2f} to "
+                f"{high:.2f} for one answer",
                 "note",
                 "A judge with log-probabilities needs one request and has no sampling error.",
             ),
@@ -242,12 +258,12 @@ class SampledEngine(OpenAIEngine):
             labels = task.labels_of(place) or AnswerLabels(self.config.labels)
             written = await asyncio.gather(
                 *(
-                    self._sample(task.prefix + task.suffixes[place], number)
-                    for number in range(self.options.samples)
+                    self._sample(task.prefix + task.suffixes[place], number, count)
+                    for number, count in enumerate(self._counts())
                 ),
                 return_exceptions=True,
             )
-            usage += sum((one.usage for one in written if isinstance(one, WrittenText)), Usage())
+            usage += sum((one.usage for one in written if isinstance(one, _Sample)), Usage())
             failed = [one for one in written if isinstance(one, BaseException)]
             if failed:
                 error = failed[0]
@@ -262,7 +278,7 @@ class SampledEngine(OpenAIEngine):
                     unavailable=isinstance(error, EngineUnavailable),
                     rejected=isinstance(error, RequestRejected),
                 )
-            texts = [one.text for one in written if isinstance(one, WrittenText)]
+            texts = [text for one in written if isinstance(one, _Sample) for text in one.texts]
             answers[place] = self._counted(texts, labels, own=task.labels_of(place) is not None)
             self._count(1)
         return EngineAnswers.of(task, answers, usage)
@@ -273,14 +289,37 @@ class SampledEngine(OpenAIEngine):
             return answer
         return scale.applied(answer)
 
-    async def _sample(self, prompt: str, number: int) -> WrittenText:
-        chosen = self.options
-        return await self.write(
-            prompt,
-            max_tokens=chosen.max_tokens,
-            temperature=chosen.temperature,
-            seed=number if chosen.seeds else None,
-        )
+    def _counts(self) -> Iterator[int]:
+        """Yield the number of answers that each request asks for."""
+        left, most = self.options.samples, self.options.per_request
+        while left > 0:
+            yield min(left, most)
+            left -= most
+
+    async def _sample(self, prompt: str, number: int, count: int) -> _Sample:
+        chosen, meter = self.options, UsageMeter()
+        wire = replace(await self._plain_wire(), temperature=chosen.temperature)
+        # A server with `n` counts seeds up from the request's own.
+        seed = number * chosen.per_request if chosen.seeds else None
+        settings = writing_settings(chosen.max_tokens, seed)
+        if count > 1:
+            settings["n"] = count
+        safe = (await self._control_tokens()).disarm(prompt)
+        headers = self._session(content_hash("prompt", prompt))
+
+        def read(reply: dict[str, Any]) -> tuple[str, ...]:
+            meter.answered(reply)
+            if count > 1 and len(reply.get("choices") or ()) == 1:
+                raise RequestRejected(
+                    f"The server wrote 1 answer to a request for {count}.",
+                    hint="Set `per_request: 1` in the judge's `options`.",
+                )
+            choices = items_of(reply, "choices", count)
+            return tuple(self._http.redact.in_written(read_text(one)[0]) for one in choices)
+
+        body = wire_body(wire, user(safe.text), settings)
+        texts = await wire.http.ask("/chat/completions", body, meter, read, headers=headers)
+        return _Sample(texts, meter.usage)
 
 
 def count_answers(texts: Sequence[str], labels: AnswerLabels) -> Answer:
