@@ -233,15 +233,15 @@ class SampledEngine(OpenAIEngine):
     async def findings(self) -> Sequence[EngineFinding]:
         """Report that answers are estimates, how wide their intervals are, and the cost."""
         await self._look()
-        count, scale, requests = self.options.samples, self.options.scale, self.requests_per_item
+        count, scale = self.options.samples, self.options.scale
+        requests = count_of(self.requests_per_item, "request", "requests")
         low, high = binomial_interval(count / 2, count)
         kind = "not calibrated" if scale is None else f"calibrated on {scale.items} items"
         return (
             EngineFinding(
                 "answers",
                 f"{count} written answers per item instead of log-probabilities ({kind}): "
-                f"{count_of(requests, 'request', 'requests')} per item, an interval of up to {low:.2f} to "
-                f"{high:.2f} for one answer",
+                f"{requests} per item, an interval of up to {low:.2f} to {high:.2f} for one answer",
                 "note",
                 "A judge with log-probabilities needs one request and has no sampling error.",
             ),
