@@ -40,15 +40,19 @@ from pathlib import Path
 
 import numpy as np
 import orjson
+from judgments import read as read_stored
 from numpy.typing import NDArray
 
 from rocketeval._version import __version__
 from rocketeval.goal import parse_goal
+from rocketeval.scoring.mean import MeanScorer
 from rocketeval.stats.sequential import Bounds, plan_looks
 from rocketeval.stopping.race import Race, RaceOrder, draw_order
 
 Floats = NDArray[np.float64]
 RECORDED = Path(__file__).with_name("recorded")
+OWN = Path(__file__).parent / "mt_bench" / "recorded" / "judgments" / "first_turn.parquet"
+"""Stored answers of the 1.5B judge to the first turn of MT-Bench."""
 TIMES = 1_000
 ORDERS = 20
 
@@ -320,6 +324,11 @@ def read_grids(folder: Path) -> Iterator[Grid]:
         rows = [row for row in _lines(path) if row["score"] is not None and row["score"] >= 0]
         cells = [((row["question_id"], row["turn"]), row["model"], row["score"]) for row in rows]
         yield _table("MT-Bench", cells, turns=True)
+    answers = read_stored(OWN)
+    scores = MeanScorer().predict(answers)
+    yield _table(
+        "1.5B judge", list(zip(answers.query_ids, answers.candidates, scores, strict=True))
+    )
 
 
 def _lines(path: Path) -> list[dict]:

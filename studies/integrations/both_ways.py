@@ -11,7 +11,7 @@ fewer answers would have said is computed exactly: n answers drawn from the 32 w
 have hypergeometric counts. Pairs are two responses to one query whose scores by log-probabilities
 differ; a pair keeps its order if the mean of the written answers differs in the same direction.
 The interval of an item is that of the engine (Clopper-Pearson); the row `scaled` reads all 32
-answers through a scale that is fitted on the other half of the queries.
+answers through a scale that is fitted on the other half of the responses.
 """
 
 from __future__ import annotations
@@ -101,14 +101,14 @@ def kept_order(found: dict[Cell, tuple[Floats, Floats]], scores: dict[Cell, Floa
 
 def scaled(found: dict[Cell, tuple[Floats, Floats]]) -> tuple[float, float, float]:
     """Return error, coverage and slope of all answers on a scale that others were fitted to."""
-    queries = sorted({query for query, _ in found})
+    responses = sorted(found)
     errors, covers, slopes = [], [], []
     for half in (0, 1):
         fitted, tested = (
             [
                 (share, p)
-                for (query, _), values in found.items()
-                if (queries.index(query) % 2 == half) is own
+                for cell, values in found.items()
+                if (responses.index(cell) % 2 == half) is own
                 for share, p in zip(*values, strict=True)
             ]
             for own in (True, False)
