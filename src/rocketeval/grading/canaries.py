@@ -99,7 +99,7 @@ class Canaries:
         """The difference in log-odds that the judge's own repeatability allows."""
         own = self._distances[:MOST_CANARIES]
         repeated = math.sqrt(sum(each**2 for each in own) / len(own)) if len(own) > 2 else 0.0
-        floor = max(FLOOR, COARSE_STEPS * self.step, REPEATED * self.noise)
+        floor = _floor(self.step, self.noise)
         return max(floor, min(REPEATED * repeated, 2 * floor))
 
     def keep(self, canaries: Iterable[Canary]) -> None:
@@ -264,10 +264,14 @@ def canary_of(task: GradingTask, answers: tuple[Answer, ...]) -> Canary | None:
     if not usable or len(answers) != len(task.suffixes):
         return None
     _, place = min(usable)
+    return Canary(single_item(task, place), answers[place])
+
+
+def single_item(task: GradingTask, place: int) -> GradingTask:
+    """Return the task with one item alone, asked without the server's prefix cache."""
     labels = None if task.labels is None else (task.labels[place],)
     suffixes = (task.suffixes[place],)
-    alone = replace(task, suffixes=suffixes, items=1, labels=labels, checks={}, cold=True)
-    return Canary(alone, answers[place])
+    return replace(task, suffixes=suffixes, items=1, labels=labels, checks={}, cold=True)
 
 
 def _applies(answer: Answer) -> bool:
@@ -333,6 +337,18 @@ def noise_of(judge: JudgeFingerprint) -> tuple[float, float]:
         return 0.0, 0.0
     measured = Measured.parse(judge.measured)
     return measured.step, measured.noise
+
+
+def allowed_difference(judge: JudgeFingerprint) -> float:
+    """Return the difference in log-odds that a judge's measured repeatability allows.
+
+    The first repetition of an answer may differ by `FIRST` times as much.
+    """
+    return _floor(*noise_of(judge))
+
+
+def _floor(step: float, noise: float) -> float:
+    return max(FLOOR, COARSE_STEPS * step, REPEATED * noise)
 
 
 def model_of(engine: object) -> str:

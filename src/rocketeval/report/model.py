@@ -335,6 +335,8 @@ class ReportHead:
     blocks: Literal["embedded", "served", "folder"] = "served"
     labeler: str = ""
     """Name of the person whose labels the server collects; empty if it collects none."""
+    asks_judge: bool = False
+    """Whether the page's server may ask the judge again."""
 
 
 class QueriesBlock(TypedDict):
