@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from browser.conftest import Opener
 from browser.test_layout import AXE, OVERLAPS
@@ -92,16 +92,13 @@ def test_from_the_question_to_the_marked_sentences(served_page: Page, address: s
 @pytest.mark.skipif(not AXE.is_file(), reason="axe-core is not installed: run npm ci in web/")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_dialog_has_no_accessibility_violation(
-    opened: Opener, address: str, scheme: str
+    browser: Browser, address: str, scheme: str
 ) -> None:
     """Nor overlapping texts: the offer and the result, also on a phone."""
-    page = (
-        opened()
-        .context.browser.new_context(  # type: ignore[union-attr]
-            color_scheme=scheme, bypass_csp=True, viewport={"width": 390, "height": 844}
-        )
-        .new_page()
+    context = browser.new_context(
+        color_scheme=scheme, bypass_csp=True, viewport={"width": 390, "height": 844}
     )
+    page = context.new_page()
     _read(page, address)
     page.evaluate(AXE.read_text("utf-8"))
     page.get_by_role("button", name="Why? item 2, careful").click()
@@ -119,7 +116,7 @@ def test_the_dialog_has_no_accessibility_violation(
         if ask.count():
             ask.click()
             expect(dialog.locator("mark").first).to_be_visible()
-    page.context.close()
+    context.close()
 
 
 @pytest.mark.parametrize("address", [()], indirect=True)

@@ -310,6 +310,10 @@ export interface QueryBlock {
   cells: { scores: (number | null)[]; answers: (number | null)[][] } | null;
   /** Set only if not all items are plain yes/no questions. */
   rubric?: RubricBlock;
+  /** Passages that all candidates were given; set only with response texts, and if there are any. */
+  context?: string[];
+  /** Passages of candidates with their own. */
+  contexts?: [candidate: number, passages: string[]][];
 }
 
 /** What a query's answers mean if not all items are plain yes/no questions. */

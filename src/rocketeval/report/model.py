@@ -383,8 +383,10 @@ class CellsBlock(TypedDict):
 
 Turns = list[tuple[str, str]]
 """Roles and contents."""
-ResponseTexts = tuple[list[str | None], list[tuple[int, Turns]]]
-"""`texts` and `histories` of a query's responses."""
+Passages = list[tuple[int, list[str]]]
+"""Candidates with a context of their own, and its passages."""
+ResponseTexts = tuple[list[str | None], list[tuple[int, Turns]], Passages]
+"""`texts`, `histories` and `contexts` of a query's responses."""
 
 OddAnswer = tuple[int, int, float | None, float | None, str]
 """Candidate, item, bounds, and the explanation."""
@@ -417,6 +419,8 @@ class QueryBlock(TypedDict):
     histories: list[tuple[int, Turns]]
     cells: CellsBlock | None
     rubric: NotRequired[RubricBlock]
+    context: NotRequired[list[str]]
+    contexts: NotRequired[Passages]
 
 
 class LabelsBlock(TypedDict):
