@@ -65,7 +65,7 @@ async def test_the_decisive_sentence_is_found_and_nothing_is_written(
     await _finished(tmp_path, judge)
     before, requests = files_of(tmp_path), len(judge.seen)
     view = await viewing(tmp_path / "runs", ask_judge=True)
-    assert (await view.json("/run/run/head.json"))["asks_judge"]
+    assert (await view.json("/run/run/head.json"))["live"]["asks_judge"]
     offer = await view.json(f"/run/run/{PLACE}")
     assert len(judge.seen) == requests
     assert (offer["judge"], offer["refused"], offer["known"]) == (MODEL, "", None)
@@ -96,7 +96,7 @@ async def test_asking_is_off_by_default_and_only_for_own_pages(
     await _finished(tmp_path, judge)
     judge.seen.clear()
     plain = await viewing(tmp_path / "runs")
-    assert not (await plain.json("/run/run/head.json"))["asks_judge"]
+    assert not (await plain.json("/run/run/head.json"))["live"]["asks_judge"]
     assert (await plain.get(f"/run/run/{PLACE}")).status == 404
     assert (await _ask(plain))[0] == 405
     view = await viewing(tmp_path / "runs", ask_judge=True)

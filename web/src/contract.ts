@@ -150,6 +150,8 @@ export interface LiveProgress {
   seconds_left: number | null;
   /** Changes whenever the page should reload. */
   version: string;
+  /** Whether the page's server may ask the judge again; only in heads. */
+  asks_judge: boolean;
 }
 
 export interface Head {
@@ -221,8 +223,6 @@ export interface Head {
   blocks: "embedded" | "served" | "folder";
   /** Name of the person whose labels the server collects; "" if it collects none. */
   labeler: string;
-  /** Whether the page's server may ask the judge again. */
-  asks_judge: boolean;
 }
 
 // ---- Blocks ----

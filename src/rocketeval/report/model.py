@@ -262,6 +262,8 @@ class LiveProgress:
     seconds_left: float | None = None
     version: str = ""
     """Changes whenever the page should reload."""
+    asks_judge: bool = False
+    """Whether the page's server may ask the judge again; only in heads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,8 +337,6 @@ class ReportHead:
     blocks: Literal["embedded", "served", "folder"] = "served"
     labeler: str = ""
     """Name of the person whose labels the server collects; empty if it collects none."""
-    asks_judge: bool = False
-    """Whether the page's server may ask the judge again."""
 
 
 class QueriesBlock(TypedDict):

@@ -341,13 +341,15 @@ class _Views:
     async def _head(self, request: web.Request) -> ReportHead:
         run = await self._run(request)
         several = len(await self._cache.runs()) > 1
+        head = await run.head()
+        asks = self._judges is not None
         return replace(
-            await run.head(),
+            head,
+            live=head.live and replace(head.live, asks_judge=asks),
             files_at="files/",
             index_at="../../" if several else None,
             blocks="served",
             labeler=self._labeler,
-            asks_judge=self._judges is not None,
         )
 
 

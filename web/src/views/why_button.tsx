@@ -21,7 +21,8 @@ export function WhyButton({ results, candidate, item }: WhyProps) {
   const { head } = useReport();
   const [isOpen, setOpen] = useState(false);
   const button = useRef<HTMLButtonElement>(null);
-  const isOffered = head.blocks === "served" && head.asks_judge && head.live?.state === "finished";
+  // Only a server has a live state.
+  const isOffered = head.live?.state === "finished" && head.live.asks_judge;
   if (!isOffered || typeof results.text(candidate) !== "string") return null;
   const { name } = head.candidates[candidate]!;
   const close = () => {
