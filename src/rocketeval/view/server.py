@@ -204,7 +204,7 @@ def make_app(
     """
     judges = LiveJudges() if ask_judge else None
     views = _Views(cache, labeler, judges)
-    posts = [*(["label"] if labeler else []), *(["influence"] if judges else [])]
+    posts = [end for end, on in (("label", labeler), ("influence", judges)) if on]
     checks = [guard(allow_remote=allow_remote, names=names, posts=posts)]
     checks += [] if token is None else [ask_for_token(token)]
     app = web.Application(middlewares=[*checks, _in_words])
@@ -342,10 +342,9 @@ class _Views:
         run = await self._run(request)
         several = len(await self._cache.runs()) > 1
         head = await run.head()
-        asks = self._judges is not None
         return replace(
             head,
-            live=head.live and replace(head.live, asks_judge=asks),
+            live=head.live and replace(head.live, asks_judge=self._judges is not None),
             files_at="files/",
             index_at="../../" if several else None,
             blocks="served",
