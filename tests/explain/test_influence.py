@@ -143,3 +143,21 @@ def test_the_cost_is_estimated_from_the_recorded_usage() -> None:
     known = estimate_cost(plan, counted, method, engine, price)
     assert known.tokens == pytest.approx(size / 2, rel=0.01)
     assert known.cost == pytest.approx((known.tokens * 2.0 + 5 * 3.0) / 1e6)
+
+
+async def test_items_that_may_not_apply() -> None:
+    """A sentence without which the item does not apply is named; p_yes would be noise then."""
+    detail = ItemDetail(na=True)
+    judged = _judged()
+    judged = replace(judged, checklist=replace(judged.checklist, details=(ItemDetail(), detail)))
+
+    def p_na(prefix: str, suffix: str) -> float:
+        return 0.1 if "Use ice" in prefix else 0.9
+
+    found = await _measured(ScriptedEngine(lambda _, __: 0.5, p_na=p_na), judged)
+    needed = [piece for piece in found.pieces if piece.clear]
+    assert [(piece.text, piece.inapplicable, piece.p_yes) for piece in needed] == [
+        ("- Use ice.", True, None)
+    ]
+    with pytest.raises(RequestRejected, match="does not apply"):
+        await _measured(ScriptedEngine(lambda _, __: 0.5, p_na=lambda _, __: 0.8), judged)

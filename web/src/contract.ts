@@ -419,6 +419,8 @@ export interface PieceInfluence {
   change: number | null;
   /** Whether the change is larger than the judge's repeatability allows. */
   clear: boolean;
+  /** Whether the item more likely does not apply without it; then it has no answer. */
+  inapplicable: boolean;
 }
 
 export interface AnswerInfluence {

@@ -66,27 +66,40 @@ export function divisionWords({ units, asked }: { units: number; asked: number }
 export interface RankedPiece extends PieceInfluence {
   /** Position in the response. */
   place: number;
-  change: number;
 }
 
-const isRanked = (piece: PieceInfluence & { place: number }): piece is RankedPiece =>
-  piece.clear && piece.change !== null;
+/** How far a part moves the answer; most, if the item does not apply without it. */
+const reach = ({ change, inapplicable }: PieceInfluence) => (inapplicable ? 1 : Math.abs(change ?? 0));
 
 /** The parts that move the answer, the strongest first. */
 export const ranked = ({ pieces }: AnswerInfluence): RankedPiece[] =>
   pieces
     .map((piece, place) => ({ ...piece, place }))
-    .filter(isRanked)
-    .sort((a, b) => Math.abs(b.change) - Math.abs(a.change));
+    .filter(({ clear }) => clear)
+    .sort((a, b) => reach(b) - reach(a));
 
-export const changeWords = (change: number) =>
-  `${change < 0 ? "\u25bc lowers" : "\u25b2 raises"} by ${two(Math.abs(change))}`;
+export type Direction = "raises" | "lowers" | "needed";
+
+export const directionOf = ({ change, inapplicable }: PieceInfluence): Direction =>
+  inapplicable ? "needed" : (change ?? 0) < 0 ? "lowers" : "raises";
+
+const MARKS: Record<Direction, string> = { raises: "\u25b2", lowers: "\u25bc", needed: "\u25c6" };
+
+export function changeWords(piece: PieceInfluence): string {
+  const direction = directionOf(piece);
+  if (direction === "needed") return `${MARKS.needed} not applicable without it`;
+  return `${MARKS[direction]} ${direction} by ${two(Math.abs(piece.change ?? 0))}`;
+}
 
 /** The shading of a part, in percent of the strongest. */
-export function strength(change: number, result: AnswerInfluence): number {
-  const most = Math.max(...result.pieces.map((piece) => Math.abs(piece.change ?? 0)));
-  return most > 0 ? Math.round((100 * Math.abs(change)) / most) : 0;
+export function strength(piece: PieceInfluence, { pieces }: AnswerInfluence): number {
+  const most = Math.max(...pieces.map(reach));
+  return most > 0 ? Math.round((100 * reach(piece)) / most) : 0;
 }
+
+/** Number of parts without an answer. */
+export const unanswered = ({ pieces }: AnswerInfluence) =>
+  pieces.filter(({ unit, p_yes, inapplicable }) => unit && p_yes === null && !inapplicable).length;
 
 /** The beginning of a part on one line. */
 export function excerpt(text: string, most = 90): string {

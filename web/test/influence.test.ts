@@ -3,13 +3,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { InfluenceCost, AnswerInfluence, PieceInfluence } from "../src/contract";
-import { changeWords, costWords, divisionWords, ending, excerpt, linesIn, ranked, strength } from "../src/influence";
+import {
+  changeWords, costWords, divisionWords, ending, excerpt, linesIn, ranked, strength, unanswered,
+} from "../src/influence";
 
 const cost: InfluenceCost = {
   requests: 5, contact: 0, units: 4, asked: 4, tokens: 1200, cost: null, currency: "",
 };
 const piece = (text: string, change: number | null, clear = true): PieceInfluence => ({
-  text, unit: true, p_yes: change === null ? null : 0.8 - change, change, clear,
+  text, unit: true, p_yes: change === null ? null : 0.8 - change, change, clear, inapplicable: false,
 });
 const result: AnswerInfluence = {
   pieces: [piece("One. ", 0.1), { ...piece("\n", null, false), unit: false }, piece("Two. ", -0.4), piece("Three.", 0.02, false)],
@@ -47,13 +49,21 @@ test("joined neighbors are said", () => {
 
 test("the strongest part comes first, and unclear ones are left out", () => {
   assert.deepEqual(ranked(result).map(({ place }) => place), [2, 0]);
-  assert.equal(strength(-0.4, result), 100);
-  assert.equal(strength(0.1, result), 25);
+  assert.equal(strength(result.pieces[2]!, result), 100);
+  assert.equal(strength(result.pieces[0]!, result), 25);
 });
 
 test("the direction is in words, not only in color", () => {
-  assert.equal(changeWords(-0.4), "\u25bc lowers by 0.40");
-  assert.equal(changeWords(0.1), "\u25b2 raises by 0.10");
+  assert.equal(changeWords(piece("", -0.4)), "\u25bc lowers by 0.40");
+  assert.equal(changeWords(piece("", 0.1)), "\u25b2 raises by 0.10");
+});
+
+test("a part without which the item does not apply comes first, and is not unanswered", () => {
+  const needed = { ...piece("Four.", null), inapplicable: true };
+  const more = { ...result, pieces: [...result.pieces, needed, piece("Five.", null, false)] };
+  assert.deepEqual(ranked(more).map(({ place }) => place), [4, 2, 0]);
+  assert.equal(changeWords(needed), "\u25c6 not applicable without it");
+  assert.equal(unanswered(more), 1);
 });
 
 test("an excerpt is one line and does not cut a character", () => {

@@ -14,7 +14,13 @@ from rocketeval.engines.base import Engine, EngineAnswers
 from rocketeval.errors import BenchmarkError, ConfigError, EngineUnavailable, RequestRejected
 from rocketeval.explain.text_units import TextPiece, split_text, without
 from rocketeval.grading.ask import Ask, Method
-from rocketeval.grading.canaries import FIRST, allowed_difference, distance, single_item
+from rocketeval.grading.canaries import (
+    FIRST,
+    allowed_difference,
+    applies,
+    distance,
+    single_item,
+)
 from rocketeval.grading.loop import calls, most_for_contact
 from rocketeval.grading.plan import BYTES_PER_TOKEN
 from rocketeval.grading.work import asks_items_independently
@@ -101,6 +107,8 @@ class PieceInfluence:
     """How much it raises p_yes: that of the whole response minus the answer without it."""
     clear: bool = False
     """Whether the change is larger than the judge's repeatability allows."""
+    inapplicable: bool = False
+    """Whether the item more likely does not apply without it; then it has no answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +182,8 @@ def estimate_cost(
     tokens = round(times * sum(map(_bytes, prompts)) / _bytes_per_token(judged, method))
     requests = times * len(prompts)
     contact = most_for_contact() if hasattr(engine, "watch") else Usage()
-    use = Usage(prompt_tokens=tokens, completion_tokens=requests) + contact
+    written = requests * int(getattr(engine, "most_written", 1))
+    use = Usage(prompt_tokens=tokens, completion_tokens=written) + contact
     return InfluenceCost(
         requests=requests,
         contact=contact.completion_tokens,
@@ -207,6 +216,10 @@ async def measure_influence(
             "The judge gave no usable answer about the whole response: "
             f"{first.failure or whole.status}.",
             hint="There is nothing to compare shortened responses with.",
+        )
+    if not applies(whole):
+        raise RequestRejected(
+            "For the judge, this item does not apply to the response, so no sentence decides it."
         )
     answers: dict[int, Answer] = {}
     problems: list[str] = []
@@ -281,6 +294,9 @@ def _pieces(
             continue
         found = answers[number]
         number += 1
+        if not applies(found):
+            yield PieceInfluence(piece.text, unit=True, clear=True, inapplicable=True)
+            continue
         change = None
         if whole.p_yes is not None and found.p_yes is not None:
             change = whole.p_yes - found.p_yes

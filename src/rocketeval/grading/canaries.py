@@ -259,7 +259,7 @@ def canary_of(task: GradingTask, answers: tuple[Answer, ...]) -> Canary | None:
     usable = [
         (abs(answer.p_yes - 0.5), place)
         for place, answer in enumerate(answers)
-        if answer.p_yes is not None and place not in task.checks and _applies(answer)
+        if answer.p_yes is not None and place not in task.checks and applies(answer)
     ]
     if not usable or len(answers) != len(task.suffixes):
         return None
@@ -274,7 +274,7 @@ def single_item(task: GradingTask, place: int) -> GradingTask:
     return replace(task, suffixes=suffixes, items=1, labels=labels, checks={}, cold=True)
 
 
-def _applies(answer: Answer) -> bool:
+def applies(answer: Answer) -> bool:
     """Return whether the item more likely applies; otherwise its value is mostly noise."""
     return answer.p_na is None or answer.p_na < 0.5
 

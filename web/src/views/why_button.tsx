@@ -5,7 +5,8 @@ import type { InfluenceCost, InfluenceStep, AnswerInfluence, PieceInfluence } fr
 import { useReport } from "../context";
 import { two } from "../format";
 import {
-  asked, changeWords, costWords, divisionWords, ending, excerpt, offered, ranked, strength, type Question,
+  asked, changeWords, costWords, directionOf, divisionWords, ending, excerpt, offered, ranked, strength, unanswered,
+  type Question,
 } from "../influence";
 import { ProgressBar } from "../parts/progress_bar";
 import { Name } from "../parts/words";
@@ -136,7 +137,7 @@ function Influence({ result }: { result: AnswerInfluence }) {
   const text = useRef<HTMLDivElement>(null);
   const title = useRef<HTMLHeadingElement>(null);
   const strongest = ranked(result);
-  const missing = result.pieces.filter(({ unit, p_yes }) => unit && p_yes === null).length;
+  const missing = unanswered(result);
   const show = (place: number) => {
     const part = text.current?.querySelector<HTMLElement>(`[data-place="${place}"]`);
     part?.scrollIntoView({ block: "center" });
@@ -166,8 +167,8 @@ function Influence({ result }: { result: AnswerInfluence }) {
             {strongest.map((piece) => (
               <li key={piece.place}>
                 <button type="button" class="why-jump" onClick={() => show(piece.place)} dir="auto">{excerpt(piece.text)}</button>
-                <span class={`why-change ${piece.change < 0 ? "lowers" : "raises"}`}>{changeWords(piece.change)}</span>{" "}
-                <span class="hint">without it {two(piece.p_yes!)}</span>
+                <span class="why-change">{changeWords(piece)}</span>{" "}
+                {piece.p_yes !== null && <span class="hint">without it {two(piece.p_yes)}</span>}
               </li>
             ))}
           </ol>
@@ -181,15 +182,15 @@ function Influence({ result }: { result: AnswerInfluence }) {
 }
 
 function Piece({ piece, place, result }: { piece: PieceInfluence; place: number; result: AnswerInfluence }) {
-  if (!piece.clear || piece.change === null) return <span>{piece.text}</span>;
+  if (!piece.clear) return <span>{piece.text}</span>;
   const [body, blanks] = ending(piece.text);
   return (
     <>
       <mark
-        data-place={place} tabIndex={-1} class={piece.change < 0 ? "lowers" : "raises"}
-        style={{ "--strength": `${strength(piece.change, result)}%` }}
+        data-place={place} tabIndex={-1} class={directionOf(piece)}
+        style={{ "--strength": `${strength(piece, result)}%` }}
       >
-        {body} <span class="why-change">{changeWords(piece.change)}</span>
+        {body} <span class="why-change">{changeWords(piece)}</span>
       </mark>
       {blanks}
     </>
