@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
+import time
+import urllib.request
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +18,8 @@ from fakes.openai_server import MODEL, FakeOpenAI, answer, hang, serving, status
 from rocketeval.pipeline import Run
 from rocketeval.view import live_judge
 from support.make import make_config, write_jsonl
-from support.viewing import View, Viewing, files_of
+from support.viewing import View, Viewing, files_of, finish
+from view.test_serve import base, shown
 
 TEXT = "The sky scatters light. Blue light scatters most. Nice day!"
 QUESTION = {"query": "sky", "candidate": "left", "item": 2}
@@ -230,3 +234,27 @@ async def test_the_limit_of_the_config_holds_for_all_questions(
     _, steps = await _ask(view)
     assert "does not fit into the budget" in steps[-1]["problem"]
     assert judge.chats == []
+
+
+def test_ctrl_c_ends_a_question(tmp_path: Path) -> None:
+    """With a judge that takes an hour per answer, the command ends at once, without a traceback."""
+    config = finish(tmp_path) / "run.yaml"
+    slow = config.read_text().replace(
+        "engine: scripted", "engine: scripted\n  options: {delay: 3600}"
+    )
+    config.write_text(slow.replace("  options: {}\n", ""))
+    with shown(tmp_path, "runs", "--ask-judge") as (process, address):
+        browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+        browser.open(address).close()
+        headers = {"Content-Type": "application/json", "Origin": base(address).rstrip("/")}
+        question = urllib.request.Request(
+            base(address) + "run/run/influence", json.dumps(QUESTION).encode(), headers
+        )
+        with browser.open(question, timeout=60) as reply:
+            while json.loads(reply.readline())["of"] == 0:
+                pass
+            began = time.monotonic()
+            process.send_signal(signal.SIGINT)
+            output, errors = process.communicate()
+    assert (process.returncode, output, errors) == (0, "Stopped.\n", "")
+    assert time.monotonic() - began < 30
