@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
+from browser.test_layout import AXE, OVERLAPS
 from support.command import cli
 from support.forked import Forked
 
@@ -104,3 +105,59 @@ def test_another_judge_is_refused_with_the_reason(served_page: Page, address: st
     page.goto(page.url.split("#")[0] + "#/changes?base=other")
     expect(page.locator("h1")).to_have_text("Not comparable")
     expect(page.get_by_role("status").last).to_contain_text("another judge")
+
+
+def _views(page: Page, address: str) -> Iterator[str]:
+    """Open each view of changes: baselines, a refusal, all changes, and one response."""
+    page.goto(address)
+    page.locator("h1").first.wait_for()
+    root = f"{address.partition('?')[0]}run/july/"
+    for route in ("#/changes", "#/changes?base=other", "#/changes?base=june"):
+        page.goto(root + route)
+        _loaded(page)
+        yield route
+    page.locator(".change-lines .query-line").first.click()
+    page.locator("article.response").first.wait_for()
+    _loaded(page)
+    yield "one response"
+
+
+def _loaded(page: Page) -> None:
+    page.locator("h1").wait_for()
+    expect(page.get_by_role("status").filter(has_text="Loading")).to_have_count(0)
+    page.wait_for_timeout(150)
+
+
+def test_no_view_of_changes_scrolls_sideways_or_overlaps(browser: Browser, address: str) -> None:
+    """Nor do the tabs take a second row from 1024 pixels on."""
+    page = browser.new_page()
+    for view in _views(page, address):
+        for width in (390, 768, 1024, 1100, 1440):
+            page.set_viewport_size({"width": width, "height": 900})
+            page.wait_for_timeout(100)
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, (view, width)
+            assert page.evaluate(OVERLAPS) == [], (view, width)
+            rows = page.evaluate(
+                "new Set([...document.querySelectorAll('.top nav a')].map(a => a.offsetTop)).size"
+            )
+            assert rows == 1, (view, width)
+            height = page.evaluate("document.querySelector('.top').offsetHeight")
+            assert height < (60 if width >= 1024 else 90), (view, width)
+    page.close()
+
+
+@pytest.mark.skipif(not AXE.is_file(), reason="axe-core is not installed: run npm ci in web/")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_view_of_changes_has_an_accessibility_violation(
+    browser: Browser, address: str, scheme: str
+) -> None:
+    """By the rules of axe-core."""
+    context = browser.new_context(
+        color_scheme=scheme, bypass_csp=True, viewport={"width": 1440, "height": 900}
+    )
+    page = context.new_page()
+    for view in _views(page, address):
+        page.evaluate(AXE.read_text("utf-8"))
+        found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
+        assert [(one["id"], one["nodes"][0]["html"]) for one in found] == [], view
+    context.close()

@@ -104,7 +104,10 @@ class MadeUp(RunContent):
     def texts(self, places: Sequence[int]) -> Iterator[ResponseTexts]:
         self.readings += 1
         for place in places:
-            yield [self.word + noise(place, self.lengths[place]), None], []
+            yield [self.word + noise(place, self.lengths[place]), None], [], [(0, [self.word])]
+
+    def context(self, place: int) -> list[str] | None:
+        return [self.word] if place == 0 else None
 
     def labels(self) -> LabelsBlock | None:
         return None

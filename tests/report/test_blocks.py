@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import gzip
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import rocketeval
 from rocketeval.report import blocks as module
 from rocketeval.report.blocks import ANSWERS, SCORES, TEXTS, encoded, served_detail
+from rocketeval.store.run import RunStore
+from rocketeval.view.provisional import final_figures
+from support.make import make_config, write_jsonl
 
 from .conftest import MakeSource
 
@@ -65,3 +70,20 @@ def test_a_query_beyond_the_limits_has_its_own_cells(
     assert thin["cells"] == {"scores": [5.0, 5.0], "answers": [[0.25, None], [1.0, 0.0]]}
     assert full["cells"] is None
     assert thin["texts"][1] is None
+
+
+def test_contexts_are_shown_with_the_texts(tmp_path: Path) -> None:
+    """The query's passages, and those of a candidate with its own; no keys without any."""
+    config = make_config(tmp_path)
+    queries = [{"id": q, "text": f"Why the {q}?"} for q in ("sky", "sea", "sun")]
+    queries[0]["context"] = ["First.", "<b>Second.</b>"]  # type: ignore[assignment]
+    write_jsonl(tmp_path / "benchmark" / "queries.jsonl", queries)
+    rows = [{"query_id": q, "text": f"right explains the {q}"} for q in ("sky", "sea", "sun")]
+    rows[1]["context"] = ["Its own."]  # type: ignore[assignment]
+    write_jsonl(tmp_path / "benchmark" / "responses" / "right.jsonl", rows)
+    source = final_figures(RunStore(rocketeval.run(config).path)).source
+    column = [one.name for one in source.head.candidates].index("right")
+    sky, sea, sun = (json.loads(opened(source.block(f"query-{place}"))) for place in range(3))
+    assert (sky["context"], sea["contexts"]) == (queries[0]["context"], [[column, ["Its own."]]])
+    assert not {"context", "contexts"} & sun.keys()
+    assert "context" not in json.loads(opened(source.query_block(0, texts=False)))

@@ -8,13 +8,15 @@ from dataclasses import fields
 import pytest
 
 from rocketeval.evolve import result as described
+from rocketeval.explain.influence import AnswerInfluence, InfluenceCost, PieceInfluence
 from rocketeval.records import Interval
 from rocketeval.report import model as data
 from rocketeval.report import run_diff
 from rocketeval.view import changes
 from rocketeval.view.catalog import BaselineChoice
 from rocketeval.view.labeling import LabelEstimate, LabelProgress, LabelQueue, QueuedPair
-from rocketeval.view.search import TextMatch
+from rocketeval.view.live_judge import InfluenceOffer, InfluenceStep
+from rocketeval.view.live_run import TextMatch
 from support.contract import CONTRACT, contract_names
 
 SAME = {
@@ -28,6 +30,10 @@ SAME = {
         for name in ("CandidateLine", "DiffPage", "AnswerChange", "ResponseDiff")
     },
     **{kind.__name__: kind for kind in (QueuedPair, LabelEstimate, LabelProgress, LabelQueue)},
+    **{
+        kind.__name__: kind
+        for kind in (InfluenceCost, PieceInfluence, AnswerInfluence, InfluenceOffer, InfluenceStep)
+    },
     **{
         name: getattr(data, name)
         for name in [

@@ -6,11 +6,13 @@ import math
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from rocketeval.errors import StoreError
 from rocketeval.records import Answer, Judgment, Status
+from rocketeval.store import ledger as module
 from rocketeval.store import schema
 from rocketeval.store.ledger import (
     Ledger,
@@ -19,6 +21,7 @@ from rocketeval.store.ledger import (
     count_rows,
     read_file,
     read_tables,
+    tables_with,
 )
 from rocketeval.store.schema import JUDGMENTS, row_to_judgment
 from support.make import judgment, key
@@ -220,4 +223,26 @@ def test_holes_in_the_cache_are_not_reused(tmp_path: Path, lost: Status) -> None
     ledger = Ledger(tmp_path / "ours", JUDGE)
     assert adopt_from_cache(ledger, cache, wanted) == 2
     assert ledger.finished == {key("a"), key("c")}
+    ledger.close()
+
+
+def test_a_few_judgments_are_read_from_their_own_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of other parts only the keys are read; a journal is read as a whole."""
+    written = [judgment(str(n), 0.1 * n) for n in range(1, 8)]
+    ledger = Ledger(tmp_path, JUDGE, roll_rows=2)
+    for one in written:
+        ledger.append(one)
+    whole: list[str] = []
+
+    def reading(path: Path, names: list[str]) -> pa.Table | None:
+        whole.extend([path.suffix] if len(names) > 1 else [])
+        return read_file(path, names)
+
+    monkeypatch.setattr(module, "read_file", reading)
+    wanted = pa.array([written[2].key.hex(), written[6].key.hex()])
+    found = [row for table in tables_with(tmp_path, wanted) for row in table.to_pylist()]
+    assert [row_to_judgment(row) for row in found] == [written[2], written[6]]
+    assert whole == [".parquet", ".jsonl"]
     ledger.close()

@@ -70,12 +70,17 @@ Viewing = Callable[..., Awaitable[View]]
 
 @asynccontextmanager
 async def served(
-    target: Path, *, allow_remote: bool = False, names: tuple[str, ...] = (), quiet: float = 30.0
+    target: Path,
+    *,
+    allow_remote: bool = False,
+    names: tuple[str, ...] = (),
+    quiet: float = 30.0,
+    **settings: Any,
 ) -> AsyncIterator[View]:
-    """Serve a target on a free port."""
+    """Serve a target on a free port; `settings` are those of the application."""
     shelf = RunCache(find_target(target), quiet=quiet)
-    app = make_app(shelf, allow_remote=allow_remote, names=names)
-    runner = web.AppRunner(app, access_log=None)
+    app = make_app(shelf, allow_remote=allow_remote, names=names, **settings)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.5)
     await runner.setup()
     bound = bind("127.0.0.1", 0, allow_remote=False)
     await web.SockSite(runner, bound).start()

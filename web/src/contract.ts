@@ -150,6 +150,8 @@ export interface LiveProgress {
   seconds_left: number | null;
   /** Changes whenever the page should reload. */
   version: string;
+  /** Whether the page's server may ask the judge again; only in heads. */
+  asks_judge: boolean;
 }
 
 export interface Head {
@@ -308,6 +310,10 @@ export interface QueryBlock {
   cells: { scores: (number | null)[]; answers: (number | null)[][] } | null;
   /** Set only if not all items are plain yes/no questions. */
   rubric?: RubricBlock;
+  /** Passages that all candidates were given; set only with response texts, and if there are any. */
+  context?: string[];
+  /** Passages of candidates with their own. */
+  contexts?: [candidate: number, passages: string[]][];
 }
 
 /** What a query's answers mean if not all items are plain yes/no questions. */
@@ -383,6 +389,73 @@ export interface LabelProgress {
 export interface LabelQueue {
   pairs: QueuedPair[];
   progress: LabelProgress;
+}
+
+// ---- Which sentences move an answer, in pages that `rocketeval view --ask-judge` serves ----
+
+/** The estimated cost, before anything is asked. */
+export interface InfluenceCost {
+  requests: number;
+  /** At most this many short requests more, which identify the judge. */
+  contact: number;
+  /** Sentences, list items, code blocks and tables of the response. */
+  units: number;
+  /** Parts that are left out: the units, or fewer blocks of neighboring ones. */
+  asked: number;
+  tokens: number;
+  /** null without a price. */
+  cost: number | null;
+  currency: string;
+}
+
+/** A part of the response, and the answer without it. */
+export interface PieceInfluence {
+  text: string;
+  /** False for what is never left out: blank lines and fences. */
+  unit: boolean;
+  /** null if the judge gave no answer. */
+  p_yes: number | null;
+  /** How much the part raises the answer. */
+  change: number | null;
+  /** Whether the change is larger than the judge's repeatability allows. */
+  clear: boolean;
+  /** Whether the item more likely does not apply without it; then it has no answer. */
+  inapplicable: boolean;
+}
+
+export interface AnswerInfluence {
+  /** Together they are the response. */
+  pieces: PieceInfluence[];
+  units: number;
+  asked: number;
+  /** The answer in the run. */
+  stored: number | null;
+  /** The answer about the whole response, asked now. */
+  whole: number;
+  /** Whether the two differ by no more than the judge's repeatability allows. */
+  repeated: boolean;
+  requests: number;
+  tokens: number;
+  /** Why a part has no answer; "" if all have one. */
+  problem: string;
+}
+
+export interface InfluenceOffer {
+  judge: string;
+  cost: InfluenceCost | null;
+  /** Why the judge cannot be asked; "" if it can. */
+  refused: string;
+  /** The result, if it was measured before. */
+  known: AnswerInfluence | null;
+}
+
+/** Progress; the last step has a result or a problem. */
+export interface InfluenceStep {
+  done: number;
+  /** 0 until the judge is identified. */
+  of: number;
+  result: AnswerInfluence | null;
+  problem: string;
 }
 
 /** A text that matches a search. */

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         ("rocketeval view --open", "the run of rocketeval.yaml, in a browser"),
         ("rocketeval view runs", "all runs of a folder"),
         ("rocketeval view --label --open", "read pairs and vote, names hidden"),
+        ("rocketeval view runs/my-run --ask-judge", "ask which sentences move an answer"),
         ("rocketeval view runs/my-run --folder public", "write the page for a static host"),
     ],
     exit_codes=codes(2),
@@ -47,6 +48,11 @@ if TYPE_CHECKING:
 @option("--label", "labeling", is_flag=True, help="Collect votes and labels in the page.")
 @option("--labeler", metavar="NAME", help="Your name in the labels; default: your user name.")
 @option(
+    "--ask-judge",
+    is_flag=True,
+    help="Let the page ask the judge which sentences move an answer, after a confirmation.",
+)
+@option(
     "--folder",
     type=click.Path(path_type=Path),
     metavar="PATH",
@@ -61,6 +67,7 @@ def command(
     host_names: tuple[str, ...],
     labeling: bool,
     labeler: str | None,
+    ask_judge: bool,
     folder: Path | None,
     open_it: bool,
 ) -> None:
@@ -68,7 +75,8 @@ def command(
 
     TARGET is a config, a run directory or a folder of runs; the default is the run of
     rocketeval.yaml, or else the folder `runs`. Pages are read-only, unless you give --label: then
-    votes and labels are added to the file that `benchmark.collected` names. Only this machine can
+    votes and labels are added to the file that `benchmark.collected` names. With --ask-judge, the
+    page can ask the judge of a finished run again and shows the cost first. Only this machine can
     open them unless you give --allow-remote, and only with the printed address, which has a token.
     """
     import asyncio
@@ -110,7 +118,9 @@ def command(
         if allow_remote and not is_loopback(host):
             click.secho(
                 "Warning: anyone who sees this address can read these runs, including every query "
-                "and response. There is no password besides its token, and no encryption.",
+                "and response"
+                + (", and ask the judge at your cost" if ask_judge else "")
+                + ". There is no password besides its token, and no encryption.",
                 fg="yellow",
                 err=True,
             )
@@ -125,7 +135,14 @@ def command(
         names = {host, *own_names(), *host_names} if allow_remote else set()
         cache = RunCache(found)
         name = (labeler or getpass.getuser()) if labeling else ""
-        app = make_app(cache, allow_remote=allow_remote, names=names, token=token, labeler=name)
+        app = make_app(
+            cache,
+            allow_remote=allow_remote,
+            names=names,
+            token=token,
+            labeler=name,
+            ask_judge=ask_judge,
+        )
         await serve(app, bound, started)
 
     with bound, contextlib.suppress(KeyboardInterrupt):

@@ -108,8 +108,7 @@ class Canaries:
         """The difference in log-odds that the judge's own repeatability allows."""
         own = self._distances[:MOST_CANARIES]
         repeated = math.sqrt(sum(each**2 for each in own) / len(own)) if len(own) > 2 else 0.0
-        least = EXACT_FLOOR if self.exact else FLOOR
-        floor = max(least, COARSE_STEPS * self.step, REPEATED * self.noise)
+        floor = _floor(self.step, self.noise, EXACT_FLOOR if self.exact else FLOOR)
         return max(floor, min(REPEATED * repeated, 2 * floor))
 
     @property
@@ -284,18 +283,22 @@ def canary_of(task: GradingTask, answers: tuple[Answer, ...]) -> Canary | None:
     usable = [
         (abs(answer.p_yes - 0.5), place)
         for place, answer in enumerate(answers)
-        if answer.p_yes is not None and place not in task.checks and _applies(answer)
+        if answer.p_yes is not None and place not in task.checks and applies(answer)
     ]
     if not usable or len(answers) != len(task.suffixes):
         return None
     _, place = min(usable)
+    return Canary(single_item(task, place), answers[place])
+
+
+def single_item(task: GradingTask, place: int) -> GradingTask:
+    """Return the task with one item alone, asked without the server's prefix cache."""
     labels = None if task.labels is None else (task.labels[place],)
     suffixes = (task.suffixes[place],)
-    alone = replace(task, suffixes=suffixes, items=1, labels=labels, checks={}, cold=True)
-    return Canary(alone, answers[place])
+    return replace(task, suffixes=suffixes, items=1, labels=labels, checks={}, cold=True)
 
 
-def _applies(answer: Answer) -> bool:
+def applies(answer: Answer) -> bool:
     """Return whether the item more likely applies; otherwise its value is mostly noise."""
     return answer.p_na is None or answer.p_na < 0.5
 
@@ -358,6 +361,18 @@ def noise_of(judge: JudgeFingerprint) -> tuple[float, float]:
         return 0.0, 0.0
     measured = Measured.parse(judge.measured)
     return measured.step, measured.noise
+
+
+def allowed_difference(judge: JudgeFingerprint) -> float:
+    """Return the difference in log-odds that a judge's measured repeatability allows.
+
+    The first repetition of an answer may differ by `FIRST` times as much.
+    """
+    return _floor(*noise_of(judge))
+
+
+def _floor(step: float, noise: float, least: float = FLOOR) -> float:
+    return max(least, COARSE_STEPS * step, REPEATED * noise)
 
 
 def model_of(engine: object) -> str:

@@ -234,7 +234,13 @@ class ReportSource:
         """Return the block of one query; pass its texts as `found` if they are already read."""
         block = self.content.query(place)
         if texts:
-            block["texts"], block["histories"] = found or next(self.content.texts([place]))
+            shown = found or next(self.content.texts([place]))
+            block["texts"], block["histories"], contexts = shown
+            if contexts:
+                block["contexts"] = contexts
+            context = self.content.context(place)
+            if context is not None:
+                block["context"] = context
         if self.detail[place] < ANSWERS:
             block["cells"] = self._cells(place)
         return packed(json_bytes(block))

@@ -186,20 +186,27 @@ class RunContent:
         rubric = self._rubric(place, judged)
         return block if rubric is None else {**block, "rubric": rubric}
 
+    def context(self, place: int) -> list[str] | None:
+        """Return the passages that a query gives to all candidates; None if it has none."""
+        passages = self._queries[place].context
+        return None if passages is None else list(passages)
+
     def texts(self, places: Sequence[int]) -> Iterator[ResponseTexts]:
-        """Yield the `texts` and `histories` of each query's responses."""
+        """Yield the `texts`, `histories` and `contexts` of each query's responses."""
         columns = {name: column for column, name in enumerate(self.cells.candidates)}
         found: dict[str, ResponseTexts] = {
-            self.cells.query_ids[place]: ([None] * len(columns), []) for place in places
+            self.cells.query_ids[place]: ([None] * len(columns), [], []) for place in places
         }
         for response in self.store.inputs.responses_to(list(found)):
             column = columns.get(response.candidate)
             if column is None:
                 continue
-            texts, histories = found[response.query_id]
+            texts, histories, contexts = found[response.query_id]
             texts[column] = response.text
             if response.history is not None:
                 histories.append((column, _turns(response.history)))
+            if response.context is not None:
+                contexts.append((column, list(response.context)))
         for place in places:
             yield found[self.cells.query_ids[place]]
 

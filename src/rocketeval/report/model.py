@@ -262,6 +262,8 @@ class LiveProgress:
     seconds_left: float | None = None
     version: str = ""
     """Changes whenever the page should reload."""
+    asks_judge: bool = False
+    """Whether the page's server may ask the judge again; only in heads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,8 +383,10 @@ class CellsBlock(TypedDict):
 
 Turns = list[tuple[str, str]]
 """Roles and contents."""
-ResponseTexts = tuple[list[str | None], list[tuple[int, Turns]]]
-"""`texts` and `histories` of a query's responses."""
+Passages = list[tuple[int, list[str]]]
+"""Candidates with a context of their own, and its passages."""
+ResponseTexts = tuple[list[str | None], list[tuple[int, Turns]], Passages]
+"""`texts`, `histories` and `contexts` of a query's responses."""
 
 OddAnswer = tuple[int, int, float | None, float | None, str]
 """Candidate, item, bounds, and the explanation."""
@@ -415,6 +419,8 @@ class QueryBlock(TypedDict):
     histories: list[tuple[int, Turns]]
     cells: CellsBlock | None
     rubric: NotRequired[RubricBlock]
+    context: NotRequired[list[str]]
+    contexts: NotRequired[Passages]
 
 
 class LabelsBlock(TypedDict):

@@ -14,6 +14,7 @@ from rocketeval.config import RunConfig
 from rocketeval.grading.methods import kind_of
 from rocketeval.grading.schedule import CellBlock, cell_blocks
 from rocketeval.items import Checklist
+from rocketeval.records import Judgment
 from rocketeval.scoring.answers import AnswerTable, RubricColumns
 from rocketeval.scoring.crossfit import align_answers, table_of_lists
 from rocketeval.scoring.rubric import AnswerBounds, credits, rubric_columns
@@ -115,6 +116,17 @@ def scored_answers(store: RunStore) -> tuple[AnswerTable, list[str | None]]:
         return answers, keys
     p_na = align_column("p_na", answers, keys, store.judgments(["key", "p_na"]))
     return with_rubric(answers, checklists, p_na), keys
+
+
+def read_judgment(store: RunStore, query_id: str, candidate: str) -> Judgment | None:
+    """Return the judgment behind one response's score; None if it was not judged."""
+    for batch in store.score_batches(["query_id", "candidate", "judgment"]):
+        same_query = pc.equal(batch["query_id"], query_id)
+        rows = batch.filter(pc.and_(same_query, pc.equal(batch["candidate"], candidate)))
+        if rows.num_rows:
+            key = rows["judgment"][0].as_py()
+            return None if key is None else store.judgments_of([key]).get(key)
+    return None
 
 
 def align_column(

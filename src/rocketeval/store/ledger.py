@@ -251,6 +251,18 @@ def read_tables(folder: Path, columns: Sequence[str] | None = None) -> Iterator[
             yield table
 
 
+def tables_with(folder: Path, keys: pa.Array) -> Iterator[pa.Table]:
+    """Yield the judgments with these hex keys; a part without any is read no further."""
+    check_complete(folder)
+    for path in live_files(folder):
+        there = read_file(path, ["key"]) if path.suffix == ".parquet" else None
+        if there is not None and not pc.any(pc.is_in(there["key"], value_set=keys)).as_py():
+            continue
+        table = read_file(path, JUDGMENTS.names)
+        if table is not None:
+            yield table.filter(pc.is_in(table["key"], value_set=keys))
+
+
 def finished_keys(folder: Path) -> FinishedKeys:
     """Return the keys of all judgments in `folder`."""
     tables = read_tables(folder, ["key"])

@@ -66,6 +66,7 @@ from rocketeval.store.ledger import (
     recover_ledger,
     replace_ledger,
     sound_tables,
+    tables_with,
 )
 from rocketeval.store.manifest import Manifest, Plan, StageFacts
 from rocketeval.store.schema import (
@@ -354,12 +355,11 @@ class RunStore:
         self.save(replace(plan, created=now()))
 
     def judgments_of(self, keys: Iterable[str]) -> dict[str, Judgment]:
-        """Return a few judgments by hex key."""
+        """Return a few judgments by hex key; whole rows are read only from files that have one."""
         wanted = pa.array(list(keys), pa.string())
         found: dict[str, Judgment] = {}
-        for table in self.judgments():
-            rows = table.filter(pc.is_in(table["key"], value_set=wanted)).to_pylist()
-            found.update((row["key"], row_to_judgment(row)) for row in rows)
+        for table in tables_with(self.ledger_folder, wanted):
+            found.update((row["key"], row_to_judgment(row)) for row in table.to_pylist())
         return found
 
     def save_failures(self, failures: Iterable[Failure]) -> None:

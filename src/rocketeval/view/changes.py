@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -18,12 +19,12 @@ from rocketeval.report.run_diff import (
     VERDICTS,
     BestChange,
     CandidateDiff,
-    ResponseAnswers,
     ResponseChange,
     RunDiff,
     diff_runs,
     flips,
 )
+from rocketeval.scoring.read_answers import read_judgment
 from rocketeval.store.run import RunStore
 from rocketeval.text import join_words
 
@@ -191,10 +192,7 @@ def response_diff(
     if asked is None or checklist is None:
         return None
     texts = [_text_of(run.store, query, candidate) for run in (head, base)]
-    now, before = (
-        ResponseAnswers(run.store, {query}, {candidate}).of((query, candidate))
-        for run in (head, base)
-    )
+    now, before = (_answers(run.store, query, candidate) for run in (head, base))
     if len(now) != len(checklist.items) or len(before) != len(now):
         now = before = np.full(len(checklist.items), np.nan)
     return ResponseDiff(
@@ -215,6 +213,13 @@ def response_diff(
 def _text_of(store: RunStore, query: str, candidate: str) -> str | None:
     found = (one for one in store.inputs.responses_to([query]) if one.candidate == candidate)
     return next((one.text for one in found), None)
+
+
+def _answers(store: RunStore, query: str, candidate: str) -> Floats:
+    """Return the answers of one response; empty if it was not judged."""
+    found = read_judgment(store, query, candidate)
+    answers = () if found is None else found.answers
+    return np.array([math.nan if one.p_yes is None else one.p_yes for one in answers])
 
 
 def _known(value: Floats) -> float | None:

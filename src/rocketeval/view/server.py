@@ -1,4 +1,4 @@
-"""The HTTP server: pages, heads, blocks, pulses and files of runs, read-only.
+"""The HTTP server: pages, heads, blocks, pulses and files of runs, read-only by default.
 
 It answers only requests from this machine, unless remote access is allowed, and only with the token
 of its address: other users of this machine cannot read the runs.
@@ -33,6 +33,7 @@ from rocketeval.report.page import served_page
 from rocketeval.store.files import public_file
 from rocketeval.view.catalog import RunCache
 from rocketeval.view.labeling import MistakenLabel
+from rocketeval.view.live_judge import ItemQuestion, LiveJudges, MistakenQuestion
 from rocketeval.view.live_run import LiveRun, StaleBlock
 
 T = TypeVar("T")
@@ -70,13 +71,16 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def guard(*, allow_remote: bool, names: Iterable[str] = (), labeling: bool = False) -> Middleware:
+def guard(
+    *, allow_remote: bool, names: Iterable[str] = (), posts: Iterable[str] = ()
+) -> Middleware:
     """Return the middleware that checks the host and method of every request.
 
-    With `allow_remote`, also accept the address that a request came to, and `names`. With
-    `labeling`, also accept labels that a page of this server sends.
+    With `allow_remote`, also accept the address that a request came to, and `names`. `posts` are
+    the ends of paths to which a page of this server may send something.
     """
     known = frozenset(map(_plain, names)) if allow_remote else frozenset()
+    accepted = tuple(f"/{end}" for end in posts)
 
     @web.middleware
     async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -86,9 +90,9 @@ def guard(*, allow_remote: bool, names: Iterable[str] = (), labeling: bool = Fal
             reason = "This server does not accept requests for this host name.\n"
             hint = "To allow it, start the server with --host-name.\n" if allow_remote else ""
             raise web.HTTPForbidden(text=reason + hint)
-        posted = labeling and request.method == "POST" and request.path.endswith("/label")
+        posted = request.method == "POST" and request.path.endswith(accepted)
         if posted and not _is_own_page(request):
-            raise web.HTTPForbidden(text="Labels are accepted only from a page of this server.\n")
+            raise web.HTTPForbidden(text="This is accepted only from a page of this server.\n")
         if not posted and request.method not in ("GET", "HEAD"):
             raise web.HTTPMethodNotAllowed(request.method, ("GET", "HEAD"))
         return await handler(request)
@@ -191,13 +195,17 @@ def make_app(
     names: Iterable[str] = (),
     token: str | None = None,
     labeler: str = "",
+    ask_judge: bool = False,
 ) -> web.Application:
     """Return the application; with `allow_remote`, it also accepts this machine's `names`.
 
     With a `token`, it answers only requests that have it. With a `labeler`, it collects labels.
+    With `ask_judge`, its pages may ask the judge of a run again.
     """
-    views = _Views(cache, labeler)
-    checks = [guard(allow_remote=allow_remote, names=names, labeling=bool(labeler))]
+    judges = LiveJudges() if ask_judge else None
+    views = _Views(cache, labeler, judges)
+    posts = [end for end, on in (("label", labeler), ("influence", judges)) if on]
+    checks = [guard(allow_remote=allow_remote, names=names, posts=posts)]
     checks += [] if token is None else [ask_for_token(token)]
     app = web.Application(middlewares=[*checks, _in_words])
     app.on_response_prepare.append(add_headers)
@@ -217,6 +225,10 @@ def make_app(
     if labeler:
         app.router.add_get("/run/{slug}/label", views.label_queue)
         app.router.add_post("/run/{slug}/label", views.label)
+    if judges is not None:
+        app.router.add_get("/run/{slug}/influence", views.influence_offer)
+        app.router.add_post("/run/{slug}/influence", views.influence)
+        app.on_shutdown.append(lambda _: judges.aclose())
 
     async def close(_: web.Application) -> None:
         cache.close()
@@ -226,9 +238,10 @@ def make_app(
 
 
 class _Views:
-    def __init__(self, cache: RunCache, labeler: str) -> None:
+    def __init__(self, cache: RunCache, labeler: str, judges: LiveJudges | None) -> None:
         self._cache = cache
         self._labeler = labeler
+        self._judges = judges
 
     async def index(self, _: web.Request) -> web.StreamResponse:
         runs = await self._cache.runs()
@@ -298,16 +311,26 @@ class _Views:
 
     async def label(self, request: web.Request) -> web.StreamResponse:
         run = await self._run(request)
-        try:
-            given = json.loads(await request.text())
-        except ValueError:
-            given = None
-        if not isinstance(given, dict):
-            raise web.HTTPBadRequest(text="The label is not a JSON object.\n")
-        try:
-            return _json(await run.label(self._labeler, given))
-        except MistakenLabel as error:
-            raise web.HTTPBadRequest(text=f"{error.message}\n") from None
+        return _json(await run.label(self._labeler, await _object_in(request)))
+
+    async def influence_offer(self, request: web.Request) -> web.StreamResponse:
+        assert self._judges is not None
+        run = await self._run(request)
+        return _json(await self._judges.offer(run.path, ItemQuestion.of(request.query)))
+
+    async def influence(self, request: web.Request) -> web.StreamResponse:
+        """Send the progress and the result as JSON lines; a closed page cancels the asking."""
+        assert self._judges is not None
+        run = await self._run(request)
+        question = ItemQuestion.of(await _object_in(request))
+        response = web.StreamResponse(headers={"Content-Type": "application/jsonl"})
+        await response.prepare(request)
+        with contextlib.suppress(ConnectionResetError):
+            async with contextlib.aclosing(self._judges.steps(run.path, question)) as steps:
+                async for step in steps:
+                    await response.write(json_bytes(plain(step)) + b"\n")
+            await response.write_eof()
+        return response
 
     async def _run(self, request: web.Request) -> LiveRun:
         run = await self._cache.run(request.match_info["slug"])
@@ -318,8 +341,10 @@ class _Views:
     async def _head(self, request: web.Request) -> ReportHead:
         run = await self._run(request)
         several = len(await self._cache.runs()) > 1
+        head = await run.head()
         return replace(
-            await run.head(),
+            head,
+            live=head.live and replace(head.live, asks_judge=self._judges is not None),
             files_at="files/",
             index_at="../../" if several else None,
             blocks="served",
@@ -332,6 +357,8 @@ async def _in_words(request: web.Request, handler: Handler) -> web.StreamRespons
     """Return the message of an error, never a traceback."""
     try:
         return await handler(request)
+    except (MistakenLabel, MistakenQuestion) as error:
+        raise web.HTTPBadRequest(text=f"{error.message}\n") from None
     except RocketEvalError as error:
         text = f"{error.message}\n{error.hint}".strip()
         if request.path.endswith("/"):
@@ -367,6 +394,14 @@ def _page(text: str) -> web.Response:
     if found:
         response.headers["Content-Security-Policy"] = html.unescape(found[1])
     return response
+
+
+async def _object_in(request: web.Request) -> dict[str, object]:
+    with contextlib.suppress(ValueError):
+        given = json.loads(await request.text())
+        if isinstance(given, dict):
+            return given
+    raise web.HTTPBadRequest(text="The request is not a JSON object.\n")
 
 
 def _found(record: T | None) -> T:

@@ -1,6 +1,6 @@
 // The navigation bar, search, keys and the color theme button.
 
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { Head } from "../contract";
 import { pathOf, to } from "../routes";
 import { remember, remembered } from "./remembered";
@@ -32,11 +32,17 @@ const placesOf = (head: Head): Place[] => [
 export function Top({ head, hash }: { head: Head; hash: string }) {
   const kind = pathOf(hash).slice(2).split("/")[0] ?? "";
   const here = PART_OF[kind] ?? `#/${kind}`;
+  const bar = useRef<HTMLElement>(null);
+  useEffect(() => {
+    // On phones the tabs scroll: show the current one.
+    const tab = bar.current?.querySelector<HTMLElement>("[aria-current]");
+    if (tab && bar.current) bar.current.scrollLeft = tab.offsetLeft + tab.offsetWidth - bar.current.clientWidth;
+  }, [here]);
   return (
     <header class="top">
       {head.index_at !== null && <a href={head.index_at}>All runs</a>}
       <a class="brand" href={to.overview()}>RocketEval <span>Run “<Name>{head.run}</Name>”</span></a>
-      <nav aria-label="Report">
+      <nav ref={bar} aria-label="Report">
         {placesOf(head).map(([href, label]) => (
           <a key={href} href={href} aria-current={href === here ? "page" : undefined}>{label}</a>
         ))}
@@ -70,7 +76,7 @@ export function ThemeButton() {
   };
   return (
     <button type="button" class="theme theme-button" onClick={change} title="Light, dark, or system colors">
-      Theme: {THEME_NAMES[theme]}
+      <span class="theme-word">Theme: </span>{THEME_NAMES[theme]}
     </button>
   );
 }

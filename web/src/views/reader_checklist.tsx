@@ -8,6 +8,7 @@ import { answerName, Name, Tag } from "../parts/words";
 import { itemGroups } from "./item_groups";
 import type { Meaning, Odd, QueryResults } from "./sheet";
 import { VerdictTag } from "./verdicts";
+import { WhyButton } from "./why_button";
 import { WrongButton } from "./wrong_button";
 
 interface ChecklistProps {
@@ -98,6 +99,7 @@ function Item(props: ChecklistProps & { item: number; isMost: boolean }) {
               meaning={results.meaning(candidate, item)}
             />
             <WrongButton {...{ results, candidate, item }} />
+            <WhyButton {...{ results, candidate, item }} />
           </td>
         ))}
       </tr>

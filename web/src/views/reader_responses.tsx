@@ -66,6 +66,7 @@ export function QueryText({ results }: { results: QueryResults }) {
         </details>
       )}
       <Clipped>{block.text}</Clipped>
+      {block.context !== undefined && <Context passages={block.context} what="Context" />}
       {block.reference !== null && (
         <details class="before">
           <summary>Reference response</summary>
@@ -73,6 +74,16 @@ export function QueryText({ results }: { results: QueryResults }) {
         </details>
       )}
     </section>
+  );
+}
+
+/** Passages that candidates were given, such as the results of a search. */
+function Context({ passages, what }: { passages: string[]; what: string }) {
+  return (
+    <details class="before">
+      <summary>{what}: {plural(passages.length, "passage", "passages")}</summary>
+      <ol class="passages">{passages.map((passage, place) => <li key={place}><Clipped>{passage}</Clipped></li>)}</ol>
+    </details>
   );
 }
 
@@ -157,6 +168,7 @@ function Column({ results, candidate, look, parts, onCandidate, onRemove }: Colu
   const score = results.scores[candidate] ?? null;
   const label = results.label(candidate);
   const text = results.text(candidate);
+  const own = results.context(candidate);
   return (
     <article class="response" aria-label={`Response of ${name}`}>
       <header>
@@ -175,6 +187,7 @@ function Column({ results, candidate, look, parts, onCandidate, onRemove }: Colu
           <Turns turns={results.history(candidate)} />
         </details>
       )}
+      {own !== undefined && <Context passages={own} what="This candidate\u2019s own context" />}
       {text === undefined && <NotHere what="The response's text is" />}
       {text === null && <p class="loud">No response to this query.</p>}
       {typeof text === "string" && (parts

@@ -68,6 +68,11 @@ export class QueryResults {
     return this.histories.has(candidate);
   }
 
+  /** Passages that only this candidate was given; undefined without any. */
+  context(candidate: number): string[] | undefined {
+    return this.block.contexts?.find(([each]) => each === candidate)?.[1];
+  }
+
   /** null without a response; undefined if this page does not have the text. */
   text(candidate: number): string | null | undefined {
     return this.block.texts === null ? undefined : this.block.texts[candidate] ?? null;
