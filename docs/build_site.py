@@ -15,6 +15,7 @@ repository; a broken link or anchor fails the build.
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import re
 import shutil
@@ -94,6 +95,44 @@ class Staging:
         return target
 
 
+MESSAGES = ("reference/mistakes", "reference/data_mistakes")
+"""Pages whose blocks are sentences: their lines are wrapped."""
+LONG = 40
+"""A table with a cell of more characters is shown as one card per row on a phone."""
+
+
+def finish_page(html: str, page: str) -> str:
+    """Return a built page whose tables and messages can be read on a phone, with docs/style.css."""
+    if page in MESSAGES:
+        html = html.replace('<article class="', '<article class="messages ', 1)
+    return re.sub(r"<table>.*?</table>", lambda found: label_cells(found[0]), html, flags=re.DOTALL)
+
+
+def label_cells(table: str) -> str:
+    """Return a table whose cells name their columns, if it has long texts; else as it is.
+
+    >>> label_cells("<table><tr><th>a</th></tr><tr><td>short</td></tr></table>")
+    '<table><tr><th>a</th></tr><tr><td>short</td></tr></table>'
+    """
+    labels = [plain(head) for head in re.findall(r"<th[^>]*>(.*?)</th>", table, re.DOTALL)]
+    cells = [plain(cell) for cell in re.findall(r"<td[^>]*>(.*?)</td>", table, re.DOTALL)]
+    if len(labels) < 2 or max(map(len, cells), default=0) <= LONG:
+        return table
+    # Below the title of a card, a single further cell needs no name.
+    named = [""] + (labels[1:] if len(labels) > 2 else [""])
+    numbers = itertools.count()
+
+    def labeled(found: re.Match[str]) -> str:
+        return f'<td data-label="{named[next(numbers) % len(labels)]}"{found[1]}>'
+
+    return re.sub(r"<td([^>]*)>", labeled, table).replace("<table>", "<table data-cards>", 1)
+
+
+def plain(html: str) -> str:
+    """Return HTML as text that is safe in an attribute."""
+    return re.sub(r"<[^>]+>", "", html).strip().replace('"', "&quot;")
+
+
 def package_version() -> str:
     """Return the first two numbers of the package's version: a patch release has no own pages."""
     version: str = run_path(str(ROOT / "src" / "rocketeval" / "_version.py"))["__version__"]
@@ -116,6 +155,9 @@ def build(folder: Path, version: str, reports: Path | None = None) -> int:
         if code == 0:
             # Its links start at the root of the host, which is wrong below a version.
             (staging / "site" / "404.html").unlink()
+            for page in (staging / "site").rglob("index.html"):
+                below = page.parent.relative_to(staging / "site").as_posix()
+                page.write_text(finish_page(page.read_text("utf-8"), below), encoding="utf-8")
             versions = publish(staging / "site", folder, version)
             pages = sum(1 for _ in (folder / version).rglob("*.html"))
             listed = ", ".join(known.version for known in versions)

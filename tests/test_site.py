@@ -1,4 +1,4 @@
-"""Versions of the documentation stand side by side, as static files with relative links."""
+"""The documentation site: versions next to each other, and tables that fit on a phone."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
+from build_site import finish_page
 from site_versions import LATEST, list_versions, publish
 
 
@@ -64,7 +65,7 @@ def test_rebuilt_old_version_is_not_latest(tmp_path: Path) -> None:
 
 
 def test_latest_redirects_every_page(tmp_path: Path) -> None:
-    """Each page of the newest version has a page below `latest`; a removed one is gone there."""
+    """Each page of the newest version has a page below `latest`; a removed one has none."""
     site = tmp_path / "site"
     publish(built(tmp_path / "a", "two"), site, "0.2")
     smaller = built(tmp_path / "b", "three")
@@ -83,3 +84,32 @@ def test_version_is_numbers(tmp_path: Path, name: str) -> None:
     with pytest.raises(ValueError, match=r"such as 0\.2"):
         publish(built(tmp_path / "a", "x"), tmp_path / "site", name)
     assert not (tmp_path / "site").exists()
+
+
+def table(*rows: str) -> str:
+    """Return a table with the columns a, b and c."""
+    head = "<thead><tr><th>a</th><th>b <code>x</code></th><th>c</th></tr></thead>"
+    return f"<p><table>{head}<tbody>{''.join(rows)}</tbody></table></p>"
+
+
+def test_cells_of_a_wide_table_name_their_columns() -> None:
+    """A long text makes a card per row; each cell but the first has the name of its column."""
+    long = "word " * 20
+    made = finish_page(
+        table(f"<tr><td>1</td><td>{long}</td><td></td></tr>", "<tr><td>2</td><td>s</td><td>t</td>"),
+        "howto/data",
+    )
+    assert "<table data-cards>" in made
+    assert re.findall('data-label="([^"]*)"', made) == ["", "b x", "c"] * 2
+
+
+def test_table_of_figures_stays_a_table() -> None:
+    """Short cells are compared down a column, so they are not made cards."""
+    given = table("<tr><td>1</td><td>0.5 (0.4-0.6)</td><td>7</td></tr>")
+    assert finish_page(given, "howto/data") == given
+
+
+def test_messages_wrap() -> None:
+    """Only the pages of messages have wrapped blocks."""
+    assert 'class="messages md' in finish_page('<article class="md">', "reference/mistakes")
+    assert finish_page('<article class="md">', "reference/cli") == '<article class="md">'
