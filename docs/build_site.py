@@ -97,14 +97,16 @@ class Staging:
 
 MESSAGES = ("reference/mistakes", "reference/data_mistakes")
 """Pages whose blocks are sentences: their lines are wrapped."""
-LONG = 40
-"""A table with a cell of more characters is shown as one card per row on a phone."""
+LONG = 24
+"""A table with a longer text after its first column is shown as one card per row on a phone."""
 
 
 def finish_page(html: str, page: str) -> str:
     """Return a built page whose tables and messages can be read on a phone, with docs/style.css."""
     if page in MESSAGES:
         html = html.replace('<article class="', '<article class="messages ', 1)
+    # A picture of a whole window is too small on a phone: a tap opens it alone.
+    html = re.sub(r'(?<!">)(<img[^>]* src="([^"]+\.png)"[^>]*>)', r'<a href="\2">\1</a>', html)
     return re.sub(r"<table>.*?</table>", lambda found: label_cells(found[0]), html, flags=re.DOTALL)
 
 
@@ -116,7 +118,8 @@ def label_cells(table: str) -> str:
     """
     labels = [plain(head) for head in re.findall(r"<th[^>]*>(.*?)</th>", table, re.DOTALL)]
     cells = [plain(cell) for cell in re.findall(r"<td[^>]*>(.*?)</td>", table, re.DOTALL)]
-    if len(labels) < 2 or max(map(len, cells), default=0) <= LONG:
+    later = [cell for place, cell in enumerate(cells) if place % max(1, len(labels))]
+    if max(map(len, later), default=0) <= LONG:
         return table
     # Below the title of a card, a single further cell needs no name.
     named = [""] + (labels[1:] if len(labels) > 2 else [""])
