@@ -116,6 +116,8 @@ def label_cells(table: str) -> str:
     >>> label_cells("<table><tr><th>a</th></tr><tr><td>short</td></tr></table>")
     '<table><tr><th>a</th></tr><tr><td>short</td></tr></table>'
     """
+    # Inside code, Zensical keeps the backslash that a table needs before a bar.
+    table = table.replace("\\|", "|")
     labels = [plain(head) for head in re.findall(r"<th[^>]*>(.*?)</th>", table, re.DOTALL)]
     cells = [plain(cell) for cell in re.findall(r"<td[^>]*>(.*?)</td>", table, re.DOTALL)]
     later = [cell for place, cell in enumerate(cells) if place % max(1, len(labels))]

@@ -109,6 +109,12 @@ def test_table_of_figures_stays_a_table() -> None:
     assert finish_page(given, "howto/data") == given
 
 
+def test_bar_in_a_cell_has_no_backslash() -> None:
+    """Markdown needs a backslash before a bar in a table; the page does not show it."""
+    shown = finish_page(table("<tr><td><code>a\\|b</code></td><td></td><td></td></tr>"), "x")
+    assert "<code>a|b</code>" in shown
+
+
 def test_messages_wrap() -> None:
     """Only the pages of messages have wrapped blocks."""
     assert 'class="messages md' in finish_page('<article class="md">', "reference/mistakes")
