@@ -31,7 +31,8 @@ page:
 	  cd web && npm ci --silent && npm run --silent check; \
 	else echo "npm is not here: the page's bundle was not checked against web/"; fi
 
-# The documentation with the gallery's reports, into site/; a broken link or anchor is an error.
+# The documentation with the gallery's reports, into site/0.2/ and so on; a broken link or anchor is an
+# error. Other versions in site/ stay as they are.
 site:
 	python docs/build_site.py site
 

@@ -35,7 +35,7 @@ INSIDE = (
 )
 """Files without which an installation is incomplete."""
 TOP_OF_SDIST = {"src", "CHANGELOG.md", "LICENSE", "README.md", "PKG-INFO", "pyproject.toml"}
-TOP_OF_SDIST |= {".gitignore"}
+TOP_OF_SDIST |= {".gitignore", "hatch_build.py"}
 """All that a source distribution contains: no tests, studies or data."""
 
 

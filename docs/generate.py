@@ -41,19 +41,25 @@ def sections(model: type[BaseModel], path: str = "") -> list[str]:
         where = f"{path}.{name}" if path else name
         if section:
             below += sections(section, where)
-        default = "required" if field.is_required() else "" if section else show(field.default)
-        lines.append(f"| `{name}` | {default} | {describe(section, where, field.description)} |")
+        default = field.get_default(call_default_factory=True)
+        shown = "required" if field.is_required() else "" if section else show(default)
+        lines.append(f"| `{name}` | {shown} | {describe(section, where, field.description)} |")
     return lines + below
 
 
 def describe(section: type[BaseModel] | None, where: str, text: str | None) -> str:
     """Return a field's description, or a link to its section."""
     if text:
-        return " ".join(text.split())
+        return address(" ".join(text.split()))
     if section:
         summary = (section.__doc__ or "").strip().splitlines()[0]
         return f"{summary} See [{where}](#{where.replace('.', '').lower()})."
     return ""
+
+
+def address(text: str) -> str:
+    """Return a text with addresses of this machine as code, so that no page links to them."""
+    return re.sub(r"(?<!`)(http://127\.0\.0\.1[\w:/]*)", r"`\1`", text)
 
 
 def show(default: object) -> str:
@@ -62,7 +68,7 @@ def show(default: object) -> str:
         return "none"
     if isinstance(default, tuple):
         return f"`[{', '.join(x if isinstance(x, str) else f'{x:g}' for x in default)}]`"
-    return "" if default == {} else f"`{default}`"
+    return "" if default in ({}, "") else f"`{default}`"
 
 
 def config_page() -> str:
@@ -109,10 +115,10 @@ def describe_command(command: click.Command, context: click.Context) -> list[str
     ]
     if options:
         lines += ["| option | description |", "|---|---|"]
-        lines += [f"| `{cell(name)}` | {cell(meaning)} |" for name, meaning in options] + [""]
+        lines += [f"| `{cell(n)}` | {address(cell(text))} |" for n, text in options] + [""]
     examples = getattr(command, "examples", ())
     if examples:
-        lines += ["| example | |", "|---|---|"]
+        lines += ["| example | use |", "|---|---|"]
         lines += [f"| `{cell(code)}` | {cell(meaning)} |" for code, meaning in examples] + [""]
     own = {
         code: meaning

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import email
 import re
 import subprocess
 import sys
 import tomllib
+import zipfile
 from pathlib import Path
+from runpy import run_path
 
 import pytest
 import yaml
@@ -45,12 +48,52 @@ def test_actions_are_pinned_to_commits() -> None:
             assert re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", action), f"{path.name}: {action}"
 
 
-def test_installed_wheel_runs_the_quickstart(tmp_path: Path) -> None:
-    """The wheel and the packages that it declares, and nothing else, print the README's ranking."""
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A wheel of the working tree."""
     need("hatchling", "hatchling builds the wheel: pip install hatchling")
-    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    folder = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
     subprocess.run(build, check=True, capture_output=True, cwd=ROOT)
-    (wheel,) = tmp_path.iterdir()
+    (built,) = folder.iterdir()
+    return built
+
+
+def link_targets(text: str) -> list[str]:
+    """Return where the links and pictures of a Markdown text lead."""
+    inline = re.findall(r"\]\(([^)\s]+)", text)
+    defined = re.findall(r"^ *\[[^\]]+\]:\s*(\S+)", text, re.MULTILINE)
+    return [*inline, *defined, *re.findall(r"(?:href|src)=[\"']?([^\"'\s>]+)", text)]
+
+
+def test_built_description_has_no_relative_link(wheel: Path) -> None:
+    """A package index shows the README without the repository: every link is absolute."""
+    with zipfile.ZipFile(wheel) as opened:
+        (name,) = (name for name in opened.namelist() if name.endswith(".dist-info/METADATA"))
+        metadata = email.message_from_bytes(opened.read(name))
+    text = metadata.get_payload()
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    assert [target for target in link_targets(text) if not target.startswith("https://")] == []
+    assert "https://arxiv.org/abs/2503.05142" in link_targets(text)
+    assert "pip install rocketeval " in text
+    assert "pip install ." not in text
+
+
+def test_description_links_into_a_known_repository() -> None:
+    """With a repository's address, each link of the README leads to the released file there."""
+    need("hatchling", "hatchling runs the hook: pip install hatchling")
+    description = run_path(str(ROOT / "hatch_build.py"))["description"]
+    readme = (ROOT / "README.md").read_text()
+    made = link_targets(description(readme, "9.8.7", "https://host/us/rocketeval/"))
+    roots = [f"https://host/us/rocketeval/{kind}/v9.8.7/" for kind in ("blob", "raw")]
+    relative = [target for target in link_targets(readme) if not target.startswith("https://")]
+    assert [t.removeprefix(roots[0]).removeprefix(roots[1]) for t in made] == link_targets(readme)
+    assert sum(t.startswith(tuple(roots)) for t in made) == len(relative) > 30
+    assert roots[1] + "docs/images/overview-light.png" in made
+
+
+def test_installed_wheel_runs_the_quickstart(wheel: Path) -> None:
+    """The wheel and the packages that it declares, and nothing else, print the README's ranking."""
     command = [sys.executable, str(ROOT / ".ci" / "wheel.py"), str(wheel), "--linked"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
