@@ -43,6 +43,7 @@ GROUPS = {
         "labels": "Choose a few responses to label, to correct the judge's bias.",
         "evolve": "Train an evaluator on votes or labels, to replace checklists.",
         "ensemble": "Combine runs of several judges into one ranking.",
+        "cascade": "Let a strong judge grade a part, to correct a cheap one.",
     },
 }
 """Verbs by heading, in the order of the help page."""
