@@ -6,6 +6,7 @@ import asyncio
 import csv
 import hashlib
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -48,12 +49,12 @@ def cheap_answer(prefix: str, item: str) -> float:
     return min(0.99, max(0.01, biased + 0.2 * noise(prefix, item, "cheap")))
 
 
-def config_of(folder: Path, name: str, **more: Any) -> dict[str, Any]:
+def config_of(folder: Path, judge: str, **more: Any) -> dict[str, Any]:
     """Return the config of a run."""
     return {
-        "name": name,
+        "name": judge,
         "benchmark": {"path": str(folder / "benchmark")},
-        "judge": {"model": name, "engine": "scripted"},
+        "judge": {"model": judge, "engine": "scripted"},
         "output": str(folder / "runs"),
         "cache": None,
         "ranking": {"bootstrap": 50},
@@ -61,13 +62,19 @@ def config_of(folder: Path, name: str, **more: Any) -> dict[str, Any]:
     }
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def graded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with a benchmark and the cheap judge's run."""
-    write_grid(tmp_path / "benchmark", queries=QUERIES, candidates=CANDIDATES, items=ITEMS)
-    judge = ScriptedEngine(cheap_answer, model="cheap")
-    rocketeval.run(config_of(tmp_path, "cheap"), judge=judge)
-    return tmp_path
+    made = tmp_path_factory.mktemp("graded")
+    write_grid(made / "benchmark", queries=QUERIES, candidates=CANDIDATES, items=ITEMS)
+    rocketeval.run(config_of(made, "cheap"), judge=ScriptedEngine(cheap_answer, model="cheap"))
+    return made
+
+
+@pytest.fixture
+def folder(graded: Path, tmp_path: Path) -> Path:
+    """Return a copy of it."""
+    return Path(shutil.copytree(graded, tmp_path / "copy"))
 
 
 def strong_run(
@@ -91,7 +98,7 @@ def drawn_in(folder: Path) -> set[tuple[str, str]]:
         rows = list(csv.DictReader(file))
     assert len(rows) == QUERIES * CANDIDATES
     assert np.mean([float(row["probability"]) for row in rows]) == pytest.approx(0.3, abs=1e-6)
-    return {(row["query_id"], row["candidate"]) for row in rows if row["drawn"] == "true"}
+    return {(row["query_id"], row["candidate"]) for row in rows if row["drawn"] == "True"}
 
 
 def test_estimate_corrects_the_cheap_judge(folder: Path) -> None:
@@ -143,11 +150,11 @@ def test_interrupted_cascade_continues(folder: Path) -> None:
     engine = ScriptedEngine(strong_answer, model="strong")
 
     class Interrupting(Observer):
-        judged = 0
+        count = 0
 
-        def task_done(self, judgment: Judgment) -> None:
-            self.judged += 1
-            if self.judged == 10:
+        def judged(self, judgment: Judgment) -> None:
+            self.count += 1
+            if self.count == 10:
                 run.stop.set()
 
     run = strong_run(folder, engine, Interrupting())
@@ -188,9 +195,7 @@ def test_failed_responses_are_counted_and_named(folder: Path) -> None:
     query, candidate = sorted(drawn_in(folder))[0]
     text = f"Answer {candidate[1]} to {query}."
     engine = ScriptedEngine(strong_answer, model="strong", fail_on=text)
-    config = {**config_of(folder, "strong"), "name": "again"}
-    run = Run(parse_config(config), judge=engine)
-    found = asyncio.run(run.cascade(folder / "runs" / "cheap", folder / "out"))
+    found = cascade(folder, engine, name="again")
     assert found.failed == (f"{candidate} on {query}",)
     (row,) = (row for row in found.rows if row.candidate == candidate)
     assert row.scored == row.drawn - 1

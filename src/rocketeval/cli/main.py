@@ -44,6 +44,7 @@ GROUPS = {
         "evolve": "Train an evaluator on votes or labels, to replace checklists.",
         "ensemble": "Combine runs of several judges into one ranking.",
         "cascade": "Let a strong judge grade a part, to correct a cheap one.",
+        "anchors": "Choose a few queries for a first look at new candidates.",
     },
 }
 """Verbs by heading, in the order of the help page."""

@@ -17,26 +17,23 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from rocketeval.arrays import Bools, Floats
-from rocketeval.config import RankingConfig, RunConfig
+from rocketeval.arrays import Bools
+from rocketeval.config import RunConfig
 from rocketeval.errors import BenchmarkError
-from rocketeval.grid import ScoreGrid
 from rocketeval.judges.draw import LEVEL, Draw
 from rocketeval.judges.runs import JudgedRun, judge_names
 from rocketeval.prices import PricedUsage
-from rocketeval.ranking.rank import affordable_flips, tied_groups
+from rocketeval.ranking.rank import tied_groups
 from rocketeval.ranking.stage import clip_interval
 from rocketeval.ranking.summary import table_of_rows
 from rocketeval.records import Interval
 from rocketeval.scoring.stage import score_judged
-from rocketeval.stats.permutation import pairwise_tests
 from rocketeval.stats.two_phase import Combined, TwoPhaseSample, combine
 from rocketeval.store.codec import encode_finding
 from rocketeval.store.files import refuse_inside_run, write_bytes, write_json
 from rocketeval.store.manifest import GradeFacts
 from rocketeval.store.schema import table_schema
 from rocketeval.text import csv_text, join_words
-from rocketeval.workers import one_blas_thread
 
 MOST_NAMES = 5
 
@@ -159,7 +156,8 @@ def _rows(
     names, scale = draw.cheap.candidates, config.scorer.scale
     means = {column: combined.mean(column, LEVEL) for column in ranked}
     order = sorted(ranked, key=lambda column: (-means[column].value, names[column]))
-    better, bounds = _tests(combined.scores[:, order], draw.cheap, config.ranking)
+    tests = combined.take(order).tests(LEVEL)
+    better, (lows, highs) = tests.better(), tests.rank_bounds()
     groups = tied_groups(range(len(order)), better)
     gaps = [combined.difference(one, two, LEVEL) for one, two in pairwise(order)]
     values = [means[column].value for column in order]
@@ -172,8 +170,8 @@ def _rows(
             CascadeRow(
                 candidate=names[column],
                 rank=rank,
-                rank_low=min(rank, int(bounds[0][place])),
-                rank_high=max(rank, int(bounds[1][place])),
+                rank_low=min(rank, int(lows[place])),
+                rank_high=max(rank, int(highs[place])),
                 mean=_rounded(clip_interval(means[column], scale)),
                 minus_next=None if last else _rounded(gaps[place]),
                 beats_next=None if last else bool(better[place, place + 1]),
@@ -186,22 +184,6 @@ def _rows(
             )
         )
     return tuple(rows)
-
-
-def _tests(
-    scores: Floats, grid: ScoreGrid, ranking: RankingConfig
-) -> tuple[Bools, tuple[Sequence[int], Sequence[int]]]:
-    """Return which candidate is significantly better than which, and their rank intervals."""
-    with one_blas_thread():
-        tests = pairwise_tests(
-            scores,
-            level=LEVEL,
-            seed=ranking.seed,
-            clusters=grid.places(),
-            flips=affordable_flips(scores.shape[1]),
-        )
-    best, worst = tests.rank_bounds()
-    return tests.better(), (best.tolist(), worst.tolist())
 
 
 def _rounded(found: Interval) -> Interval:

@@ -202,8 +202,8 @@ def _uncertainty(run: JudgedRun, grid: ScoreGrid) -> Floats:
     for part in AnswerReader(run.store).parts():
         table = part.answers
         spread = (high - low) * _spread(table)
-        columns = (pa.array(names, pa.string()) for names in (table.query_ids, table.candidates))
-        builder.add(*columns, spread)
+        queries, names = table.query_ids, table.candidates
+        builder.add(pa.array(queries, pa.string()), pa.array(names, pa.string()), spread)
     found = builder.grid()
     rows = {name: row for row, name in enumerate(found.query_ids)}
     columns = [found.candidates.index(name) for name in grid.candidates]

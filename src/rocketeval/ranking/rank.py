@@ -385,7 +385,7 @@ def rank_pooled(
             anchor=find_anchor(anchor, candidates, unranked),
             anchor_rating=anchor_rating,
         )
-        flips = affordable_flips(len(candidates))
+        flips = _affordable_flips(len(candidates))
         test = partial(pairwise_tests, scores, level=level, seed=seed, clusters=places, flips=flips)
         if race is not None:
             test = partial(race_tests, scores, places, candidates, race, level)
@@ -428,7 +428,7 @@ def is_significant(p_value: float, level: float) -> bool:
     return p_value <= 1.0 - level + 1e-12
 
 
-def affordable_flips(candidates: int) -> int:
+def _affordable_flips(candidates: int) -> int:
     """Return fewer sign flips for very many pairs: a p-value of 0.05 needs 199."""
     pairs = max(1, candidates * (candidates - 1) // 2)
     return max(FEWEST_FLIPS, min(PAIR_FLIPS, MOST_STATISTICS // pairs))

@@ -20,14 +20,15 @@ predicts itself and the estimate stays unbiased.
 includes the draw and the choice of queries. It is known from few drawn responses, and they are
 skewed, so the interval is Student's t with Satterthwaite's degrees of freedom and the correction of
 `prediction_powered` for skewness; resampling the queries gives intervals that are too narrow.
-`studies/cascade.py` measures their coverage.
+Tests of all pairs follow from the same intervals, with Holm's rule: sign flips, as in other
+rankings, err too often with few drawn responses. `studies/cascade.py` measures the coverage.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -35,7 +36,8 @@ from rocketeval.arrays import Bools, Floats, Ints
 from rocketeval.hashing import content_hash
 from rocketeval.records import Interval
 from rocketeval.stats.bootstrap import least_queries
-from rocketeval.stats.prediction_powered import Fit, satterthwaite, skewed_interval
+from rocketeval.stats.permutation import PairwiseTests, holm
+from rocketeval.stats.prediction_powered import MOST_REACH, Fit, skewed_interval
 
 FLOOR = 0.5
 """Part of the share that every response gets, however sure the cheap score is."""
@@ -137,14 +139,41 @@ class Combined:
         scores = self.scores[:, column] - other[:, column]
         return self._interval(scores, self.corrections[:, column], level)
 
+    def take(self, columns: Sequence[int]) -> Combined:
+        """Return some of the candidates, in this order."""
+        chosen = list(columns)
+        return replace(self, scores=self.scores[:, chosen], corrections=self.corrections[:, chosen])
+
+    def tests(self, level: float) -> PairwiseTests:
+        """Test every pair of candidates, with p-values adjusted for all pairs by Holm's rule.
+
+        A pair is significant on its own if the interval of its difference excludes zero.
+        """
+        count = self.scores.shape[1]
+        differences, p_values = np.zeros((count, count)), np.ones((count, count))
+        for first in range(count - 1):
+            others = slice(first + 1, count)
+            found = _moments(
+                self.scores[:, [first]] - self.scores[:, others],
+                self.corrections[:, [first]] - self.corrections[:, others],
+                self.clusters,
+            )
+            differences[first, others], differences[others, first] = found.means, -found.means
+            p_values[first, others] = p_values[others, first] = found.p_values(level)
+        return PairwiseTests(differences, holm(p_values), level)
+
     def _interval(self, scores: Floats, corrections: Floats, level: float) -> Interval:
-        there = ~np.isnan(scores)
-        if not there.any():
-            return Interval(math.nan, math.nan, math.nan)
-        places = np.unique(self.clusters[there], return_inverse=True)[1]
-        fit, drawn = _fit_mean(scores[there], corrections[there], places)
-        if drawn < least_queries(level):
-            return Interval(fit.value, math.nan, math.nan)
+        found = _moments(scores[:, None], corrections[:, None], self.clusters)
+        if found.drawn[0] < least_queries(level):
+            return Interval(float(found.means[0]), math.nan, math.nan)
+        fit = Fit(
+            predicted=scores[~np.isnan(scores)],
+            slope=0.0,
+            within=found.within,
+            between=float(found.variances[0] - found.within[0]),
+            third_moment=float(found.third_moments[0]),
+            freedom=float(found.freedoms[0]),
+        )
         return skewed_interval(fit, level)
 
 
@@ -212,22 +241,57 @@ def _predict(cheap: Floats, better: Floats, weights: Floats, folds: Ints) -> tup
     return predicted, float(slope.mean())
 
 
-def _fit_mean(scores: Floats, corrections: Floats, places: Ints) -> tuple[Fit, int]:
-    """Return the fitted mean of combined scores, and the number of clusters with a correction."""
-    count, total = int(places.max()) + 1, len(scores)
-    away = np.bincount(places, scores - scores.mean(), count)
-    moved = np.bincount(places, corrections, count)
-    drawn = int((moved != 0.0).sum())
-    variance = float(away @ away) / total**2 * count / max(count - 1, 1)
-    within = min(variance, float(moved @ moved) / total**2)
-    parts = np.array([within, variance - within])
-    freedoms = np.array([max(drawn - 1, 1), max(count - 1, 1)], np.float64)
-    fit = Fit(
-        predicted=scores,
-        slope=0.0,
-        within=np.array([within]),
-        between=variance - within,
-        third_moment=float((away**3).sum()) / total**3,
-        freedom=satterthwaite(parts, freedoms),
+@dataclass(frozen=True, slots=True, eq=False)
+class _Moments:
+    """The mean of each column of combined scores, and the moments of its error."""
+
+    means: Floats
+    variances: Floats
+    within: Floats
+    """The part of the variance that the corrections cause."""
+    third_moments: Floats
+    freedoms: Floats
+    drawn: Ints
+    """Clusters with a correction."""
+
+    def p_values(self, level: float) -> Floats:
+        """Return the two-sided p-value of each mean, corrected for skewness like its interval."""
+        from scipy.special import stdtr, stdtrit
+
+        errors = np.sqrt(np.maximum(self.variances, 1e-300))
+        quantiles = stdtrit(self.freedoms, (1.0 + level) / 2.0)
+        skewness = self.third_moments / errors**3
+        signed = np.where(self.means < 0.0, -quantiles, quantiles)
+        skewed = np.where(np.abs(skewness) < _SMALL, _SMALL, skewness)
+        hall = 3.0 / skewed * (np.cbrt(1.0 + skewed * (signed - skewed / 6.0)) - 1.0)
+        reach = np.clip(hall / signed, 1.0, MOST_REACH)
+        found: Floats = 2.0 * stdtr(self.freedoms, -np.abs(self.means) / (errors * reach))
+        usable = (self.drawn >= least_queries(level)) & (self.variances > 0.0)
+        return np.where(usable, np.minimum(found, 1.0), 1.0)
+
+
+def _moments(scores: Floats, corrections: Floats, clusters: Ints) -> _Moments:
+    """Return the moments of every column; NaN scores are left out."""
+    there = ~np.isnan(scores)
+    total = np.maximum(there.sum(axis=0), 1).astype(np.float64)
+    means = np.where(there, scores, 0.0).sum(axis=0) / total
+    away = np.where(there, scores - means, 0.0)
+    moved = np.where(there, corrections, 0.0)
+    met = there.astype(np.float64)
+    if len(np.unique(clusters)) < len(clusters):
+        order = np.argsort(clusters, kind="stable")
+        starts = np.flatnonzero(np.diff(clusters[order], prepend=-1))
+        away, moved, met = (np.add.reduceat(x[order], starts, axis=0) for x in (away, moved, met))
+    count = np.maximum((met > 0.0).sum(axis=0), 2)
+    variances = (away**2).sum(axis=0) / total**2 * count / (count - 1.0)
+    within = np.minimum(variances, (moved**2).sum(axis=0) / total**2)
+    drawn = (moved != 0.0).sum(axis=0)
+    parts = within**2 / np.maximum(drawn - 1, 1) + (variances - within) ** 2 / (count - 1.0)
+    return _Moments(
+        means=np.where(there.any(axis=0), means, np.nan),
+        variances=variances,
+        within=within,
+        third_moments=(away**3).sum(axis=0) / total**3,
+        freedoms=np.divide(variances**2, parts, out=count - 1.0, where=parts > 0.0),
+        drawn=drawn,
     )
-    return fit, drawn
