@@ -173,6 +173,8 @@ def test_larger_share_adds_to_the_draw_and_a_run_grades_the_rest(folder: Path) -
     """Drawn responses stay drawn; the strong run is an ordinary one that can be finished."""
     engine = ScriptedEngine(strong_answer, model="strong")
     small = cascade(folder, engine, share=0.2)
+    grade = strong_run(folder, engine).store.manifest().stages.grade
+    assert (grade.unfinished, grade.not_needed) == (0, small.responses - small.drawn)
     large = cascade(folder, engine, share=0.6)
     assert engine.items_asked == ITEMS * large.drawn
     assert large.drawn > small.drawn
@@ -181,6 +183,8 @@ def test_larger_share_adds_to_the_draw_and_a_run_grades_the_rest(folder: Path) -
     )
     outcome = rocketeval.run(config_of(folder, "strong"), judge=engine)
     assert engine.items_asked == ITEMS * QUERIES * CANDIDATES
+    cascade(folder, engine, share=0.2)
+    assert strong_run(folder, engine).store.manifest().stages.grade.not_needed == 0
     whole = cascade(folder, engine, share=1.0)
     assert engine.items_asked == ITEMS * QUERIES * CANDIDATES
     for row in outcome.ranking.rows:

@@ -167,7 +167,7 @@ class ChosenResponses:
             facts,
             unfinished=self.left,
             responses_unfinished=states.count(False),
-            not_needed=facts.tasks - len(self._keys),
+            not_needed=len(self._work.unfinished() - self._keys),
         )
 
 
