@@ -8,7 +8,7 @@ sum with noise (`informative`), and in other rows with a bias per candidate that
 their quality (`biased`), with little signal (`noisy`), with none (`useless`), with too much
 confidence in wrong answers (`sure`), or too leniently everywhere (`lenient`). In `turns`, two
 queries are a conversation with a common ease and common noise, in `missing` a tenth of the
-responses does not exist, and in `ceiling` nearly every score is near 10 and few responses fail: a
+responses does not exist, and in `skewed` nearly every score is near 10 and few responses fail: a
 known limit. The cascade is the product's: its probabilities, draw, combined scores and intervals.
 
 Each row repeats a setting 1,000 times. `mean` is the coverage of the 95% intervals of all
@@ -93,7 +93,7 @@ def settings() -> Iterator[Setting]:
     for cheap in ("useless", "sure", "lenient"):
         for queries, share in ((80, 0.3), (500, 0.1)):
             yield Setting(5, queries, share, cheap)
-    for shape in ("turns", "missing", "ceiling"):
+    for shape in ("turns", "missing", "skewed"):
         for queries, share in ((80, 0.3), (500, 0.1)):
             yield Setting(5, queries, share, "biased", shape)
 
@@ -123,7 +123,7 @@ def simulate(row: Setting, times: int, queries: int, rng: np.random.Generator) -
         drawn: Floats = spread * rng.standard_normal((times, groups, *shape))
         return np.repeat(drawn, turns, axis=1)[:, :queries]
 
-    level = 3.0 if row.shape == "ceiling" else 0.5
+    level = 3.0 if row.shape == "skewed" else 0.5
     good = quality + level + per_query(0.8, 1) + per_query(0.8, row.candidates)
     logits = 2.0 * (good[..., None] + 0.5 * rng.standard_normal((times, queries, 1, ITEMS)))
     strong = 1.0 + 9.0 * expit(1.5 * logits).mean(axis=-1)

@@ -119,3 +119,13 @@ def test_clusters_widen_the_interval() -> None:
     )
     one, two = (combine(each).mean(0, 0.95) for each in (twice, apart))
     assert one.high - one.low > 1.2 * (two.high - two.low)
+
+
+def test_a_perfect_cheap_judge_leaves_the_spread_of_the_queries() -> None:
+    """Without any error to correct, the interval is that of all better scores."""
+    sample, better = make_sample(6, 0.3)
+    drawn = (sample.numbers, sample.clusters)
+    part = combine(TwoPhaseSample(better, better, sample.probabilities, *drawn)).mean(0, 0.95)
+    whole = combine(TwoPhaseSample(better, better, np.ones_like(better), *drawn)).mean(0, 0.95)
+    assert part.value == pytest.approx(whole.value)
+    assert part.high - part.low == pytest.approx(whole.high - whole.low, rel=0.05)

@@ -49,7 +49,12 @@ GROUPS = {
 }
 """Verbs by heading, in the order of the help page."""
 VERBS = {verb: does for verbs in GROUPS.values() for verb, does in verbs.items()}
-PLACES = {"import": ("import_data", "command"), "repair": ("verify", "repair")}
+PLACES = {
+    "import": ("import_data", "command"),
+    "repair": ("verify", "repair"),
+    "cascade": ("ensemble", "cascade"),
+    "anchors": ("compare", "anchors"),
+}
 """Module and function of verbs that are not the `command` of a module of their name."""
 RENAMED = {
     **{stage: f"run --only {stage}" for stage in ("grade", "score", "rank", "report")},

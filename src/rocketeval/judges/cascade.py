@@ -269,8 +269,11 @@ def gains_in_words(found: Cascade) -> Iterator[str]:
         )
     offs = sorted(found.rows, key=lambda row: row.cheap_off.value)
     if offs:
-        ends = [f"{row.cheap_off.value:+.2f} ({row.candidate})" for row in (offs[0], offs[-1])]
-        between = f"from {ends[0]} to {ends[1]}" if len(offs) > 1 else ends[0]
+        ends = [
+            f"{round(row.cheap_off.value, 2) + 0.0:+.2f} ({row.candidate})"
+            for row in (offs[0], offs[-1])
+        ]
+        between = f"{ends[0]} to {ends[1]}" if len(offs) > 1 else ends[0]
         yield f"The means of {found.cheap} alone are off by {between}."
     if found.failed:
         names = join_words(found.failed, most=MOST_NAMES)

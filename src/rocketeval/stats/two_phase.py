@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -118,31 +118,36 @@ class Combined:
     """NaN where there is no response, and for candidates without a better score."""
     corrections: Floats
     """The part of each combined score that corrects its prediction; 0 where it is not drawn."""
+    known: Bools
+    """Which responses are drawn and have a better score."""
     slope: float
     """Mean slope of the predictions."""
     clusters: Ints
 
     def mean(self, column: int, level: float) -> Interval:
         """Return a candidate's mean with its interval."""
-        return self._interval(self.scores[:, column], self.corrections[:, column], level)
+        return self._interval(self.scores[:, [column]], self._part([column]), level)
 
     def difference(self, first: int, second: int, level: float) -> Interval:
         """Return the mean difference of two candidates over the queries both answered."""
-        return self._interval(
-            self.scores[:, first] - self.scores[:, second],
-            self.corrections[:, first] - self.corrections[:, second],
-            level,
-        )
+        scores = self.scores[:, [first]] - self.scores[:, [second]]
+        return self._interval(scores, self._part([first], [second]), level)
 
     def mean_minus(self, other: Floats, column: int, level: float) -> Interval:
         """Return a candidate's mean minus that of its known scores `other`."""
-        scores = self.scores[:, column] - other[:, column]
-        return self._interval(scores, self.corrections[:, column], level)
+        scores = self.scores[:, [column]] - other[:, [column]]
+        return self._interval(scores, self._part([column]), level)
 
     def take(self, columns: Sequence[int]) -> Combined:
         """Return some of the candidates, in this order."""
         chosen = list(columns)
-        return replace(self, scores=self.scores[:, chosen], corrections=self.corrections[:, chosen])
+        return Combined(
+            self.scores[:, chosen],
+            self.corrections[:, chosen],
+            self.known[:, chosen],
+            self.slope,
+            self.clusters,
+        )
 
     def tests(self, level: float) -> PairwiseTests:
         """Test every pair of candidates, with p-values adjusted for all pairs by Holm's rule.
@@ -152,18 +157,24 @@ class Combined:
         count = self.scores.shape[1]
         differences, p_values = np.zeros((count, count)), np.ones((count, count))
         for first in range(count - 1):
-            others = slice(first + 1, count)
-            found = _moments(
-                self.scores[:, [first]] - self.scores[:, others],
-                self.corrections[:, [first]] - self.corrections[:, others],
-                self.clusters,
-            )
+            others = list(range(first + 1, count))
+            scores = self.scores[:, [first]] - self.scores[:, others]
+            found = _mean_errors(scores, *self._part([first], others), self.clusters)
             differences[first, others], differences[others, first] = found.means, -found.means
             p_values[first, others] = p_values[others, first] = found.p_values(level)
         return PairwiseTests(differences, holm(p_values), level)
 
-    def _interval(self, scores: Floats, corrections: Floats, level: float) -> Interval:
-        found = _moments(scores[:, None], corrections[:, None], self.clusters)
+    def _part(
+        self, columns: Sequence[int], minus: Sequence[int] | None = None
+    ) -> tuple[Floats, Bools]:
+        """Return the corrections of columns, or of differences, and where there are any."""
+        corrections, known = self.corrections[:, columns], self.known[:, columns]
+        if minus is None:
+            return corrections, known
+        return corrections - self.corrections[:, minus], known | self.known[:, minus]
+
+    def _interval(self, scores: Floats, part: tuple[Floats, Bools], level: float) -> Interval:
+        found = _mean_errors(scores, *part, self.clusters)
         if found.drawn[0] < least_queries(level):
             return Interval(float(found.means[0]), math.nan, math.nan)
         fit = Fit(
@@ -194,7 +205,7 @@ def combine(sample: TwoPhaseSample) -> Combined:
     corrections = np.where(known, weights * (better - predicted), 0.0)
     scores = np.where(present, predicted + corrections, np.nan)
     scores[:, ~known.any(axis=0)] = np.nan
-    return Combined(scores, corrections, slope, sample.clusters)
+    return Combined(scores, corrections, known, slope, sample.clusters)
 
 
 def _weights(sample: TwoPhaseSample) -> Floats:
@@ -242,7 +253,7 @@ def _predict(cheap: Floats, better: Floats, weights: Floats, folds: Ints) -> tup
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Moments:
+class _MeanErrors:
     """The mean of each column of combined scores, and the moments of its error."""
 
     means: Floats
@@ -252,7 +263,7 @@ class _Moments:
     third_moments: Floats
     freedoms: Floats
     drawn: Ints
-    """Clusters with a correction."""
+    """Clusters with a better score."""
 
     def p_values(self, level: float) -> Floats:
         """Return the two-sided p-value of each mean, corrected for skewness like its interval."""
@@ -270,24 +281,25 @@ class _Moments:
         return np.where(usable, np.minimum(found, 1.0), 1.0)
 
 
-def _moments(scores: Floats, corrections: Floats, clusters: Ints) -> _Moments:
+def _mean_errors(scores: Floats, corrections: Floats, known: Bools, clusters: Ints) -> _MeanErrors:
     """Return the moments of every column; NaN scores are left out."""
     there = ~np.isnan(scores)
     total = np.maximum(there.sum(axis=0), 1).astype(np.float64)
     means = np.where(there, scores, 0.0).sum(axis=0) / total
     away = np.where(there, scores - means, 0.0)
     moved = np.where(there, corrections, 0.0)
-    met = there.astype(np.float64)
+    met, graded = there.astype(np.float64), (there & known).astype(np.float64)
     if len(np.unique(clusters)) < len(clusters):
         order = np.argsort(clusters, kind="stable")
         starts = np.flatnonzero(np.diff(clusters[order], prepend=-1))
-        away, moved, met = (np.add.reduceat(x[order], starts, axis=0) for x in (away, moved, met))
+        columns = (away, moved, met, graded)
+        away, moved, met, graded = (np.add.reduceat(x[order], starts, axis=0) for x in columns)
     count = np.maximum((met > 0.0).sum(axis=0), 2)
     variances = (away**2).sum(axis=0) / total**2 * count / (count - 1.0)
     within = np.minimum(variances, (moved**2).sum(axis=0) / total**2)
-    drawn = (moved != 0.0).sum(axis=0)
+    drawn = (graded > 0.0).sum(axis=0)
     parts = within**2 / np.maximum(drawn - 1, 1) + (variances - within) ** 2 / (count - 1.0)
-    return _Moments(
+    return _MeanErrors(
         means=np.where(there.any(axis=0), means, np.nan),
         variances=variances,
         within=within,
