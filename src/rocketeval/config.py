@@ -61,8 +61,6 @@ __all__ = [
 ]
 
 NOT_PLAIN = "the run's name {name!r} is not a plain folder name."
-
-
 Options = TypeVar("Options", bound=Section)
 
 
@@ -79,6 +77,8 @@ class BenchmarkConfig(Section):
     """Judge only these candidates; default: all."""
     limit: Annotated[int, Field(gt=0, le=10**9)] | None = None
     """Use only the first N queries."""
+    queries: ConfigPath | None = None
+    """File with one query id per line, such as that of `rocketeval anchors`; use only these."""
     collected: ConfigPath | None = None
     """File for labels and votes given in `rocketeval view --label`, read with the benchmark's."""
 

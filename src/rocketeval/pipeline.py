@@ -9,7 +9,7 @@ on records; only the store accesses run files, and only engines access the netwo
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from rocketeval.explain.candidate import CandidateExplanation
     from rocketeval.explain.stage import Explanation, QueryExplanation
     from rocketeval.exports.folder import Exported
+    from rocketeval.judges.cascade import Cascade
     from rocketeval.judges.reliability import JudgeReliability
     from rocketeval.lint.lint import Lint
     from rocketeval.lint.rewrite import Fixes
@@ -207,17 +208,8 @@ class Run:
 
         author = check_fixable(self.store, self._as_given(), path, force=force)
         with self.store.locked(), self._heeding_stop():
-            fixes = await propose_fixes(
-                self.store,
-                self._as_given(),
-                author,
-                self.observer,
-                self.stop,
-                self.budget,
-                path=path,
-                kinds=kinds,
-                query_id=query_id,
-            )
+            context = (self.store, self._as_given(), author, self.observer, self.stop, self.budget)
+            fixes = await propose_fixes(*context, path=path, kinds=kinds, query_id=query_id)
         if fixes.unasked:
             price = self._author.price
             left = f"{fixes.unasked} checklists are not rewritten"
@@ -242,23 +234,17 @@ class Run:
                 loaded.facts = load_inputs(self.store, self.config)
                 self.store.freeze(self._as_given())
             with self._stage("evolve", EvolveFacts()) as done, self._heeding_stop():
+                context = (self.store, self.config, self.observer, self.stop, self.budget)
                 found = await evolve_run(
-                    self.store,
-                    self.config,
-                    self.observer,
-                    self.stop,
-                    self.budget,
-                    go_on=self._raise_if_stopped,
-                    path=path,
-                    make_engine=make_engine,
+                    *context, go_on=self._raise_if_stopped, path=path, make_engine=make_engine
                 )
                 done.facts = EvolveFacts(rounds=len(found.rounds), path=str(found.path))
         return found
 
-    async def grade(self) -> GradeFacts:
-        """Let the judge answer every unanswered item."""
+    async def grade(self, only: Collection[tuple[str, str]] | None = None) -> GradeFacts:
+        """Let the judge answer every unanswered item, or those about the responses `only`."""
         with self._stage("grade", GradeFacts()) as done, self._heeding_stop():
-            done.facts = await self._strategy.grade()
+            done.facts = await self._strategy.grade(only)
         left, tasks = done.facts.unfinished, done.facts.tasks
         self._raise_if_stopped(f"{left} of {tasks} responses are not judged")
         return done.facts
@@ -325,6 +311,21 @@ class Run:
             found = compare_judges(runs, self.config.ranking)
             self.store.save(found)
         return found
+
+    async def cascade(self, cheap: Path, out: Path, share: float = 0.3, seed: int = 0) -> Cascade:
+        """Grade a drawn share, and estimate the full ranking with a `cheap` judge's run."""
+        from rocketeval.judges import cascade, draw, runs
+
+        first, own = runs.open_run(cheap), runs.JudgedRun(self.store, self.config)
+        draw.check_cascade(first, self.config, share)
+        with self.store.locked():
+            self.load()
+            await draw.check_checklists(first, own)
+            await self.checklist()
+            drawn = draw.draw_responses(first, own, share, seed)
+            draw.save_draw(drawn, out)
+            found = cascade.make_cascade(first, own, drawn, await self.grade(drawn.cells()))
+        return cascade.save_cascade(found, out)
 
     def hold_against_item_gold(self, path: Path) -> ItemGold:
         """Compare the judge's answers with reference answers to the same items, from a file."""

@@ -7,6 +7,7 @@ judgments and scores. Everything after the scores is the same for both.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -69,8 +70,8 @@ class Strategy(Protocol):
         With `to_judge`, grading follows, so the judge must be reachable before an author is paid.
         """
 
-    async def grade(self) -> GradeFacts:
-        """Let the judge answer every unanswered item."""
+    async def grade(self, only: Collection[tuple[str, str]] | None = None) -> GradeFacts:
+        """Let the judge answer every unanswered item, or those about the responses `only`."""
 
     def score(self) -> ScoreFacts:
         """Turn judgments into scores."""
@@ -172,23 +173,28 @@ class ChecklistStrategy:
                 before_paying=self._contact_judge if here else None,
             )
 
-    async def grade(self) -> GradeFacts:
-        """Judge on this machine, or on the cluster that the config names."""
+    async def grade(self, only: Collection[tuple[str, str]] | None = None) -> GradeFacts:
+        """Judge on this machine, or on the cluster that the config names.
+
+        `only`: query and candidate of the responses to judge; then `until` is not used.
+        """
         run = self._run
         if run.config.distributed.cluster is not None:
             from rocketeval.distributed.stage import grade_on_ray
 
             return await grade_on_ray(run.store, run.config, run.observer, run.stop)
-        from rocketeval.grading.stage import grade_responses
+        from rocketeval.grading.stage import ChosenResponses, grade_responses
         from rocketeval.stopping.stage import RacedWork, forget_race
 
-        races: list[RacedWork] = []
+        rounds: list[RacedWork | ChosenResponses] = []
 
-        def start_race(work: GradingWork) -> RacedWork:
-            races.append(RacedWork(work, run.config))
-            return races[0]
+        def choose_tasks(work: GradingWork) -> RacedWork | ChosenResponses:
+            chosen = RacedWork(work, run.config) if only is None else ChosenResponses(work, only)
+            rounds.append(chosen)
+            return chosen
 
-        if run.config.until is None:
+        everything = only is None and run.config.until is None
+        if everything or only is not None:
             forget_race(run.store)
         contacted = bool(run.contacted)
         engine = run.contacted.pop() if contacted else self._make_engine()
@@ -203,9 +209,9 @@ class ChecklistStrategy:
                     run.budget,
                     own_engine=run.engine is not None,
                     contacted=contacted,
-                    make_rounds=None if run.config.until is None else start_race,
+                    make_rounds=None if everything else choose_tasks,
                 )
-                return races[0].finish(facts) if races else facts
+                return rounds[0].finish(facts) if rounds else facts
         finally:
             await engine.aclose()
 
@@ -300,8 +306,10 @@ class EvaluatorStrategy:
         facts = give_checklists(run.store, open_evaluator(run.config), run.observer)
         return replace(facts, not_used=not_used(run.given_config))
 
-    async def grade(self) -> GradeFacts:
+    async def grade(self, only: Collection[tuple[str, str]] | None = None) -> GradeFacts:
         """Ask the judge about the evaluator's perspectives, one question set after the other."""
+        if only is not None:
+            raise ConfigError("A run with an evaluator is judged as a whole, not in part.")
         from rocketeval.evolve.apply_grade import grade_with_evaluator
         from rocketeval.evolve.apply_setup import open_evaluator
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import chain
+from pathlib import Path
 
 from rocketeval.benchmarks.base import (
     Benchmark,
@@ -27,7 +28,7 @@ from rocketeval.settings import is_encodable
 from rocketeval.store.files import check_folder
 from rocketeval.store.manifest import LoadFacts
 from rocketeval.store.run import RunStore
-from rocketeval.text import did_you_mean, near_name
+from rocketeval.text import did_you_mean, join_words, near_name
 
 ANYBODY = "human"
 """Voter or labeler of records that name none; several people may be behind it."""
@@ -280,7 +281,7 @@ class LoadedBenchmark:
     def _is_chosen(self, kind: str, record: Response | Label | Vote, *candidates: str) -> bool:
         """Return whether the config selects `record`; raise BenchmarkError for an unknown query."""
         known = record.query_id in self._places
-        if not known and self.config.limit is None:
+        if not known and self.config.limit is None and self.config.queries is None:
             raise BenchmarkError(
                 f"{self._at}{'the' if self._at else 'The'} {kind} name a query "
                 f"{record.query_id!r} (candidate "
@@ -314,6 +315,7 @@ def _second(benchmark: Benchmark) -> str:
 def load(benchmark: Benchmark, config: BenchmarkConfig) -> LoadedBenchmark:
     """Return the selected queries, and a stream of responses and reference data."""
     queries: dict[str, Query] = {}
+    chosen = None if config.queries is None else read_query_ids(config.queries)
     for query in benchmark.queries():
         if query.id in queries:
             raise BenchmarkError(
@@ -322,13 +324,35 @@ def load(benchmark: Benchmark, config: BenchmarkConfig) -> LoadedBenchmark:
             )
         if config.limit is not None and len(queries) >= config.limit:
             break
-        queries[query.id] = query
+        if chosen is None or chosen.pop(query.id, False):
+            queries[query.id] = query
+    if chosen and config.limit is None:
+        raise BenchmarkError(
+            f"{config.queries} names {len(chosen)} queries that the benchmark does not have: "
+            f"{join_words(map(repr, chosen), most=3)}.",
+            hint="Choose the queries from a run of the same benchmark.",
+        )
     if not queries:
         raise BenchmarkError(
             f"The benchmark {config.path} has no queries: its query file is empty.",
             hint='Write one per line, such as {"id": "q1", "text": "..."} in queries.jsonl.',
         )
     return LoadedBenchmark(benchmark, config, list(queries.values()))
+
+
+def read_query_ids(path: Path) -> dict[str, bool]:
+    """Return the query ids in a file, one per line."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BenchmarkError(
+            f"The query ids in {path} cannot be read: {error}.",
+            hint="Give a text file with one query id per line.",
+        ) from None
+    found = {line.strip(): True for line in text.splitlines() if line.strip()}
+    if not found:
+        raise BenchmarkError(f"{path} has no query ids.", hint="Write one per line.")
+    return found
 
 
 def imported_checklists(benchmark: Benchmark) -> dict[str, Checklist]:

@@ -188,7 +188,8 @@ def _unknown(
 
     Returns None under a limit, because an id may belong to a query that was cut off.
     """
-    if not isinstance(author, FiledAuthor) or config.benchmark.limit is not None:
+    part = config.benchmark.limit is not None or config.benchmark.queries is not None
+    if not isinstance(author, FiledAuthor) or part:
         return None
     found = author.unknown(queries)
     # A benchmark may have more queries than the run uses.

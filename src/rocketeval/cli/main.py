@@ -43,11 +43,18 @@ GROUPS = {
         "labels": "Choose a few responses to label, to correct the judge's bias.",
         "evolve": "Train an evaluator on votes or labels, to replace checklists.",
         "ensemble": "Combine runs of several judges into one ranking.",
+        "cascade": "Let a strong judge grade a part, to correct a cheap one.",
+        "anchors": "Choose a few queries for a first look at new candidates.",
     },
 }
 """Verbs by heading, in the order of the help page."""
 VERBS = {verb: does for verbs in GROUPS.values() for verb, does in verbs.items()}
-PLACES = {"import": ("import_data", "command"), "repair": ("verify", "repair")}
+PLACES = {
+    "import": ("import_data", "command"),
+    "repair": ("verify", "repair"),
+    "cascade": ("ensemble", "cascade"),
+    "anchors": ("compare", "anchors"),
+}
 """Module and function of verbs that are not the `command` of a module of their name."""
 RENAMED = {
     **{stage: f"run --only {stage}" for stage in ("grade", "score", "rank", "report")},

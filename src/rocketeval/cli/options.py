@@ -57,6 +57,13 @@ LEVEL = option(
 )
 """Option of verbs that print confidence intervals."""
 _LIMIT = "Use only the first N queries, in a run named NAME-first-N."
+_QUERIES = option(
+    "--queries",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    section=RUN,
+    help="Use only the queries in FILE, one id per line, in a run named NAME-FILE.",
+)
 _OVERRIDES = (
     option("--judge", metavar="MODEL", section=JUDGE, help="Judge model; overrides the config's."),
     option(
@@ -180,18 +187,22 @@ def with_config(verb: Verb, limit_help: str = _LIMIT) -> Verb:
         config: Path,
         name: str | None,
         limit: int | None,
+        queries: Path | None,
         judge: str | None,
         base_url: str | None,
         **own: Any,
     ) -> Any:
-        settings = _override(loaded(config), name=name, limit=limit, judge=judge, base_url=base_url)
+        given = loaded(config)
+        settings = _override(
+            given, name=name, limit=limit, queries=queries, judge=judge, base_url=base_url
+        )
         return verb(settings, **own)
 
     limit_option = option(
         "--limit", type=click.IntRange(min=1), metavar="N", section=RUN, help=limit_help
     )
     wrapped: Verb = command
-    for add in reversed((_CONFIG, NAME, limit_option, *_OVERRIDES)):
+    for add in reversed((_CONFIG, NAME, limit_option, _QUERIES, *_OVERRIDES)):
         wrapped = add(wrapped)
     return wrapped
 
@@ -201,6 +212,7 @@ def _override(
     *,
     name: str | None,
     limit: int | None = None,
+    queries: Path | None = None,
     judge: str | None = None,
     base_url: str | None = None,
 ) -> RunConfig:
@@ -209,12 +221,15 @@ def _override(
     def given(**values: Any) -> dict[str, Any]:
         return {key: value for key, value in values.items() if value is not None}
 
+    ids = None if queries is None else queries.absolute()
+    part = [] if limit is None else [f"first-{limit}"]
+    part += [] if queries is None else [queries.stem]
     changed = config.model_copy(
         update={
-            "benchmark": config.benchmark.model_copy(update=given(limit=limit)),
+            "benchmark": config.benchmark.model_copy(update=given(limit=limit, queries=ids)),
             "judge": config.judge.model_copy(update=given(model=judge, base_url=base_url)),
-            # A trial with --limit must not overwrite the files of the full run.
-            "name": name or (config.name if limit is None else f"{config.name}-first-{limit}"),
+            # A trial on some queries must not overwrite the files of the full run.
+            "name": name or "-".join([config.name, *part]),
         }
     )
     return with_prices(changed)

@@ -96,7 +96,7 @@ class Typed:
             config=None if config == DEFAULT_CONFIG else str(config),
             name=settings.name if renamed else None,
             judge=typed("judge", "base-url"),
-            run=typed("limit", "name"),
+            run=typed("limit", "queries", "name"),
         )
 
     def of_judge(self, verb: str) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
@@ -40,6 +40,7 @@ from rocketeval.grading.loop import (
     stop_without_judge,
 )
 from rocketeval.grading.methods import create_method
+from rocketeval.grading.schedule import cells
 from rocketeval.grading.work import (
     GradingWork,
     asks_items_independently,
@@ -116,6 +117,11 @@ class GradingRounds(Protocol):
     """Tasks that depend on the judgments so far."""
 
     @property
+    def left(self) -> int:
+        """Most judgments that may still be needed."""
+        ...
+
+    @property
     def ended(self) -> bool:
         """Whether no more judgments are needed."""
         ...
@@ -123,6 +129,46 @@ class GradingRounds(Protocol):
     def tasks(self, grading: Grading) -> Iterator[GradingTask]:
         """Yield tasks while `grading` is in progress, until others must finish first."""
         ...
+
+
+class ChosenResponses:
+    """The tasks of some responses of a run, by query and candidate; the others are not graded."""
+
+    ended = True
+
+    def __init__(self, work: GradingWork, chosen: Collection[tuple[str, str]]) -> None:
+        self._work, self._chosen = work, chosen
+        self._keys = {
+            cell.key
+            for cell in cells(work.inputs, work.digest)
+            if cell.key is not None and (cell.query_id, cell.candidate) in chosen
+        }
+        done = len(self._keys) - self.left
+        work.observer.stage_began("grade", len(self._keys), done)
+
+    @property
+    def left(self) -> int:
+        """Number of chosen judgments that are missing."""
+        return len(self._keys - set(self._work.ledger.finished))
+
+    def tasks(self, grading: Grading) -> Iterator[GradingTask]:
+        """Yield the unfinished tasks of the chosen responses."""
+        return self._work.tasks(but=self._work.wanted.keys() - self._keys)
+
+    def finish(self, facts: GradeFacts) -> GradeFacts:
+        """Return the facts without the responses that were not chosen."""
+        finished = self._work.ledger.finished
+        states = [
+            cell.key in finished
+            for cell in cells(self._work.inputs, self._work.digest)
+            if (cell.query_id, cell.candidate) in self._chosen
+        ]
+        return replace(
+            facts,
+            unfinished=self.left,
+            responses_unfinished=states.count(False),
+            not_needed=len(self._work.unfinished() - self._keys),
+        )
 
 
 async def grade_responses(
@@ -156,9 +202,11 @@ async def grade_responses(
         judge = store.known_judge(found, config.cache)
     with open_grading(store, config, method, judge, observer, also=also) as work:
         suspects = _unchecked(work, config, method, engine)
-        asking = bool(work.left) or _is_due(work, suspects)
+        rounds = make_rounds(work) if make_rounds else None
+        left = work.left if rounds is None else rounds.left
+        asking = bool(left) or _is_due(work, suspects)
         if asking and remembered is not None:
-            asking = await _is_there(work, method, engine, stop)
+            asking = await _is_there(work, method, engine, stop, needed=bool(left))
         learning = _limit(budget, engine, config, method, contacted) if asking else None
         limit = await unless_stopped(learning, stop) if learning else None
         earlier = store.manifest().stages.grade.continuity
@@ -173,7 +221,7 @@ async def grade_responses(
             grading = await _without_drift(
                 work,
                 canaries,
-                make_rounds(work) if make_rounds else None,
+                rounds,
                 engine,
                 work.ledger.append,
                 ask=method.asking(engine),
@@ -226,12 +274,14 @@ def _is_due(work: GradingWork, suspects: Unchecked | None) -> bool:
     return bool(suspects) and len(work.ledger.finished) >= LAST_CHECK
 
 
-async def _is_there(work: GradingWork, method: Method, engine: Engine, stop: asyncio.Event) -> bool:
-    """Identify the judge again; return whether it is reachable. EngineError if it must be."""
+async def _is_there(
+    work: GradingWork, method: Method, engine: Engine, stop: asyncio.Event, *, needed: bool
+) -> bool:
+    """Identify the judge again; return whether it is reachable. EngineError if it is `needed`."""
     try:
         identity = await unless_stopped(engine.identify(), stop)
     except EngineError:
-        if work.left:
+        if needed:
             raise
         # Only the last check is missing: it stays due.
         return False

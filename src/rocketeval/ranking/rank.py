@@ -460,7 +460,7 @@ def _rows(
     lows, highs = bounds
     ratings, means = standing.rating_intervals(level), standing.mean_intervals(level)
     better = tests.better()
-    groups = _groups(order, better)
+    groups = tied_groups(order, better)
     nexts = dict(pairwise(order))
     return tuple(
         RankedCandidate(
@@ -480,7 +480,7 @@ def _rows(
     )
 
 
-def _groups(order: Sequence[int], better: Bools) -> dict[int, int]:
+def tied_groups(order: Sequence[int], better: Bools) -> dict[int, int]:
     """Return the group number of each column, walking down the ranking."""
     groups: dict[int, int] = {}
     first, group = order[0], 1

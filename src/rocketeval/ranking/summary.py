@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
-from rocketeval.ranking.rank import RankedCandidate, Ranking
+from rocketeval.ranking.rank import Ranking
 from rocketeval.records import Interval
 from rocketeval.store.schema import table_schema
 from rocketeval.text import csv_text, join_words
@@ -58,7 +58,26 @@ def _joined(names: Sequence[str]) -> str:
     return join_words(names, most=MOST_IN_CONCLUSION)
 
 
-def separation_in_words(rows: Sequence[RankedCandidate], doubt: str = "") -> list[str]:
+class TiedRow(Protocol):
+    """A row of a ranking that may be tied with others."""
+
+    @property
+    def candidate(self) -> str:
+        """The candidate's name."""
+        ...
+
+    @property
+    def group(self) -> int:
+        """The number of its group; its members are tied with the first of them."""
+        ...
+
+    @property
+    def beats_next(self) -> bool | None:
+        """Whether it is significantly better than the next row."""
+        ...
+
+
+def separation_in_words(rows: Sequence[TiedRow], doubt: str = "") -> list[str]:
     """Return sentences that name tied candidates, best first; `doubt` as above.
 
     A long ranking is cut; the last sentence then says how many sentences are left out.
@@ -87,7 +106,7 @@ def every_step(doubt: str) -> str:
     return "Every candidate is significantly better than the next."
 
 
-def _sentences(rows: Sequence[RankedCandidate]) -> Iterator[str]:
+def _sentences(rows: Sequence[TiedRow]) -> Iterator[str]:
     """Yield the members of each group, then ties between neighbors of different groups."""
     groups = [list(members) for _, members in groupby(rows, key=lambda row: row.group)]
     for members, following in zip(groups, [*groups[1:], []], strict=False):

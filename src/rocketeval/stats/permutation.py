@@ -278,3 +278,16 @@ def _exceeding_alone(parts: _Pairs, signs: Floats, observed: Floats, usable: Boo
     for flipped in _flip_blocks(parts, signs):
         counts += (flipped >= observed * (1.0 - 1e-9)).sum(axis=0)
     return counts
+
+
+def holm(p_values: Floats) -> Floats:
+    """Return a symmetric matrix of p-values, adjusted for all pairs by Holm's step-down rule."""
+    first, second = np.triu_indices(len(p_values), k=1)
+    own = p_values[first, second]
+    order = np.argsort(own, kind="stable")
+    left = np.arange(len(own), 0, -1)
+    found = np.empty_like(own)
+    found[order] = np.minimum(1.0, np.maximum.accumulate(own[order] * left))
+    adjusted = np.ones_like(p_values)
+    adjusted[first, second] = adjusted[second, first] = found
+    return adjusted

@@ -90,6 +90,11 @@ class RacedWork:
         """Judgments that the next look waits for."""
 
     @property
+    def left(self) -> int:
+        """Judgments that the whole run lacks."""
+        return self._work.left
+
+    @property
     def ended(self) -> bool:
         """Whether the race has ended."""
         return self.race.ending is not None

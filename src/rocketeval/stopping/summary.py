@@ -9,7 +9,7 @@ import numpy as np
 from rocketeval.arrays import Floats, Ints
 from rocketeval.goal import parse_goal
 from rocketeval.records import Interval
-from rocketeval.stats.permutation import PairwiseTests
+from rocketeval.stats.permutation import PairwiseTests, holm
 from rocketeval.stats.sequential import Bounds, normal_statistics, paired_means
 from rocketeval.stopping.race import RaceResult
 from rocketeval.text import count_of, figure, join_words
@@ -108,20 +108,8 @@ def race_tests(
     p_values = np.minimum(p_values, 1.0)
     np.fill_diagonal(p_values, 1.0)
     if adjusted:
-        p_values = _holm(p_values)
+        p_values = holm(p_values)
     return PairwiseTests(np.where(pairs.units > 0, pairs.values, np.nan), p_values, level)
-
-
-def _holm(p_values: Floats) -> Floats:
-    first, second = np.triu_indices(len(p_values), k=1)
-    own = p_values[first, second]
-    order = np.argsort(own, kind="stable")
-    left = np.arange(len(own), 0, -1)
-    found = np.empty_like(own)
-    found[order] = np.minimum(1.0, np.maximum.accumulate(own[order] * left))
-    adjusted = np.ones_like(p_values)
-    adjusted[first, second] = adjusted[second, first] = found
-    return adjusted
 
 
 def _looks(race: RaceResult, candidates: Sequence[str]) -> Ints:

@@ -384,7 +384,7 @@ class GradeFacts(StageFacts):
     responses_unfinished: int | None = field(default=None, metadata=OPTIONAL)
     """Identical responses counted one by one; None in manifests of earlier versions."""
     not_needed: int = field(default=0, metadata=OPTIONAL)
-    """Responses that were not graded because `until` was decided without them."""
+    """Responses that `until` was decided without, or that a cascade did not draw."""
     responses_without_checklist: int = 0
     responses_without_opponent: int | None = field(default=None, metadata=OPTIONAL)
     """For an evaluator that decides pairs."""
