@@ -21,6 +21,8 @@ BASE: dict[str, Any] = {
     "judge": {"engine": "scripted", "model": "scripted"},
     "ranking": {"bootstrap": 50},
 }
+LONGEST = 120
+"""Seconds within which a refusal ends, on a slow and busy machine; a hang would not end."""
 LAUGHS = """\
 benchmark: {path: benchmark}
 judge:
@@ -84,7 +86,7 @@ def test_every_number_is_bounded(tmp_path: Path, path: str, value: object) -> No
     (tmp_path / "rocketeval.yaml").write_text(yaml.safe_dump(changed(path, value)))
     started = time.monotonic()
     done = cli(tmp_path, "run", code=2)
-    assert time.monotonic() - started < 20
+    assert time.monotonic() - started < LONGEST
     assert path.rpartition(".")[2] in done.stderr or "too large" in done.stderr
     assert not (tmp_path / "runs").exists()
 
@@ -114,7 +116,7 @@ def test_aliases_that_explode_are_refused(tmp_path: Path, text: str) -> None:
     started = time.monotonic()
     done = cli(tmp_path, "run", code=2)
     assert "contains itself" in done.stderr or "values" in done.stderr
-    assert time.monotonic() - started < 20
+    assert time.monotonic() - started < LONGEST
 
 
 @pytest.mark.parametrize("value", [1e308, -1e308, 1e7, "1e400"])
