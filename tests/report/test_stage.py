@@ -274,7 +274,8 @@ def test_blocks_match_the_contract(tmp_path: Path) -> None:
     _, blocks = opened(rocketeval.run(make_config(tmp_path), judge=ScriptedEngine(p_yes)))
     names, query = contract_names(), json.loads(blocks["query-1"])
     assert set(json.loads(blocks["queries"])) == set(names["QueriesBlock"])
-    assert set(query) == set(names["QueryBlock"]) - {"rubric"}
+    optional = {"rubric", "context", "contexts"}
+    assert set(query) == set(names["QueryBlock"]) - optional
     assert set(query["figures"][0]) == set(names["ItemFigure"])
     assert set(json.loads(blocks["items"])[0]) == {"texts", "groups", "figures"}
     assert set(json.loads(blocks["labels"])) == set(names["LabelsBlock"])
