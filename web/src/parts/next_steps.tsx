@@ -3,6 +3,7 @@
 import type { ComponentChildren } from "preact";
 import type { Head } from "../contract";
 import { to } from "../routes";
+import { Name } from "./words";
 
 export function NextSteps({ head }: { head: Head }) {
   const steps = stepsOf(head);
@@ -31,6 +32,11 @@ function stepsOf(head: Head): ComponentChildren[] {
       ? <>Add queries to separate the tied candidates, or <a href={link}>compare the top two</a> to see how large the difference is.</>
       : <><a href={link}>Compare the top two</a> to see which queries decide the order.</>);
   }
-  steps.push(<>Read the <a href={to.read()}>queries on which the candidates differ most</a>.</>);
+  steps.push(
+    <>
+      Read the <a href={to.read()}>queries on which the candidates differ most</a>
+      {first && second && <>, or those <a href={to.read({ only: "second" })}>where <Name>{second.name}</Name> scores higher than <Name>{first.name}</Name></a></>}.
+    </>,
+  );
   return steps;
 }

@@ -41,6 +41,7 @@ export function QueryPane({ tables, reading, order, place }: ListProps) {
         {plural(queries.count, "query", "queries")}{" "}
         <Left shown={order.length} of={queries.count} />
       </p>
+      <NumbersNote reading={reading} />
       <DetailNote queries={queries} />
       <div class="query-list">
         <LongList entries={order} rowHeight={69} name="Queries">
@@ -50,6 +51,14 @@ export function QueryPane({ tables, reading, order, place }: ListProps) {
       </div>
     </nav>
   );
+}
+
+/** Which numbers the lines show. */
+function NumbersNote({ reading }: { reading: Reading }) {
+  const { head } = useReport();
+  const [a, b] = reading.candidates.map((place) => head.candidates[place]!.name);
+  if (a === undefined || b === undefined) return <p class="hint">Number: mean score.</p>;
+  return <p class="hint">Numbers: mean score, and <Name>{a}</Name> minus <Name>{b}</Name>.</p>;
 }
 
 function QueryFilter({ tables, reading }: { tables: Tables; reading: Reading }) {
