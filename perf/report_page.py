@@ -113,15 +113,17 @@ def first_screen(page: Page, report: Path) -> float:
 
 
 def open_query(page: Page) -> float:
-    """Return the seconds from a click on a query until its heat map is painted."""
-    page.goto(page.url.split("#")[0] + "#/queries")
-    line = page.locator("a[href^='#/query/']").nth(3)
+    """Return the seconds from a click on a query until its responses and checklist are painted."""
+    page.goto(page.url.split("#")[0] + "#/read")
+    line = page.locator("a.query-line").nth(3)
     line.wait_for()
+    page.wait_for_selector(".reader-checklist .answers-table .item")
     measured: float = page.evaluate(
         """async (line) => {
-            const started = performance.now();
+            const items = () => document.querySelector(".reader-checklist").innerText;
+            const before = items(), started = performance.now();
             line.click();
-            while (!document.querySelector(".heat-map tbody tr")) {
+            while (items() === before) {
                 await new Promise(done => setTimeout(done, 1));
             }
             await new Promise(done => requestAnimationFrame(() => setTimeout(done)));
