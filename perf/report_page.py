@@ -120,10 +120,10 @@ def open_query(page: Page) -> float:
     page.wait_for_selector(".reader-checklist .answers-table .item")
     measured: float = page.evaluate(
         """async (line) => {
-            const items = () => document.querySelector(".reader-checklist").innerText;
+            const items = () => document.querySelector(".reader-checklist .answers-table")?.innerText;
             const before = items(), started = performance.now();
             line.click();
-            while (items() === before) {
+            while (items() === undefined || items() === before) {
                 await new Promise(done => setTimeout(done, 1));
             }
             await new Promise(done => requestAnimationFrame(() => setTimeout(done)));
