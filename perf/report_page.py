@@ -120,7 +120,8 @@ def open_query(page: Page) -> float:
     page.wait_for_selector(".reader-checklist .answers-table .item")
     measured: float = page.evaluate(
         """async (line) => {
-            const items = () => document.querySelector(".reader-checklist .answers-table")?.innerText;
+            const items = () =>
+                document.querySelector(".reader-checklist .answers-table")?.innerText;
             const before = items(), started = performance.now();
             line.click();
             while (items() === undefined || items() === before) {
