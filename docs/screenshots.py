@@ -3,11 +3,11 @@ r"""Remake the pictures of the report in docs/images, in a real browser.
     python docs/screenshots.py REPORT.html NAME [ROUTE ...]
 
 Without a route, pictures of the first screen at 1440 and 390 pixels, light and dark; with routes
-(such as `#/compare`), one picture of each at 1440 pixels, light. The pictures in the docs are of a
-run on MT-Bench (studies/mt_bench/labelled.yaml) for the first screen, which shows no text of the
-benchmark, and of the demo (`rocketeval init`) for the views that show texts:
+(such as `#/compare`), one picture of each at 1440 pixels, light. The pictures in the docs are of the
+recorded demo (`rocketeval init demo --recorded`, `rocketeval run demo/rocketeval.yaml`):
 
-    python docs/screenshots.py demo/runs/quickstart/report.html demo \
+    python docs/screenshots.py demo/runs/recorded/report.html overview
+    python docs/screenshots.py demo/runs/recorded/report.html demo \
         '#/read?q=hike-list' '#/label' '#/compare/careful/solid' '#/items' '#/charts'
 """
 
