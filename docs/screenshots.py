@@ -3,8 +3,8 @@ r"""Remake the pictures of the report in docs/images, in a real browser.
     python docs/screenshots.py REPORT.html NAME [ROUTE ...]
 
 Without a route, pictures of the first screen at 1440 and 390 pixels, light and dark; with routes
-(such as `#/compare`), one picture of each at 1440 pixels, light. The pictures in the docs are of the
-recorded demo (`rocketeval init demo --recorded`, `rocketeval run demo/rocketeval.yaml`):
+(such as `#/compare`), one picture of each at 1440 pixels, light. The pictures in the docs are of
+the recorded demo (`rocketeval init demo --recorded`, `rocketeval run demo/rocketeval.yaml`):
 
     python docs/screenshots.py demo/runs/recorded/report.html overview
     python docs/screenshots.py demo/runs/recorded/report.html demo \
