@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
@@ -32,18 +32,31 @@ from rocketeval.engines.replies import ReplyWatch, UsageMeter, secrets_in
 from rocketeval.engines.rubric_readout import item_readout
 from rocketeval.engines.scale_readout import make_readout
 from rocketeval.engines.server import ChatFrame, Server, inspect_server
-from rocketeval.engines.transports.base import ServerConnection, Transport
-from rocketeval.engines.transports.chat import complete_chat, read_text, user, writing_settings
+from rocketeval.engines.transports.base import ServerConnection, Transport, items_of
+from rocketeval.engines.transports.chat import read_text, user, wire_body, writing_settings
 from rocketeval.engines.transports.registry import check_transport
 from rocketeval.errors import ConfigError, EngineUnavailable, RequestRejected, UnusableReply
 from rocketeval.hashing import content_hash
 from rocketeval.items import AnswerLabels
 from rocketeval.observer import EngineStatus
 from rocketeval.precision import Measured
-from rocketeval.records import Answer, GradingTask
+from rocketeval.records import Answer, GradingTask, Usage
 
 MOST_ITEMS = 64
 """Maximum number of items per call, because every item repeats the prefix in the request."""
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenTexts:
+    """The texts of one request."""
+
+    texts: tuple[str, ...]
+    usage: Usage
+    finished: bool
+    """False if one of them ends at the token limit."""
+    neutralised: int
+    """Number of control tokens of this judge's own that were neutralized in the prompt."""
+
 
 Failure = tuple[int, EngineUnavailable | RequestRejected]
 """The index of the item that failed, and the error."""
@@ -295,14 +308,38 @@ class OpenAIEngine:
         self, prompt: str, *, max_tokens: int, temperature: float = 0.0, seed: int | None = None
     ) -> WrittenText:
         """Return the text the model writes for `prompt`."""
+        found = await self.write_several(
+            prompt, 1, max_tokens=max_tokens, temperature=temperature, seed=seed
+        )
+        return WrittenText(found.texts[0], found.usage, found.finished, found.neutralised)
+
+    async def write_several(
+        self, prompt: str, count: int, *, max_tokens: int, temperature: float, seed: int | None
+    ) -> WrittenTexts:
+        """Return `count` texts that the model writes for `prompt`, from one request."""
         meter = UsageMeter()
         wire = replace(await self._plain_wire(), temperature=temperature)
-        settings = writing_settings(max_tokens, seed)
+        settings = writing_settings(max_tokens, seed) | ({"n": count} if count > 1 else {})
         headers = self._session(content_hash("prompt", prompt))
         safe = (await self._control_tokens()).disarm(prompt)
-        body = complete_chat(wire, user(safe.text), settings, headers, meter, read_text)
-        text, finished = await body
-        return WrittenText(self._http.redact.in_written(text), meter.usage, finished, safe.count)
+
+        def read(reply: dict[str, Any]) -> list[tuple[str, bool]]:
+            meter.answered(reply)
+            if count > 1 and len(reply.get("choices") or ()) == 1:
+                raise RequestRejected(
+                    f"The server wrote 1 answer to a request for {count}.",
+                    hint="Set `per_request: 1` in the judge's `options`.",
+                )
+            return [read_text(choice) for choice in items_of(reply, "choices", count)]
+
+        body = wire_body(wire, user(safe.text), settings)
+        written = await wire.http.ask("/chat/completions", body, meter, read, headers=headers)
+        return WrittenTexts(
+            texts=tuple(self._http.redact.in_written(text) for text, _ in written),
+            usage=meter.usage,
+            finished=all(finished for _, finished in written),
+            neutralised=safe.count,
+        )
 
     async def likelihood(self, prompt: str, text: str) -> Likelihood:
         """Return how likely the model would have been to answer `prompt` with `text`."""

@@ -13,10 +13,10 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
@@ -24,10 +24,7 @@ from pydantic import Field
 from rocketeval.arrays import Floats
 from rocketeval.config import EngineConfig, Section, parse_options
 from rocketeval.engines.base import EngineAnswers, EngineFinding, EngineIdentity
-from rocketeval.engines.openai_http import OpenAIEngine, extra_mark
-from rocketeval.engines.replies import UsageMeter
-from rocketeval.engines.transports.base import items_of
-from rocketeval.engines.transports.chat import read_text, user, wire_body, writing_settings
+from rocketeval.engines.openai_http import OpenAIEngine, WrittenTexts, extra_mark
 from rocketeval.errors import ConfigError, EngineUnavailable, RequestRejected
 from rocketeval.hashing import content_hash
 from rocketeval.items import AnswerLabels
@@ -177,14 +174,6 @@ class SampleOptions(Section):
     """Maps the shares of yes/no items to probabilities; without it a share is the estimate."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Sample:
-    """The written answers of one request."""
-
-    texts: tuple[str, ...]
-    usage: Usage
-
-
 class SampledEngine(OpenAIEngine):
     """A judge behind an OpenAI-compatible URL that returns no log-probabilities."""
 
@@ -263,7 +252,7 @@ class SampledEngine(OpenAIEngine):
                 ),
                 return_exceptions=True,
             )
-            usage += sum((one.usage for one in written if isinstance(one, _Sample)), Usage())
+            usage += sum((one.usage for one in written if isinstance(one, WrittenTexts)), Usage())
             failed = [one for one in written if isinstance(one, BaseException)]
             if failed:
                 error = failed[0]
@@ -278,7 +267,7 @@ class SampledEngine(OpenAIEngine):
                     unavailable=isinstance(error, EngineUnavailable),
                     rejected=isinstance(error, RequestRejected),
                 )
-            texts = [text for one in written if isinstance(one, _Sample) for text in one.texts]
+            texts = [text for one in written if isinstance(one, WrittenTexts) for text in one.texts]
             answers[place] = self._counted(texts, labels, own=task.labels_of(place) is not None)
             self._count(1)
         return EngineAnswers.of(task, answers, usage)
@@ -296,30 +285,16 @@ class SampledEngine(OpenAIEngine):
             yield min(left, most)
             left -= most
 
-    async def _sample(self, prompt: str, number: int, count: int) -> _Sample:
-        chosen, meter = self.options, UsageMeter()
-        wire = replace(await self._plain_wire(), temperature=chosen.temperature)
-        # A server with `n` counts seeds up from the request's own.
-        seed = number * chosen.per_request if chosen.seeds else None
-        settings = writing_settings(chosen.max_tokens, seed)
-        if count > 1:
-            settings["n"] = count
-        safe = (await self._control_tokens()).disarm(prompt)
-        headers = self._session(content_hash("prompt", prompt))
-
-        def read(reply: dict[str, Any]) -> tuple[str, ...]:
-            meter.answered(reply)
-            if count > 1 and len(reply.get("choices") or ()) == 1:
-                raise RequestRejected(
-                    f"The server wrote 1 answer to a request for {count}.",
-                    hint="Set `per_request: 1` in the judge's `options`.",
-                )
-            choices = items_of(reply, "choices", count)
-            return tuple(self._http.redact.in_written(read_text(one)[0]) for one in choices)
-
-        body = wire_body(wire, user(safe.text), settings)
-        texts = await wire.http.ask("/chat/completions", body, meter, read, headers=headers)
-        return _Sample(texts, meter.usage)
+    async def _sample(self, prompt: str, number: int, count: int) -> WrittenTexts:
+        chosen = self.options
+        return await self.write_several(
+            prompt,
+            count,
+            max_tokens=chosen.max_tokens,
+            temperature=chosen.temperature,
+            # A server with `n` counts seeds up from the request's own.
+            seed=number * chosen.per_request if chosen.seeds else None,
+        )
 
 
 def count_answers(texts: Sequence[str], labels: AnswerLabels) -> Answer:
