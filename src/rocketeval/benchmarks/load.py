@@ -28,7 +28,7 @@ from rocketeval.settings import is_encodable
 from rocketeval.store.files import check_folder
 from rocketeval.store.manifest import LoadFacts
 from rocketeval.store.run import RunStore
-from rocketeval.text import did_you_mean, join_words, near_name
+from rocketeval.text import count_of, did_you_mean, join_words, near_name
 
 ANYBODY = "human"
 """Voter or labeler of records that name none; several people may be behind it."""
@@ -324,12 +324,13 @@ def load(benchmark: Benchmark, config: BenchmarkConfig) -> LoadedBenchmark:
             )
         if config.limit is not None and len(queries) >= config.limit:
             break
-        if chosen is None or chosen.pop(query.id, False):
+        if chosen is None or query.id in chosen:
             queries[query.id] = query
-    if chosen and config.limit is None:
+    unknown = sorted((chosen or frozenset()) - queries.keys())
+    if unknown and config.limit is None:
         raise BenchmarkError(
-            f"{config.queries} names {len(chosen)} queries that the benchmark does not have: "
-            f"{join_words(map(repr, chosen), most=3)}.",
+            f"The benchmark lacks {count_of(len(unknown), 'query', 'queries')} that "
+            f"{config.queries} names: {join_words(map(repr, unknown), most=3)}.",
             hint="Choose the queries from a run of the same benchmark.",
         )
     if not queries:
@@ -340,7 +341,7 @@ def load(benchmark: Benchmark, config: BenchmarkConfig) -> LoadedBenchmark:
     return LoadedBenchmark(benchmark, config, list(queries.values()))
 
 
-def read_query_ids(path: Path) -> dict[str, bool]:
+def read_query_ids(path: Path) -> frozenset[str]:
     """Return the query ids in a file, one per line."""
     try:
         text = path.read_text(encoding="utf-8")
@@ -349,7 +350,7 @@ def read_query_ids(path: Path) -> dict[str, bool]:
             f"The query ids in {path} cannot be read: {error}.",
             hint="Give a text file with one query id per line.",
         ) from None
-    found = {line.strip(): True for line in text.splitlines() if line.strip()}
+    found = frozenset(line.strip() for line in text.splitlines()) - {""}
     if not found:
         raise BenchmarkError(f"{path} has no query ids.", hint="Write one per line.")
     return found

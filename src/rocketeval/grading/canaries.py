@@ -118,9 +118,9 @@ class Canaries:
         return not self.step and len(own) >= FEWEST_EXACT and max(own) <= EXACT
 
     @property
-    def allowed_first(self) -> float:
-        """The same for a first repetition, which may be computed differently from the answer."""
-        return self.allowed if self.exact else FIRST * self.allowed
+    def first(self) -> float:
+        """How much more a first repetition may differ: it may be computed differently."""
+        return 1.0 if self.exact else FIRST
 
     def keep(self, canaries: Iterable[Canary]) -> None:
         """Keep answers of an earlier process as canaries."""
@@ -228,8 +228,7 @@ class Canaries:
             before = canary.answer if first is None else replace(canary.answer, p_yes=first)
             difference = distance(before, now)
             self._largest = max(self._largest, difference)
-            scale = self.allowed_first / self.allowed if first is None else 1.0
-            found.append(difference / scale)
+            found.append(difference / self.first if first is None else difference)
         return found
 
     async def _ask_again(self, canary: Canary) -> Answer | None:
@@ -252,7 +251,7 @@ class Canaries:
         if now is None or now.p_yes is None:
             return
         difference = distance(canary.answer, now)
-        if difference <= self.allowed_first:
+        if difference <= self.first * self.allowed:
             self._differences.append(difference)
             self.repeats.add(canary.task.key, now.p_yes)
         else:

@@ -24,7 +24,7 @@ from rocketeval.judges.runs import (
 from rocketeval.prices import WITHOUT_LLM
 from rocketeval.ranking.summary import table_of_rows
 from rocketeval.scoring.answers import AnswerTable, sum_rows
-from rocketeval.scoring.base import Learner, create_scorer
+from rocketeval.scoring.base import learns_from_run
 from rocketeval.scoring.read_answers import AnswerReader
 from rocketeval.scoring.stage import read_grid
 from rocketeval.stats.bootstrap import least_queries
@@ -100,7 +100,7 @@ def check_cascade(cheap: JudgedRun, strong: RunConfig, share: float) -> None:
             "The strong judge of a cascade grades on one machine, but its config names a cluster.",
             hint="Drop `distributed` from its config.",
         )
-    if strong.scorer.fitted is None and isinstance(create_scorer(strong.scorer), Learner):
+    if learns_from_run(strong.scorer):
         raise ConfigError(
             f"The strong judge's scorer {strong.scorer.kind!r} learns from a whole run, and a "
             "cascade grades a part.",

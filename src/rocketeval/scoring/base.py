@@ -103,6 +103,11 @@ def create_scorer(config: ScorerConfig) -> Scorer:
     return SCORERS.get(config.kind).create(config)
 
 
+def learns_from_run(config: ScorerConfig) -> bool:
+    """Return whether the scorer is fitted to the whole run that it scores."""
+    return config.fitted is None and isinstance(create_scorer(config), Learner)
+
+
 def check_scorer(kind: type[Scorer], config: ScorerConfig | None = None) -> None:
     """Raise AssertionError unless the scorer class `kind` fulfills the interface."""
     settings = config or ScorerConfig()

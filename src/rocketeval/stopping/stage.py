@@ -23,7 +23,7 @@ from rocketeval.grading.loop import Grading
 from rocketeval.grading.schedule import cells
 from rocketeval.grading.work import GradingWork
 from rocketeval.records import GradingTask, Response
-from rocketeval.scoring.base import Learner, create_scorer
+from rocketeval.scoring.base import learns_from_run
 from rocketeval.scoring.stage import read_grid, score_judged
 from rocketeval.stopping.plan import AssumedSpread, ExpectedStop, expect_stop
 from rocketeval.stopping.race import Race, RaceOrder, RaceResult, check_goal, draw_order
@@ -44,7 +44,7 @@ def check_until(store: RunStore, config: RunConfig) -> None:
             "`until` decides query by query on this machine, but the run is graded on a cluster.",
             hint="Drop --until, or grade with --on local.",
         )
-    if config.scorer.fitted is None and isinstance(create_scorer(config.scorer), Learner):
+    if learns_from_run(config.scorer):
         raise ConfigError(
             f"`until` needs scores while grading, and the scorer {config.scorer.kind!r} is fitted "
             "afterwards.",
