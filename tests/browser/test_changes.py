@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from browser.test_layout import AXE, OVERLAPS
+from browser.accessibility import NEEDS_AXE, violations
+from browser.served_runs import viewed
+from browser.test_layout import OVERLAPS
 from support.command import cli
-from support.forked import Forked
 
 CONFIG = """\
 name: {name}
@@ -49,16 +48,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def address(folder: Path) -> Iterator[str]:
-    server = Forked(folder, ("view", "runs"), {**os.environ, "PYTHONUNBUFFERED": "1"})
-    for line in server.stdout:
-        found = re.search(r"http://127\.0\.0\.1:\d+/\S+", line)
-        if found:
-            break
-    else:
-        pytest.fail("the server printed no address")
-    yield found[0]
-    server.send_signal(signal.SIGTERM)
-    server.communicate()
+    with viewed(folder, "runs") as found:
+        yield found
 
 
 def test_from_the_list_of_runs_to_a_changed_response(served_page: Page, address: str) -> None:
@@ -146,7 +137,7 @@ def test_no_view_of_changes_scrolls_sideways_or_overlaps(browser: Browser, addre
     page.close()
 
 
-@pytest.mark.skipif(not AXE.is_file(), reason="axe-core is not installed: run npm ci in web/")
+@NEEDS_AXE
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_no_view_of_changes_has_an_accessibility_violation(
     browser: Browser, address: str, scheme: str
@@ -157,7 +148,5 @@ def test_no_view_of_changes_has_an_accessibility_violation(
     )
     page = context.new_page()
     for view in _views(page, address):
-        page.evaluate(AXE.read_text("utf-8"))
-        found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
-        assert [(one["id"], one["nodes"][0]["html"]) for one in found] == [], view
+        assert violations(page) == [], view
     context.close()

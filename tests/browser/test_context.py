@@ -8,8 +8,8 @@ import pytest
 from playwright.sync_api import expect
 
 import rocketeval
+from browser.accessibility import AXE, violations
 from browser.conftest import Opener
-from browser.test_layout import AXE
 from support.make import make_config, write_jsonl
 
 HOSTILE = "<img src=x onerror='window.hit=1'> Rain."
@@ -52,9 +52,7 @@ def test_the_reader_shows_the_context(opened: Opener, file: Path) -> None:
     assert responses is not None
     assert context.evaluate(above) < responses["y"]
     if AXE.is_file():
-        page.evaluate(AXE.read_text("utf-8"))
-        found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
-        assert [(one["id"], one["nodes"][0]["html"]) for one in found] == []
+        assert violations(page) == []
     page.evaluate("location.hash = '#/read?q=sea'")
     expect(page.locator("h1")).to_have_text("sea")
     expect(page.locator(".query-text details")).to_have_count(0)

@@ -13,6 +13,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from browser.conftest import Opener
+from browser.served_runs import start_view
 from support.command import cli
 from support.forked import Forked
 
@@ -37,13 +38,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def _served(folder: Path) -> tuple[Forked, str]:
-    args = ("view", "voted.yaml", "--label", "--labeler", "Ada")
-    server = Forked(folder, args, {**os.environ, "PYTHONUNBUFFERED": "1"})
-    for line in server.stdout:
-        found = re.search(r"http://127\.0\.0\.1:\d+/\S+", line)
-        if found:
-            return server, found[0]
-    pytest.fail("the server printed no address")
+    return start_view(folder, "voted.yaml", "--label", "--labeler", "Ada")
 
 
 @pytest.fixture

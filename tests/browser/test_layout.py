@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
+from browser.accessibility import NEEDS_AXE, violations
 from browser.conftest import Opener
 
 ROUTES = (
@@ -21,7 +22,6 @@ ROUTES = (
     "#/candidate/careful",
 )
 WEB = Path(__file__).parents[2] / "web"
-AXE = WEB / "node_modules" / "axe-core" / "axe.min.js"
 OVERLAPS = (WEB / "test" / "overlaps.js").read_text("utf-8")
 """Returns the pairs of visible texts whose boxes overlap."""
 
@@ -39,19 +39,17 @@ def test_no_view_scrolls_sideways_or_overlaps(opened: Opener, width: int) -> Non
         assert page.evaluate(OVERLAPS) == [], route
 
 
-@pytest.mark.skipif(not AXE.is_file(), reason="axe-core is not installed: run npm ci in web/")
+@NEEDS_AXE
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_no_view_has_an_accessibility_violation(opened: Opener, scheme: str) -> None:
     """By the rules of axe-core."""
     page = opened(color_scheme=scheme, bypass_csp=True)
-    page.evaluate(AXE.read_text("utf-8"))
     for route in ROUTES:
         page.evaluate("route => { location.hash = route || '#/' }", route)
         page.locator("h1").wait_for()
         expect(page.get_by_role("status").filter(has_text="Loading")).to_have_count(0)
         page.wait_for_timeout(150)
-        found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
-        assert [(one["id"], one["nodes"][0]["html"]) for one in found] == [], route
+        assert violations(page) == [], route
 
 
 def test_dark_mode_and_the_theme_button(opened: Opener) -> None:

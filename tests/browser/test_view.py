@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from browser.served_runs import start, viewed
 from support.command import cli, run_scripted
-from support.forked import Forked
 
 SLOW = """\
 name: slow
@@ -32,23 +30,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def _started(folder: Path, *args: str) -> Forked:
-    return Forked(folder, args, {**os.environ, "PYTHONUNBUFFERED": "1"})
-
-
 @pytest.fixture
 def address(folder: Path) -> Iterator[str]:
-    server = _started(folder, "view", "runs")
-    for line in server.stdout:
-        found = re.search(r"http://127\.0\.0\.1:\d+/\S+", line)
-        if found:
-            break
-    else:
-        pytest.fail("the server printed no address")
-    yield found[0]
-    server.send_signal(signal.SIGTERM)
-    _, errors = server.communicate()
-    assert server.returncode == 0, errors
+    with viewed(folder, "runs") as found:
+        yield found
 
 
 def test_from_the_list_to_a_response_and_back(served_page: Page, address: str) -> None:
@@ -74,7 +59,7 @@ def test_a_running_run_shows_progress_and_its_end(
 ) -> None:
     page = served_page
     (folder / "slow.yaml").write_text(SLOW)
-    going = _started(folder, "run", "slow.yaml", "--quiet")
+    going = start(folder, "run", "slow.yaml", "--quiet")
     try:
         page.goto(address)
         line = page.get_by_role("link", name="slow", exact=True).first

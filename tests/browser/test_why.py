@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import re
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from browser.accessibility import NEEDS_AXE, violations
 from browser.conftest import Opener
-from browser.test_layout import AXE, OVERLAPS
+from browser.served_runs import viewed
+from browser.test_layout import OVERLAPS
 from support.command import cli
-from support.forked import Forked
 
 CONFIG = """\
 name: demo
@@ -39,17 +38,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(params=[("--ask-judge",)])
 def address(folder: Path, request: pytest.FixtureRequest) -> Iterator[str]:
-    args = ("view", "demo.yaml", *request.param)
-    server = Forked(folder, args, {**os.environ, "PYTHONUNBUFFERED": "1"})
-    for line in server.stdout:
-        found = re.search(r"http://127\.0\.0\.1:\d+/\S+", line)
-        if found:
-            break
-    else:
-        pytest.fail("the server printed no address")
-    yield found[0]
-    server.send_signal(signal.SIGTERM)
-    server.communicate()
+    with viewed(folder, "demo.yaml", *request.param) as found:
+        yield found
 
 
 def _read(page: Page, address: str) -> None:
@@ -89,7 +79,7 @@ def test_from_the_question_to_the_marked_sentences(served_page: Page, address: s
     expect(dialog.locator("mark").first).to_be_visible()
 
 
-@pytest.mark.skipif(not AXE.is_file(), reason="axe-core is not installed: run npm ci in web/")
+@NEEDS_AXE
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_dialog_has_no_accessibility_violation(
     browser: Browser, address: str, scheme: str
@@ -100,13 +90,11 @@ def test_the_dialog_has_no_accessibility_violation(
     )
     page = context.new_page()
     _read(page, address)
-    page.evaluate(AXE.read_text("utf-8"))
     page.get_by_role("button", name="Why? item 2, careful").click()
     dialog = page.get_by_role("dialog")
     expect(dialog.get_by_role("button", name="Ask the judge")).to_be_visible()
     for _ in range(2):
-        found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
-        assert [(one["id"], one["nodes"][0]["html"]) for one in found] == []
+        assert violations(page) == []
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
         overlaps = page.evaluate(
             OVERLAPS.replace("document.body", "document.querySelector('dialog')")
