@@ -363,9 +363,12 @@ def replay(grid: Grid) -> Iterator[str]:
     order = np.argsort(-means)
     spread = math.sqrt(float(np.nanvar(grid.scores, axis=0).mean()))
     middle = grid.candidates[order[len(order) // 2]]
-    rivals = [order[len(order) // 2 - 1], order[max(0, len(order) // 2 - 4)], order[0]]
+    places = {len(order) // 2 - 1: None, max(0, len(order) // 2 - 4): None, 0: None}
+    rivals = order[list(places)]
     goals = [("best", None), ("top:3", None), ("within:0.3sd", None)]
-    goals += [(f"beats:{middle}", [rival, order[len(order) // 2]]) for rival in rivals]
+    goals += [
+        (f"beats:{middle}", [rival, order[len(order) // 2]]) for rival in dict.fromkeys(rivals)
+    ]
     for goal, columns in goals:
         chosen = np.arange(len(means)) if columns is None else np.array(columns)
         names = [grid.candidates[column] for column in chosen]

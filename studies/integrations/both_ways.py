@@ -17,7 +17,6 @@ answers through a scale that is fitted on the other half of the responses.
 from __future__ import annotations
 
 import argparse
-import sys
 from itertools import combinations
 from pathlib import Path
 
@@ -25,8 +24,6 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from scipy.stats import hypergeom
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from rocketeval.engines.sampled import binomial_interval, fit_scale
 from rocketeval.records import Answer, Status
