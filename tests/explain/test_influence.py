@@ -82,6 +82,19 @@ async def test_another_answer_than_in_the_run_is_said() -> None:
     assert (await _measured(ScriptedEngine(_doctor), _judged(stored=0.89))).repeated
 
 
+async def test_what_a_repetition_moves_by_is_no_influence() -> None:
+    """A sentence must move the answer more than asking again did."""
+
+    def judge(prefix: str, suffix: str) -> float:
+        return 0.8 if "Rest" in prefix else 0.775
+
+    exact = await _measured(ScriptedEngine(judge), _judged(stored=0.8))
+    assert [piece.text for piece in exact.pieces if piece.clear] == ["Rest the ankle. "]
+    moved = await _measured(ScriptedEngine(judge), _judged(stored=0.77))
+    assert moved.repeated
+    assert not any(piece.clear for piece in moved.pieces)
+
+
 async def test_the_prompts_are_those_of_the_run() -> None:
     """The whole response is asked with exactly the prompt of the run, without the other item."""
     judged, method = _judged(), _method()

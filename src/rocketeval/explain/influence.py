@@ -238,13 +238,16 @@ async def measure_influence(
 
     await run_workers(work, min(concurrency, len(waiting)))
     allowed = allowed_difference(judge)
+    repeated = not differs(stored, whole, FIRST * allowed)
+    # What the same question moved by, unchanged, is no influence of a sentence.
+    moved = distance(stored, whole) if repeated and stored.p_yes is not None else 0.0
     return AnswerInfluence(
-        pieces=tuple(_pieces(plan, whole, answers, allowed)),
+        pieces=tuple(_pieces(plan, whole, answers, max(allowed, moved))),
         units=plan.units,
         asked=len(plan.shortened),
         stored=stored.p_yes,
         whole=whole.p_yes,
-        repeated=not differs(stored, whole, FIRST * allowed),
+        repeated=repeated,
         requests=use.requests,
         tokens=use.prompt_tokens,
         problem=problems[0] if problems else "",
