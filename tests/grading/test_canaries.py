@@ -403,6 +403,29 @@ async def test_an_answer_may_depend_on_the_prefix_cache() -> None:
         await finish(canaries, 20)
 
 
+async def test_a_quantized_judge_that_was_exact_at_first_may_vary_later() -> None:
+    """If two answers in a row differ, the judge varies by itself; a large difference stops it."""
+    later = list[float]()
+
+    async def ask(task: GradingTask, _: object) -> EngineAnswers:
+        later.append(later.pop(0) if later else 0.5)
+        return EngineAnswers.of(task, {0: Answer(Status.OK, later[-1])}, Usage())
+
+    canaries = Canaries(ask, Watched(), 0.2)  # type: ignore[arg-type]
+    for number in range(20):
+        await finish(canaries, number)
+    assert canaries.exact
+    later[:] = [0.51, 0.488, 0.512]
+    for number in range(20, 60):
+        await finish(canaries, number)
+    assert not canaries.exact
+    assert canaries.facts.largest_difference == 0.048
+    later[:] = [0.56, 0.58, 0.55]
+    with pytest.raises(JudgeChanged, match="its own repeatability allows 0.10"):
+        for number in range(60, 80):
+            await finish(canaries, number)
+
+
 async def test_each_canary_is_repeated_first_once() -> None:
     """Tasks that finish at the same time do not ask for the same repetition."""
     asked = list[bytes]()

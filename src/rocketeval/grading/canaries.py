@@ -5,7 +5,8 @@ through the run, before the first new task of a resumed run, after a new system 
 the end. Answers are compared as log-odds. What an engine may vary is measured on its own first
 repetitions, with a floor for other kernels and other requests in flight; the floor is lower if
 these were exact. A single deviation asks the other canaries too; only together do they stop the
-run.
+run. A judge that was exact so far is then asked once more: quantized judges repeat exactly until
+another mix of requests is in flight.
 
 An engine may compute an item differently within its response than alone, depending on its prefix
 cache. So each canary is asked again soon, without the cache where that can be said; this first
@@ -71,6 +72,17 @@ class Canary:
     answer: Answer
 
 
+@dataclass(frozen=True, slots=True)
+class Repetition:
+    """A canary that was asked again."""
+
+    canary: Canary
+    now: Answer
+    difference: float
+    first: bool
+    """Whether it is compared with the answer in the run, not with an earlier repetition."""
+
+
 @dataclass
 class Canaries:
     """The canaries of a grading."""
@@ -102,12 +114,14 @@ class Canaries:
     _busy: bool = False
     _owed: bool = False
     """Whether a new fingerprint was seen that no check has followed yet."""
+    _varies: bool = False
+    """Whether two answers in a row differed, although the first repetitions were exact."""
 
     @property
     def allowed(self) -> float:
         """The difference in log-odds that the judge's own repeatability allows."""
         own = self._distances[:MOST_CANARIES]
-        repeated = math.sqrt(sum(each**2 for each in own) / len(own)) if len(own) > 2 else 0.0
+        repeated = math.hypot(*own) / math.sqrt(len(own)) if len(own) > 2 else 0.0
         floor = _floor(self.step, self.noise, EXACT_FLOOR if self.exact else FLOOR)
         return max(floor, min(REPEATED * repeated, 2 * floor))
 
@@ -115,7 +129,8 @@ class Canaries:
     def exact(self) -> bool:
         """Whether the judge has a fine number format and repeated its first answers exactly."""
         own = self._differences[:MOST_CANARIES]
-        return not self.step and len(own) >= FEWEST_EXACT and max(own) <= EXACT
+        fine = not self.step and not self._varies
+        return fine and len(own) >= FEWEST_EXACT and max(own) <= EXACT
 
     @property
     def first(self) -> float:
@@ -175,10 +190,10 @@ class Canaries:
         if trusted and not await self._repeat(FEWEST):
             return True
         own = list(unchecked)
-        found = await self._distances_of(own)
+        found = await self._asked_again(own)
         if not found:
             return True
-        if _root_mean_square(found) > self.allowed:
+        if await self._differ(found):
             if not trusted:
                 raise self._changed(found)
             return False
@@ -190,19 +205,30 @@ class Canaries:
     async def _repeat(self, count: int) -> bool:
         """Ask canaries again; return whether one was answered. JudgeChanged if they differ."""
         chosen = self._in_turn(count)
-        found = await self._distances_of(chosen)
-        if found and _root_mean_square(found) > SUSPICIOUS * self.allowed:
+        found = await self._asked_again(chosen)
+        if self._size(found) > SUSPICIOUS * self.allowed:
             others = [canary for canary in self.kept if canary not in chosen]
-            found += await self._distances_of(others)
-            if _root_mean_square(found) > self.allowed:
+            found += await self._asked_again(others)
+            if await self._differ(found):
                 raise self._changed(found)
         if found:
             self._passed(found)
         return bool(found)
 
-    def _passed(self, found: list[float]) -> None:
-        self._distances += found
-        self._differences += found
+    async def _differ(self, found: list[Repetition]) -> bool:
+        """Return whether the answers differ by more than the judge's repeatability allows."""
+        if self._size(found) > self.allowed and self.exact:
+            for one in found:
+                now = await self._ask_again(one.canary)
+                if now is not None and distance(one.now, now) > EXACT:
+                    self._varies = True
+                    break
+        return self._size(found) > self.allowed
+
+    def _passed(self, found: list[Repetition]) -> None:
+        sizes = self._sizes(found)
+        self._distances += sizes
+        self._differences += sizes
         largest = max(self.facts.largest_difference or 0.0, self._largest)
         self.facts = replace(
             self.facts, checks=self.facts.checks + 1, largest_difference=round(largest, 4)
@@ -217,8 +243,8 @@ class Canaries:
         self._next += count
         return ordered[:count]
 
-    async def _distances_of(self, canaries: Iterable[Canary]) -> list[float]:
-        """Ask canaries again; return how much they differ, in terms of later repetitions."""
+    async def _asked_again(self, canaries: Iterable[Canary]) -> list[Repetition]:
+        """Ask canaries again, and compare each with its first repetition if it has one."""
         found = []
         for canary in canaries:
             now = await self._ask_again(canary)
@@ -228,8 +254,16 @@ class Canaries:
             before = canary.answer if first is None else replace(canary.answer, p_yes=first)
             difference = distance(before, now)
             self._largest = max(self._largest, difference)
-            found.append(difference / self.first if first is None else difference)
+            found.append(Repetition(canary, now, difference, first is None))
         return found
+
+    def _sizes(self, found: list[Repetition]) -> list[float]:
+        """Return how much answers differ, in terms of later repetitions."""
+        return [one.difference / (self.first if one.first else 1.0) for one in found]
+
+    def _size(self, found: list[Repetition]) -> float:
+        """Return the root-mean-square difference of answers."""
+        return math.hypot(*self._sizes(found)) / math.sqrt(max(1, len(found)))
 
     async def _ask_again(self, canary: Canary) -> Answer | None:
         """Return the judge's answer now; None if it failed."""
@@ -266,10 +300,10 @@ class Canaries:
         if seen:
             self.facts = replace(self.facts, fingerprints=seen, model=model_of(self.engine))
 
-    def _changed(self, found: list[float]) -> JudgeChanged:
+    def _changed(self, found: list[Repetition]) -> JudgeChanged:
         return JudgeChanged(
             f"The judge answers differently than before: {len(found)} items asked again differ by "
-            f"{_root_mean_square(found):.2f} in log-odds; its own repeatability allows "
+            f"{self._size(found):.2f} in log-odds; its own repeatability allows "
             f"{self.allowed:.2f}. Its weights, precision or settings were changed.",
             hint="The judgments since the last passed check are set aside. Serve the first model "
             "again and run the same command, or give the run another `name`. If the server is "
@@ -348,10 +382,6 @@ def _log_odds(p: float) -> float:
     if p <= 0.0 or p >= 1.0:
         return math.copysign(NEVER, p - 0.5)
     return max(-NEVER, min(NEVER, math.log(p) - math.log1p(-p)))
-
-
-def _root_mean_square(found: list[float]) -> float:
-    return math.sqrt(sum(each**2 for each in found) / len(found)) if found else 0.0
 
 
 def noise_of(judge: JudgeFingerprint) -> tuple[float, float]:
