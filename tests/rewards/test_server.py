@@ -11,8 +11,7 @@ import aiohttp
 from aiohttp import web
 
 from rocketeval import Grader, ScriptedEngine
-from rocketeval.rewards.openapi import OPENAPI
-from rocketeval.rewards.server import RewardServer
+from rocketeval.rewards.server import RewardServer, openapi
 from support.needs import need
 
 ONE = {"query": "q", "response": "good", "checklist": ["Is it fine?"]}
@@ -128,7 +127,7 @@ async def test_operators_see_figures_and_the_description() -> None:
         assert "rocketeval_answers_kept 1\n" in text
         assert 'rocketeval_request_seconds_bucket{le="+Inf"} 3' in text
         described = await (await client.get("/openapi.json")).json()
-        assert described == OPENAPI
+        assert described == openapi()
         routes = {route.resource.canonical for route in server.application().router.routes()}
         assert set(described["paths"]) == routes
 
@@ -139,7 +138,7 @@ async def test_replies_are_as_described() -> None:
     from jsonschema import Draft202012Validator
 
     def check(schema: str, body: object) -> None:
-        where = {"$ref": f"#/components/schemas/{schema}", "components": OPENAPI["components"]}
+        where = {"$ref": f"#/components/schemas/{schema}", "components": openapi()["components"]}
         Draft202012Validator(where).validate(body)
 
     full = {

@@ -14,8 +14,11 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
 from typing import Any
 
+import yaml
 from aiohttp import web
 
 from rocketeval._version import __version__
@@ -24,7 +27,6 @@ from rocketeval.grader import Grader, ResponseGrade, ResponseToGrade
 from rocketeval.integrations.shared import checklist_for
 from rocketeval.records import Turn
 from rocketeval.rewards.functions import TIMEOUT, reward_batch, to_gradings
-from rocketeval.rewards.openapi import OPENAPI, SCORE_FIELDS
 from rocketeval.text import did_you_mean
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -205,7 +207,7 @@ class RewardServer:
         return web.Response(text=self.counts.text(self.grader), content_type="text/plain")
 
     async def _openapi(self, _: web.Request) -> web.Response:
-        return web.json_response(OPENAPI)
+        return web.json_response(openapi())
 
 
 class _TooMuchWorkError(Exception):
@@ -248,6 +250,15 @@ async def serve_rewards(
     await runner.cleanup()
 
 
+@cache
+def openapi() -> dict[str, Any]:
+    """Return the OpenAPI description of the routes, for client generators."""
+    text = (resources.files("rocketeval.rewards") / "openapi.yaml").read_text(encoding="utf-8")
+    found: dict[str, Any] = yaml.safe_load(text)
+    found["info"]["version"] = __version__
+    return found
+
+
 async def _json(request: web.Request) -> dict[str, Any]:
     body = await request.json()
     if not isinstance(body, dict):
@@ -264,10 +275,11 @@ def _texts(body: dict[str, Any], name: str) -> list[str]:
 
 def _grading(body: dict[str, Any]) -> ResponseToGrade:
     """Return the response of a request; ValueError names the field that is wrong."""
+    fields = list(openapi()["components"]["schemas"]["ScoreRequest"]["properties"])
     for name in body:
-        if name not in SCORE_FIELDS:
+        if name not in fields:
             # Without this, a misspelled `reference` would give a reward of another question.
-            meant = did_you_mean(name, list(SCORE_FIELDS))
+            meant = did_you_mean(name, fields)
             raise ValueError(f"There is no field {name!r}. {meant}".rstrip())
     for name in ("query", "response"):
         if not isinstance(body.get(name), str):
