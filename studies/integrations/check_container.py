@@ -101,7 +101,7 @@ class Image:
     interpreter: Path
     folder: str = "/"
     user: str | None = None
-    """The account that stands for the image's user; None for whoever runs the script."""
+    """The account that stands for the image's user; None for the user who runs the script."""
     debian: list[str] = field(default_factory=list)
     """Words of the apt commands, among them the packages."""
     entry: list[str] = field(default_factory=list)
