@@ -84,6 +84,19 @@ CLI = """\
 """
 
 
+COMPLETION = """\
+## Shell completion
+
+The shell completes verbs, options and file names after one line in its settings:
+
+| shell | file | line |
+|---|---|---|
+| bash 4.4 or newer | `~/.bashrc` | `eval "$(_ROCKETEVAL_COMPLETE=bash_source rocketeval)"` |
+| zsh | `~/.zshrc` | `eval "$(_ROCKETEVAL_COMPLETE=zsh_source rocketeval)"` |
+| fish | `~/.config/fish/config.fish` | `_ROCKETEVAL_COMPLETE=fish_source rocketeval \\| source` |
+"""
+
+
 def cli_page() -> str:
     """Return the page of commands: description, options, examples and exit codes of each verb."""
     context = click.Context(group, info_name="rocketeval")
@@ -99,7 +112,7 @@ def cli_page() -> str:
         lines += describe_command(command, click.Context(command, context, verb))
     lines += ["## Exit codes", "", "| code | meaning |", "|---|---|", "| 0 | done |"]
     lines += [f"| {code} | {meaning} |" for code, meaning in EXIT_CODES.items()]
-    return CLI + "\n".join(lines) + "\n"
+    return CLI + "\n".join([*lines, "", COMPLETION])
 
 
 def describe_command(command: click.Command, context: click.Context) -> list[str]:

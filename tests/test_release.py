@@ -13,8 +13,10 @@ from runpy import run_path
 
 import pytest
 import yaml
+from integrations.check_container import copy_into, read_containerfile, serve_command
 
 from rocketeval import __version__
+from rocketeval.cli.serve import command as serve
 from support.needs import need
 
 ROOT = Path(__file__).parents[1]
@@ -90,6 +92,28 @@ def test_description_links_into_a_known_repository() -> None:
     assert [t.removeprefix(roots[0]).removeprefix(roots[1]) for t in made] == link_targets(readme)
     assert sum(t.startswith(tuple(roots)) for t in made) == len(relative) > 30
     assert roots[1] + "docs/images/overview-light.png" in made
+
+
+def test_container_copies_what_the_build_needs(wheel: Path, tmp_path: Path) -> None:
+    """The files that the Containerfile copies, and nothing else, build the same wheel."""
+    for step in read_containerfile((ROOT / "Containerfile").read_text()):
+        if step.name == "COPY":
+            copy_into(ROOT, step.words, tmp_path / "image")
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    done = subprocess.run(build, capture_output=True, text=True, cwd=tmp_path / "image")
+    assert done.returncode == 0, done.stdout + done.stderr
+    contents = []
+    for path in (wheel, tmp_path / wheel.name):
+        with zipfile.ZipFile(path) as opened:
+            contents.append({name: opened.read(name) for name in opened.namelist()})
+    assert contents[0] == contents[1]
+
+
+def test_container_comment_names_options_of_serve() -> None:
+    """The `docker run` of the Containerfile's comment is a command that `serve` accepts."""
+    name, *words = serve_command((ROOT / "Containerfile").read_text())
+    given = serve.make_context(name, words).params
+    assert (given["host"], given["token_env"]) == ("0.0.0.0", "TOKEN")
 
 
 def test_installed_wheel_runs_the_quickstart(wheel: Path) -> None:

@@ -222,6 +222,11 @@ class Grader:
         return self._loop.submit(traced(self._within(query, response, checklist, about)))
 
     @property
+    def kept(self) -> int:
+        """Answers in memory, at most `most_answers`."""
+        return self._file.answers
+
+    @property
     def status(self) -> EngineStatus:
         """Current status of the judge's engine, such as retried requests by reason."""
         return status_of(self._engine)
@@ -417,8 +422,8 @@ def traced(work: Coroutine[Any, Any, ResponseGrade]) -> Coroutine[Any, Any, Resp
 async def _in_span(work: Coroutine[Any, Any, ResponseGrade], parent: Any) -> ResponseGrade:
     tracer = import_module("opentelemetry.trace").get_tracer("rocketeval")
     with tracer.start_as_current_span("rocketeval.grade", context=parent) as span:
-        graded = await work
         span.set_attribute("gen_ai.evaluation.name", "rocketeval.checklist")
+        graded = await work
         if graded.score is not None:
             span.set_attribute("gen_ai.evaluation.score.value", graded.score)
         if graded.judge is not None:

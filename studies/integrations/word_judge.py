@@ -83,6 +83,11 @@ class WordServer(ThreadingHTTPServer):
     request_queue_size = 1024
     count = 0
 
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Print nothing about a client that closed its connection, as after its time limit."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
     @property
     def base_url(self) -> str:
         """The URL of the judge."""

@@ -11,7 +11,8 @@ import aiohttp
 from aiohttp import web
 
 from rocketeval import Grader, ScriptedEngine
-from rocketeval.rewards.server import OPENAPI, RewardServer
+from rocketeval.rewards.server import RewardServer, openapi
+from support.needs import need
 
 ONE = {"query": "q", "response": "good", "checklist": ["Is it fine?"]}
 
@@ -93,6 +94,11 @@ async def test_wrong_requests_say_what_is_wrong() -> None:
             ({"query": "q"}, "`response`"),
             ({**ONE, "checklist": ["", "a?"]}, "item 1"),
             ({**ONE, "history": [1]}, "`history`"),
+            ({**ONE, "history": [{"role": "user", "content": None}]}, "`history`"),
+            ({**ONE, "context": "one text"}, "`context`"),
+            ({**ONE, "reference": 5}, "`reference`"),
+            ({**ONE, "system": ["x"]}, "`system`"),
+            ({**ONE, "referense": "42"}, "'reference'"),
         ):
             reply = await client.post("/v1/score", json=body)
             assert reply.status == 400
@@ -101,6 +107,10 @@ async def test_wrong_requests_say_what_is_wrong() -> None:
         assert (
             await client.post("/v1/rewards", json={"query": ["a"], "prompts": []})
         ).status == 400
+        damaged = {"query": ["pa"], "prompts": ["p"], "labels": ["[a?"]}
+        reply = await client.post("/v1/rewards", json=damaged)
+        assert reply.status == 400
+        assert "'[a?' is not JSON" in (await reply.json())["error"]
         assert (await client.get("/nothing")).status == 404
 
 
@@ -114,11 +124,43 @@ async def test_operators_see_figures_and_the_description() -> None:
         assert 'rocketeval_responses_total{outcome="graded"} 2' in text
         assert 'rocketeval_responses_total{outcome="failed"} 1' in text
         assert 'rocketeval_answers_total{from="file"} 1' in text
+        assert "rocketeval_answers_kept 1\n" in text
         assert 'rocketeval_request_seconds_bucket{le="+Inf"} 3' in text
         described = await (await client.get("/openapi.json")).json()
-        assert described == OPENAPI
+        assert described == openapi()
         routes = {route.resource.canonical for route in server.application().router.routes()}
-        assert set(described["paths"]) == routes - {"/openapi.json"}
+        assert set(described["paths"]) == routes
+
+
+async def test_replies_are_as_described() -> None:
+    """Requests and replies of every kind follow the schemas of the description."""
+    need("jsonschema", "jsonschema checks the replies: pip install jsonschema")
+    from jsonschema import Draft202012Validator
+
+    def check(schema: str, body: object) -> None:
+        where = {"$ref": f"#/components/schemas/{schema}", "components": openapi()["components"]}
+        Draft202012Validator(where).validate(body)
+
+    full = {
+        **ONE,
+        "checklist": ["Is it fine?", {"text": "Is it short?", "weight": 2}],
+        "reference": "42",
+        "system": "Be brief.",
+        "context": ["a page"],
+        "history": [{"role": "user", "content": "Hello"}],
+    }
+    batch = {"query": ["pgood", "pbad"], "prompts": ["p", "p"], "labels": [["a?"], '["b?"]']}
+    async with serving(engine()) as (client, server):
+        for body, status in ((ONE, 200), (full, 200), ({**ONE, "response": "broken"}, 502)):
+            check("ScoreRequest", body)
+            reply = await client.post("/v1/score", json=body)
+            assert reply.status == status
+            check("Score" if status == 200 else "Error", await reply.json())
+        check("RewardsRequest", batch)
+        check("Rewards", await (await client.post("/v1/rewards", json=batch)).json())
+        check("Health", await (await client.get("/health")).json())
+        server.counts.closing = True
+        check("Health", await (await client.get("/health")).json())
 
 
 async def test_closing_server_takes_no_new_work() -> None:

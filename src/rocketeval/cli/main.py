@@ -75,7 +75,7 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import and return a verb; name the replacement of a renamed one."""
-        if cmd_name in RENAMED:
+        if cmd_name in RENAMED and not ctx.resilient_parsing:
             raise ConfigError(f"`rocketeval {cmd_name}` is now `rocketeval {RENAMED[cmd_name]}`.")
         if cmd_name not in VERBS:
             return None
@@ -87,6 +87,9 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command named by the first word; suggest the nearest if there is none."""
+        if ctx.resilient_parsing:
+            # The shell asks what can follow; a message would appear in the user's command line.
+            return super().resolve_command(ctx, args)
         if args and args[0] not in VERBS and args[0] not in RENAMED:
             from rocketeval.text import did_you_mean
 

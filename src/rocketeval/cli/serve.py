@@ -47,7 +47,7 @@ from rocketeval.errors import ConfigError
     type=click.IntRange(1),
     default=200_000,
     show_default=True,
-    help="Answers kept in memory, about 1 KB each.",
+    help="Answers kept in memory, about 0.6 KB each.",
 )
 @option(
     "--timeout", type=click.FloatRange(0.1), default=120.0, show_default=True, help="Seconds each."

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from rocketeval.errors import EngineError, EngineUnavailable
+from rocketeval.errors import ConfigError, EngineError, EngineUnavailable
 from rocketeval.grader import Grader, Items, ResponseGrade, ResponseToGrade
 from rocketeval.integrations.shared import (
     JudgeChoice,
@@ -221,7 +221,13 @@ def _completion_text(completion: Any) -> str:
 def _decoded(items: Any) -> Any:
     """Return a checklist that may be JSON text."""
     if isinstance(items, str) and items.lstrip().startswith("["):
-        return json.loads(items)
+        try:
+            return json.loads(items)
+        except ValueError as error:
+            raise ConfigError(
+                f"The checklist {items[:60]!r} is not JSON: {error}.",
+                hint='Give a JSON list, such as ["Is it correct?"], or one item per line.',
+            ) from None
     return items
 
 

@@ -14,8 +14,11 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
 from typing import Any
 
+import yaml
 from aiohttp import web
 
 from rocketeval._version import __version__
@@ -24,6 +27,7 @@ from rocketeval.grader import Grader, ResponseGrade, ResponseToGrade
 from rocketeval.integrations.shared import checklist_for
 from rocketeval.records import Turn
 from rocketeval.rewards.functions import TIMEOUT, reward_batch, to_gradings
+from rocketeval.text import did_you_mean
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 MOST_WAITING = 512
@@ -78,6 +82,8 @@ class ServerCounts:
             "# TYPE rocketeval_answers_total counter",
             f'rocketeval_answers_total{{from="judge"}} {grader.asked}',
             f'rocketeval_answers_total{{from="file"}} {grader.reused}',
+            "# TYPE rocketeval_answers_kept gauge",
+            f"rocketeval_answers_kept {grader.kept}",
             f"# TYPE {name} histogram",
             *(f'{name}_bucket{{le="{bound:g}"}} {self.buckets[bound]}' for bound in BUCKETS),
             f'{name}_bucket{{le="+Inf"}} {total}',
@@ -201,7 +207,7 @@ class RewardServer:
         return web.Response(text=self.counts.text(self.grader), content_type="text/plain")
 
     async def _openapi(self, _: web.Request) -> web.Response:
-        return web.json_response(OPENAPI)
+        return web.json_response(openapi())
 
 
 class _TooMuchWorkError(Exception):
@@ -244,6 +250,15 @@ async def serve_rewards(
     await runner.cleanup()
 
 
+@cache
+def openapi() -> dict[str, Any]:
+    """Return the OpenAPI description of the routes, for client generators."""
+    text = (resources.files("rocketeval.rewards") / "openapi.yaml").read_text(encoding="utf-8")
+    found: dict[str, Any] = yaml.safe_load(text)
+    found["info"]["version"] = __version__
+    return found
+
+
 async def _json(request: web.Request) -> dict[str, Any]:
     body = await request.json()
     if not isinstance(body, dict):
@@ -259,14 +274,29 @@ def _texts(body: dict[str, Any], name: str) -> list[str]:
 
 
 def _grading(body: dict[str, Any]) -> ResponseToGrade:
+    """Return the response of a request; ValueError names the field that is wrong."""
+    fields = list(openapi()["components"]["schemas"]["ScoreRequest"]["properties"])
+    for name in body:
+        if name not in fields:
+            # Without this, a misspelled `reference` would give a reward of another question.
+            meant = did_you_mean(name, fields)
+            raise ValueError(f"There is no field {name!r}. {meant}".rstrip())
     for name in ("query", "response"):
         if not isinstance(body.get(name), str):
             raise ValueError(f"`{name}` must be a text.")
+    for name in ("reference", "system"):
+        if not isinstance(body.get(name), str | None):
+            raise ValueError(f"`{name}` must be a text.")
+    context = None if body.get("context") is None else _texts(body, "context")
     turns = body.get("history") or []
     try:
-        history = tuple(Turn(str(turn["role"]), str(turn["content"])) for turn in turns)
+        history = tuple(Turn(turn["role"], turn["content"]) for turn in turns)
     except (TypeError, KeyError):
-        raise ValueError("`history` is a list of objects with `role` and `content`.") from None
+        history = None
+    if history is None or not all(
+        isinstance(text, str) for turn in history for text in (turn.role, turn.content)
+    ):
+        raise ValueError("`history` must be a list of objects with texts `role` and `content`.")
     return ResponseToGrade(
         body["query"],
         body["response"],
@@ -274,7 +304,7 @@ def _grading(body: dict[str, Any]) -> ResponseToGrade:
         history,
         body.get("reference"),
         body.get("system"),
-        body.get("context"),
+        context,
     )
 
 
@@ -301,73 +331,3 @@ def _as_json(graded: ResponseGrade) -> dict[str, object]:
 def _problem(status: int, message: str, hint: str = "") -> web.Response:
     body = {"error": message, **({"hint": hint} if hint else {})}
     return web.json_response(body, status=status)
-
-
-def _content(schema: dict[str, Any]) -> dict[str, Any]:
-    return {"content": {"application/json": {"schema": schema}}}
-
-
-_TEXT = {"type": "string"}
-_LIST = {"type": "array", "items": _TEXT}
-_NUMBERS = {"type": "array", "items": {"type": "number"}}
-_ERROR = _content({"type": "object", "properties": {"error": _TEXT, "hint": _TEXT}})
-_ERRORS = {
-    "400": {"description": "The request is wrong.", **_ERROR},
-    "401": {"description": "The token is missing or wrong.", **_ERROR},
-    "429": {"description": "Too much work; see Retry-After.", **_ERROR},
-    "502": {"description": "The judge gave no answer.", **_ERROR},
-    "504": {"description": "The judge took too long.", **_ERROR},
-}
-_SCORE_BODY = {
-    "type": "object",
-    "required": ["query", "response"],
-    "properties": {
-        "query": _TEXT,
-        "response": _TEXT,
-        "checklist": {"type": "array", "items": {}},
-        "reference": _TEXT,
-        "system": _TEXT,
-        "context": _LIST,
-        "history": {"type": "array", "items": {"type": "object"}},
-    },
-}
-_BATCH_BODY = {
-    "type": "object",
-    "required": ["query", "prompts"],
-    "properties": {"query": _LIST, "prompts": _LIST, "labels": {"type": "array", "items": {}}},
-}
-OPENAPI: dict[str, object] = {
-    "openapi": "3.1.0",
-    "info": {"title": "RocketEval", "version": __version__},
-    "paths": {
-        "/v1/score": {
-            "post": {
-                "summary": "Grade one response",
-                "requestBody": _content(_SCORE_BODY),
-                "responses": {
-                    "200": {
-                        "description": "The score from 0 to 1, its bounds and its items.",
-                        **_content({"type": "object"}),
-                    },
-                    **_ERRORS,
-                },
-            }
-        },
-        "/v1/rewards": {
-            "post": {
-                "summary": "Rewards of a batch, in the form of OpenRLHF",
-                "requestBody": _content(_BATCH_BODY),
-                "responses": {
-                    "200": {
-                        "description": "One reward per response.",
-                        **_content({"type": "object", "properties": {"rewards": _NUMBERS}}),
-                    },
-                    **_ERRORS,
-                },
-            }
-        },
-        "/health": {"get": {"responses": {"200": {"description": "The server works."}}}},
-        "/metrics": {"get": {"responses": {"200": {"description": "Prometheus text."}}}},
-    },
-}
-"""The description of the API."""

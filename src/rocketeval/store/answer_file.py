@@ -8,6 +8,7 @@ costs only its new items. A damaged line is skipped: its answers are asked again
 from __future__ import annotations
 
 import logging
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -35,7 +36,8 @@ class AnswerFile:
         self.path = path
         self.most = most
         self._read_to = 0
-        self._answers: dict[tuple[str, str], Answer] = {}
+        # In a plain dict, finding the oldest key passes over every key deleted before it.
+        self._answers: OrderedDict[tuple[str, str], Answer] = OrderedDict()
         self._judges: dict[str, JudgeFingerprint] = {}
         """The latest judge by how it is asked."""
         self._every_judge: dict[str, JudgeFingerprint] = {}
@@ -142,7 +144,7 @@ class AnswerFile:
                 for prompt, answer in pairs:
                     self._answers.setdefault((row["judge"], prompt), answer)
                 while self.most is not None and len(self._answers) > self.most:
-                    del self._answers[next(iter(self._answers))]
+                    self._answers.popitem(last=False)
         except (ValueError, TypeError, KeyError):
             return False
         return True
