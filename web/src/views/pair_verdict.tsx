@@ -104,7 +104,7 @@ function EffectBar({ pair }: { pair: Pair }) {
         of={of} axis={{ low: -most, high: most }} unit="score" label={effectWords(pair)}
       />
       <small aria-hidden="true">
-        <span>second better</span><span>0</span><span>first better</span>
+        <span>second higher</span><span>0</span><span>first higher</span>
       </small>
     </span>
   );
