@@ -5,7 +5,7 @@ import { test } from "node:test";
 import type { ResponseChange, RunLine } from "../src/contract";
 import { pageOf } from "../src/routes";
 import { changingOf, listedChanges } from "../src/views/change_list";
-import { earlierIn, groupsOf, measuredIn, slugOf } from "../src/views/run_groups";
+import { earlierIn, groupsOf, measuredIn, sharing, slugOf } from "../src/views/run_groups";
 
 const change = (query: string, candidate: string, before: number, now: number, more = {}): ResponseChange => ({
   query, snippet: query, candidate, before, now, to_no: 0, to_yes: 0, rewritten: false, ...more,
@@ -64,4 +64,11 @@ test("runs with a single candidate are shown by its score, because it has no mat
     ({ ranking: names.map((name) => ({ name, rating: { value: 1000, low: null, high: null } })) }) as unknown as RunLine;
   assert.equal(measuredIn([rated("a", "b")]), "rating");
   assert.equal(measuredIn([rated("a", "b"), rated("a")]), "score");
+});
+
+test("a run that shares no candidate has no place in the history", () => {
+  const named = (...names: string[]) => ({ ranking: names.map((name) => ({ name })) }) as unknown as RunLine;
+  const [one, two, other] = [named("a", "b"), named("a"), named("c")] as const;
+  assert.deepEqual(sharing([one, other, two]), [one, two]);
+  assert.deepEqual(sharing([one, other]), []);
 });

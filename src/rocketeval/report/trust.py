@@ -220,8 +220,8 @@ def from_labels(audit: Audit) -> Iterator[TrustNumber]:
         f"responses. This is Spearman's correlation over {judge.responses:,} labeled responses: "
         "1 means the same order of responses, 0 means no correlation."
         f"{unseen} The interval comes from resampled queries. Good: the interval lies above every "
-        f"baseline, and the correlation is at least {GOOD_CORRELATION:g}. Fair: significantly above "
-        "every baseline, but lower. Weak: otherwise.",
+        f"baseline, and the correlation is at least {GOOD_CORRELATION:g}. Fair: significantly "
+        "above every baseline, but lower. Weak: otherwise.",
     )
 
 

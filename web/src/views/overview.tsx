@@ -35,7 +35,7 @@ export function Overview() {
           <Facts head={head} />
         </aside>
       </div>
-      <Section title="Charts" lead={<a href={to.charts()}>All charts</a>}>
+      <Section title="Charts" lead={<a class="more-charts" href={to.charts()}>All charts</a>}>
         <div class="charts">
           <ScoreChart />
           <WinChart />

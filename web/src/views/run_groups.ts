@@ -30,6 +30,14 @@ export type Measured = "rating" | "score";
 export const measuredIn = (runs: RunLine[]): Measured =>
   runs.every(({ ranking }) => ranking.filter(({ rating }) => rating !== null).length > 1) ? "rating" : "score";
 
+/** The runs with a candidate that another of them has, too. */
+export function sharing(runs: RunLine[]): RunLine[] {
+  const known = new Map<string, number>();
+  for (const { ranking } of runs)
+    for (const { name } of ranking) known.set(name, (known.get(name) ?? 0) + 1);
+  return runs.filter(({ ranking }) => ranking.some(({ name }) => known.get(name)! > 1));
+}
+
 export interface Track {
   name: string;
   /** One per run; null if the run does not have the candidate. */
