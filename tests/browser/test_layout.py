@@ -41,7 +41,7 @@ def test_no_view_scrolls_sideways_or_overlaps(opened: Opener, width: int) -> Non
 
 @pytest.mark.parametrize("width", [390, 1440])
 def test_slice_names_are_not_broken_inside_words(opened: Opener, width: int) -> None:
-    page = opened(viewport={"width": width, "height": 900})
+    page = opened("#/?by=category", viewport={"width": width, "height": 900})
     lines = """names => names.filter(name => !/[\\s-]/.test(name.textContent))
         .map(name => name.getClientRects().length)"""
     found = page.locator(".slice-map thead bdi").evaluate_all(lines)
