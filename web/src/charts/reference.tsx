@@ -11,9 +11,9 @@ import { draw } from "./plot";
 export function ReferenceChart() {
   const { head } = useReport();
   const rows = head.candidates.filter((row) => row.reference !== null && row.rating !== null);
-  const inOrder = [...rows].sort((a, b) => a.reference! - b.reference!);
   if (rows.length < 2) return null;
-  const middle = (inOrder[0]!.reference! + inOrder.at(-1)!.reference!) / 2;
+  const references = rows.map(({ reference }) => reference!);
+  const middle = (Math.min(...references) + Math.max(...references)) / 2;
   return (
     <Chart
       run={head.run}
@@ -41,15 +41,14 @@ export function ReferenceChart() {
               x: "reference", y: (row) => row.rating.value, r: 4, fill: "var(--accent)",
               href: (row) => to.candidate(row.name), target: "_self", title: "name",
             }),
-            // Names are beside the intervals, inside the frame, and alternate above and below their
-            // dots to reduce overlap.
-            ...(["start", "end"] as const).flatMap((textAnchor) => [-7, 8].map((dy, side) =>
-              Plot.text(inOrder.filter((row, place) => place % 2 === side && (row.reference! > middle) === (textAnchor === "end")), {
+            // Names are beside the intervals, inside the frame.
+            ...(["start", "end"] as const).map((textAnchor) =>
+              Plot.text(rows.filter(({ reference }) => (reference! > middle) === (textAnchor === "end")), {
                 x: "reference", y: (row) => row.rating.value, text: (row) => shortened(row.name, 22),
-                dy, dx: textAnchor === "end" ? -6 : 6, textAnchor,
+                dx: textAnchor === "end" ? -6 : 6, textAnchor,
                 fontSize: 10.5, stroke: "var(--card)", strokeWidth: 3, fill: "var(--ink)", pointerEvents: "none",
               }),
-            )),
+            ),
           ],
         })
       }
