@@ -92,7 +92,9 @@ def test_another_judge_is_refused_with_the_reason(served_page: Page, address: st
     page.get_by_role("link", name="july", exact=True).first.click()
     page.locator(".top nav").get_by_role("link", name="Changes").click()
     expect(page.get_by_role("link", name="june")).to_be_visible()
-    expect(page.locator(".baselines").last).to_contain_text("another judge (model: large -> small)")
+    expect(page.locator(".baselines").last).to_contain_text(
+        "another judge (model: large \u2192 small)"
+    )
     page.goto(page.url.split("#")[0] + "#/changes?base=other")
     expect(page.locator("h1")).to_have_text("Not comparable")
     expect(page.get_by_role("status").last).to_contain_text("another judge")

@@ -39,6 +39,34 @@ def test_no_view_scrolls_sideways_or_overlaps(opened: Opener, width: int) -> Non
         assert page.evaluate(OVERLAPS) == [], route
 
 
+@pytest.mark.parametrize("width", [390, 1440])
+def test_slice_names_are_not_broken_inside_words(opened: Opener, width: int) -> None:
+    page = opened("#/?by=category", viewport={"width": width, "height": 900})
+    lines = """names => names.filter(name => !/[\\s-]/.test(name.textContent))
+        .map(name => name.getClientRects().length)"""
+    found = page.locator(".slice-map thead bdi").evaluate_all(lines)
+    assert len(found) > 3
+    assert set(found) == {1}
+
+
+def test_a_third_response_is_in_sight(opened: Opener) -> None:
+    """Part of it is visible at once, so that a reader knows that the columns scroll."""
+    page = opened("#/read?q=twisted-ankle&c=careful&c=solid&c=brief")
+    third = page.locator("article.response").nth(2).bounding_box()
+    columns = page.locator(".columns-of-responses").bounding_box()
+    assert third is not None
+    assert columns is not None
+    assert third["x"] + 60 < columns["x"] + columns["width"]
+
+
+def test_filters_name_scores_not_quality(opened: Opener) -> None:
+    """The judge's score decides the filter, and the judge may be wrong."""
+    page = opened("#/read?c=careful&c=solid")
+    options = page.get_by_label("Where").locator("option").all_inner_texts()
+    assert {"careful scores higher", "solid scores higher"} <= set(options)
+    assert not any("better" in option for option in options)
+
+
 @NEEDS_AXE
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_no_view_has_an_accessibility_violation(opened: Opener, scheme: str) -> None:
@@ -81,6 +109,15 @@ def test_print_shows_the_whole_leaderboard(opened: Opener, tmp_path: Path) -> No
     assert not page.locator(".top nav").is_visible()
     assert page.locator(".leaderboard tbody tr").count() == 5
     assert page.pdf(path=tmp_path / "report.pdf", print_background=True).startswith(b"%PDF")
+
+
+def test_print_of_a_query_names_the_columns_of_its_tables(opened: Opener) -> None:
+    """Buttons are not printed, except those that are the heads of a table."""
+    page = opened("#/read?q=twisted-ankle")
+    page.locator(".heat-map").scroll_into_view_if_needed()
+    page.emulate_media(media="print")
+    assert page.locator(".heat-map thead button").first.is_visible()
+    assert not page.get_by_role("button", name="Sort by this item").is_visible()
 
 
 def test_the_ranking_is_readable_without_scripts(browser: Browser, report: Path) -> None:

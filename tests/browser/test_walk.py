@@ -162,7 +162,7 @@ def test_leaderboard_links_to_the_comparison(opened: Opener) -> None:
     first, second = (selects.nth(place).input_value() for place in (0, 1))
     assert first != second
     expect(page.locator("body")).to_contain_text(
-        re.compile("significantly (better|worse)|are tied")
+        re.compile("scores significantly (higher|lower)|are tied")
     )
     page.get_by_role("link", name="Read the queries that decide it").click()
     expect(page.locator("article.response .rendered")).to_have_count(2)

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 from rocketeval.audit.audit import Audit
-from rocketeval.audit.figures import Agreement, VoterAgreement
+from rocketeval.audit.conclusion import doubt
+from rocketeval.audit.figures import Agreement, MeasuredFigure, MeasuredVotes, VoterAgreement
 from rocketeval.audit.labels import LabelCorrelation
 from rocketeval.ranking.rank import RankedCandidate, Ranking
 from rocketeval.records import Interval
@@ -78,7 +79,7 @@ def test_without_reference_data_agreement_is_unknown() -> None:
     [
         (0.61, 0.58, "good", "above the best baseline, "),
         (0.57, 0.55, "fair", "above every baseline, but closer to "),
-        (0.55, 0.50, "fair", "not significantly better"),
+        (0.55, 0.50, "poor", "not significantly better"),
         (0.50, 0.45, "poor", "no better"),
         (0.61, nan, "unknown", "too few queries"),
     ],
@@ -112,7 +113,7 @@ def test_votes_are_compared_with_the_best_baseline(
         (
             0.55,
             0.50,
-            "fair",
+            "poor",
             "not significantly better than the baseline “longer response” (53.6%)",
         ),
         (0.50, 0.45, "poor", "no better than the baseline “longer response” (53.6%)"),
@@ -125,6 +126,28 @@ def test_single_votes_are_compared_with_baselines_only(
     first, *_ = numbers(agreement=agreement(value, low, longer_response=0.536))
     assert first.mood == mood
     assert words in first.verdict
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "difference", "mood", "warned"),
+    [
+        (0.61, 0.58, Interval(0.02, -0.01, 0.05), "poor", True),
+        (0.61, 0.58, Interval(0.07, 0.01, 0.1), "good", False),
+        (0.56, 0.50, Interval(0.02, -0.02, 0.06), "poor", True),
+        (0.56, 0.50, Interval(0.02, 0.01, 0.03), "fair", False),
+    ],
+)
+def test_grade_agrees_with_the_warning(
+    value: float, low: float, difference: Interval, mood: str, warned: bool
+) -> None:
+    """Whether the judge passes is decided by the paired comparison, as in the first sentence."""
+    votes = agreement(value, low, longer_response=0.536)
+    over = MeasuredVotes(MeasuredFigure(difference, 80, 1200, 0.1), None)
+    audit = Audit(agreement=votes, vote_differences={"longer response": over})
+    manifest = Manifest(stages=Stages(score=ScoreFacts(answers=200)))
+    first, *_ = trust(Findings(pa.table({}), ranking((1, 1), (2, 2)), audit, manifest=manifest))
+    assert (first.mood, bool(doubt(audit))) == (mood, warned)
+    assert ("not significantly better" in first.verdict) == warned
 
 
 def test_other_readings_of_the_judge_are_not_baselines() -> None:
@@ -164,7 +187,7 @@ def labeled(spearman: Interval, length: float = 0.1) -> TrustNumber:
     [
         (Interval(0.8, 0.7, 0.9), 0.1, "good", "the best baseline, “longer response” (0.10)"),
         (Interval(0.5, 0.4, 0.6), 0.1, "fair", "but single scores often differ"),
-        (Interval(0.2, 0.05, 0.3), 0.1, "fair", "not significantly better"),
+        (Interval(0.2, 0.05, 0.3), 0.1, "poor", "not significantly better"),
         (Interval(0.2, 0.05, 0.3), -0.25, "poor", "no better than the baseline “shorter response”"),
         (Interval(0.2, -0.1, 0.4), -0.1, "poor", "no significant correlation"),
         (Interval(-0.03, -0.48, 0.38), -0.11, "poor", "no significant correlation"),

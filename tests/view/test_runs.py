@@ -74,6 +74,20 @@ async def test_runs_are_grouped_by_their_queries(tmp_path: Path, viewing: Viewin
     assert other_line.startswith("copy [")
 
 
+async def test_runs_created_at_the_same_time_are_ordered_by_name(
+    tmp_path: Path, viewing: Viewing
+) -> None:
+    """Numbers in names count by value, in the list and among the baselines; v10 is the newest."""
+    for name in ("v10", "v1", "v2"):
+        backdate(finish(tmp_path, name), "2024-01-01T00:00:00+00:00")
+    backdate(finish(tmp_path, "a-later"), "2024-01-01T00:00:00.001+00:00")
+    view = await viewing(tmp_path / "runs")
+    listed = (await view.json("/runs.json"))["runs"]
+    assert [line["name"] for line in listed] == ["a-later", "v10", "v2", "v1"]
+    baselines = await view.json("/run/a-later/baselines.json")
+    assert [each["name"] for each in baselines] == ["v10", "v2", "v1"]
+
+
 async def test_runs_without_known_queries_join_no_group(tmp_path: Path, viewing: Viewing) -> None:
     """Runs that are not loaded, and damaged ones, are not grouped with others."""
     finish(tmp_path, "good")

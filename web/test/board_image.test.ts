@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Candidate, Head } from "../src/contract";
+import { timeTicks } from "../src/charts/costs";
 import { boardImage, brackets, wrapped } from "../src/parts/board_image";
 
 const candidate = (name: string, group: number | null, rating: number | null): Candidate => ({
@@ -47,4 +48,11 @@ test("brackets join groups of two or more", () => {
 test("lines are no longer than allowed", () => {
   assert.deepEqual(wrapped("aa bb cc", 5), ["aa bb", "cc"]);
   assert.ok(wrapped("x".repeat(50), 10).every((line) => line.length <= 10));
+});
+
+test("ticks of times leave room for their labels", () => {
+  assert.deepEqual(timeTicks(0.01, 4, 600), [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2]);
+  assert.deepEqual(timeTicks(0.01, 4, 170), [0.01, 0.1, 1]);
+  assert.deepEqual(timeTicks(0.001, 5000, 170), [0.001, 1, 1000]);
+  assert.deepEqual(timeTicks(0.1, 0.1, 170), [0.1]);
 });

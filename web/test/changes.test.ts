@@ -5,7 +5,7 @@ import { test } from "node:test";
 import type { ResponseChange, RunLine } from "../src/contract";
 import { pageOf } from "../src/routes";
 import { changingOf, listedChanges } from "../src/views/change_list";
-import { earlierIn, groupsOf, slugOf } from "../src/views/run_groups";
+import { earlierIn, groupsOf, measuredIn, sharing, slugOf } from "../src/views/run_groups";
 
 const change = (query: string, candidate: string, before: number, now: number, more = {}): ResponseChange => ({
   query, snippet: query, candidate, before, now, to_no: 0, to_yes: 0, rewritten: false, ...more,
@@ -50,4 +50,25 @@ test("a run is compared with the newest earlier run of its series", () => {
   assert.equal(slugOf(earlierIn(group!, group!.runs[0]!)!), "old");
   assert.equal(earlierIn(group!, group!.runs[1]!), null);
   assert.equal(earlierIn(group!, group!.runs[3]!), null);
+});
+
+test("runs of one second keep the order of the server", () => {
+  const runs = ["v10", "v2", "v1"].map((name) => run(name, "2026-04-01T00:00:00+00:00", "s"));
+  const [group] = groupsOf(runs);
+  assert.deepEqual(group!.runs.map(({ name }) => name), ["v10", "v2", "v1"]);
+  assert.equal(slugOf(earlierIn(group!, group!.runs[0]!)!), "v2");
+});
+
+test("runs with a single candidate are shown by its score, because it has no matches", () => {
+  const rated = (...names: string[]) =>
+    ({ ranking: names.map((name) => ({ name, rating: { value: 1000, low: null, high: null } })) }) as unknown as RunLine;
+  assert.equal(measuredIn([rated("a", "b")]), "rating");
+  assert.equal(measuredIn([rated("a", "b"), rated("a")]), "score");
+});
+
+test("a run that shares no candidate has no place in the history", () => {
+  const named = (...names: string[]) => ({ ranking: names.map((name) => ({ name })) }) as unknown as RunLine;
+  const [one, two, other] = [named("a", "b"), named("a"), named("c")] as const;
+  assert.deepEqual(sharing([one, other, two]), [one, two]);
+  assert.deepEqual(sharing([one, other]), []);
 });

@@ -6,6 +6,9 @@ import type { VNode } from "preact";
 import { drawn, stored } from "../src/collector";
 import { markdown } from "../src/text/markdown";
 import { formula } from "../src/text/math";
+import { gradeOf } from "../src/parts/trust_numbers";
+import { Sentence } from "../src/parts/words";
+import { Differences } from "../src/text/rendered";
 import { wordDiff } from "../src/text/word_diff";
 
 const only = (parts: { text: string; kind: string }[]) =>
@@ -72,4 +75,24 @@ test("pairs are drawn once each, in a mixed order, the same on each visit", () =
 test("a stored vote has the fields of the file", () => {
   const row = stored({ kind: "vote", query: "q", a: "x", b: "y", winner: "tie" }, "Ada");
   assert.deepEqual(Object.keys(row).sort(), ["at", "by", "candidate_a", "candidate_b", "id", "kind", "query_id", "winner"]);
+});
+
+test("a diff marks words, not the white space between lines", () => {
+  const parts = [{ text: "if x:\n", kind: "same" as const }, { text: "    return a\n\n  b ", kind: "only" as const }];
+  assert.equal(flat(Differences({ parts })), "<div>if x:\n    <mark>return a</>\n\n  <mark>b</> </>");
+});
+
+test("a sentence keeps intervals on one line, and shows commands as code", () => {
+  const words = "10 points (5-15), (-4 to 5); run `rocketeval audit` (not (5-15a)).";
+  assert.equal(
+    flat(Sentence({ children: words })),
+    "10 points <span>(5-15)</>, <span>(-4 to 5)</>; run <code>rocketeval audit</> (not (5-15a)).",
+  );
+});
+
+test("only a figure that is not shown is called unknown", () => {
+  const value = { value: 1, low: null, high: null };
+  assert.equal(gradeOf({ mood: "unknown", value: null }), "Unknown");
+  assert.equal(gradeOf({ mood: "unknown", value }), "No verdict");
+  assert.equal(gradeOf({ mood: "poor", value }), "Weak");
 });

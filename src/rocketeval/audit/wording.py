@@ -359,7 +359,8 @@ def points(gap: Interval) -> str:
     """Return a difference of two shares, in percentage points."""
     digits = 0 if abs(gap.value) >= 0.01 else 1
     value, low, high = (f"{100.0 * each:z.{digits}f}" for each in (gap.value, gap.low, gap.high))
-    return f"{value} points ({between(low, high)})"
+    unit = "point" if value in ("1", "-1") else "points"
+    return f"{value} {unit} ({between(low, high)})"
 
 
 def rho(value: float) -> str:

@@ -54,12 +54,13 @@ def exact(value: float) -> Interval:
 
 
 _ABOVE = (
-    "Good: the interval lies above every baseline. Fair: only the figure does. Weak: neither does."
+    "Good: the interval lies above every baseline. Fair: it does not, but a paired comparison with "
+    "the best baseline is significant. Weak: not significantly better than a baseline."
 )
 _NEAR_PEOPLE = (
     "Good: the interval lies above every baseline, and the figure is closer to human-human "
-    "agreement than to the best baseline. Fair: the figure lies above every baseline. Weak: it "
-    "does not."
+    "agreement than to the best baseline. Fair: only one of the two, or only a paired comparison "
+    "with the best baseline is significant. Weak: not significantly better than a baseline."
 )
 
 
@@ -96,8 +97,7 @@ def from_votes(audit: Audit) -> Iterator[TrustNumber]:
             bound = voters.best_with_ties.value
             above.append(FigureBaseline(UPPER_BOUND, bound, "bound"))
         mood, verdict = _against_voters(value, floors, people)
-    if mood == "good" and (unsure := doubt(audit)):
-        mood, verdict = "fair", unsure[unsure.index("not significantly") :].partition(":")[0]
+    mood, verdict = _as_concluded(mood, verdict, audit, value, floors, share)
     yield TrustNumber(
         title="Agreement with human votes (win, loss or tie)",
         value=value,
@@ -111,20 +111,54 @@ def from_votes(audit: Audit) -> Iterator[TrustNumber]:
     )
 
 
+def _as_concluded(
+    mood: Mood,
+    verdict: str,
+    audit: Audit,
+    value: Interval | None,
+    floors: list[FigureBaseline],
+    shown: Callable[[float], str],
+) -> tuple[Mood, str]:
+    """Align the grade with the page's first sentence, which rests on a paired comparison.
+
+    A judge that the page warns of is graded poor, and one that passes is not, unless its figure is
+    below a baseline.
+    """
+    unsure, best = doubt(audit), _best(floors)
+    if unsure and mood in ("good", "fair"):
+        return "poor", unsure[unsure.index("not significantly") :].partition(":")[0]
+    if not unsure and mood == "poor" and value and best and value.value > best.value:
+        rule = f"\u201c{best.name}\u201d ({shown(best.value)})"
+        return "fair", f"better than the baseline {rule} in a paired comparison only"
+    return mood, verdict
+
+
+def _best(floors: list[FigureBaseline]) -> FigureBaseline | None:
+    return max(floors, key=lambda floor: floor.value, default=None)
+
+
 def _above(value: Interval, best: FigureBaseline) -> Mood:
-    """Grade a figure against a baseline: good if its interval lies above, poor if it is below."""
+    """Grade a figure against a baseline: good only if its whole interval lies above."""
     if math.isnan(value.low):
         return "unknown"
-    if value.low > best.value:
-        return "good"
-    return "fair" if value.value > best.value else "poor"
+    return "good" if value.low > best.value else "poor"
+
+
+def _compared(mood: Mood, value: Interval, best: FigureBaseline, rule: str) -> str:
+    """Return the verdict on a figure and its best baseline, `rule`."""
+    if mood == "unknown":
+        return f"too few queries to compare with the baseline {rule}"
+    if mood == "good":
+        return f"above the best baseline, {rule}"
+    some = "not significantly" if value.value > best.value else "no"
+    return f"{some} better than the baseline {rule}"
 
 
 def _against_voters(
     value: Interval | None, floors: list[FigureBaseline], people: float
 ) -> tuple[Mood, str]:
     """Compare agreement with the best baseline and with human-human agreement."""
-    best = max(floors, key=lambda floor: floor.value, default=None)
+    best = _best(floors)
     if value is None or best is None:
         return "unknown", f"could not be computed; human-human agreement is {share(people)}"
     rule = f"\u201c{best.name}\u201d ({share(best.value)})"
@@ -132,13 +166,7 @@ def _against_voters(
     if mood == "good" and value.value < (best.value + people) / 2:
         people_agree = f"human-human agreement ({share(people)})"
         return "fair", f"above every baseline, but closer to {rule} than to {people_agree}"
-    verdicts = {
-        "good": f"above the best baseline, {rule}",
-        "fair": f"not significantly better than the baseline {rule}",
-        "poor": f"no better than the baseline {rule}",
-        "unknown": f"too few queries to compare with the baseline {rule}",
-    }
-    return mood, f"{verdicts[mood]}; {_beside_people(value, people)}"
+    return mood, f"{_compared(mood, value, best, rule)}; {_beside_people(value, people)}"
 
 
 def _beside_people(value: Interval, people: float) -> str:
@@ -175,6 +203,8 @@ def from_labels(audit: Audit) -> Iterator[TrustNumber]:
     elif value.low <= 0.0:
         mood = "poor"
         verdict = "negative: scores fall as labels rise" if value.high < 0.0 else _UNRELATED
+    elif audit.label_differences and not audit.agreement:
+        mood, verdict = _as_concluded(mood, verdict, audit, value, floors, number)
     unseen = " Scores are out-of-fold." if "fold" in part else ""
     yield TrustNumber(
         title="Correlation of the judge's scores with "
@@ -190,8 +220,8 @@ def from_labels(audit: Audit) -> Iterator[TrustNumber]:
         f"responses. This is Spearman's correlation over {judge.responses:,} labeled responses: "
         "1 means the same order of responses, 0 means no correlation."
         f"{unseen} The interval comes from resampled queries. Good: the interval lies above every "
-        f"baseline, and the correlation is at least {GOOD_CORRELATION:g}. Fair: the correlation "
-        "lies above every baseline, and its interval above 0. Weak: otherwise.",
+        f"baseline, and the correlation is at least {GOOD_CORRELATION:g}. Fair: significantly "
+        "above every baseline, but lower. Weak: otherwise.",
     )
 
 
@@ -204,17 +234,12 @@ def _against_baselines(
     short: str,
 ) -> tuple[Mood, str]:
     """Compare a figure with its best baseline."""
-    best = max(floors, key=lambda floor: floor.value, default=None)
+    best = _best(floors)
     if value is None or best is None:
         return "unknown", "could not be computed"
     rule = f"\u201c{best.name}\u201d ({shown(best.value)})"
     mood = _above(value, best)
-    verdict = {
-        "good": f"above the best baseline, {rule}",
-        "fair": f"not significantly better than the baseline {rule}",
-        "poor": f"no better than the baseline {rule}",
-        "unknown": f"too few queries to compare with the baseline {rule}",
-    }[mood]
+    verdict = _compared(mood, value, best, rule)
     if mood == "good" and value.value < good_from:
         return "fair", f"{verdict}, {short}"
     return mood, verdict
@@ -264,6 +289,7 @@ FAIR_LENGTH = 0.2
 _ORDER_ONLY = "This shows how certain the order is, not whether the judge is right"
 
 
+_NO_VERDICT = "There is no verdict, because it is not known whether the judge is right."
 _LENGTH_RULE = (
     f"Good: the interval includes 0 or lies below it. Fair: at most {FAIR_LENGTH:g}. Weak: more."
 )
@@ -293,7 +319,8 @@ def separation(ranking: Ranking, audit: Audit | None) -> TrustNumber:
         mood=mood,
         verdict=verdict,
         how="The share of candidate pairs whose mean scores differ significantly, with correction "
-        f"for all pairs of the ranking. {_limits(GOOD_SEPARATION, FAIR_SEPARATION)}",
+        "for all pairs of the ranking. "
+        f"{_NO_VERDICT if doubt(audit) else _limits(GOOD_SEPARATION, FAIR_SEPARATION)}",
         question="order",
     )
 
@@ -392,4 +419,6 @@ def _why_unknown(findings: Findings) -> str:
         return "not measured: the run has no votes or labels"
     if findings.audit and findings.audit.refused.counts:
         return "not measured: the scorer learned from all reference data of this run"
+    if findings.audit is None and "rank" not in findings.stages.made():
+        return "not audited yet: the run compares scores with the reference data at its end"
     return "not audited yet: run `rocketeval audit` to compare scores with the reference data"

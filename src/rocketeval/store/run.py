@@ -184,7 +184,7 @@ class RunStore:
             replace(
                 manifest,
                 run_id=manifest.run_id or secrets.token_hex(8),
-                created=manifest.created or now(),
+                created=manifest.created or now("milliseconds"),
                 versions=versions,
             )
         )
@@ -494,6 +494,6 @@ class RunStore:
         return path
 
 
-def now() -> str:
+def now(timespec: str = "seconds") -> str:
     """Return the current time in the format of run files."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
+    return datetime.now(UTC).isoformat(timespec=timespec)

@@ -29,6 +29,7 @@ from rocketeval.view.run_list import (
     QUIET_SECONDS,
     ProgressMeter,
     RunLines,
+    age_order,
     is_finished,
     named_benchmarks,
     unreadable,
@@ -217,7 +218,7 @@ class RunCache:
             for name, path in runs.items()
             if name != slug and is_finished(RunStore(path))
         ]
-        newest = sorted(found, key=lambda one: one.created, reverse=True)
+        newest = sorted(found, key=lambda one: age_order(one.created, one.name), reverse=True)
         return tuple(sorted(newest, key=lambda one: bool(one.why)))
 
     def _two_runs(self, slug: str, base: str) -> tuple[JudgedRun, JudgedRun] | None:

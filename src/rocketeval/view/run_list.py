@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections import Counter, deque
@@ -212,12 +213,24 @@ def with_patience(read: Callable[[], T]) -> T:
         return read()
 
 
+def age_order(created: str, name: str) -> tuple[str, list[str | int], str]:
+    """Return a key that sorts runs from the oldest to the newest.
+
+    Runs created at the same time are sorted by name, with numbers by value: v2 before v10.
+    """
+    parts: list[str | int] = [
+        int(part) if place % 2 else part.casefold()
+        for place, part in enumerate(re.split(r"([0-9]{1,18})", name))
+    ]
+    return created, parts, name
+
+
 def named_benchmarks(lines: Iterable[tuple[str, RunLine]]) -> tuple[RunLine, ...]:
     """Return the list entries, newest first, with a unique benchmark name per set of queries.
 
     A damaged run has no benchmark. A run with unknown queries shares none with other runs.
     """
-    newest = sorted(lines, key=lambda line: (line[1].created, line[1].name), reverse=True)
+    newest = sorted(lines, key=lambda line: age_order(line[1].created, line[1].name), reverse=True)
     names: dict[str, str] = {}
     for queries, line in newest:
         if queries:

@@ -27,11 +27,13 @@ export function CostChart() {
       })}
       draw={(width) => {
         const least = Math.min(0.1, ...stages.map(({ seconds }) => Math.max(seconds!, 1e-3)));
+        const most = Math.max(least, ...stages.map(({ seconds }) => seconds!));
+        const marginRight = Math.min(150, width * 0.35);
         return draw(width, {
-          marginLeft: 70,
-          marginRight: Math.min(150, width * 0.35),
+          marginLeft: LEFT,
+          marginRight,
           height: 66 + 26 * stages.length,
-          x: { label: "Time", type: "log", grid: true, ticks: 4, tickFormat: brief },
+          x: { label: "Time", type: "log", grid: true, ticks: timeTicks(least, most, width - LEFT - marginRight), tickFormat: brief },
           y: { label: null, domain: stages.map(({ stage }) => stage) },
           marks: [
             Plot.barX(stages, { y: "stage", x1: least, x2: (row) => Math.max(row.seconds, least), fill: "var(--accent)", fillOpacity: 0.55, inset: 2 }),
@@ -43,6 +45,23 @@ export function CostChart() {
       }}
     />
   );
+}
+
+const LEFT = 70;
+/** Width of a label on the axis, with the space around it. */
+const LABEL = 56;
+
+/** Ticks of a logarithmic axis of seconds, in `width` pixels, whose labels do not overlap. */
+export function timeTicks(least: number, most: number, width: number): number[] {
+  const decades = Math.log10(most / least) || 1;
+  const first = Math.floor(Math.log10(least));
+  const powers = Array.from({ length: Math.ceil(decades) + 2 }, (_, place) => first + place);
+  const isDense = (Math.log10(2) * width) / decades >= LABEL;
+  const step = Math.ceil((LABEL * decades) / width);
+  return powers
+    .filter((_, place) => place % step === 0)
+    .flatMap((power) => (isDense ? [1, 2, 5] : [1]).map((digit) => Number(`${digit}e${power}`)))
+    .filter((tick) => tick >= 0.999 * least && tick <= 1.001 * most);
 }
 
 const brief = (seconds: number) => (seconds < 1 ? `${seconds}\u00a0s` : duration(seconds));

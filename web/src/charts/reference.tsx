@@ -11,8 +11,9 @@ import { draw } from "./plot";
 export function ReferenceChart() {
   const { head } = useReport();
   const rows = head.candidates.filter((row) => row.reference !== null && row.rating !== null);
-  const inOrder = [...rows].sort((a, b) => a.reference! - b.reference!);
   if (rows.length < 2) return null;
+  const references = rows.map(({ reference }) => reference!);
+  const middle = (Math.min(...references) + Math.max(...references)) / 2;
   return (
     <Chart
       run={head.run}
@@ -40,10 +41,11 @@ export function ReferenceChart() {
               x: "reference", y: (row) => row.rating.value, r: 4, fill: "var(--accent)",
               href: (row) => to.candidate(row.name), target: "_self", title: "name",
             }),
-            ...[-9, 15].map((dy, side) =>
-              // Names alternate above and below their dots to reduce overlap.
-              Plot.text(inOrder.filter((_, place) => place % 2 === side), {
-                x: "reference", y: (row) => row.rating.value, text: (row) => shortened(row.name, 22), dy,
+            // Names are beside the intervals, inside the frame.
+            ...(["start", "end"] as const).map((textAnchor) =>
+              Plot.text(rows.filter(({ reference }) => (reference! > middle) === (textAnchor === "end")), {
+                x: "reference", y: (row) => row.rating.value, text: (row) => shortened(row.name, 22),
+                dx: textAnchor === "end" ? -6 : 6, textAnchor,
                 fontSize: 10.5, stroke: "var(--card)", strokeWidth: 3, fill: "var(--ink)", pointerEvents: "none",
               }),
             ),

@@ -1,7 +1,7 @@
 // The result of the ranking in a sentence, with the candidates' names emphasized.
 
 import type { Head } from "../contract";
-import { Name } from "./words";
+import { Name, Sentence } from "./words";
 
 /** The sentence names only candidates from the top of the leaderboard. */
 const NAMED = 8;
@@ -11,7 +11,7 @@ export function Conclusion({ head }: { head: Head }) {
   return (
     <p class="conclusion">
       {partsOf(head.conclusion, names).map(({ text, isName }) =>
-        isName ? <b><Name>{text}</Name></b> : text,
+        isName ? <b><Name>{text}</Name></b> : <Sentence>{text}</Sentence>,
       )}
     </p>
   );

@@ -1,7 +1,7 @@
 // The first lines of the report: the result, then what was judged, by which judge, at what cost.
 
 import type { Head } from "../contract";
-import { day, plural } from "../format";
+import { count, day, plural } from "../format";
 import { to } from "../routes";
 import { cost, hasRequests, time, tokens } from "./bill";
 import { Conclusion } from "./conclusion";
@@ -10,7 +10,10 @@ import { Name } from "./words";
 const size = (head: Head, name: string) => head.sizes.find(([known]) => known === name)?.[1] ?? 0;
 
 function judged(head: Head): string {
-  const responses = plural(size(head, "responses"), "response", "responses");
+  const all = size(head, "responses");
+  const done = size(head, "judgments") || all;
+  const soFar = head.provisional && done < all ? `${count(done)} of ` : "";
+  const responses = soFar + plural(all, "response", "responses");
   const items = size(head, "items");
   const inAll = `${plural(items, "item", "items")} in ${plural(size(head, "checklists"), "checklist", "checklists")}`;
   const asked = items && !head.evaluator ? `, each against the checklist of its query (${inAll})` : "";

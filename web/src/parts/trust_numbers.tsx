@@ -3,8 +3,15 @@
 import type { Head, TrustNumber, Unit } from "../contract";
 import { capital, ends, show, whole } from "../format";
 import { to } from "../routes";
+import { Sentence } from "./words";
 
-const WORDS = { good: "Good", fair: "Fair", poor: "Weak", unknown: "Unknown" };
+const WORDS = { good: "Good", fair: "Fair", poor: "Weak" };
+
+/** The grade of a figure; a figure that is shown is never called unknown. */
+export function gradeOf({ mood, value }: Pick<TrustNumber, "mood" | "value">): string {
+  if (mood !== "unknown") return WORDS[mood];
+  return value === null ? "Unknown" : "No verdict";
+}
 
 const QUESTIONS: [TrustNumber["question"], string][] = [
   ["judge", "Is the judge right?"],
@@ -34,14 +41,14 @@ export function TrustNumbers({ head, titled = true }: { head: Head; titled?: boo
 function Tile({ of }: { of: TrustNumber }) {
   return (
     <article class={`trust-number ${of.mood}`}>
-      <h3>{of.title} <span class="mood" title={of.how}>{WORDS[of.mood]}</span></h3>
+      <h3>{of.title} <span class="mood" title={of.how}>{gradeOf(of)}</span></h3>
       <p class="big">
         {of.value === null ? "\u2013" : show(of.value.value, of.unit)}
         {of.value !== null && <small>{ends(of.value, of.unit)}</small>}
       </p>
       {of.value !== null && <Scale of={of} />}
-      <p class="trust-says">{capital(of.verdict)}.</p>
-      <details><summary>{of.mood === "unknown" ? "What is this?" : `What is this, and why \u201c${WORDS[of.mood]}\u201d?`}</summary><p>{of.how}</p></details>
+      <p class="trust-says"><Sentence>{`${capital(of.verdict)}.`}</Sentence></p>
+      <details><summary>{of.mood === "unknown" ? "What is this?" : `What is this, and why \u201c${gradeOf(of)}\u201d?`}</summary><p>{of.how}</p></details>
     </article>
   );
 }

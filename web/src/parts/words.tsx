@@ -56,3 +56,15 @@ export function Heading(props: {
     </header>
   );
 }
+
+const SPANS = /(\([-\d.,%]+(?:-| to )[-\d.,%]+\)|`[^`]+`)/;
+
+/** A sentence of the run: commands as code, and intervals such as (5-15) on one line. */
+export const Sentence = ({ children: sentence }: { children: string }) => (
+  <>
+    {sentence.split(SPANS).map((part, place) => {
+      if (place % 2 === 0) return part;
+      return part.startsWith("`") ? <code>{part.slice(1, -1)}</code> : <span class="unbroken">{part}</span>;
+    })}
+  </>
+);

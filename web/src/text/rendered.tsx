@@ -9,7 +9,7 @@ export type Look = "rendered" | "raw" | "diff";
 export function Rendered({ children: text, raw = false }: { children: string; raw?: boolean }) {
   const content = useMemo(() => (raw ? null : jsonOf(text) ?? markdown(text)), [text, raw]);
   if (text === "") return <p class="loud">Empty.</p>;
-  if (content === null) return <div class="prose" dir="auto">{text}</div>;
+  if (content === null) return <div class={raw ? "prose raw" : "prose"} dir="auto">{text}</div>;
   return <div class="rendered">{content}</div>;
 }
 
@@ -24,9 +24,13 @@ function jsonOf(text: string) {
   }
 }
 
+/** Marks the words; indentation, empty lines and spaces at the ends stay unmarked. */
+const marked = (text: string) =>
+  text.split(/(^\s+|\s+$|[^\S\n]*\n\s*)/).map((part, place) => (place % 2 || !part ? part : <mark key={place}>{part}</mark>));
+
 /** One side of a word-level comparison. */
 export const Differences = ({ parts }: { parts: Part[] }) => (
   <div class="prose" dir="auto">
-    {parts.map(({ text, kind }, place) => (kind === "same" ? text : <mark key={place}>{text}</mark>))}
+    {parts.map(({ text, kind }) => (kind === "same" ? text : marked(text)))}
   </div>
 );

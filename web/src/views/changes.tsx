@@ -78,10 +78,10 @@ function BaselineList({ runs }: { runs: BaselineChoice[] }) {
         </p>
       )}
       {others.length > 0 && (
-        <Section title="Not comparable" lead="Their scores mean something else.">
+        <Section title="Not comparable" lead="Other queries, another judge or another method.">
           <ul class="baselines">
             {others.map((run) => (
-              <li key={run.slug}><b><Name>{run.name}</Name></b><span>{run.why}</span></li>
+              <li key={run.slug}><b><Name>{run.name}</Name></b><span>{run.why.replaceAll(" -> ", " \u2192 ")}</span></li>
             ))}
           </ul>
         </Section>
@@ -94,7 +94,7 @@ function Refused({ page }: { page: DiffPage }) {
   return (
     <>
       <Heading trail={[...TRAIL, [to.changes(), "What changed"]]} title="Not comparable" />
-      <p class="notice loud" role="status">{page.refused}</p>
+      <p class="notice loud" role="status">{page.refused.replaceAll(" -> ", " \u2192 ")}</p>
       <p><a href={to.changes()}>Choose another baseline</a></p>
     </>
   );

@@ -21,10 +21,10 @@ export function ChartsView() {
         <RatingChart />
         <ScoreChart />
         <WinChart />
+        <CostChart />
         <ReferenceChart />
         <LabelChart />
         <CalibrationCharts />
-        <CostChart />
         <SliceCharts />
       </div>
     </>

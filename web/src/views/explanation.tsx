@@ -48,14 +48,14 @@ function Losses(props: { losses: LostItem[]; queries: Queries; candidate: number
             const id = props.queries.table.id[loss.query]!;
             return (
               <tr key={`${loss.query} ${loss.item}`}>
-                <td class="number"><b>{two(loss.points)}</b></td>
+                <td class="number" data-label="Points lost"><b>{two(loss.points)}</b></td>
                 <th scope="row" dir="auto">{loss.text}</th>
                 <td>
                   <a href={to.response(name, id)}><Name>{id}</Name></a>{" "}
                   <small>item {loss.item}</small>
                 </td>
-                <td class="measure"><b>{two(loss.p_yes)}</b><AnswerBar p={loss.p_yes} /></td>
-                <td class="measure">
+                <td class="measure" data-label={capital(answerName(head))}><b>{two(loss.p_yes)}</b><AnswerBar p={loss.p_yes} /></td>
+                <td class="measure" data-label="Mean of neighbors">
                   <b>{two(loss.neighbours_p_yes)}</b><AnswerBar p={loss.neighbours_p_yes} />
                 </td>
               </tr>

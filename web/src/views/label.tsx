@@ -213,7 +213,7 @@ function Progress({ progress, collector }: { progress: LabelProgress; collector:
           <p class="label-agreement">
             {progress.agreement === null
               ? <>The judge&#8217;s agreement is shown from 5 decided votes ({progress.decided} so far).</>
-              : <>The judge agrees with <b>{figure(progress.agreement, "share")}</b> of {progress.decided} decided votes.</>}
+              : <>The judge agrees with <b>{figure(progress.agreement, "share")}</b> of {progress.decided} decided votes{progress.decided > progress.votes && ", the benchmark\u2019s included"}.</>}
           </p>
           {progress.needed !== null && progress.needed > 0 && (
             <p class="hint">About {plural(progress.needed, "more vote", "more votes")} would narrow it to &#177;10 points.</p>

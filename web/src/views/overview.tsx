@@ -25,15 +25,17 @@ export function Overview() {
       <TrustNumbers head={head} />
       <NextSteps head={head} />
       <div class="columns">
-        <Leaderboard head={head} />
+        <div class="boards">
+          <Leaderboard head={head} />
+          <SliceBoard head={head} />
+          <GroupScores head={head} />
+        </div>
         <aside class="aside" aria-label="About this run">
           <Missing head={head} />
           <Facts head={head} />
         </aside>
       </div>
-      <SliceBoard head={head} />
-      <GroupScores head={head} />
-      <Section title="Charts" lead={<a href={to.charts()}>All charts</a>}>
+      <Section title="Charts" lead={<a class="more-charts" href={to.charts()}>All charts</a>}>
         <div class="charts">
           <ScoreChart />
           <WinChart />

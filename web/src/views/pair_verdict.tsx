@@ -39,9 +39,10 @@ function Otherwise({ pair, rows }: { pair: Pair; rows: Candidate[] }) {
   if (isSignificant ? !joined : !apart) return null;
   return (
     <p class="notice">
-      The leaderboard shows these two as {isSignificant ? "tied" : "significantly different"}: its
-      ratings count the queries won, while this test compares mean scores. Treat the difference as
-      small.
+      The leaderboard shows these two as {isSignificant
+        ? "tied: it corrects for the comparisons of all pairs, and this test does not."
+        : "significantly different: its test of all pairs is another one than this."}{" "}
+      Treat the difference as small.
     </p>
   );
 }
@@ -85,11 +86,11 @@ function Verdict({ names, pair, block }: { names: Names; pair: Pair; block: Pair
   );
 }
 
-/** The verdict as one sentence. */
+/** The verdict as one sentence, about scores: whether the judge is right, the audit says. */
 function Headline({ names, verdict }: { names: Names; verdict: string }) {
   const [first, second] = names.map((name) => <a href={to.candidate(name)}><Name>{name}</Name></a>);
   if (verdict === "better" || verdict === "worse")
-    return <h2>{first} <b>is significantly {verdict}</b> than {second}</h2>;
+    return <h2>{first} <b>scores significantly {verdict === "better" ? "higher" : "lower"}</b> than {second}</h2>;
   if (verdict === "can't tell") return <h2>{first} and {second} <b>are tied</b></h2>;
   return <h2>{first} and {second}: <b>{verdict}</b></h2>;
 }
@@ -104,7 +105,7 @@ function EffectBar({ pair }: { pair: Pair }) {
         of={of} axis={{ low: -most, high: most }} unit="score" label={effectWords(pair)}
       />
       <small aria-hidden="true">
-        <span>second better</span><span>0</span><span>first better</span>
+        <span>second higher</span><span>0</span><span>first higher</span>
       </small>
     </span>
   );

@@ -77,7 +77,7 @@ function QueryFilter({ tables, reading }: { tables: Tables; reading: Reading }) 
   ];
   const only: Options<Only> = [
     ["", "All"],
-    ...(b === undefined ? [] : [["first", `${a} is better`], ["second", `${b} is better`]] as const),
+    ...(b === undefined ? [] : [["first", `${a} scores higher`], ["second", `${b} scores higher`]] as const),
     ...(labels ? [["labeled", "labeled"] as const] : []),
     ["missing", "scores missing"],
   ];

@@ -6,7 +6,6 @@ import { plural, two } from "../format";
 import { Clipped } from "../parts/clipped";
 import { CopyButton } from "../parts/copy_button";
 import { Later } from "../parts/later";
-import { ScoreBar } from "../parts/score_bar";
 import { Name, Scale, Tag } from "../parts/words";
 import { setFields, to, withFields } from "../routes";
 import { Differences, Rendered, type Look } from "../text/rendered";
@@ -174,11 +173,13 @@ function Column({ results, candidate, look, parts, onCandidate, onRemove }: Colu
       <header>
         <CandidateSelect {...{ results, candidate, onCandidate }} />
         <p class="response-facts">
-          <span>{score === null ? <b class="loud">no score</b> : <>score <b>{two(score)}</b></>} <ScoreBar score={score} scale={head.scale} /></span>
+          <span>{score === null ? <b class="loud">no score</b> : <>score <b>{two(score)}</b></>}</span>
           {label !== undefined && <span>label <b>{plainNumber(label)}</b></span>}
           <a href={to.candidate(name)} title={`All responses of ${name}`}>all responses</a>
-          {typeof text === "string" && <CopyButton text={text} what="response" />}
-          {onRemove && <button type="button" class="remove" title="Hide this response" onClick={onRemove}>×<span class="spoken"> Hide the response of {name}</span></button>}
+          <span class="response-tools">
+            {typeof text === "string" && <CopyButton text={text} what="response" />}
+            {onRemove && <button type="button" class="remove" title="Hide this response" onClick={onRemove}>×<span class="spoken"> Hide the response of {name}</span></button>}
+          </span>
         </p>
       </header>
       {results.hasOwnHistory(candidate) && (

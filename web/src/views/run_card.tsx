@@ -6,7 +6,7 @@ import { axisAround, IntervalBar } from "../parts/interval_bar";
 import { ProgressBar } from "../parts/progress_bar";
 import { Name, Tag } from "../parts/words";
 import { to } from "../routes";
-import { slugOf } from "./run_groups";
+import { measuredIn, slugOf } from "./run_groups";
 
 const TOP = 5;
 
@@ -101,7 +101,7 @@ function Trust({ trust }: { trust: NonNullable<RunLine["trust"]> }) {
 }
 
 function Ranking({ run }: { run: RunLine }) {
-  const unit = run.ranking.some((row) => row.rating !== null) ? "rating" : "score";
+  const unit = measuredIn([run]);
   const axis = axisAround(run.ranking.map((row) => row[unit]));
   const rest = run.ranking.length - TOP;
   if (run.ranking.length === 0) return null;

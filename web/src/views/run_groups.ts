@@ -1,4 +1,4 @@
-// Runs grouped by benchmark, newest first.
+// Runs grouped by benchmark, in the order of the server: newest first.
 
 import type { Interval, RunLine } from "../contract";
 
@@ -8,13 +8,10 @@ export interface RunGroup {
   runs: RunLine[];
 }
 
-const newestFirst = (a: RunLine, b: RunLine) =>
-  b.created.localeCompare(a.created) || a.name.localeCompare(b.name);
-
 /** The group with the newest run comes first, runs without a known benchmark last. */
 export function groupsOf(runs: RunLine[]): RunGroup[] {
   const groups = new Map<string, RunLine[]>();
-  for (const run of [...runs].sort(newestFirst)) {
+  for (const run of runs) {
     const members = groups.get(run.benchmark);
     if (members) members.push(run);
     else groups.set(run.benchmark, [run]);
@@ -28,6 +25,18 @@ export const finishedIn = (group: RunGroup) =>
   group.runs.filter((run) => run.state === "finished" && run.ranking.length > 0).reverse();
 
 export type Measured = "rating" | "score";
+
+/** What runs are shown by: ratings come from matches, so a single candidate has only a score. */
+export const measuredIn = (runs: RunLine[]): Measured =>
+  runs.every(({ ranking }) => ranking.filter(({ rating }) => rating !== null).length > 1) ? "rating" : "score";
+
+/** The runs with a candidate that another of them has, too. */
+export function sharing(runs: RunLine[]): RunLine[] {
+  const known = new Map<string, number>();
+  for (const { ranking } of runs)
+    for (const { name } of ranking) known.set(name, (known.get(name) ?? 0) + 1);
+  return runs.filter(({ ranking }) => ranking.some(({ name }) => known.get(name)! > 1));
+}
 
 export interface Track {
   name: string;

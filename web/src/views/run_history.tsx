@@ -4,15 +4,15 @@ import { figure } from "../format";
 import { Name } from "../parts/words";
 import { RunHistoryChart } from "./run_history_chart";
 import {
-  finishedIn, tracksOf, type Measured, type RunGroup, type Track,
+  finishedIn, measuredIn, sharing, tracksOf, type Measured, type RunGroup, type Track,
 } from "./run_groups";
 import type { RunLine } from "../contract";
 
 export function RunHistory({ group }: { group: RunGroup }) {
-  const runs = finishedIn(group);
-  if (runs.length < 2) return null;
-  const isRated = runs.every((run) => run.ranking.some((row) => row.rating !== null));
-  const measured: Measured = isRated ? "rating" : "score";
+  const finished = finishedIn(group);
+  if (finished.length < 2) return null;
+  const runs = sharing(finished);
+  const measured = measuredIn(runs);
   const tracks = tracksOf(runs, measured);
   if (tracks.length === 0)
     return <p class="hint">The finished runs have no candidate in common.</p>;

@@ -9,6 +9,8 @@ import { Chart } from "../parts/chart";
 import type { Measured, Track } from "./run_groups";
 
 const MOST = 8;
+/** Width of a letter on the axis. */
+const LETTER = 6.6;
 
 interface HistoryProps {
   benchmark: string;
@@ -63,14 +65,18 @@ function apart(runs: RunLine[]): string {
 
 function drawn(width: number, runs: RunLine[], tracks: Track[], what: string) {
   const narrow = width < 560;
-  const labels = axisNames(runs.map(({ name }) => name), narrow ? 10 : 22);
+  const labels = axisNames(runs.map(({ name }) => name), narrow ? 12 : 22);
+  const [left, right] = [48, narrow ? 110 : 200];
+  const room = (width - left - right) / runs.length;
+  const isTight = Math.max(...labels.map(({ length }) => length)) * LETTER > room;
   const points = pointsOf(runs, labels, tracks, narrow ? 14 : 26);
   const series = [...new Set(points.map((point) => point.series))];
   return draw(width, {
-    height: narrow ? 260 : 320,
-    marginLeft: 48,
-    marginRight: narrow ? 110 : 200,
-    x: { type: "point", domain: labels, label: null, padding: 0.2 },
+    height: (narrow ? 260 : 320) + (isTight ? 40 : 0),
+    marginLeft: left,
+    marginRight: right,
+    marginBottom: isTight ? 80 : 40,
+    x: { type: "point", domain: labels, label: null, padding: 0.2, tickRotate: isTight ? -40 : 0 },
     y: { label: capital(what), grid: true, nice: true },
     color: { domain: series, range: COLORS },
     symbol: { domain: series },

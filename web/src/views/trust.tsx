@@ -9,7 +9,7 @@ import { ends, show } from "../format";
 import { FileLink } from "../parts/files";
 import { axisAround, IntervalBar } from "../parts/interval_bar";
 import { TrustNumbers } from "../parts/trust_numbers";
-import { Heading, Name, Section, Tag } from "../parts/words";
+import { Heading, Name, Section, Sentence, Tag } from "../parts/words";
 import { to } from "../routes";
 
 export function TrustView() {
@@ -20,7 +20,7 @@ export function TrustView() {
       <TrustNumbers head={head} titled={false} />
       {head.advice.length > 0 && (
         <Section title="What it means">
-          <ul class="advice">{head.advice.map((sentence) => <li key={sentence}>{sentence}</li>)}</ul>
+          <ul class="advice">{head.advice.map((sentence) => <li key={sentence}><Sentence>{sentence}</Sentence></li>)}</ul>
         </Section>
       )}
       {head.figures.length > 0 && (
