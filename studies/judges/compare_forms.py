@@ -44,8 +44,9 @@ def compare(run: Path, stored: Path) -> str:
             f"nine in ten below {np.quantile(moved, 0.9):.4f}, largest {moved.max():.4f}, "
             f"correlation {np.corrcoef(old, new)[0, 1]:.4f}",
             f"other side of 0.5: {np.mean((old > 0.5) != (new > 0.5)):.1%} of the answers",
-            f"mean answer of a response: mean difference {np.abs(means[:, 1] - means[:, 0]).mean():.4f}"
-            f", Spearman {spearmanr(means[:, 0], means[:, 1]).statistic:.4f}",
+            "mean answer of a response: mean difference "
+            f"{np.abs(means[:, 1] - means[:, 0]).mean():.4f}, "
+            f"Spearman {spearmanr(means[:, 0], means[:, 1]).statistic:.4f}",
         )
     )
 
