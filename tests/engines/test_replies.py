@@ -4,25 +4,45 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import itertools
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
 from typing import Any
 
+import orjson
 import pytest
 from aiohttp import web
 
 from fakes.openai_server import MODEL, FakeOpenAI, Fault, answer, serving, status
+from rocketeval import workers
 from rocketeval.config import EngineConfig, JudgeConfig
 from rocketeval.engines import http, replies
 from rocketeval.engines.http import HttpClient
 from rocketeval.engines.openai_http import OpenAIEngine
-from rocketeval.engines.replies import Redactor, ReplyWatch, UsageMeter, secrets_in
+from rocketeval.engines.replies import (
+    Redactor,
+    ReplyWatch,
+    RetryableError,
+    UsageMeter,
+    secrets_in,
+)
 from rocketeval.errors import EngineRefused, EngineUnavailable, JudgeChanged, RequestRejected
 from rocketeval.records import GradingTask
 from rocketeval.text import is_secret
+from support.virtual_time import run_in_virtual_time
 
 KEY = "sk-proj-0123456789abcdefGHIJ"
 TASK = GradingTask(b"k", "q", "c", "Shared. ", ("First?", "Second?", "Third?"))
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What the client reads of a reply besides its body."""
+
+    status: int
+    headers: dict[str, str] = field(default_factory=dict)
 
 
 def engine_at(server: FakeOpenAI, **settings: Any) -> OpenAIEngine:
@@ -261,37 +281,35 @@ async def test_loading_costs_at_most_the_patience(
     assert 0.4 < time.monotonic() - started < 10
 
 
-async def test_independent_rejections_do_not_stop_a_client() -> None:
+def test_independent_rejections_do_not_stop_a_client(monkeypatch: pytest.MonkeyPatch) -> None:
     """At 60% HTTP 429 without Retry-After, the rate is at least a quarter of the full one."""
+    monkeypatch.setattr(http, "random", Random(0))
+    reply = orjson.dumps({"choices": []})
 
     async def seconds(rejected: Callable[[int], bool]) -> float:
-        fake = FakeOpenAI(latency=0.05)
-        number = 0
-        honest = fake._chat
+        """Return the time for 400 answers of 0.05 s each, on the clock of the loop."""
+        client = HttpClient("http://x/v1", key=None, concurrency=16, timeout=30, patience=120)
+        numbers, left = itertools.count(1), iter(range(400))
 
-        async def chat(request: web.Request, body: Any) -> web.StreamResponse:
-            nonlocal number
-            number += 1
-            if rejected(number):
-                return web.json_response({"error": {"message": "busy"}}, status=429)
-            return await honest(request, body)
+        async def once(*_: object) -> dict[str, Any] | RetryableError:
+            busy = rejected(next(numbers))
+            await asyncio.sleep(0.0 if busy else 0.05)
+            return client._understood(Reply(429 if busy else 200), b"" if busy else reply)  # type: ignore[arg-type]
 
-        fake._chat = chat  # type: ignore[method-assign]
-        async with serving(fake) as server:
-            client = HttpClient(server.base_url, key=None, concurrency=16, timeout=30, patience=120)
-            body = {"model": MODEL, "messages": [{"role": "user", "content": "Well?"}]}
+        client._once = once  # type: ignore[method-assign]
 
-            async def chain() -> None:
-                for _ in range(25):
-                    await client.post("/chat/completions", body, UsageMeter())
+        async def worker() -> None:
+            for _ in left:
+                await client.post("/chat/completions", {}, UsageMeter())
 
-            started = time.monotonic()
-            await asyncio.gather(*(chain() for _ in range(16)))
-            await client.aclose()
-        return time.monotonic() - started
+        await asyncio.gather(*(worker() for _ in range(16)))
+        return asyncio.get_running_loop().time()
 
-    full = await seconds(lambda _: False)
-    thinned = await seconds(lambda number: number % 5 in (0, 2, 4))
+    full, thinned = (
+        run_in_virtual_time(seconds(rejected), monkeypatch, http, workers)
+        for rejected in (lambda _: False, lambda number: number % 5 in (0, 2, 4))
+    )
+    assert full < 1.5 * 400 * 0.05 / 16
     assert full / thinned >= 0.25, (full, thinned)
 
 
