@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import itertools
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-import orjson
 import pytest
 from aiohttp import web
 
@@ -24,25 +21,17 @@ from rocketeval.engines.openai_http import OpenAIEngine
 from rocketeval.engines.replies import (
     Redactor,
     ReplyWatch,
-    RetryableError,
     UsageMeter,
     secrets_in,
 )
 from rocketeval.errors import EngineRefused, EngineUnavailable, JudgeChanged, RequestRejected
 from rocketeval.records import GradingTask
 from rocketeval.text import is_secret
+from support.timed_replies import Reply, TimedReplies
 from support.virtual_time import run_in_virtual_time
 
 KEY = "sk-proj-0123456789abcdefGHIJ"
 TASK = GradingTask(b"k", "q", "c", "Shared. ", ("First?", "Second?", "Third?"))
-
-
-@dataclass(frozen=True)
-class Reply:
-    """What the client reads of a reply besides its body."""
-
-    status: int
-    headers: dict[str, str] = field(default_factory=dict)
 
 
 def engine_at(server: FakeOpenAI, **settings: Any) -> OpenAIEngine:
@@ -284,41 +273,41 @@ async def test_loading_costs_at_most_the_patience(
 def test_independent_rejections_do_not_stop_a_client(monkeypatch: pytest.MonkeyPatch) -> None:
     """At 60% HTTP 429 without Retry-After, the rate is at least a quarter of the full one."""
     monkeypatch.setattr(http, "random", Random(0))
-    reply = orjson.dumps({"choices": []})
+    busy = Reply(429, seconds=0.0)
 
-    async def seconds(rejected: Callable[[int], bool]) -> float:
+    async def seconds(reply_to: Callable[[int], Reply]) -> float:
         """Return the time for 400 answers of 0.05 s each, on the clock of the loop."""
-        client = HttpClient("http://x/v1", key=None, concurrency=16, timeout=30, patience=120)
-        numbers, left = itertools.count(1), iter(range(400))
-
-        async def once(*_: object) -> dict[str, Any] | RetryableError:
-            busy = rejected(next(numbers))
-            await asyncio.sleep(0.0 if busy else 0.05)
-            return client._understood(Reply(429 if busy else 200), b"" if busy else reply)  # type: ignore[arg-type]
-
-        client._once = once  # type: ignore[method-assign]
+        server = TimedReplies(reply_to, {"concurrency": 16, "timeout": 30, "patience": 120})
+        left = iter(range(400))
 
         async def worker() -> None:
             for _ in left:
-                await client.post("/chat/completions", {}, UsageMeter())
+                await server.client.post("/chat/completions", {}, UsageMeter())
 
         await asyncio.gather(*(worker() for _ in range(16)))
         return asyncio.get_running_loop().time()
 
     full, thinned = (
-        run_in_virtual_time(seconds(rejected), monkeypatch, http, workers)
-        for rejected in (lambda _: False, lambda number: number % 5 in (0, 2, 4))
+        run_in_virtual_time(seconds(reply_to), monkeypatch, http, workers)
+        for reply_to in (
+            lambda _: Reply(),
+            lambda number: busy if number % 5 in (0, 2, 4) else Reply(),
+        )
     )
     assert full < 1.5 * 400 * 0.05 / 16
     assert full / thinned >= 0.25, (full, thinned)
 
 
-async def test_too_large_replies_are_no_answers(server: FakeOpenAI) -> None:
+async def test_too_large_replies_are_no_answers(
+    server: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A reply that is too large is an error of this request, in words."""
-    client = HttpClient(server.base_url, key=None, concurrency=1, timeout=5, patience=1)
-    server.fail(sends(b"[" + b"1," * (33 << 20) + b"1]"))
+    assert replies.MOST_BYTES == 64 << 20
+    monkeypatch.setattr(replies, "MOST_BYTES", 1 << 20)
+    client = HttpClient(server.base_url, key=None, concurrency=1, timeout=300, patience=1)
+    server.fail(sends(b"[" + b"1," * (1 << 20) + b"1]"))
     body = {"model": MODEL, "messages": [{"role": "user", "content": "Well?"}]}
-    with pytest.raises(RequestRejected, match="larger than 64 MB"):
+    with pytest.raises(RequestRejected, match="larger than 1 MB"):
         await client.post("/chat/completions", body, UsageMeter())
     await client.aclose()
 
