@@ -49,7 +49,7 @@ def build(commit: str, folder: Path, mask: int) -> dict[str, Path]:
         subprocess.run(
             [sys.executable, "-m", "build", "--no-isolation", "--outdir", "dist", "."],
             check=True,
-            capture_output=True,
+            stdout=subprocess.DEVNULL,
             cwd=folder,
             env=os.environ | {"SOURCE_DATE_EPOCH": committed(commit)},
         )

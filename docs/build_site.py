@@ -91,7 +91,8 @@ class Staging:
         names = [
             f"- [{path.name}]({os.path.relpath(self.place(path), target.parent)})" for path in files
         ]
-        target.write_text("\n".join([f"# {below}", "", *names]) + "\n", encoding="utf-8")
+        head = [f"# Files in {below.name}", "", f"In the repository: `{below}`", ""]
+        target.write_text("\n".join([*head, *names]) + "\n", encoding="utf-8")
         return target
 
 

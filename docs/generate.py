@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import textwrap
 from enum import Enum
 from importlib import import_module
 from pathlib import Path
@@ -18,7 +19,7 @@ from rocketeval.config import RunConfig, Section
 
 REFERENCE = Path(__file__).parent / "reference"
 CONFIG = """\
-# The config
+# Config
 
 The config is one YAML file. Paths are relative to its folder. An unknown key is an error that names
 the nearest valid key. API keys never go here: `api_key_env` names the environment variable to read.
@@ -174,15 +175,26 @@ modules are for your own engines, readers, authors and scorers.
 def python_page() -> str:
     """Return the page of public classes and functions, from their docstrings."""
     lines = [PYTHON]
+    described: set[Any] = set()
     for module_name in public_modules():
         module = import_module(module_name)
-        lines += [f"## {module_name}", ""]
+        own, above = list[str](), list[str]()
         for name in sorted(module.__all__):
             value = getattr(module, name)
-            is_described = inspect.isclass(value) or inspect.isroutine(value)
-            # Names that several modules offer are described where they are defined.
-            if is_described and module_name in ("rocketeval", value.__module__):
-                lines += describe_name(f"{module_name}.{name}", value)
+            # Other names that several modules offer are described where they are defined.
+            if not (inspect.isclass(value) or inspect.isroutine(value)) or (
+                module_name not in ("rocketeval", value.__module__)
+            ):
+                continue
+            if value in described:
+                above.append(f"[{name}](#{name.lower()})")
+            else:
+                described.add(value)
+                own += describe_name(f"{module_name}.{name}", value)
+        lines += [f"## {module_name}", ""]
+        if above:
+            lines += [f"Described above: {', '.join(above)}.", ""]
+        lines += own
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -203,7 +215,9 @@ def describe_name(name: str, value: Any) -> list[str]:
         if member.startswith("_") or not inspect.isfunction(inner) or not inspect.getdoc(inner):
             continue
         call = "" if isinstance(found, property) else "()"
-        lines += [f"**`{member}{call}`** {docstring(inner)}", ""]
+        # Further paragraphs belong to the member, not to the class.
+        described = textwrap.indent(docstring(inner), "    ").lstrip()
+        lines += [f"- **`{member}{call}`** {described}", ""]
     return lines
 
 

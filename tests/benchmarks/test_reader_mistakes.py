@@ -466,7 +466,7 @@ def csv_file(text: str, folder: Path) -> Path:
 
 
 HEAD = """\
-# Mistakes in data files
+# Messages: data files
 
 What `rocketeval run DATA`, `rocketeval import` and `rocketeval.evaluate` say about typical
 mistakes. Every reader is tested with all mistakes of the first section, and with its own.

@@ -36,7 +36,7 @@ GROUPS = {
 TIME = re.compile(r"^\d\d:\d\d:\d\d ")
 PROGRESS = re.compile(r"(load|checklist|grade|score|rank|audit|explain|report): (done|\d)")
 HEAD = """\
-# Mistakes and their messages
+# Messages: configs and commands
 
 A test makes every mistake below through the command line. The message says what happened, in which
 file, line, query or candidate, and what to do next. Exit codes: 0 done (oddities are counted and

@@ -23,11 +23,14 @@ from fakes.openai_server import (
     hang,
     status,
 )
+from rocketeval import workers
 from rocketeval.engines import http as module
 from rocketeval.engines import replies
 from rocketeval.engines.http import HttpClient, environment_proxy
 from rocketeval.engines.replies import UsageMeter, parse_retry_after
 from rocketeval.errors import EngineError, EngineRefused, EngineUnavailable, RequestRejected
+from support.timed_replies import Reply, TimedReplies
+from support.virtual_time import run_in_virtual_time
 
 KEY = "sk-very-secret-0123456789"
 CHAT = {"messages": [{"role": "user", "content": "Well?"}], "logprobs": True, "top_logprobs": 5}
@@ -149,42 +152,49 @@ async def test_retry_after_pauses_all_requests(server: FakeOpenAI) -> None:
     assert min(others) - first >= 0.2
 
 
-async def test_wait_longer_than_patience_fails_at_once(server: FakeOpenAI) -> None:
+def test_wait_longer_than_patience_fails_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """If the server asks for an hour, the request fails at once with that reason."""
-    server.fail(status(429, headers={"Retry-After": "3600"}))
-    started = time.monotonic()
-    error = await failing(server, patience=30)
-    assert time.monotonic() - started < 25
-    assert isinstance(error, EngineUnavailable)
-    assert "asks to wait 3600 s" in error.message
+    busy = Reply(429, headers={"Retry-After": "3600"})
+    server = TimedReplies(lambda _: busy, {"concurrency": 4, "timeout": 5, "patience": 30})
+
+    async def seconds() -> float:
+        with pytest.raises(EngineUnavailable, match="asks to wait 3600 s"):
+            await ask(server.client)
+        return asyncio.get_running_loop().time()
+
+    assert run_in_virtual_time(seconds(), monkeypatch, module, workers) < 1
+    assert len(server.sent) == 1
 
 
-@pytest.mark.usefixtures("fast_retries")
-async def test_patience_runs_out(server: FakeOpenAI) -> None:
+def test_patience_runs_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Retries end with patience; the error has the last reason and the next step."""
-    server.fail(status(503, "still loading"), times=10_000)
-    started = time.monotonic()
-    error = await failing(server, patience=0.2)
-    assert 0.1 < time.monotonic() - started < 60
-    assert isinstance(error, EngineUnavailable)
+    busy = Reply(503, body=b'{"error": {"message": "still loading"}}')
+    server = TimedReplies(lambda _: busy, {"concurrency": 4, "timeout": 5, "patience": 60})
+    with pytest.raises(EngineUnavailable) as caught:
+        run_in_virtual_time(ask(server.client), monkeypatch, module, workers)
+    error = caught.value
+    assert 60 - 2 * module.LONGEST_WAIT < server.sent[-1] <= 60
     assert "HTTP 503" in error.message
     assert "still loading" in error.message
-    assert f"{len(server.chats)} attempts" in error.message
+    assert f"{len(server.sent)} attempts" in error.message
     assert "again" in error.hint
-    assert len(server.chats) > 3
+    assert len(server.sent) > 3
 
 
-@pytest.mark.usefixtures("fast_retries")
-async def test_own_queue_costs_no_patience(server: FakeOpenAI) -> None:
+def test_own_queue_costs_no_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """A request that queued here for longer than patience is still retried."""
-    server.latency = 0.1
-    async with connected(server, concurrency=1, patience=0.45) as client:
-        others = [asyncio.create_task(ask(client)) for _ in range(5)]
-        await asyncio.sleep(0.05)
-        last = asyncio.create_task(ask(client))
+    settings = {"concurrency": 1, "timeout": 5, "patience": 2}
+    server = TimedReplies(lambda number: Reply(500 if number == 6 else 200, seconds=1), settings)
+
+    async def last() -> int:
+        others = [asyncio.create_task(ask(server.client)) for _ in range(5)]
+        await asyncio.sleep(0.5)
+        requests = (await ask(server.client))[1]
         await asyncio.gather(*others)
-        server.fail(status(500))
-        assert (await last)[1] == 2
+        return requests
+
+    assert run_in_virtual_time(last(), monkeypatch, module, workers) == 2
+    assert server.sent[5] == 5.0
 
 
 @pytest.mark.usefixtures("fast_retries")

@@ -6,20 +6,29 @@ import asyncio
 import gzip
 import time
 from collections.abc import Callable
+from random import Random
 from typing import Any
 
 import pytest
 from aiohttp import web
 
 from fakes.openai_server import MODEL, FakeOpenAI, Fault, answer, serving, status
+from rocketeval import workers
 from rocketeval.config import EngineConfig, JudgeConfig
 from rocketeval.engines import http, replies
 from rocketeval.engines.http import HttpClient
 from rocketeval.engines.openai_http import OpenAIEngine
-from rocketeval.engines.replies import Redactor, ReplyWatch, UsageMeter, secrets_in
+from rocketeval.engines.replies import (
+    Redactor,
+    ReplyWatch,
+    UsageMeter,
+    secrets_in,
+)
 from rocketeval.errors import EngineRefused, EngineUnavailable, JudgeChanged, RequestRejected
 from rocketeval.records import GradingTask
 from rocketeval.text import is_secret
+from support.timed_replies import Reply, TimedReplies
+from support.virtual_time import run_in_virtual_time
 
 KEY = "sk-proj-0123456789abcdefGHIJ"
 TASK = GradingTask(b"k", "q", "c", "Shared. ", ("First?", "Second?", "Third?"))
@@ -261,46 +270,44 @@ async def test_loading_costs_at_most_the_patience(
     assert 0.4 < time.monotonic() - started < 10
 
 
-async def test_independent_rejections_do_not_stop_a_client() -> None:
+def test_independent_rejections_do_not_stop_a_client(monkeypatch: pytest.MonkeyPatch) -> None:
     """At 60% HTTP 429 without Retry-After, the rate is at least a quarter of the full one."""
+    monkeypatch.setattr(http, "random", Random(0))
+    busy = Reply(429, seconds=0.0)
 
-    async def seconds(rejected: Callable[[int], bool]) -> float:
-        fake = FakeOpenAI(latency=0.05)
-        number = 0
-        honest = fake._chat
+    async def seconds(reply_to: Callable[[int], Reply]) -> float:
+        """Return the time for 400 answers of 0.05 s each, on the clock of the loop."""
+        server = TimedReplies(reply_to, {"concurrency": 16, "timeout": 30, "patience": 120})
+        left = iter(range(400))
 
-        async def chat(request: web.Request, body: Any) -> web.StreamResponse:
-            nonlocal number
-            number += 1
-            if rejected(number):
-                return web.json_response({"error": {"message": "busy"}}, status=429)
-            return await honest(request, body)
+        async def worker() -> None:
+            for _ in left:
+                await server.client.post("/chat/completions", {}, UsageMeter())
 
-        fake._chat = chat  # type: ignore[method-assign]
-        async with serving(fake) as server:
-            client = HttpClient(server.base_url, key=None, concurrency=16, timeout=30, patience=120)
-            body = {"model": MODEL, "messages": [{"role": "user", "content": "Well?"}]}
+        await asyncio.gather(*(worker() for _ in range(16)))
+        return asyncio.get_running_loop().time()
 
-            async def chain() -> None:
-                for _ in range(25):
-                    await client.post("/chat/completions", body, UsageMeter())
-
-            started = time.monotonic()
-            await asyncio.gather(*(chain() for _ in range(16)))
-            await client.aclose()
-        return time.monotonic() - started
-
-    full = await seconds(lambda _: False)
-    thinned = await seconds(lambda number: number % 5 in (0, 2, 4))
+    full, thinned = (
+        run_in_virtual_time(seconds(reply_to), monkeypatch, http, workers)
+        for reply_to in (
+            lambda _: Reply(),
+            lambda number: busy if number % 5 in (0, 2, 4) else Reply(),
+        )
+    )
+    assert full < 1.5 * 400 * 0.05 / 16
     assert full / thinned >= 0.25, (full, thinned)
 
 
-async def test_too_large_replies_are_no_answers(server: FakeOpenAI) -> None:
+async def test_too_large_replies_are_no_answers(
+    server: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A reply that is too large is an error of this request, in words."""
-    client = HttpClient(server.base_url, key=None, concurrency=1, timeout=5, patience=1)
-    server.fail(sends(b"[" + b"1," * (33 << 20) + b"1]"))
+    assert replies.MOST_BYTES == 64 << 20
+    monkeypatch.setattr(replies, "MOST_BYTES", 1 << 20)
+    client = HttpClient(server.base_url, key=None, concurrency=1, timeout=300, patience=1)
+    server.fail(sends(b"[" + b"1," * (1 << 20) + b"1]"))
     body = {"model": MODEL, "messages": [{"role": "user", "content": "Well?"}]}
-    with pytest.raises(RequestRejected, match="larger than 64 MB"):
+    with pytest.raises(RequestRejected, match="larger than 1 MB"):
         await client.post("/chat/completions", body, UsageMeter())
     await client.aclose()
 
