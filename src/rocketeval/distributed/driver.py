@@ -1,10 +1,11 @@
 """The driver: tasks go from the staging folder through judges on a cluster and back.
 
-    read_parquet, in blocks of a few seconds' work -> BatchGrader actors -> write_parquet
+    read_parquet, in batches -> BatchGrader actors -> reports to the Runner -> durable blocks
 
-Ray Data keeps a checkpoint of the ids that it wrote, and a job whose driver died continues from
-there. The dataset runs in an actor on the driver's node, even if the driver is a Ray client.
-Workers report to the same actor. Killing it ends the job, because it owns all other actors.
+The dataset runs in the Runner, an actor on the driver's node, even if the driver is a Ray client.
+Workers report to the same actor, their results included, and it writes them to the staging folder.
+A job whose driver died continues with the tasks that have no result there. Killing the Runner ends
+the job, because it owns all other actors.
 """
 
 from __future__ import annotations
@@ -13,16 +14,21 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from rocketeval._version import __version__
 from rocketeval.config import DistributedConfig
-from rocketeval.distributed.staging import ID, JobFolder, StagedJob, Staging
+from rocketeval.distributed.blocks import DurableBlocks
+from rocketeval.distributed.staging import JobFolder, StagedJob, Staging
 from rocketeval.distributed.worker import (
     BatchGrader,
     ClusterProgress,
     ReportCounter,
+    WorkerReport,
     WorkerSettings,
     identify,
     skip_heavy_imports,
@@ -38,18 +44,14 @@ CALM_SECONDS = 3.0
 LOST_SECONDS = 8.0
 """After a stop, the longest wait for the next answer: workers drop their requests in half this
 time, or have died."""
-FILTER_BYTES = 64 << 20
-"""Memory reserved for the filter that skips finished ids, unless it needs more."""
 THREADS = 4
 """Threads of the actor that runs the dataset: one runs it, the others receive reports."""
 WORKERS_PER_READER = 8
-"""Each reader and writer is a process; one reader keeps many workers busy."""
-WRITERS_PER_WORKER = 2
-"""A single writer falls behind a fast judge, and results become durable late."""
+"""Each reader is a process; one keeps many workers busy."""
 HELPERS = 2.0
-"""Ray CPUs for work other than judging: reading, skipping finished tasks, and writing."""
+"""Ray CPUs for work other than judging."""
 SMALL_TASK = 0.25
-"""Ray CPUs for reading and writing, which mostly wait."""
+"""Ray CPUs for reading, which mostly waits."""
 
 
 @dataclass(frozen=True)
@@ -67,10 +69,9 @@ class DatasetPlan:
         return self.staging.folder(self.job.id)
 
 
-def run_dataset(flow: DatasetPlan, counting: Any) -> None:
-    """Grade every staged task that is not in the checkpoint."""
+def run_dataset(flow: DatasetPlan, finished: NDArray[np.bool_], counting: Any) -> None:
+    """Grade every staged task that is not finished."""
     import ray.data
-    from ray.data.checkpoint import CheckpointConfig
 
     folder, settings = flow.folder, flow.settings
     context = ray.data.DataContext.get_current()
@@ -80,26 +81,21 @@ def run_dataset(flow: DatasetPlan, counting: Any) -> None:
     context.use_datasource_v2 = False
     # Polling the memory of every batch takes a thread each, and nobody reads the result.
     context.memory_usage_poll_interval_s = None
-    checkpoint = CheckpointConfig(
-        ID,
-        folder.checkpoint,
-        override_filesystem=folder.filesystem,
-        delete_checkpoint_on_success=False,
-    )
-    checkpoint.checkpoint_actor_memory_bytes = FILTER_BYTES
-    context.checkpoint_config = checkpoint
     least, most = settings.pool
+    files, rows = folder.unfinished_tasks(finished)
+    if not files:
+        return
     tasks = ray.data.read_parquet(
-        folder.tasks,
+        files,
         filesystem=folder.filesystem,
         ray_remote_args={"num_cpus": SMALL_TASK},
         concurrency=-(-most // WORKERS_PER_READER),
-        # The reader cuts files into blocks: each is one batch, and becomes durable as one.
-        override_num_blocks=-(-flow.job.rows // settings.batch),
+        # The reader cuts files into batches itself.
+        override_num_blocks=-(-rows // settings.batch),
     )
     judged = tasks.map_batches(
         BatchGrader,
-        fn_constructor_args=(flow.terms, counting),
+        fn_constructor_args=(replace(flow.terms, resumed=bool(finished.any())), counting),
         batch_size=None,
         batch_format="pyarrow",
         num_cpus=settings.cpus,
@@ -111,29 +107,49 @@ def run_dataset(flow: DatasetPlan, counting: Any) -> None:
             max_tasks_in_flight_per_actor=settings.calls + 1,
         ),
     )
-    judged.write_parquet(
-        folder.results,
-        filesystem=folder.filesystem,
-        ray_remote_args={"num_cpus": SMALL_TASK},
-        concurrency=WRITERS_PER_WORKER * most,
-        compression="zstd",
-    )
+    for _ in judged.iter_internal_ref_bundles():
+        pass  # The results arrive with the reports.
 
 
 class Runner(ReportCounter):
-    """A Ray actor with several threads that runs a dataset and receives its workers' reports."""
+    """A Ray actor with several threads that runs a dataset and saves what its workers report."""
 
     def __init__(self) -> None:
         super().__init__()
+        self._blocks: DurableBlocks | None = None
         import ray.data  # noqa: F401 - takes a second, while the driver stages the tasks
 
         skip_heavy_imports()
 
     def run(self, flow: DatasetPlan) -> None:
-        """Run the dataset to its end."""
+        """Run the dataset to its end; then everything is written."""
         import ray
 
-        run_dataset(flow, ray.get_runtime_context().current_actor)
+        finished = flow.folder.finished(flow.job.rows)
+        self.begin(finished)
+        self._blocks = DurableBlocks(flow.folder)
+        try:
+            run_dataset(flow, finished.copy(), ray.get_runtime_context().current_actor)
+        finally:
+            self._blocks.write()
+
+    def report(self, report: WorkerReport) -> bool:
+        """Take a report and its results; return whether the worker should stop."""
+        assert self._blocks is not None
+        if report.results is not None:
+            self._blocks.add(report.results)
+        return super().report(report)
+
+    def look(self) -> ClusterProgress:
+        """Write what has waited long enough, and return the sums so far."""
+        if self._blocks is not None:
+            self._blocks.write_if_due()
+        return super().look()
+
+    def write(self) -> None:
+        """Write all results that have arrived."""
+        if self._blocks is not None:
+            self._blocks.write()
 
 
 def inspect_cluster(
@@ -229,6 +245,8 @@ class Cluster:
             if time.monotonic() - noted > NOTE_SECONDS:
                 flow.staging.note_asked(earlier + progress.asked)
                 noted = time.monotonic()
+        if not finished:
+            await self._get(runner.write.remote())
         flow.staging.note_asked(earlier + progress.asked)
         if progress.error:
             raise progress.error
