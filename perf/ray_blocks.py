@@ -21,7 +21,7 @@ import pyarrow as pa
 from harness.table import add_record_option, progress, render, show
 from pyarrow import fs
 
-from rocketeval.distributed.blocks import BLOCK_ROWS, DurableBlocks
+from rocketeval.distributed.driver import BLOCK_ROWS, DurableBlocks
 from rocketeval.distributed.staging import RESULTS, JobFolder, judged_row
 from rocketeval.records import Answer, Judgment, Status, Usage
 
@@ -34,7 +34,7 @@ def main() -> None:
     batches = make_batches(args.rows, args.items, args.batch)
     found: dict[int, list[tuple[float, float, float]]] = {size: [] for size in SIZES}
     for number in range(args.rounds):
-        for size in SIZES if number % 2 == 0 else reversed(SIZES):
+        for size in SIZES[:: 1 if number % 2 == 0 else -1]:
             found[size].append(measure(batches, size))
         progress(f"round {number + 1}")
     show([*heading(args), "", *table(found, args.rows)], args.record)

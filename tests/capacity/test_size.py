@@ -24,7 +24,7 @@ from rocketeval.capacity.model import (
     size_for,
     store,
 )
-from rocketeval.distributed import blocks
+from rocketeval.distributed import driver
 from rocketeval.distributed.staging import FILE_ROWS
 from rocketeval.store.ledger import ROLL_ROWS
 
@@ -124,7 +124,7 @@ def test_losses_are_paid_for() -> None:
 def test_file_lengths_match_the_writers() -> None:
     """The constants equal those of the modules that write the files."""
     assert (TASKS_PER_FILE, JUDGMENTS_PER_PART) == (FILE_ROWS, ROLL_ROWS)
-    assert (ROWS_PER_BLOCK, BLOCK_SECONDS) == (blocks.BLOCK_ROWS, blocks.BLOCK_SECONDS)
+    assert (ROWS_PER_BLOCK, BLOCK_SECONDS) == (driver.BLOCK_ROWS, driver.BLOCK_SECONDS)
 
 
 def test_written_objects_are_counted() -> None:

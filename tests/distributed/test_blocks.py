@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import fs
 
-from rocketeval.distributed.blocks import DurableBlocks
+from rocketeval.distributed.driver import DurableBlocks
 from rocketeval.distributed.staging import JobFolder
 
 

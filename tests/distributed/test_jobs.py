@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import fs
 
-from rocketeval.distributed.driver import CALM_SECONDS, LOST_SECONDS, IdleWatch
+from rocketeval.distributed.driver import CALM_SECONDS, LOST_SECONDS, IdleWatch, ReportCounter
 from rocketeval.distributed.stage import refuse_another_judge
 from rocketeval.distributed.staging import StagedJob, Staging
-from rocketeval.distributed.worker import ClusterProgress, ReportCounter, WorkerReport
+from rocketeval.distributed.worker import ClusterProgress, WorkerReport
 from rocketeval.errors import RunMismatch
 from rocketeval.records import JudgeFingerprint
 

@@ -19,10 +19,10 @@ from fakes.openai_server import MODEL, FakeOpenAI, serving, status
 from fakes.vllm_package import installed
 from rocketeval.config import JudgeConfig
 from rocketeval.distributed import worker as judging
+from rocketeval.distributed.driver import ReportCounter
 from rocketeval.distributed.staging import RESULTS, TASKS, JobFolder, failed_row, judged_row
 from rocketeval.distributed.worker import (
     BatchGrader,
-    ReportCounter,
     WorkerReport,
     WorkerSettings,
     identify,

@@ -15,19 +15,19 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from threading import Condition, Lock
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from rocketeval._version import __version__
 from rocketeval.config import DistributedConfig
-from rocketeval.distributed.blocks import DurableBlocks
-from rocketeval.distributed.staging import JobFolder, StagedJob, Staging
+from rocketeval.distributed.staging import ID, JobFolder, StagedJob, Staging
 from rocketeval.distributed.worker import (
     BatchGrader,
     ClusterProgress,
-    ReportCounter,
     WorkerReport,
     WorkerSettings,
     identify,
@@ -109,6 +109,170 @@ def run_dataset(flow: DatasetPlan, finished: NDArray[np.bool_], counting: Any) -
     )
     for _ in judged.iter_internal_ref_bundles():
         pass  # The results arrive with the reports.
+
+
+BLOCK_ROWS = 4096
+"""The most rows that wait to be written: 1e8 responses are 25 thousand files (perf/ray_blocks.py).
+"""
+BLOCK_SECONDS = 2.0
+"""How long a row waits at most, so that a slow judge loses seconds of work, not a block of rows."""
+
+
+class DurableBlocks:
+    """The results of a job that are not written yet; safe to use from several threads.
+
+    A batch is what a worker judges in one call; a block is what survives a crash as a whole, and
+    has results of many batches and workers. It is written when it has enough rows, or when its
+    oldest row has waited long enough.
+    """
+
+    def __init__(
+        self,
+        folder: JobFolder,
+        *,
+        rows: int = BLOCK_ROWS,
+        seconds: float = BLOCK_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._folder = folder
+        self._rows = rows
+        self._seconds = seconds
+        self._clock = clock
+        self._held: list[pa.Table] = []
+        self._count = 0
+        self._since = 0.0
+        self._writing = 0
+        self._changed = Condition()
+
+    def add(self, results: pa.Table) -> None:
+        """Add rows, and write the block if it is due.
+
+        The caller writes, so that workers wait for a slow disk instead of filling the memory.
+        """
+        with self._changed:
+            if not self._held:
+                self._since = self._clock()
+            self._held.append(results)
+            self._count += results.num_rows
+        self.write_if_due()
+
+    def write_if_due(self) -> None:
+        """Write the block if it has enough rows, or if its first row has waited long enough."""
+        with self._changed:
+            if self._count < self._rows and not self._overdue():
+                return
+            block = self._take()
+        self._write(block)
+
+    def write(self) -> None:
+        """Write everything, and wait for the blocks that other threads are writing."""
+        with self._changed:
+            block = self._take()
+        self._write(block)
+        with self._changed:
+            self._changed.wait_for(lambda: not self._writing)
+
+    def _overdue(self) -> bool:
+        return bool(self._held) and self._clock() - self._since >= self._seconds
+
+    def _take(self) -> list[pa.Table]:
+        block, self._held, self._count = self._held, [], 0
+        self._writing += 1
+        return block
+
+    def _write(self, block: list[pa.Table]) -> None:
+        """Write a block; if that fails, its rows wait for the next attempt."""
+        try:
+            if block:
+                self._folder.write_results(pa.concat_tables(block))
+        except BaseException:
+            with self._changed:
+                self._held = block + self._held
+                self._count = sum(table.num_rows for table in self._held)
+            raise
+        finally:
+            with self._changed:
+                self._writing -= 1
+                self._changed.notify_all()
+
+
+MOST_FAILURES = 1000
+"""Maximum number of failures waiting to be shown; all are counted and in the results."""
+
+
+class ReportCounter:
+    """A thread-safe sum of worker reports."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._sum = WorkerReport()
+        self._judged = self._failed = 0
+        self._finished = np.zeros(0, dtype=bool)
+        self._failed_queries: set[str] = set()
+        self._error: EngineError | None = None
+        self._stopping = False
+
+    def begin(self, finished: NDArray[np.bool_]) -> None:
+        """Start a job, of which the tasks with these ids are finished."""
+        self._finished = finished
+
+    def unfinished(self, ids: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which of these tasks have no result yet."""
+        with self._lock:
+            return ~self._finished[ids]
+
+    def report(self, report: WorkerReport) -> bool:
+        """Add a report; return whether the worker should stop."""
+        with self._lock:
+            self._add(report)
+        return self._stopping
+
+    def give_up(self, error: EngineError) -> None:
+        """Record why a worker gave up; the first reason counts."""
+        self._error = self._error or error
+
+    def stop(self) -> None:
+        """Make every worker that reports from now on start no more tasks."""
+        self._stopping = True
+
+    def look(self) -> ClusterProgress:
+        """Return the sums so far."""
+        with self._lock:
+            failures, self._sum.failures = tuple(self._sum.failures), []
+            return ClusterProgress(
+                self._sum.asked,
+                self._sum.asked - self._sum.answered,
+                self._judged,
+                self._failed,
+                len(self._failed_queries),
+                self._sum.retries,
+                self._sum.usage,
+                dict(self._sum.missing),
+                failures,
+                self._error,
+            )
+
+    def _add(self, report: WorkerReport) -> None:
+        total = self._sum
+        total.asked += report.asked
+        total.answered += report.answered
+        total.retries += report.retries
+        total.usage += report.usage
+        total.missing.update(report.missing)
+        if report.results is not None:
+            self._count(report.results)
+        total.failures.extend(report.failures[: MOST_FAILURES - len(total.failures)])
+        if len(self._failed_queries) < MOST_FAILURES:
+            self._failed_queries.update(failure.query_id for failure in report.failures)
+
+    def _count(self, results: pa.Table) -> None:
+        """Count results by id, so that a task repeated after its worker died counts once."""
+        ids = results[ID].to_numpy()
+        new = ~self._finished[ids]
+        failed = results["failure"].is_valid().to_numpy()
+        self._failed += int((new & failed).sum())
+        self._judged += int((new & ~failed).sum())
+        self._finished[ids] = True
 
 
 class Runner(ReportCounter):

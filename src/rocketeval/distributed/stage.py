@@ -13,9 +13,8 @@ from typing import Any
 from rocketeval.checklists.rubric import rubric_options
 from rocketeval.checks.runner import CheckRunner, CheckSettings
 from rocketeval.config import DistributedConfig, RunConfig
-from rocketeval.distributed.blocks import BLOCK_ROWS
 from rocketeval.distributed.cluster import check_address, connected, need_ray, starts_here
-from rocketeval.distributed.driver import Cluster, DatasetPlan, cpus_needed
+from rocketeval.distributed.driver import BLOCK_ROWS, Cluster, DatasetPlan, cpus_needed
 from rocketeval.distributed.staging import (
     Collected,
     StagedJob,

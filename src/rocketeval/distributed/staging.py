@@ -89,7 +89,8 @@ class JobFolder:
 
     def unfinished_tasks(self, finished: NDArray[np.bool_]) -> tuple[list[str], int]:
         """Return the files with unfinished tasks, and how many tasks those files have."""
-        files, rows, first = [], 0, 0
+        files: list[str] = []
+        rows = first = 0
         paths = self._files(self.tasks)
         with ThreadPoolExecutor(READERS) as readers:
             for path, count in zip(paths, readers.map(self._count, paths), strict=True):

@@ -15,12 +15,9 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from socket import gethostname
-from threading import Lock
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from rocketeval._version import __version__
 from rocketeval.config import JudgeConfig
@@ -45,9 +42,6 @@ from rocketeval.grading.ask import Ask
 from rocketeval.grading.loop import grade
 from rocketeval.observer import Observer
 from rocketeval.records import Answer, Failure, GradingTask, Judgment, Status, Usage
-
-MOST_FAILURES = 1000
-"""Maximum number of failures waiting to be shown; all are counted and in the results."""
 
 
 @dataclass
@@ -85,81 +79,6 @@ class ClusterProgress:
     """Failures since the last call of `look`."""
     error: EngineError | None
     """Why a worker gave up."""
-
-
-class ReportCounter:
-    """A thread-safe sum of worker reports."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._sum = WorkerReport()
-        self._judged = self._failed = 0
-        self._finished = np.zeros(0, dtype=bool)
-        self._failed_queries: set[str] = set()
-        self._error: EngineError | None = None
-        self._stopping = False
-
-    def begin(self, finished: NDArray[np.bool_]) -> None:
-        """Start a job, of which the tasks with these ids are finished."""
-        self._finished = finished
-
-    def unfinished(self, ids: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return which of these tasks have no result yet."""
-        with self._lock:
-            return ~self._finished[ids]
-
-    def report(self, report: WorkerReport) -> bool:
-        """Add a report; return whether the worker should stop."""
-        with self._lock:
-            self._add(report)
-        return self._stopping
-
-    def give_up(self, error: EngineError) -> None:
-        """Record why a worker gave up; the first reason counts."""
-        self._error = self._error or error
-
-    def stop(self) -> None:
-        """Make every worker that reports from now on start no more tasks."""
-        self._stopping = True
-
-    def look(self) -> ClusterProgress:
-        """Return the sums so far."""
-        with self._lock:
-            failures, self._sum.failures = tuple(self._sum.failures), []
-            return ClusterProgress(
-                self._sum.asked,
-                self._sum.asked - self._sum.answered,
-                self._judged,
-                self._failed,
-                len(self._failed_queries),
-                self._sum.retries,
-                self._sum.usage,
-                dict(self._sum.missing),
-                failures,
-                self._error,
-            )
-
-    def _add(self, report: WorkerReport) -> None:
-        total = self._sum
-        total.asked += report.asked
-        total.answered += report.answered
-        total.retries += report.retries
-        total.usage += report.usage
-        total.missing.update(report.missing)
-        if report.results is not None:
-            self._count(report.results)
-        total.failures.extend(report.failures[: MOST_FAILURES - len(total.failures)])
-        if len(self._failed_queries) < MOST_FAILURES:
-            self._failed_queries.update(failure.query_id for failure in report.failures)
-
-    def _count(self, results: pa.Table) -> None:
-        """Count results by id, so that a task repeated after its worker died counts once."""
-        ids = results[ID].to_numpy()
-        new = ~self._finished[ids]
-        failed = results["failure"].is_valid().to_numpy()
-        self._failed += int((new & failed).sum())
-        self._judged += int((new & ~failed).sum())
-        self._finished[ids] = True
 
 
 UNREACHABLE_SECONDS = 60.0
