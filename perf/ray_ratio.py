@@ -8,7 +8,9 @@ same number of requests in flight. The bare row is `read_parquet -> map_batches 
 with an aiohttp loop in an async actor: no retries, no readout of truncated answers, no checkpoint,
 no ledger. Ours is the whole grading stage, from the run's inputs to its ledger. Ray is started
 before the clock, again for each of them; the start of its workers is included. CPU covers all
-processes of RocketEval and Ray, without the server.
+processes of RocketEval and Ray, without the server; unlike seconds, it depends little on what else
+the machine does. A round measures all ways one after the other, the two on Ray in alternating
+order. A share is the ratio of the sums over all rounds, followed by its lowest and highest round.
 """
 
 from __future__ import annotations
@@ -65,6 +67,10 @@ class Start:
     bytes: int
 
 
+Way = Callable[[Path, VLLMServer, argparse.Namespace], Callable[[], Any]]
+"""Prepares one way to grade the tasks, and returns the work to measure."""
+
+
 def main() -> None:
     args = parse_arguments()
     with ExitStack() as stack:
@@ -72,21 +78,34 @@ def main() -> None:
         server = stack.enter_context(stub_server())
         write_benchmark(folder / "benchmark", args.tasks, args.items)
         progress(f"{args.tasks} tasks written")
-        rounds = [one_round(folder / str(number), server, args) for number in range(args.rounds)]
+        rounds = [one_round(folder, number, server, args) for number in range(args.rounds)]
     show([*heading(args), "", *table(rounds), "", *starts(rounds)], args.record)
 
 
-def one_round(folder: Path, server: VLLMServer, args: argparse.Namespace) -> list[Measured]:
-    """Measure the three ways, one right after the other."""
-    found = [measure("one machine", args.tasks, local(folder, server, args))]
-    for title, make in (("on Ray", on_ray), ("bare Ray Data", make_bare)):
-        # Each has a separate cluster: the second would find the first one's processes.
-        before, started = memory(), time.monotonic()
-        with connected("ray", args.workers + 2):
-            start = Start(time.monotonic() - started, memory() - before)
-            warm_up()
-            found.append(measure(title, args.tasks, make(folder, server, args)))
-        found[-1].start = start
+def one_round(
+    scratch: Path, number: int, server: VLLMServer, args: argparse.Namespace
+) -> list[Measured]:
+    """Measure the three ways, one right after the other; return them in the table's order."""
+    folder = scratch / str(number)
+    found = [one_way("one machine", local, folder, server, args)]
+    ways: list[tuple[str, Way]] = [("on Ray", on_ray), ("bare Ray Data", make_bare)]
+    step = 1 if number % 2 == 0 else -1
+    found += [one_way(title, way, folder, server, args) for title, way in ways[::step]][::step]
+    return found
+
+
+def one_way(
+    title: str, way: Way, folder: Path, server: VLLMServer, args: argparse.Namespace
+) -> Measured:
+    """Measure a way, with its own cluster: it would find another one's processes."""
+    if way is local:
+        return measure(title, args.tasks, way(folder, server, args))
+    before, started = memory(), time.monotonic()
+    with connected("ray", args.workers + 2):
+        start = Start(time.monotonic() - started, memory() - before)
+        warm_up()
+        found = measure(title, args.tasks, way(folder, server, args))
+    found.start = start
     return found
 
 
@@ -319,28 +338,33 @@ def heading(args: argparse.Namespace) -> list[str]:
     return [
         f"{args.tasks} responses x {args.items} items, prompts of about {PREFIX_TOKENS} tokens, "
         f"one request per response, {IN_FLIGHT} in flight, Ray workers: {args.workers}, "
-        f"batches of {args.batch}; medians of {args.rounds} rounds (lowest-highest)"
+        f"batches of {args.batch}; {args.rounds} rounds"
     ]
 
 
 def table(rounds: list[list[Measured]]) -> list[str]:
-    """Return one line per way: medians over the rounds, relative to bare Ray Data."""
+    """Return one line per way, relative to bare Ray Data: 1 is as fast, more is faster."""
     lines = []
-    for place, one in enumerate(rounds[0]):
-        ways = [found[place] for found in rounds]
-        bare = [found[-1] for found in rounds]
-        shares = [b.seconds / way.seconds for way, b in zip(ways, bare, strict=True)]
+    bare = [found[-1] for found in rounds]
+    for ways in zip(*rounds, strict=True):
         lines.append(
             (
-                one.title,
+                ways[0].title,
                 f"{median(way.seconds for way in ways):.1f}",
                 f"{median(way.rows / way.seconds for way in ways):.0f}",
-                f"{median(shares):.2f} ({min(shares):.2f}-{max(shares):.2f})",
+                share([b.seconds for b in bare], [way.seconds for way in ways]),
                 f"{median(way.cpu / way.rows for way in ways) * 1e6:.0f}",
-                f"{median(w.cpu / b.cpu for w, b in zip(ways, bare, strict=True)):.2f}",
+                share([b.cpu for b in bare], [way.cpu for way in ways]),
             )
         )
-    return render(("", "seconds", "rows/s", "of bare", "CPU us/row", "of bare"), lines)
+    columns = ("", "seconds", "rows/s", "share of bare", "CPU us/row", "share of bare, by CPU")
+    return render(columns, lines)
+
+
+def share(bare: list[float], ours: list[float]) -> str:
+    """Return the ratio of the sums, with its lowest and highest round."""
+    each = [one / other for one, other in zip(bare, ours, strict=True)]
+    return f"{sum(bare) / sum(ours):.2f} ({min(each):.2f}-{max(each):.2f})"
 
 
 def starts(rounds: list[list[Measured]]) -> list[str]:

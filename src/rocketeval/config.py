@@ -169,7 +169,7 @@ class JudgeConfig(EngineConfig):
     """Join the words of each response by ^ in the prompt, so that requests in it look less like
     instructions; `rocketeval attack --datamarking` measures whether it helps."""
     canaries: Annotated[float, Field(ge=0, le=0.5)] = 0.01
-    """Share of the items that a server is asked again, to notice another model; 0: none."""
+    """Share of items asked again, to notice another model; 0: none. Not used on a Ray cluster."""
 
 
 class MethodConfig(Section):
@@ -291,7 +291,7 @@ class DistributedConfig(Section):
     """Number of workers, or minimum and maximum; each keeps `judge.concurrency` responses in
     flight, or holds its own model."""
     batch: Many = 64
-    """Responses per batch; a batch is saved as a whole."""
+    """Responses that a worker gets at a time; results are saved every two seconds, in any case."""
     calls: Some = 2
     """Batches per worker at the same time, so that it never waits for the next."""
     cpus: Annotated[float, Field(ge=0, le=10_000)] = 1.0

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 STORE = 128 << 20
-WAIT_SECONDS = 120.0
+WAIT_SECONDS = 240.0
 STARTS = 4
 """How often a node is started: Ray gives a node 30 seconds, too little on a busy machine."""
 

@@ -105,7 +105,11 @@ def staging(store: RunStore, place: str) -> Staging:
 
 def durable(store: RunStore, place: str) -> int:
     """Return the number of durably finished responses."""
-    return staging(store, place).written() if (store.path / "manifest.json").exists() else 0
+    if not (store.path / "manifest.json").exists():
+        return 0
+    staged = staging(store, place)
+    job = staged.job()
+    return 0 if job is None else int(staged.folder(job.id).finished(job.rows).sum())
 
 
 def write_config(folder: Path, name: str, place: str | None) -> None:

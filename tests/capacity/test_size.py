@@ -9,8 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rocketeval.capacity.model import (
+    BLOCK_SECONDS,
     JUDGMENTS_PER_PART,
     ROUTINGS,
+    ROWS_PER_BLOCK,
     TASKS_PER_FILE,
     CapacityFigure,
     CapacityOptions,
@@ -22,6 +24,7 @@ from rocketeval.capacity.model import (
     size_for,
     store,
 )
+from rocketeval.distributed import driver
 from rocketeval.distributed.staging import FILE_ROWS
 from rocketeval.store.ledger import ROLL_ROWS
 
@@ -121,14 +124,19 @@ def test_losses_are_paid_for() -> None:
 def test_file_lengths_match_the_writers() -> None:
     """The constants equal those of the modules that write the files."""
     assert (TASKS_PER_FILE, JUDGMENTS_PER_PART) == (FILE_ROWS, ROLL_ROWS)
+    assert (ROWS_PER_BLOCK, BLOCK_SECONDS) == (driver.BLOCK_ROWS, driver.BLOCK_SECONDS)
 
 
 def test_written_objects_are_counted() -> None:
-    """130 responses in batches of 64 give 3 blocks, 3 checkpoints and three files."""
+    """There are blocks, by rows or by time, and three files."""
     each = {"task_bytes": 10, "ledger_bytes": 2, "score_bytes": 1, "batch": 64}
     figures = {name: CapacityFigure(value, "measured") for name, value in each.items()}
-    found = store(assume(SAFE, MeasuredRun(figures=figures)), 130)
-    assert found.puts == 3 + 3 + 1 + 1 + 1
+    assumed = assume(SAFE, MeasuredRun(figures=figures))
+    found = store(assumed, 130, 0.0)
+    assert found.puts == 1 + 3
+    assert store(assumed, 130, 20 / 3600).puts == 10 + 3
+    assert store(assumed, 130, 1.0).puts == 130 + 3
+    assert store(assumed, 3 * ROWS_PER_BLOCK, 2 / 3600).puts == 3 + 3
     assert found.disk_bytes == 130 * (10 + 2 * 2 + 1)
 
 

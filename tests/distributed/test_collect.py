@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import fs
 
+from rocketeval.distributed import staging as staging_module
 from rocketeval.distributed.staging import (
     RESULTS,
     JobFolder,
@@ -19,10 +21,11 @@ from rocketeval.distributed.staging import (
     failed_row,
     judged_row,
     open_staging,
+    write_tasks,
 )
 from rocketeval.engines.scripted import exact_answer
 from rocketeval.errors import ConfigError
-from rocketeval.records import Answer, Failure, Status
+from rocketeval.records import Answer, Failure, GradingTask, Status
 from rocketeval.store.ledger import Ledger, Mirror, count_rows, read_tables
 from rocketeval.store.schema import JUDGMENTS, row_to_judgment, without_unused
 from support.make import judgment, key
@@ -102,15 +105,28 @@ def test_judgment_takes_precedence_over_failure(folder: JobFolder, tmp_path: Pat
     assert (found.judged, found.rows, found.duplicates, found.failures) == (1, 1, 2, {})
 
 
-def test_unreadable_checkpoint_is_removed(folder: JobFolder) -> None:
-    """Its tasks are asked again."""
-    notes = Path(folder.checkpoint)
+def test_task_with_a_result_is_finished(folder: JobFolder) -> None:
+    """Files of earlier versions count as well, incomplete ones and checkpoints do not."""
+    made = [judged_row(n, judgment(str(n), 0.5), JUDGE.hex()) for n in range(4)]
+    wrote(folder, "5_000000_000000.parquet", made[:2])
+    wrote(folder, "b.parquet", made[2:3]).write_bytes(b"")
+    notes = Path(folder.path) / "checkpoint"
     notes.mkdir(parents=True)
-    pq.write_table(pa.table({"id": [1, 2, 3]}), notes / "a.parquet")
-    pq.write_table(pa.table({"id": [4]}), notes / "b.pending.parquet")
-    (notes / "c.parquet").write_bytes(b"")
-    assert folder.written() == 3
-    assert sorted(path.name for path in notes.iterdir()) == ["a.parquet", "b.pending.parquet"]
+    pq.write_table(pa.table({"id": [2]}), notes / "a.parquet")
+    folder.write_results(pa.Table.from_pylist(made[3:], schema=RESULTS))
+    assert folder.finished(5).nonzero()[0].tolist() == [0, 1, 3]
+
+
+def test_finished_files_of_tasks_are_not_read(
+    folder: JobFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A resumed job reads the files that have unfinished tasks."""
+    monkeypatch.setattr(staging_module, "FILE_ROWS", 2)
+    tasks = [GradingTask(key(str(n)), f"q{n // 2}", "c", "p", ("a",)) for n in range(6)]
+    assert write_tasks(tasks, {}, folder.filesystem, folder.tasks) == 6
+    files, rows = folder.unfinished_tasks(np.array([1, 1, 1, 0, 1, 1], dtype=bool))
+    assert ([Path(path).name for path in files], rows) == (["part-000001.parquet"], 2)
+    assert folder.unfinished_tasks(np.ones(6, dtype=bool)) == ([], 0)
 
 
 def test_cluster_judgments_are_in_the_cache(folder: JobFolder, tmp_path: Path) -> None:

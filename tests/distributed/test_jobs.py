@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import fs
 
-from rocketeval.distributed.driver import CALM_SECONDS, LOST_SECONDS, IdleWatch
+from rocketeval.distributed.driver import CALM_SECONDS, LOST_SECONDS, IdleWatch, ReportCounter
 from rocketeval.distributed.stage import refuse_another_judge
 from rocketeval.distributed.staging import StagedJob, Staging
-from rocketeval.distributed.worker import ClusterProgress, ReportCounter, WorkerReport
+from rocketeval.distributed.worker import ClusterProgress, WorkerReport
 from rocketeval.errors import RunMismatch
 from rocketeval.records import JudgeFingerprint
 
@@ -44,9 +44,7 @@ def test_killed_job_of_another_judge_is_kept(tmp_path: Path) -> None:
     staging.begin(StagedJob("tasks", JUDGE.digest.hex(), 3, "id"))
     other = replace(JUDGE, model="typo")
     refuse_another_judge(staging, other)
-    notes = Path(staging.folder("id").checkpoint)
-    notes.mkdir()
-    pq.write_table(pa.table({"id": [1, 2]}), notes / "a.parquet")
+    pq.write_table(pa.table({"id": [1, 2]}), Path(staging.folder("id").results) / "a.parquet")
     refuse_another_judge(staging, JUDGE)
     with pytest.raises(RunMismatch, match="2 judgments of another judge"):
         refuse_another_judge(staging, other)

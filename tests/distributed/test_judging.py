@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import fs
@@ -18,10 +19,10 @@ from fakes.openai_server import MODEL, FakeOpenAI, serving, status
 from fakes.vllm_package import installed
 from rocketeval.config import JudgeConfig
 from rocketeval.distributed import worker as judging
-from rocketeval.distributed.staging import RESULTS, TASKS, JobFolder
+from rocketeval.distributed.driver import ReportCounter
+from rocketeval.distributed.staging import RESULTS, TASKS, JobFolder, failed_row, judged_row
 from rocketeval.distributed.worker import (
     BatchGrader,
-    ReportCounter,
     WorkerReport,
     WorkerSettings,
     identify,
@@ -29,7 +30,8 @@ from rocketeval.distributed.worker import (
 from rocketeval.engines.base import EngineIdentity, create_engine
 from rocketeval.errors import EngineRefused, EngineUnavailable
 from rocketeval.grading.ask import each_item_independently
-from support.make import key
+from rocketeval.records import Answer, Failure, Status
+from support.make import judgment, key
 
 SCRIPTED = JudgeConfig(engine="scripted", model="scripted")
 VLLM = JudgeConfig(engine="vllm", model="judge")
@@ -40,14 +42,22 @@ class Handle:
 
     def __init__(self) -> None:
         self.counting = ReportCounter()
+        self.counting.begin(np.zeros(100, dtype=bool))
+        self.reported: list[pa.Table] = []
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self.counting, name)
 
         async def call(*args: Any) -> Any:
+            if name == "report" and args[0].results is not None:
+                self.reported.append(args[0].results)
             return method(*args)
 
         return SimpleNamespace(remote=call)
+
+    def results(self) -> pa.Table:
+        """Return the rows reported so far."""
+        return pa.concat_tables(self.reported) if self.reported else RESULTS.empty_table()
 
 
 def batch(count: int, first: int = 0) -> pa.Table:
@@ -105,7 +115,8 @@ async def test_every_task_becomes_a_row() -> None:
     """All tasks of a batch come back judged, in the results schema, and are counted."""
     handle = Handle()
     worker = BatchGrader(await terms(SCRIPTED), handle)
-    table = await worker(batch(10))
+    assert (await worker(batch(10)))["asked"].to_pylist() == [10]
+    table = handle.results()
     assert table.schema.equals(RESULTS)
     assert sorted(table["id"].to_pylist()) == list(range(10))
     assert table["failure"].null_count == 10
@@ -119,7 +130,8 @@ async def test_failed_task_is_a_row_with_its_reason() -> None:
     """A task that the judge cannot answer does not affect the others."""
     judge = SCRIPTED.model_copy(update={"options": {"fail_on": "response 3"}})
     handle = Handle()
-    table = await BatchGrader(await terms(judge), handle)(batch(6))
+    await BatchGrader(await terms(judge), handle)(batch(6))
+    table = handle.results()
     failed = [row for row in table.to_pylist() if row["failure"]]
     assert [(row["id"], row["failure"]) for row in failed] == [(3, "item 1: scripted to fail")]
     progress = handle.counting.look()
@@ -144,15 +156,15 @@ async def test_other_replica_takes_over() -> None:
         alive = await stack.enter_async_context(serving(FakeOpenAI()))
         async with serving(FakeOpenAI()) as dying:
             known = await terms(judge_at(dying), dying.base_url, alive.base_url)
-            worker = await stack.enter_async_context(working(known, Handle()))
-            first = await worker(batch(4))
+            handle = Handle()
+            worker = await stack.enter_async_context(working(known, handle))
+            await worker(batch(4))
             assert dying.chats
             assert not alive.chats
-        second = await worker(batch(4, 4))
-        third = await worker(batch(4, 8))
-        ids = [n for table in (first, second, third) for n in table["id"].to_pylist()]
-        assert sorted(ids) == list(range(12))
-        assert not any(t["failure"].null_count < 4 for t in (first, second, third))
+        await worker(batch(4, 4))
+        await worker(batch(4, 8))
+        assert sorted(handle.results()["id"].to_pylist()) == list(range(12))
+        assert handle.results()["failure"].null_count == 12
 
 
 async def test_worker_gives_up_without_a_judge() -> None:
@@ -162,7 +174,8 @@ async def test_worker_gives_up_without_a_judge() -> None:
         server.always("/v1/chat/completions", status(503))
         handle = Handle()
         async with working(known, handle) as worker:
-            assert (await worker(batch(4))).num_rows == 0
+            await worker(batch(4))
+    assert handle.results().num_rows == 0
     progress = handle.counting.look()
     assert isinstance(progress.error, EngineUnavailable)
     assert "Judge unreachable" in progress.error.message
@@ -179,7 +192,7 @@ async def test_other_judge_is_refused() -> None:
     refused(handle, "is another judge")
 
 
-async def test_judgments_of_an_unfinished_batch_are_returned() -> None:
+async def test_judgments_of_an_unfinished_batch_are_reported() -> None:
     """A judge that disappears in the middle loses no paid judgment."""
     async with serving(FakeOpenAI(latency=0.02)) as server:
         known = await terms(judge_at(server, concurrency=1))
@@ -191,10 +204,12 @@ async def test_judgments_of_an_unfinished_batch_are_returned() -> None:
             server.always("/v1/chat/completions", status(503))
 
         async with working(known, handle) as worker:
-            table, _ = await asyncio.gather(worker(batch(8)), go_away())
+            await asyncio.gather(worker(batch(8)), go_away())
+            table = handle.results()
             assert 0 < table.num_rows < 8
             assert table["failure"].null_count == table.num_rows
-            assert (await worker(batch(8, 8))).num_rows == 0
+            await worker(batch(8, 8))
+            assert handle.results().num_rows == table.num_rows
     progress = handle.counting.look()
     assert isinstance(progress.error, EngineUnavailable)
     assert progress.in_flight == 0
@@ -209,7 +224,8 @@ async def test_unfit_worker_is_refused(tmp_path: Path) -> None:
         (replace(known, folder=unseen), "cannot see"),
     ):
         handle = Handle()
-        assert (await BatchGrader(terms_, handle)(batch(4))).num_rows == 0
+        await BatchGrader(terms_, handle)(batch(4))
+        assert handle.results().num_rows == 0
         refused(handle, reason)
 
 
@@ -219,11 +235,12 @@ async def test_model_in_a_worker_is_loaded_once(monkeypatch: pytest.MonkeyPatch)
     identity = await asyncio.to_thread(identify, VLLM, ())
     assert isinstance(identity, EngineIdentity)
     assert not fake.engines
+    handle = Handle()
     async with working(
-        WorkerSettings(VLLM, each_item_independently, identity, "digest"), Handle()
+        WorkerSettings(VLLM, each_item_independently, identity, "digest"), handle
     ) as worker:
-        table = await worker(batch(4))
-        assert sorted(table["id"].to_pylist()) == list(range(4))
+        await worker(batch(4))
+        assert sorted(handle.results()["id"].to_pylist()) == list(range(4))
         assert len(fake.engines) == 1
     other = replace(identity, version="another")
     handle = Handle()
@@ -279,15 +296,45 @@ async def test_stop_keeps_finished_tasks(monkeypatch: pytest.MonkeyPatch) -> Non
     handle = Handle()
     worker = BatchGrader(await terms(judge), handle)
     handle.counting.stop()
-    table = await worker(batch(10))
-    assert 2 <= table.num_rows <= 4
-    assert (await worker(batch(10, 10))).num_rows == 0
+    await worker(batch(10))
+    kept = handle.results().num_rows
+    assert 2 <= kept <= 4
+    await worker(batch(10, 10))
+    assert handle.results().num_rows == kept
 
 
-def test_repeated_batch_counts_once() -> None:
-    """A worker that died after its report is not counted twice."""
+async def test_slow_batch_is_reported_before_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that dies in the middle of a batch loses what it judged since the last report."""
+    monkeypatch.setattr(judging, "REPORT_SECONDS", 0.01)
+    judge = SCRIPTED.model_copy(update={"options": {"delay": 0.02}, "concurrency": 1})
+    handle = Handle()
+    grading = asyncio.create_task(BatchGrader(await terms(judge), handle)(batch(10)))
+    while not handle.reported:
+        await asyncio.sleep(0.001)
+    assert not grading.done()
+    assert handle.counting.look().judged > 0
+    await grading
+    assert sorted(handle.results()["id"].to_pylist()) == list(range(10))
+
+
+async def test_finished_tasks_of_a_repeated_batch_are_skipped() -> None:
+    """A resumed job asks only the tasks without a result, and counts only those."""
+    handle = Handle()
+    handle.counting.begin(np.arange(100) % 2 == 0)
+    await BatchGrader(replace(await terms(SCRIPTED), resumed=True), handle)(batch(6))
+    assert sorted(handle.results()["id"].to_pylist()) == [1, 3, 5]
+    assert (handle.counting.look().asked, handle.counting.look().judged) == (3, 3)
+
+
+def test_repeated_task_counts_once() -> None:
+    """A task of a worker that died after its report is not counted twice."""
     counting = ReportCounter()
-    counting.report(WorkerReport(asked=5, batches={0: (5, 0), 8: (1, 1)}))
-    counting.report(WorkerReport(asked=8, batches={0: (8, 0)}))
+    counting.begin(np.zeros(10, dtype=bool))
+    failure = Failure(key("9"), "q", "c", "too long", (Answer(Status.ERROR),))
+    judged = [judged_row(n, judgment(str(n), 0.5), "digest") for n in range(8)]
+    first = pa.Table.from_pylist([*judged[:5], failed_row(9, failure, "digest")], schema=RESULTS)
+    counting.report(WorkerReport(asked=6, results=first))
+    counting.report(WorkerReport(asked=8, results=pa.Table.from_pylist(judged, schema=RESULTS)))
     progress = counting.look()
-    assert (progress.asked, progress.judged, progress.failed) == (13, 9, 1)
+    assert (progress.asked, progress.judged, progress.failed) == (14, 8, 1)
+    assert counting.unfinished(np.arange(10)).nonzero()[0].tolist() == [8]

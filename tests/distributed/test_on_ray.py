@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
 from robustness.ray_cluster import LocalCluster, kill, wait_until
@@ -21,7 +23,7 @@ from robustness.ray_faults import Server
 
 from fakes.openai_server import MODEL
 from rocketeval.config import RunConfig
-from rocketeval.distributed.staging import open_staging
+from rocketeval.distributed.staging import JobFolder, open_staging
 from rocketeval.errors import EngineUnavailable, Stopped
 from rocketeval.observer import Observer
 from rocketeval.pipeline import Run
@@ -154,12 +156,15 @@ def test_killed_worker_and_node_lose_nothing(
         leaks.extend(path for path in files if os.environ[KEY].encode() in path.read_bytes())
 
     heard = Heard(SURELY_HALF_WAY, strike, SETTLED_SECONDS)
-    run = Run(config(folder, "faults", judge=http_judge(server)), observer=heard)
+    # The server pauses in the middle of the first batches.
+    place = {"batch": TASKS // 2}
+    judge = http_judge(server)
+    run = Run(config(folder, "faults", judge=judge, distributed=place), observer=heard)
     facts = asyncio.run(run.to_judgments())
     assert_whole(run.store)
     assert facts.judged == TASKS
-    again = facts.ray.asked_again
-    assert 0 < again < TASKS // 2
+    # What the workers had reported is not asked again: only what was in flight at each death.
+    assert 0 < facts.ray.asked_again <= 3 * judge["concurrency"]
     answered = Counter(server.log.read_text().splitlines())
     assert len(answered) == ITEMS * TASKS
     assert not leaks
@@ -169,48 +174,116 @@ def test_killed_worker_and_node_lose_nothing(
     ]
 
 
+class KilledRun:
+    """A run on a cluster whose command can be killed and repeated."""
+
+    def __init__(self, folder: Path, name: str, server: Server, address: str) -> None:
+        given: dict[str, Any] = {
+            "name": name,
+            "benchmark": {"path": "benchmark"},
+            "judge": http_judge(server),
+            "cache": None,
+            "distributed": {"actors": 2, "batch": 4},
+        }
+        (folder / f"{name}.yaml").write_text(yaml.safe_dump(given))
+        self._command = [sys.executable, "-m", "rocketeval.cli.main", "run", f"{name}.yaml"]
+        self._command += ["--only", "grade", "--on", "ray"]
+        self._environment = {**os.environ, "RAY_ADDRESS": address}
+        self._folder = folder
+        self._server = server
+        self.store = RunStore(folder / "runs" / name)
+        self._staging = open_staging(None, self.store.path, "")
+
+    def job(self) -> JobFolder:
+        """Return the folder of the staged job."""
+        job = self._staging.job()
+        assert job is not None
+        return self._staging.folder(job.id)
+
+    def durable(self) -> int:
+        """Return how many tasks have a result that survives."""
+        return 0 if self._staging.job() is None else int(self.job().finished(TASKS).sum())
+
+    def answered(self) -> Counter[str]:
+        """Return every prompt that the server answered, with its count."""
+        log = self._server.log
+        return Counter(log.read_text().splitlines() if log.exists() else ())
+
+    def kill_when(self, ready: Callable[[], bool], cluster: LocalCluster) -> None:
+        """Start the command and kill it when `ready`; its workers end, too."""
+        command = subprocess.Popen(
+            self._command, cwd=self._folder, env=self._environment, stderr=subprocess.DEVNULL
+        )
+        wait_until(ready, "the first results")
+        command.send_signal(signal.SIGKILL)
+        command.wait(240)
+        wait_until(lambda: not cluster.judges(), "the end of its workers")
+        self._server.release()
+        assert not keys(self.store)
+
+    def resume(self) -> None:
+        """Repeat the command; every judgment is there once, and only the rest was asked."""
+        kept, before = self.durable(), self.answered().total()
+        done = subprocess.run(
+            [*self._command, "--json"],
+            cwd=self._folder,
+            env=self._environment,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        assert_whole(self.store)
+        assert json.loads(done.stdout)["judged"] == TASKS
+        answered = self.answered()
+        assert len(answered) == ITEMS * TASKS
+        # The server may have answered what was in flight when the workers ended.
+        in_flight = 2 * http_judge(self._server)["concurrency"] * ITEMS
+        assert answered.total() - len(answered) <= before - ITEMS * kept + in_flight
+
+
 def test_killed_command_is_resumed(cluster: LocalCluster, folder: Path, server: Server) -> None:
     """After kill -9 the same command asks only what was not durable."""
-    given: dict[str, Any] = {
-        "name": "killed",
-        "benchmark": {"path": "benchmark"},
-        "judge": http_judge(server),
-        "cache": None,
-        "distributed": {"actors": 2, "batch": 4},
-    }
-    (folder / "killed.yaml").write_text(yaml.safe_dump(given))
-    command = [sys.executable, "-m", "rocketeval.cli.main", "run", "killed.yaml"]
-    command += ["--only", "grade", "--on", "ray"]
-    environment = {**os.environ, "RAY_ADDRESS": cluster.address}
-    store = RunStore(folder / "runs" / "killed")
-    staging = open_staging(None, store.path, "")
+    run = KilledRun(folder, "killed", server, cluster.address)
+    run.kill_when(lambda: run.durable() >= SURELY_HALF_WAY, cluster)
+    assert run.durable() >= SURELY_HALF_WAY
+    run.resume()
 
-    def durable() -> int:
-        job = staging.job()
-        return 0 if job is None else staging.folder(job.id).written()
 
-    first = subprocess.Popen(command, cwd=folder, env=environment, stderr=subprocess.DEVNULL)
-    wait_until(lambda: durable() >= SURELY_HALF_WAY, "the first batches")
-    first.send_signal(signal.SIGKILL)
-    first.wait(240)
-    wait_until(lambda: not cluster.judges(), "the end of its workers")
-    server.release()
-    assert not keys(store)
-    kept = durable()
-    assert kept >= SURELY_HALF_WAY
-    before = len(server.log.read_text().splitlines())
-    done = subprocess.run(
-        [*command, "--json"], cwd=folder, env=environment, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    facts = json.loads(done.stdout)
-    assert_whole(store)
-    assert facts["judged"] == TASKS
-    answered = Counter(server.log.read_text().splitlines())
-    assert len(answered) == ITEMS * TASKS
-    # Answered again is only what was not durable, or in flight when the workers ended.
-    in_flight = given["distributed"]["actors"] * given["distributed"]["batch"] * ITEMS
-    assert answered.total() - len(answered) <= before - ITEMS * kept + in_flight
+def test_command_killed_within_a_block_is_resumed(
+    cluster: LocalCluster, folder: Path, server: Server
+) -> None:
+    """Answers that wait for their block are asked again; none is lost or there twice."""
+    run = KilledRun(folder, "within", server, cluster.address)
+    run.kill_when(lambda: run.answered().total() >= ITEMS * SURELY_HALF_WAY, cluster)
+    run.resume()
+
+
+def test_job_of_an_earlier_version_is_resumed(
+    cluster: LocalCluster, folder: Path, server: Server
+) -> None:
+    """Ray wrote one file per batch, with a checkpoint; incomplete files do not count."""
+    run = KilledRun(folder, "earlier", server, cluster.address)
+    run.kill_when(lambda: run.durable() >= SURELY_HALF_WAY, cluster)
+    write_as_earlier(run.job(), torn=1)
+    assert 0 < run.durable() < SURELY_HALF_WAY * 2
+    run.resume()
+
+
+def write_as_earlier(job: JobFolder, torn: int) -> None:
+    """Replace the results by files of four rows and the ids in a checkpoint, as Ray wrote them."""
+    results, notes = Path(job.results), Path(job.path) / "checkpoint"
+    blocks = sorted(results.iterdir())
+    rows = pa.concat_tables([pq.read_table(path) for path in blocks])
+    notes.mkdir()
+    for number, first in enumerate(range(0, rows.num_rows, 4)):
+        batch = rows.slice(first, 4)
+        pq.write_table(batch, results / f"7_{number:06d}_000000-0.parquet", compression="zstd")
+        pq.write_table(batch.select(["id"]), notes / f"7_{number:06d}.parquet")
+        if number < torn:
+            path = results / f"7_{number:06d}_000000-0.parquet"
+            path.write_bytes(path.read_bytes()[:-20])
+    for path in blocks:
+        path.unlink()
 
 
 def test_stopped_run_keeps_finished_judgments(cluster: LocalCluster, folder: Path) -> None:

@@ -35,8 +35,10 @@ LEAST_USEFUL = 0.05
 """Minimum share of useful time; below it, losses dominate."""
 MOST_STEPS = 30
 """Maximum number of times that replicas are added to meet the deadline."""
-TASKS_PER_FILE, JUDGMENTS_PER_PART, PUTS_PER_BLOCK = 20_000, 50_000, 2
-"""A batch of results is one object, and its checkpoint another."""
+TASKS_PER_FILE, JUDGMENTS_PER_PART, ROWS_PER_BLOCK = 20_000, 50_000, 4096
+"""Rows per object; a slow judge's blocks have fewer, because they are written by time."""
+BLOCK_SECONDS = 2.0
+"""Time after which a block is written, however few rows it has."""
 ANSWERS, FLEETS, DAY = tuple(10**power for power in range(6, 11)), (1, 2, 4, 8, 32, 256), 24.0
 """Amounts of work, numbers of replicas in the scatter table, and the default deadline in hours."""
 LEDGER_BYTES = (53.6, 48.3)
@@ -143,10 +145,10 @@ class Assumptions:
         5.0, "assumed", "from a loss to a loaded replacement; see --restart-minutes"
     )
     batch: CapacityFigure = CapacityFigure(
-        64, "assumed", "a batch is saved as a whole; see --batch"
+        64, "assumed", "a lost replica resends at most its batches; see --batch"
     )
     """Responses per batch; a replica has `in_hand` batches."""
-    in_hand: CapacityFigure = CapacityFigure(2, "assumed", "not saved yet")
+    in_hand: CapacityFigure = CapacityFigure(2, "assumed", "not finished yet")
     checkpoint_seconds: CapacityFigure = CapacityFigure(
         10.0, "assumed", "longest time from finished to saved; see --checkpoint-seconds"
     )
@@ -347,16 +349,18 @@ class Storage:
     ledger_bytes: float
     score_bytes: float
     disk_bytes: float
-    """Total, with the ledger twice: workers write blocks that are merged later."""
+    """Total, with the ledger twice: blocks of results are merged later."""
     puts: int
 
 
-def store(assumed: Assumptions, responses: float) -> Storage:
-    """Return the storage of a run that saves batch by batch."""
+def store(assumed: Assumptions, responses: float, hours: float) -> Storage:
+    """Return the storage of a run of this many hours that saves block by block."""
     each = (assumed.task_bytes, assumed.ledger_bytes, assumed.score_bytes)
     tasks, ledger, scores = (responses * figure.value for figure in each)
     files = math.ceil(responses / TASKS_PER_FILE) + math.ceil(responses / JUDGMENTS_PER_PART)
-    puts = PUTS_PER_BLOCK * math.ceil(responses / assumed.batch.value) + files + bool(responses)
+    by_time = min(responses, hours * 3600.0 / BLOCK_SECONDS)
+    blocks = math.ceil(max(responses / ROWS_PER_BLOCK, by_time))
+    puts = blocks + files + bool(responses)
     return Storage(tasks, ledger, scores, tasks + 2 * ledger + scores, puts)
 
 
@@ -432,7 +436,7 @@ def size_for(
         extra_money_95=extra_95 * hourly,
         deadline_met=None if deadline is None else rework.hours_95 <= deadline,
         client_cores=answers / (hours * 3600.0) * assumed.client_us / 1e6 if hours else 0.0,
-        storage=store(assumed, asked),
+        storage=store(assumed, asked, hours),
     )
 
 

@@ -1,10 +1,11 @@
 """The driver: tasks go from the staging folder through judges on a cluster and back.
 
-    read_parquet, in blocks of a few seconds' work -> BatchGrader actors -> write_parquet
+    read_parquet, in batches -> BatchGrader actors -> reports to the Runner -> durable blocks
 
-Ray Data keeps a checkpoint of the ids that it wrote, and a job whose driver died continues from
-there. The dataset runs in an actor on the driver's node, even if the driver is a Ray client.
-Workers report to the same actor. Killing it ends the job, because it owns all other actors.
+The dataset runs in the Runner, an actor on the driver's node, even if the driver is a Ray client.
+Workers report to the same actor, their results included, and it writes them to the staging folder.
+A job whose driver died continues with the tasks that have no result there. Killing the Runner ends
+the job, because it owns all other actors.
 """
 
 from __future__ import annotations
@@ -13,8 +14,13 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from threading import Condition, Lock
 from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 
 from rocketeval._version import __version__
 from rocketeval.config import DistributedConfig
@@ -22,7 +28,7 @@ from rocketeval.distributed.staging import ID, JobFolder, StagedJob, Staging
 from rocketeval.distributed.worker import (
     BatchGrader,
     ClusterProgress,
-    ReportCounter,
+    WorkerReport,
     WorkerSettings,
     identify,
     skip_heavy_imports,
@@ -38,18 +44,14 @@ CALM_SECONDS = 3.0
 LOST_SECONDS = 8.0
 """After a stop, the longest wait for the next answer: workers drop their requests in half this
 time, or have died."""
-FILTER_BYTES = 64 << 20
-"""Memory reserved for the filter that skips finished ids, unless it needs more."""
 THREADS = 4
 """Threads of the actor that runs the dataset: one runs it, the others receive reports."""
 WORKERS_PER_READER = 8
-"""Each reader and writer is a process; one reader keeps many workers busy."""
-WRITERS_PER_WORKER = 2
-"""A single writer falls behind a fast judge, and results become durable late."""
+"""Each reader is a process; one keeps many workers busy."""
 HELPERS = 2.0
-"""Ray CPUs for work other than judging: reading, skipping finished tasks, and writing."""
+"""Ray CPUs for work other than judging."""
 SMALL_TASK = 0.25
-"""Ray CPUs for reading and writing, which mostly wait."""
+"""Ray CPUs for reading, which mostly waits."""
 
 
 @dataclass(frozen=True)
@@ -67,10 +69,9 @@ class DatasetPlan:
         return self.staging.folder(self.job.id)
 
 
-def run_dataset(flow: DatasetPlan, counting: Any) -> None:
-    """Grade every staged task that is not in the checkpoint."""
+def run_dataset(flow: DatasetPlan, finished: NDArray[np.bool_], counting: Any) -> None:
+    """Grade every staged task that is not finished."""
     import ray.data
-    from ray.data.checkpoint import CheckpointConfig
 
     folder, settings = flow.folder, flow.settings
     context = ray.data.DataContext.get_current()
@@ -80,26 +81,21 @@ def run_dataset(flow: DatasetPlan, counting: Any) -> None:
     context.use_datasource_v2 = False
     # Polling the memory of every batch takes a thread each, and nobody reads the result.
     context.memory_usage_poll_interval_s = None
-    checkpoint = CheckpointConfig(
-        ID,
-        folder.checkpoint,
-        override_filesystem=folder.filesystem,
-        delete_checkpoint_on_success=False,
-    )
-    checkpoint.checkpoint_actor_memory_bytes = FILTER_BYTES
-    context.checkpoint_config = checkpoint
     least, most = settings.pool
+    files, rows = folder.unfinished_tasks(finished)
+    if not files:
+        return
     tasks = ray.data.read_parquet(
-        folder.tasks,
+        files,
         filesystem=folder.filesystem,
         ray_remote_args={"num_cpus": SMALL_TASK},
         concurrency=-(-most // WORKERS_PER_READER),
-        # The reader cuts files into blocks: each is one batch, and becomes durable as one.
-        override_num_blocks=-(-flow.job.rows // settings.batch),
+        # The reader cuts files into batches itself.
+        override_num_blocks=-(-rows // settings.batch),
     )
     judged = tasks.map_batches(
         BatchGrader,
-        fn_constructor_args=(flow.terms, counting),
+        fn_constructor_args=(replace(flow.terms, resumed=bool(finished.any())), counting),
         batch_size=None,
         batch_format="pyarrow",
         num_cpus=settings.cpus,
@@ -111,29 +107,213 @@ def run_dataset(flow: DatasetPlan, counting: Any) -> None:
             max_tasks_in_flight_per_actor=settings.calls + 1,
         ),
     )
-    judged.write_parquet(
-        folder.results,
-        filesystem=folder.filesystem,
-        ray_remote_args={"num_cpus": SMALL_TASK},
-        concurrency=WRITERS_PER_WORKER * most,
-        compression="zstd",
-    )
+    for _ in judged.iter_internal_ref_bundles():
+        pass  # The results arrive with the reports.
+
+
+BLOCK_ROWS = 4096
+"""The most rows that wait to be written: 1e8 responses are 25 thousand files (perf/ray_blocks.py).
+"""
+BLOCK_SECONDS = 2.0
+"""How long a row waits at most, so that a slow judge loses seconds of work, not a block of rows."""
+
+
+class DurableBlocks:
+    """The results of a job that are not written yet; safe to use from several threads.
+
+    A batch is what a worker judges in one call; a block is what survives a crash as a whole, and
+    has results of many batches and workers. It is written when it has enough rows, or when its
+    oldest row has waited long enough.
+    """
+
+    def __init__(
+        self,
+        folder: JobFolder,
+        *,
+        rows: int = BLOCK_ROWS,
+        seconds: float = BLOCK_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._folder = folder
+        self._rows = rows
+        self._seconds = seconds
+        self._clock = clock
+        self._held: list[pa.Table] = []
+        self._count = 0
+        self._since = 0.0
+        self._writing = 0
+        self._changed = Condition()
+
+    def add(self, results: pa.Table) -> None:
+        """Add rows, and write the block if it is due.
+
+        The caller writes, so that workers wait for a slow disk instead of filling the memory.
+        """
+        with self._changed:
+            if not self._held:
+                self._since = self._clock()
+            self._held.append(results)
+            self._count += results.num_rows
+        self.write_if_due()
+
+    def write_if_due(self) -> None:
+        """Write the block if it has enough rows, or if its first row has waited long enough."""
+        with self._changed:
+            if self._count < self._rows and not self._overdue():
+                return
+            block = self._take()
+        self._write(block)
+
+    def write(self) -> None:
+        """Write everything, and wait for the blocks that other threads are writing."""
+        with self._changed:
+            block = self._take()
+        self._write(block)
+        with self._changed:
+            self._changed.wait_for(lambda: not self._writing)
+
+    def _overdue(self) -> bool:
+        return bool(self._held) and self._clock() - self._since >= self._seconds
+
+    def _take(self) -> list[pa.Table]:
+        block, self._held, self._count = self._held, [], 0
+        self._writing += 1
+        return block
+
+    def _write(self, block: list[pa.Table]) -> None:
+        """Write a block; if that fails, its rows wait for the next attempt."""
+        try:
+            if block:
+                self._folder.write_results(pa.concat_tables(block))
+        except BaseException:
+            with self._changed:
+                self._held = block + self._held
+                self._count = sum(table.num_rows for table in self._held)
+            raise
+        finally:
+            with self._changed:
+                self._writing -= 1
+                self._changed.notify_all()
+
+
+MOST_FAILURES = 1000
+"""Maximum number of failures waiting to be shown; all are counted and in the results."""
+
+
+class ReportCounter:
+    """A thread-safe sum of worker reports."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._sum = WorkerReport()
+        self._judged = self._failed = 0
+        self._finished = np.zeros(0, dtype=bool)
+        self._failed_queries: set[str] = set()
+        self._error: EngineError | None = None
+        self._stopping = False
+
+    def begin(self, finished: NDArray[np.bool_]) -> None:
+        """Start a job, of which the tasks with these ids are finished."""
+        self._finished = finished
+
+    def unfinished(self, ids: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which of these tasks have no result yet."""
+        with self._lock:
+            return ~self._finished[ids]
+
+    def report(self, report: WorkerReport) -> bool:
+        """Add a report; return whether the worker should stop."""
+        with self._lock:
+            self._add(report)
+        return self._stopping
+
+    def give_up(self, error: EngineError) -> None:
+        """Record why a worker gave up; the first reason counts."""
+        self._error = self._error or error
+
+    def stop(self) -> None:
+        """Make every worker that reports from now on start no more tasks."""
+        self._stopping = True
+
+    def look(self) -> ClusterProgress:
+        """Return the sums so far."""
+        with self._lock:
+            failures, self._sum.failures = tuple(self._sum.failures), []
+            return ClusterProgress(
+                self._sum.asked,
+                self._sum.asked - self._sum.answered,
+                self._judged,
+                self._failed,
+                len(self._failed_queries),
+                self._sum.retries,
+                self._sum.usage,
+                dict(self._sum.missing),
+                failures,
+                self._error,
+            )
+
+    def _add(self, report: WorkerReport) -> None:
+        total = self._sum
+        total.asked += report.asked
+        total.answered += report.answered
+        total.retries += report.retries
+        total.usage += report.usage
+        total.missing.update(report.missing)
+        if report.results is not None:
+            self._count(report.results)
+        total.failures.extend(report.failures[: MOST_FAILURES - len(total.failures)])
+        if len(self._failed_queries) < MOST_FAILURES:
+            self._failed_queries.update(failure.query_id for failure in report.failures)
+
+    def _count(self, results: pa.Table) -> None:
+        """Count results by id, so that a task repeated after its worker died counts once."""
+        ids = results[ID].to_numpy()
+        new = ~self._finished[ids]
+        failed = results["failure"].is_valid().to_numpy()
+        self._failed += int((new & failed).sum())
+        self._judged += int((new & ~failed).sum())
+        self._finished[ids] = True
 
 
 class Runner(ReportCounter):
-    """A Ray actor with several threads that runs a dataset and receives its workers' reports."""
+    """A Ray actor with several threads that runs a dataset and saves what its workers report."""
 
     def __init__(self) -> None:
         super().__init__()
+        self._blocks: DurableBlocks | None = None
         import ray.data  # noqa: F401 - takes a second, while the driver stages the tasks
 
         skip_heavy_imports()
 
     def run(self, flow: DatasetPlan) -> None:
-        """Run the dataset to its end."""
+        """Run the dataset to its end; then everything is written."""
         import ray
 
-        run_dataset(flow, ray.get_runtime_context().current_actor)
+        finished = flow.folder.finished(flow.job.rows)
+        self.begin(finished)
+        self._blocks = DurableBlocks(flow.folder)
+        try:
+            run_dataset(flow, finished.copy(), ray.get_runtime_context().current_actor)
+        finally:
+            self._blocks.write()
+
+    def report(self, report: WorkerReport) -> bool:
+        """Take a report and its results; return whether the worker should stop."""
+        assert self._blocks is not None
+        if report.results is not None:
+            self._blocks.add(report.results)
+        return super().report(report)
+
+    def look(self) -> ClusterProgress:
+        """Write what has waited long enough, and return the sums so far."""
+        if self._blocks is not None:
+            self._blocks.write_if_due()
+        return super().look()
+
+    def write(self) -> None:
+        """Write all results that have arrived."""
+        if self._blocks is not None:
+            self._blocks.write()
 
 
 def inspect_cluster(
@@ -229,6 +409,8 @@ class Cluster:
             if time.monotonic() - noted > NOTE_SECONDS:
                 flow.staging.note_asked(earlier + progress.asked)
                 noted = time.monotonic()
+        if not finished:
+            await self._get(runner.write.remote())
         flow.staging.note_asked(earlier + progress.asked)
         if progress.error:
             raise progress.error

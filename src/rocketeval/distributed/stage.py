@@ -14,7 +14,7 @@ from rocketeval.checklists.rubric import rubric_options
 from rocketeval.checks.runner import CheckRunner, CheckSettings
 from rocketeval.config import DistributedConfig, RunConfig
 from rocketeval.distributed.cluster import check_address, connected, need_ray, starts_here
-from rocketeval.distributed.driver import Cluster, DatasetPlan, cpus_needed
+from rocketeval.distributed.driver import BLOCK_ROWS, Cluster, DatasetPlan, cpus_needed
 from rocketeval.distributed.staging import (
     Collected,
     StagedJob,
@@ -102,9 +102,8 @@ class ClusterWatch:
 MOST_JOBS = 3
 """After this many jobs, tasks still missing are reported as unfinished."""
 DAMAGED = 0.1
-"""A larger share of missing rows than this means that the staging folder is not shared,"""
-SMALL = 8
-"""unless no more than this many batches are missing."""
+"""A larger share of missing rows than this, and more than a block, means that the staging folder
+is not shared."""
 
 
 @dataclass
@@ -136,7 +135,7 @@ def refuse_another_judge(staging: Staging, judge: JudgeFingerprint) -> None:
     job = staging.job()
     if job is None or job.judge == judge.digest.hex():
         return
-    waiting = staging.folder(job.id).written()
+    waiting = int(staging.folder(job.id).finished(job.rows).sum())
     if waiting:
         raise RunMismatch(
             f"{waiting} judgments of another judge are in {staging.root}: its job was killed.",
@@ -163,15 +162,15 @@ class ClusterJobs:
     async def run(self) -> ClusterOutcome:
         """Run jobs until every task is judged or failed.
 
-        One job is enough unless its files are damaged: object stores have no atomic rename, so a
-        writer that is killed can leave ids in Ray's checkpoint without their rows.
+        One job is enough unless files of its results are removed or damaged.
         """
         outcome = ClusterOutcome()
         for _ in range(MOST_JOBS):
             outcome.add(await self._run_one(outcome.found.failures))
             if not outcome.missing or outcome.error or self._ends_early():
                 break
-            if outcome.missing > max(DAMAGED * outcome.rows, SMALL * self.settings.batch):
+            most = max(DAMAGED * outcome.rows, BLOCK_ROWS)
+            if not outcome.found.rows or outcome.missing > most:
                 raise ClusterError(
                     f"Ray reports that everything is written, but {outcome.missing} of "
                     f"{outcome.rows} rows are missing from {self.staging.root}.",
@@ -218,7 +217,7 @@ class ClusterJobs:
         """
         job = self.staging.job()
         if job is not None and job.made_for == self._job_hash():
-            waiting = self.staging.folder(job.id).written()
+            waiting = int(self.staging.folder(job.id).finished(job.rows).sum())
             self.resumed = waiting > 0
             self.work.announce(waiting)
             return ClusterOutcome()

@@ -3,9 +3,10 @@
 job.json             the job's description, written last: without it there is no job
 asked.json           how many tasks were sent to a judge, updated from time to time
 jobs/ID/tasks/       Parquet files of tasks
-jobs/ID/results/     Parquet files of judgments and failures, written by the cluster as they arrive
-jobs/ID/checkpoint/  ids of the rows in results, written by Ray
+jobs/ID/results/     Parquet files of judgments and failures, each written at once and atomically
 
+A task is finished if its id is in a file of results; there is no other record of it. In jobs of
+earlier versions, Ray wrote one such file per batch, and a `checkpoint` folder that is not read.
 Every job has its own ID, so late writes of a killed job never reach the next one.
 """
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -23,12 +25,14 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 from pyarrow import fs
 
 from rocketeval.checks.runner import CheckRunner
 from rocketeval.errors import ConfigError, StoreError
 from rocketeval.items import AnswerLabels
 from rocketeval.records import Answer, Failure, GradingTask, Judgment
+from rocketeval.store.files import replacing
 from rocketeval.store.ledger import ROLL_ROWS, Ledger
 from rocketeval.store.schema import JUDGMENTS, answers_to_lists, judgment_to_row, lists_to_answers
 
@@ -57,43 +61,66 @@ class JobFolder:
         self.filesystem = filesystem
         self.path = path
         self.tasks, self.results = f"{path}/tasks", f"{path}/results"
-        self.checkpoint = f"{path}/checkpoint"
 
     def visible(self) -> bool:
         """Return whether this machine can see the tasks."""
         return bool(self.filesystem.get_file_info(self.tasks).type == fs.FileType.Directory)
 
-    def written(self) -> int:
-        """Return how many rows the cluster has written and checkpointed.
+    def write_results(self, results: pa.Table) -> None:
+        """Write a new file of results, which is there as a whole or not at all.
 
-        Unreadable checkpoint files are removed, because Ray would stop at them.
+        An object store shows an object when it is complete. On a disk the file is flushed and then
+        renamed, so that it also survives a power cut.
         """
-        found = self._files(self.checkpoint)
-        notes = [path for path in found if not path.endswith(".pending.parquet")]
-        with ThreadPoolExecutor(READERS) as readers:
-            return sum(readers.map(self._noted, notes))
+        path = f"{self.results}/block-{uuid4().hex}.parquet"
+        if isinstance(self.filesystem, fs.LocalFileSystem):
+            with replacing(Path(path)) as temporary:
+                pq.write_table(results, temporary, compression="zstd")
+            return
+        pq.write_table(results, path, filesystem=self.filesystem, compression="zstd")
 
-    def _noted(self, path: str) -> int:
-        try:
-            with pq.ParquetFile(path, filesystem=self.filesystem) as part:
-                return int(part.metadata.num_rows)
-        except FileNotFoundError:
-            return 0
-        except TORN:
-            self.filesystem.delete_file(path)
-            return 0
+    def finished(self, rows: int) -> NDArray[np.bool_]:
+        """Return which of the job's tasks, by id, have a result."""
+        found = np.zeros(rows, dtype=bool)
+        for table in self._tables(self.results, [ID]):
+            if table is not None:
+                found[table[ID].to_numpy()] = True
+        return found
+
+    def unfinished_tasks(self, finished: NDArray[np.bool_]) -> tuple[list[str], int]:
+        """Return the files with unfinished tasks, and how many tasks those files have."""
+        files: list[str] = []
+        rows = first = 0
+        paths = self._files(self.tasks)
+        with ThreadPoolExecutor(READERS) as readers:
+            for path, count in zip(paths, readers.map(self._count, paths), strict=True):
+                if not finished[first : first + count].all():
+                    files.append(path)
+                    rows += count
+                first += count
+        return files, rows
+
+    def _count(self, path: str) -> int:
+        with pq.ParquetFile(path, filesystem=self.filesystem) as part:
+            return int(part.metadata.num_rows)
 
     def result_tables(self) -> Iterator[pa.Table | None]:
         """Yield every file of results; None for an incomplete one, whose writer died."""
-        with ThreadPoolExecutor(READERS) as readers:
-            found = self._files(self.results)
-            for first in range(0, len(found), READERS):
-                yield from readers.map(self._table, found[first : first + READERS])
+        return self._tables(self.results)
 
-    def _table(self, path: str) -> pa.Table | None:
+    def _tables(
+        self, folder: str, columns: Sequence[str] | None = None
+    ) -> Iterator[pa.Table | None]:
+        read = partial(self._table, columns=columns)
+        with ThreadPoolExecutor(READERS) as readers:
+            found = self._files(folder)
+            for first in range(0, len(found), READERS):
+                yield from readers.map(read, found[first : first + READERS])
+
+    def _table(self, path: str, columns: Sequence[str] | None) -> pa.Table | None:
         try:
             with pq.ParquetFile(path, filesystem=self.filesystem) as part:
-                return part.read()
+                return part.read(columns)
         except TORN:
             return None
 
@@ -371,7 +398,7 @@ def _unpack(packed: bytes) -> dict[int, Answer]:
 
 
 STEP_ROWS = 8192
-"""Rows processed together, because a cluster writes one file per batch."""
+"""Rows processed together, because the files of a slow judge are small."""
 
 
 @dataclass

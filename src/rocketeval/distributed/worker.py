@@ -1,4 +1,4 @@
-"""The judge on a cluster worker: batches of tasks in, ledger rows and reports out.
+"""The judge on a cluster worker: batches of tasks in, reports with ledger rows out.
 
 The engine, the grading method and the grading loop are those of a run on one machine.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import sys
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -14,14 +15,20 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from socket import gethostname
-from threading import Lock
 from typing import Any
 
 import pyarrow as pa
 
 from rocketeval._version import __version__
 from rocketeval.config import JudgeConfig
-from rocketeval.distributed.staging import RESULTS, JobFolder, failed_row, judged_row, read_tasks
+from rocketeval.distributed.staging import (
+    ID,
+    RESULTS,
+    JobFolder,
+    failed_row,
+    judged_row,
+    read_tasks,
+)
 from rocketeval.engines.base import (
     Engine,
     EngineAnswers,
@@ -35,9 +42,6 @@ from rocketeval.grading.ask import Ask
 from rocketeval.grading.loop import grade
 from rocketeval.observer import Observer
 from rocketeval.records import Answer, Failure, GradingTask, Judgment, Status, Usage
-
-MOST_FAILURES = 1000
-"""Maximum number of failures waiting to be shown; all are counted and in the results."""
 
 
 @dataclass
@@ -54,9 +58,8 @@ class WorkerReport:
     missing: Counter[Status] = field(default_factory=Counter)
     """Answers without a probability, by status."""
     failures: list[Failure] = field(default_factory=list)
-    batches: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """Judged and failed tasks of each batch so far, by the batch's first id. They are totals, so
-    that a batch repeated after its worker died is not counted twice."""
+    results: pa.Table | None = None
+    """Rows of tasks that were judged or failed; None if there are none."""
 
 
 @dataclass(frozen=True)
@@ -78,65 +81,6 @@ class ClusterProgress:
     """Why a worker gave up."""
 
 
-class ReportCounter:
-    """A thread-safe sum of worker reports."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._sum = WorkerReport()
-        self._judged = self._failed = 0
-        self._failed_queries: set[str] = set()
-        self._error: EngineError | None = None
-        self._stopping = False
-
-    def report(self, report: WorkerReport) -> bool:
-        """Add a report; return whether the worker should stop."""
-        with self._lock:
-            self._add(report)
-        return self._stopping
-
-    def give_up(self, error: EngineError) -> None:
-        """Record why a worker gave up; the first reason counts."""
-        self._error = self._error or error
-
-    def stop(self) -> None:
-        """Make every worker that reports from now on start no more tasks."""
-        self._stopping = True
-
-    def look(self) -> ClusterProgress:
-        """Return the sums so far."""
-        with self._lock:
-            failures, self._sum.failures = tuple(self._sum.failures), []
-            return ClusterProgress(
-                self._sum.asked,
-                self._sum.asked - self._sum.answered,
-                self._judged,
-                self._failed,
-                len(self._failed_queries),
-                self._sum.retries,
-                self._sum.usage,
-                dict(self._sum.missing),
-                failures,
-                self._error,
-            )
-
-    def _add(self, report: WorkerReport) -> None:
-        total = self._sum
-        total.asked += report.asked
-        total.answered += report.answered
-        total.retries += report.retries
-        total.usage += report.usage
-        total.missing.update(report.missing)
-        for first, (judged, failed) in report.batches.items():
-            judged_before, failed_before = total.batches.get(first, (0, 0))
-            self._judged += judged - judged_before
-            self._failed += failed - failed_before
-            total.batches[first] = (judged, failed)
-        total.failures.extend(report.failures[: MOST_FAILURES - len(total.failures)])
-        if len(self._failed_queries) < MOST_FAILURES:
-            self._failed_queries.update(failure.query_id for failure in report.failures)
-
-
 UNREACHABLE_SECONDS = 60.0
 """How long an unreachable replica is tried last."""
 
@@ -156,6 +100,8 @@ class WorkerSettings:
     """Base URLs of servers with the same model; empty to use the judge's own URL."""
     folder: JobFolder | None = None
     """The folder that every worker must see."""
+    resumed: bool = False
+    """Whether an earlier command finished some of the tasks."""
     version: str = __version__
     """Version of rocketeval that runs the command."""
 
@@ -165,10 +111,15 @@ class WorkerReports:
 
     def __init__(self) -> None:
         self.now = WorkerReport()
+        self.rows: list[dict[str, Any]] = []
+        """Results since the last report."""
 
     def take(self) -> WorkerReport:
         """Return the report so far and start the next one."""
         taken, self.now = self.now, WorkerReport()
+        if self.rows:
+            taken.results = pa.Table.from_pylist(self.rows, schema=RESULTS)
+            self.rows = []
         return taken
 
 
@@ -295,13 +246,12 @@ REPORT_SECONDS = 0.5
 
 @dataclass
 class TaskBatch:
-    """The tasks of one call, and their results."""
+    """The tasks of one call, and those that are judged."""
 
     tasks: dict[bytes, GradingTask]
     ids: dict[bytes, int]
     known: dict[bytes, dict[int, Answer]]
     judged: list[Judgment] = field(default_factory=list)
-    failed: dict[bytes, Failure] = field(default_factory=dict)
 
     @classmethod
     def read(cls, table: pa.Table) -> TaskBatch:
@@ -319,40 +269,33 @@ class TaskBatch:
         """The id that identifies the batch."""
         return min(self.ids.values())
 
-    @property
-    def counts(self) -> tuple[int, int]:
-        """Number of judged and of failed tasks."""
-        return len(self.judged), len(self.failed)
-
     def left(self) -> list[GradingTask]:
         """Return the tasks that are not judged yet."""
         done = {judgment.key for judgment in self.judged}
         return [task for key, task in self.tasks.items() if key not in done]
 
-    def rows(self, digest: str) -> Iterator[dict[str, Any]]:
-        """Yield the result rows."""
-        for judgment in self.judged:
-            yield judged_row(self.ids[judgment.key], judgment, digest)
-        for key, failure in self.failed.items():
-            yield failed_row(self.ids[key], failure, digest)
-
 
 class BatchObserver(Observer):
-    """Counts the judgments of a batch as the grading loop reports them."""
+    """Puts the judgments of a batch into the next report as the grading loop finishes them."""
 
-    def __init__(self, batch: TaskBatch, reports: WorkerReports) -> None:
+    def __init__(self, batch: TaskBatch, reports: WorkerReports, digest: str) -> None:
         self._batch = batch
         self._reports = reports
+        self._digest = digest
 
     def judged(self, judgment: Judgment) -> None:
-        """Count a judgment, and its answers without a probability."""
-        report = self._reports.now
-        report.missing.update(a.status for a in judgment.answers if a.p_yes is None)
-        report.batches[self._batch.first] = self._batch.counts
+        """Report a judgment, and count its answers without a probability."""
+        self._reports.now.missing.update(a.status for a in judgment.answers if a.p_yes is None)
+        number = self._batch.ids[judgment.key]
+        self._reports.rows.append(judged_row(number, judgment, self._digest))
 
 
 class BatchGrader:
-    """Grades one batch per call; concurrent calls share an engine and its concurrency limit."""
+    """Grades one batch per call; concurrent calls share an engine and its concurrency limit.
+
+    Results go to the job's actor with the reports. A call returns when all its results are there,
+    so that Ray repeats the batches of a worker that dies, and nothing else.
+    """
 
     def __init__(self, terms: WorkerSettings, counting: Any) -> None:
         skip_heavy_imports()
@@ -362,25 +305,31 @@ class BatchGrader:
         addresses = terms.replicas or (terms.judge.base_url,)
         self._replicas = [Replica(terms, address, self._reports) for address in addresses]
         self._unfit = _unfit(terms)
+        self._repeated = terms.resumed or _restarted()
+        """Whether some tasks of a batch may be finished."""
         self._stop = asyncio.Event()
         self._calls = 0
         self._reporting: asyncio.Task[None] | None = None
+        self._in_order = asyncio.Lock()
 
     async def __call__(self, table: pa.Table) -> pa.Table:
-        """Return one row for every task that was judged or failed."""
+        """Grade and report every task that is not finished; return how many were asked."""
+        if self._repeated and table.num_rows:
+            ids = table[ID].to_numpy()
+            table = table.filter(pa.array(await self._counting.unfinished.remote(ids)))
         batch = TaskBatch.read(table)
         if not batch.tasks or self._stop.is_set():
-            return RESULTS.empty_table()
+            return asked_table(0)
         async with self._reported():
             try:
                 if self._unfit is not None:
                     raise self._unfit
                 await self._grade(batch)
             except EngineError as error:
-                # Judged tasks are paid for: return them, even from an unfinished batch.
+                # Judged tasks are paid for: report them, even from an unfinished batch.
                 self._stop.set()
                 await self._counting.give_up.remote(error)
-        return pa.Table.from_pylist(list(batch.rows(self._terms.digest)), schema=RESULTS)
+        return asked_table(len(batch.tasks))
 
     async def aclose(self) -> None:
         """Close the engines; on a cluster, the end of the worker does that."""
@@ -418,16 +367,18 @@ class BatchGrader:
             ask=ask,
             concurrency=self._terms.judge.concurrency or engine.in_flight,
             known=batch.known,
-            observer=BatchObserver(batch, self._reports),
+            observer=BatchObserver(batch, self._reports, self._terms.digest),
             stop=self._stop,
             # The driver, which sees all workers, decides whether the judge is usable.
             proven=True,
         )
         if unavailable and (grading.unreachable or not grading.judged):
             return unavailable[-1]
-        batch.failed |= {failure.key: failure for failure in grading.failures}
         self._reports.now.failures += grading.failures
-        self._reports.now.batches[batch.first] = batch.counts
+        self._reports.rows += [
+            failed_row(batch.ids[failure.key], failure, self._terms.digest)
+            for failure in grading.failures
+        ]
         return ""
 
     def _in_turn(self, first: int) -> list[Replica]:
@@ -455,10 +406,26 @@ class BatchGrader:
         self._reporting = None
 
     async def _report(self) -> None:
-        report = self._reports.take()
-        report.retries = sum(replica.new_retries() for replica in self._replicas)
-        if await self._counting.report.remote(report):
-            self._stop.set()
+        # One after the other: a call must not return while its results are on their way.
+        async with self._in_order:
+            report = self._reports.take()
+            report.retries = sum(replica.new_retries() for replica in self._replicas)
+            if await self._counting.report.remote(report):
+                self._stop.set()
+
+
+def asked_table(rows: int) -> pa.Table:
+    """Return what Ray gets for a batch: the results themselves are in the reports."""
+    return pa.table({"asked": pa.array([rows], pa.int64())})
+
+
+def _restarted() -> bool:
+    """Return whether this process replaces one that died, whose calls Ray repeats here."""
+    ray = sys.modules.get("ray")
+    if ray is None or not ray.is_initialized():
+        return False
+    context = ray.get_runtime_context()
+    return bool(context.get_actor_id() and context.was_current_actor_reconstructed)
 
 
 def _unfit(terms: WorkerSettings) -> EngineRefused | None:
