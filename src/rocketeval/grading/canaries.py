@@ -218,11 +218,11 @@ class Canaries:
     async def _differ(self, found: list[Repetition]) -> bool:
         """Return whether the answers differ by more than the judge's repeatability allows."""
         if self._size(found) > self.allowed and self.exact:
-            for one in found:
-                now = await self._ask_again(one.canary)
-                if now is not None and distance(one.now, now) > EXACT:
-                    self._varies = True
-                    break
+            again = [(one, await self._ask_again(one.canary)) for one in found]
+            moved = [distance(one.now, now) for one, now in again if now is not None]
+            if max(moved, default=0.0) > EXACT:
+                # The exact repetitions were luck; these show what the judge varies by.
+                self._varies, self._distances = True, moved
         return self._size(found) > self.allowed
 
     def _passed(self, found: list[Repetition]) -> None:
