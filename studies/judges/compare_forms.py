@@ -1,16 +1,16 @@
-"""Compare the answers of a judge in one number format with stored ones in another.
+"""Compare the answers of a judge in two number formats, from stored judgments.
 
-    python studies/judges/compare_forms.py RUN STORED.parquet
+    python studies/judges/compare_forms.py FIRST.parquet SECOND.parquet
 
-RUN is the directory of a run of the same benchmark, whole or in part; STORED is what
-`studies/judgments.py` wrote for the other format. Prints how far `p_yes` differs, how many answers
-change sides at 0.5, how far the mean answers of the responses differ, and the agreement of both
-formats with the votes on pairs that both judged.
+The files are what `studies/judgments.py` wrote for the first turn of MT-Bench, whole or in part.
+Prints how far `p_yes` differs, how many answers change sides at 0.5, how far mean answers of
+responses differ, and the agreement of both with the votes on pairs that both judged.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,33 +21,34 @@ from scipy.stats import spearmanr
 
 from rocketeval.grid import compare, vote_outcomes
 from rocketeval.records import Interval
-from rocketeval.scoring.read_answers import read_answers
 from rocketeval.stats.bootstrap import interval, ratio_draws
-from rocketeval.store.run import RunStore
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "mt_bench"))
+
+from votes import votes_in
 
 MARGIN = 0.1 / 9
 """Tie margin on means of answers: 0.1 on a scale from 1 to 10."""
 RESAMPLES = 2000
 
 Pairs = dict[tuple[str, str], tuple[NDArray[np.float64], NDArray[np.float64]]]
-"""Stored answers and those of the run, by query and candidate."""
+"""Answers of the first and of the second form, by query and candidate."""
 
 
-def pairs_in(store: RunStore, stored: Path) -> Pairs:
-    """Return the answers of responses that both have."""
-    table, keys = read_answers(store)
-    before = {
-        (row["query_id"], row["candidate"]): row["p_yes"]
-        for row in pq.read_table(stored).to_pylist()
+def pairs_in(first: Path, second: Path) -> Pairs:
+    """Return the answers to responses that both have."""
+    found: list[dict[tuple[str, str], NDArray[np.float64]]] = [
+        {
+            (row["query_id"], row["candidate"]): np.asarray(row["p_yes"], dtype=float)
+            for row in pq.read_table(path).to_pylist()
+        }
+        for path in (first, second)
+    ]
+    return {
+        name: (answers, found[1][name])
+        for name, answers in found[0].items()
+        if name in found[1] and not np.isnan(answers + found[1][name]).any()
     }
-    found: Pairs = {}
-    for row, key in enumerate(keys):
-        name = table.query_ids[row], table.candidates[row]
-        new = table.p_yes[table.offsets[row] : table.offsets[row + 1]]
-        old = np.asarray(before.get(name, ()), dtype=float)
-        if key is not None and len(new) and len(old) == len(new) and not np.isnan(new).any():
-            found[name] = old, np.asarray(new, dtype=float)
-    return found
 
 
 def answer_lines(pairs: Pairs) -> Iterator[str]:
@@ -69,11 +70,11 @@ def answer_lines(pairs: Pairs) -> Iterator[str]:
     )
 
 
-def vote_lines(store: RunStore, pairs: Pairs) -> Iterator[str]:
+def vote_lines(pairs: Pairs) -> Iterator[str]:
     """Yield the agreement of both with the votes, ties counted, and the paired difference."""
     votes = [
         vote
-        for vote in store.inputs.votes()
+        for vote in votes_in("human_votes", {query for query, _ in pairs})
         if {(vote.query_id, vote.candidate_a), (vote.query_id, vote.candidate_b)} <= pairs.keys()
     ]
     queries = sorted({vote.query_id for vote in votes})
@@ -97,9 +98,9 @@ def vote_lines(store: RunStore, pairs: Pairs) -> Iterator[str]:
     counts = np.repeat(np.bincount(rows)[:, None], 3, axis=1).astype(float)
     draws = ratio_draws(sums, counts, times=RESAMPLES, seed=0)
     yield f"{len(votes):,} votes on {len(queries)} queries, ties counted"
-    for at, name in enumerate(("stored", "run", "run - stored")):
+    for at, name in enumerate(("first", "second", "second - first")):
         found = interval(columns[:, at].mean(), draws[:, at], queries=len(queries), level=0.95)
-        yield f"{name:14}{percent(found)}"
+        yield f"{name:16}{percent(found)}"
 
 
 def percent(found: Interval) -> str:
@@ -108,16 +109,15 @@ def percent(found: Interval) -> str:
 
 
 def main() -> None:
-    """Print the comparison of a run with stored judgments."""
+    """Print the comparison."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("run", type=Path)
-    parser.add_argument("stored", type=Path)
+    parser.add_argument("first", type=Path)
+    parser.add_argument("second", type=Path)
     given = parser.parse_args()
-    store = RunStore(given.run)
-    pairs = pairs_in(store, given.stored)
-    print("\n".join((*answer_lines(pairs), *vote_lines(store, pairs))))
+    pairs = pairs_in(given.first, given.second)
+    print("\n".join((*answer_lines(pairs), *vote_lines(pairs))))
 
 
 if __name__ == "__main__":
