@@ -85,6 +85,16 @@ export function day(stamp: string): string {
   return date.toLocaleDateString("en-US", { day: "numeric", month: "short", year: "numeric" });
 }
 
+/** A date with its time, such as "Nov 16, 2026, 14:05", which tells runs of one day apart. */
+export function moment(stamp: string): string {
+  const date = new Date(stamp);
+  if (!stamp || Number.isNaN(date.getTime())) return stamp;
+  return `${day(stamp)}, ${date.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" })}`;
+}
+
+/** Whether a moment is after another; false if one of them is unknown. */
+export const isAfter = (one: string, other: string) => new Date(one).getTime() > new Date(other).getTime();
+
 export const capital = (text: string) => text.slice(0, 1).toUpperCase() + text.slice(1);
 
 /** A name shortened in the middle, because names differ at both ends. */

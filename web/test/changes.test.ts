@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ResponseChange, RunLine } from "../src/contract";
+import { isAfter, moment } from "../src/format";
 import { pageOf } from "../src/routes";
 import { changingOf, listedChanges } from "../src/views/change_list";
 import { earlierIn, groupsOf, measuredIn, sharing, slugOf } from "../src/views/run_groups";
@@ -71,4 +72,11 @@ test("a run that shares no candidate has no place in the history", () => {
   const [one, two, other] = [named("a", "b"), named("a"), named("c")] as const;
   assert.deepEqual(sharing([one, other, two]), [one, two]);
   assert.deepEqual(sharing([one, other]), []);
+});
+
+test("a baseline from later the same day is recognized", () => {
+  assert.ok(isAfter("2026-04-01T12:00:01+00:00", "2026-04-01T12:00:00+00:00"));
+  assert.ok(!isAfter("2026-04-01T12:00:00+00:00", "2026-04-01T12:00:00+00:00"));
+  assert.ok(!isAfter("", "2026-04-01T12:00:00+00:00"));
+  assert.match(moment("2026-04-01T12:05:00"), /^Apr 1, 2026, 12:05$/);
 });

@@ -2,7 +2,7 @@
 
 import type { BaselineChoice, CandidateLine, DiffPage } from "../contract";
 import { useReport } from "../context";
-import { count, day, ends, plural, two } from "../format";
+import { count, ends, isAfter, moment, plural, two } from "../format";
 import { axisAround, IntervalBar } from "../parts/interval_bar";
 import { Opened } from "../parts/opened";
 import { fetched } from "../parts/pulse";
@@ -55,6 +55,7 @@ function Baselines() {
 }
 
 function BaselineList({ runs }: { runs: BaselineChoice[] }) {
+  const { head } = useReport();
   const usable = runs.filter(({ why }) => why === "");
   const others = runs.filter(({ why }) => why !== "");
   return (
@@ -65,7 +66,7 @@ function BaselineList({ runs }: { runs: BaselineChoice[] }) {
             {usable.map((run) => (
               <li key={run.slug}>
                 <a href={to.changes({ base: run.slug })}><Name>{run.name}</Name></a>
-                <span>{day(run.created)}</span>
+                <span>{moment(run.created)}{isAfter(run.created, head.created) && ", newer than this run"}</span>
                 <span>judge <Name>{run.judge}</Name></span>
               </li>
             ))}
@@ -112,11 +113,16 @@ function Changes({ page }: { page: DiffPage }) {
         trail={[...TRAIL, [to.changes(), "What changed"]]}
         title={`What changed since ${page.base}`}
         facts={[
-          <>baseline of {day(page.created)}</>,
+          <>this run of {moment(head.created)}, baseline of {moment(page.created)}</>,
           <>judge <Name>{page.judge}</Name></>,
           <a href={to.changes()}>Choose another baseline</a>,
         ]}
       />
+      {isAfter(page.created, head.created) && (
+        <p class="notice loud" role="status">
+          The baseline is newer than this run. What fell here has risen since; open {page.base} to compare in order.
+        </p>
+      )}
       <p class="change-verdict"><Name>{page.conclusion}</Name></p>
       <ul class="facts change-facts">
         <li><b>{count(sum((line) => line.worse))}</b> scores fell, <b>{count(sum((line) => line.better))}</b> rose (by {page.tie_margin} or more)</li>

@@ -1,7 +1,7 @@
 // One run in the list of runs.
 
 import type { RunLine } from "../contract";
-import { count, day, duration, figure, large, money, plural } from "../format";
+import { count, duration, figure, large, moment, money, plural } from "../format";
 import { axisAround, IntervalBar } from "../parts/interval_bar";
 import { ProgressBar } from "../parts/progress_bar";
 import { Name, Tag } from "../parts/words";
@@ -43,7 +43,7 @@ function Known({ run }: { run: RunLine }) {
     <>
       <p class="run-line-facts">
         {[
-          day(run.created),
+          moment(run.created),
           <>judge <Name>{run.judge}</Name></>,
           run.method,
           run.scorer && `scorer ${run.scorer}`,
