@@ -85,7 +85,7 @@ export function day(stamp: string): string {
   return date.toLocaleDateString("en-US", { day: "numeric", month: "short", year: "numeric" });
 }
 
-/** A date with its time, such as "Nov 16, 2026, 14:05", which tells runs of one day apart. */
+/** A date with its time, such as "Nov 16, 2026, 14:05", which distinguishes runs of one day. */
 export function moment(stamp: string): string {
   const date = new Date(stamp);
   if (!stamp || Number.isNaN(date.getTime())) return stamp;
