@@ -104,6 +104,15 @@ warn_about_memory() {
         "If the system kills it, set VLLM_CPU_KVCACHE_SPACE=1 or use llama.cpp."
 }
 
+# Writes a folder with one of the scripts here, unless it is there.
+make_once() {
+    local output="$1" what="$2" memory_gb="$3" script="$4" input="$5"
+    [ -f "$output/config.json" ] && return
+    say "$what"
+    "$python" "$(dirname "${BASH_SOURCE[0]}")/$script" "$input" "$output" >&2 ||
+        stop "$script failed; see above." "The 1.5B judge needs $memory_gb GB of memory for it."
+}
+
 main() {
     if [ "$#" -lt 2 ] && [ "${1:-}" != "--install" ]; then
         echo "usage: $0 JUDGE|MODEL_FOLDER PORT [more vLLM flags] | --install" >&2
@@ -125,22 +134,14 @@ main() {
             gguf="$(python3 "$here/fetch_weights.py" "$judge")" ||
                 stop "fetching the weights of $judge failed; see above."
             converted="$(dirname "$gguf")/$judge-instruct-bf16"
-            if [ ! -f "$converted/config.json" ]; then
-                say "converting them for vLLM, once: one to three minutes for the 1.5B judge"
-                "$python" "$here/convert_to_hf.py" "$gguf" "$converted" >&2 ||
-                    stop "converting the weights failed; see above." \
-                        "The 1.5B judge needs 6 GB of memory for it."
-            fi
+            make_once "$converted" "converting them for vLLM, once: one to three minutes for the 1.5B judge" \
+                6 convert_to_hf.py "$gguf"
             if [ "$folder" = "$judge" ]; then
                 folder="$converted"
             else
                 folder="$(dirname "$gguf")/$judge-instruct-int8"
-                if [ ! -f "$folder/config.json" ]; then
-                    say "quantizing them, once: two to six minutes for the 1.5B judge"
-                    "$python" "$here/quantize_int8.py" "$converted" "$folder" >&2 ||
-                        stop "quantizing the weights failed; see above." \
-                            "The 1.5B judge needs 9 GB of memory for it."
-                fi
+                make_once "$folder" "quantizing them, once: two to six minutes for the 1.5B judge" \
+                    9 quantize_int8.py "$converted"
             fi
             ;;
     esac
