@@ -103,8 +103,8 @@ class Study:
         counts = {query: answers.query_ids.count(query) for query in set(answers.query_ids)}
         whole = {query for query, count in counts.items() if count == len(candidates)}
         taken = answers.take([at for at, query in enumerate(answers.query_ids) if query in whole])
-        categories = {query: questions[query.split("-")[0]] for query in whole}
-        clusters = {query: query.split("-")[0] for query in whole}
+        categories = {query: questions[question_of(query)] for query in whole}
+        clusters = {query: question_of(query) for query in whole}
         table = AnswerTable(
             taken.query_ids, taken.candidates, taken.p_yes, taken.offsets, categories
         )
@@ -115,7 +115,7 @@ class Study:
         """Return out-of-fold scores; of the mean without an arm."""
         table = self._table(arm)
         if arm is None:
-            return _by_response(table, MeanScorer().predict(table))
+            return mean_scores(table)
         config = ScorerConfig(
             kind="pooled_logistic",
             learn_from="votes",
@@ -125,12 +125,6 @@ class Study:
         )
         gold = Gold(votes=self.votes, clusters=self.clusters)
         return _by_response(table, held_out_scores(config, table, gold).scores)
-
-    def hits(self, scores: Scores, votes: list[Vote]) -> NDArray[np.float64]:
-        """Return 1 for each vote that the scores agree with."""
-        first = np.array([scores[vote.query_id, vote.candidate_a] for vote in votes])
-        second = np.array([scores[vote.query_id, vote.candidate_b] for vote in votes])
-        return (compare(first, second, MARGIN) == vote_outcomes(votes)).astype(np.float64)
 
     def unseen_hits(self, arm: Arm) -> NDArray[np.float64]:
         """Return the hits of fits without votes on the question or on either candidate."""
@@ -157,23 +151,46 @@ class Study:
                 scorer.fit(table, Gold(votes=seen, clusters=self.clusters))
                 scores = _by_response(table, scorer.predict(table))
                 wanted = [vote for vote, hit in zip(self.votes, asked, strict=True) if hit]
-                found[asked] = self.hits(scores, wanted)
+                found[asked] = hits_of(scores, wanted)
         return found
 
     def share(self, hits: NDArray[np.float64]) -> Interval:
         """Return the mean over votes, with its interval from resampled questions."""
-        places = {name: place for place, name in enumerate(sorted(set(self.clusters.values())))}
-        at = [places[self.clusters[vote.query_id]] for vote in self.votes]
-        totals = np.bincount(at, weights=hits, minlength=len(places)).astype(np.float64)
-        counts = np.bincount(at, minlength=len(places)).astype(np.float64)
-        draws = ratio_draws(totals[:, None], counts[:, None], times=RESAMPLES, seed=0)[:, 0]
-        return interval(float(hits.mean()), draws, queries=len(places), level=0.95)
+        return share_of_votes(hits, self.votes)
 
     def _table(self, arm: Arm | None) -> AnswerTable:
         table = self.answers
         if arm is None or arm.categories:
             return table
         return AnswerTable(table.query_ids, table.candidates, table.p_yes, table.offsets)
+
+
+def hits_of(scores: Scores, votes: list[Vote]) -> NDArray[np.float64]:
+    """Return 1 for each vote that the scores agree with."""
+    first = np.array([scores[vote.query_id, vote.candidate_a] for vote in votes])
+    second = np.array([scores[vote.query_id, vote.candidate_b] for vote in votes])
+    return (compare(first, second, MARGIN) == vote_outcomes(votes)).astype(np.float64)
+
+
+def share_of_votes(hits: NDArray[np.float64], votes: list[Vote]) -> Interval:
+    """Return the mean over votes, with its interval from resampled questions."""
+    questions = [question_of(vote.query_id) for vote in votes]
+    places = {name: place for place, name in enumerate(sorted(set(questions)))}
+    at = [places[name] for name in questions]
+    totals = np.bincount(at, weights=hits).astype(np.float64)
+    counts = np.bincount(at).astype(np.float64)
+    draws = ratio_draws(totals[:, None], counts[:, None], times=RESAMPLES, seed=0)[:, 0]
+    return interval(float(hits.mean()), draws, queries=len(places), level=0.95)
+
+
+def question_of(query: str) -> str:
+    """Return the question of a query, which both of its turns share."""
+    return query.split("-", maxsplit=1)[0]
+
+
+def mean_scores(answers: AnswerTable) -> Scores:
+    """Return the mean score of each response."""
+    return _by_response(answers, MeanScorer().predict(answers))
 
 
 def _by_response(table: AnswerTable, scores: NDArray[np.float64]) -> Scores:
@@ -194,7 +211,7 @@ def rows_without_a_fit(study: Study) -> dict[str, Interval | None]:
     people = human_agreement(study.votes, clusters=study.clusters, bootstrap=RESAMPLES)
     gpt4 = verdict_agreement(study.verdicts, study.votes, bootstrap=RESAMPLES)
     return {
-        MEAN: study.share(study.hits(study.of(None), study.votes)),
+        MEAN: study.share(hits_of(study.of(None), study.votes)),
         "GPT-4, asked about both responses": gpt4 and gpt4.with_ties,
         "human-human agreement": people and people.with_ties,
         "expected upper bound": people and people.best_with_ties,
@@ -203,7 +220,7 @@ def rows_without_a_fit(study: Study) -> dict[str, Interval | None]:
 
 def table(study: Study) -> str:
     """Return the table."""
-    mean = study.hits(study.of(None), study.votes)
+    mean = hits_of(study.of(None), study.votes)
     first, *last = [
         f"{name:{WIDTH}}{percent(found)}" for name, found in rows_without_a_fit(study).items()
     ]
@@ -214,7 +231,7 @@ def table(study: Study) -> str:
         first,
     ]
     for arm in ARMS:
-        hits = study.hits(study.of(arm), study.votes)
+        hits = hits_of(study.of(arm), study.votes)
         gain = percent(study.share(hits - mean), "+")
         lines.append(f"{arm.name:{WIDTH}}{percent(study.share(hits)):24}{gain}")
     for arm in ARMS[1::2]:
