@@ -1,0 +1,276 @@
+"""RocketEval Tables 3, 6 and Fig. 6: does the judge order candidates as the arena does?
+
+    python studies/papers/prepare.py
+    studies/judges/serve_vllm.sh qwen2.5-coder-1.5b-int8 8000
+    rocketeval run studies/arena_hard/checklist.yaml --only grade
+    python studies/judgments.py studies/arena_hard/checklist.yaml \
+        studies/arena_hard/recorded/judgments/checklist.parquet     # the same for direct.yaml
+    python studies/arena_hard/order.py [--record]
+
+The last command reads stored judgments and the shared data, and asks no judge. The arena's ratings
+are the paper's own lists: 12 candidates for testing and 10 for training. Nothing is trained here,
+so all 22 are informative. Only prompts with all 22 candidates judged count. Intervals resample the
+prompts: they show how much the order depends on the prompts, not on the candidates.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from scipy.stats import kendalltau, rankdata
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent))
+import judgments  # noqa: E402
+
+from rocketeval.arrays import Floats  # noqa: E402
+from rocketeval.records import Interval  # noqa: E402
+from rocketeval.scoring.answers import AnswerTable  # noqa: E402
+from rocketeval.scoring.mean import HardMeanScorer, MeanScorer  # noqa: E402
+from rocketeval.stats.bootstrap import interval, resample_queries  # noqa: E402
+from rocketeval.text import figure  # noqa: E402
+
+RECORDED = HERE / "recorded"
+STORED = RECORDED / "judgments"
+DATA = HERE.parents[2] / "shared" / "data"
+CHECKLIST, COUNTED, DIRECT, LENGTH = (
+    "checklist, mean of p_yes",
+    "checklist, yes counted",
+    "Direct",
+    "response length",
+)
+SIZES = (5, 10, 20, 40, 80, 120)
+"""Numbers of prompts for the question how many are enough."""
+TIMES = 200
+"""Draws of that many prompts, and splits into halves."""
+RESAMPLES = 1_000
+WIDTH = 28
+
+
+@dataclass(frozen=True)
+class Arena:
+    """Scores by prompt and candidate for every way to score, and the arena's ratings."""
+
+    prompts: tuple[str, ...]
+    candidates: tuple[str, ...]
+    scores: Mapping[str, Floats]
+    """Prompt x candidate, by way to score; higher is better."""
+    ratings: Floats
+    tested: Floats
+    """True for the paper's 12 test candidates."""
+
+    @classmethod
+    def read(cls, stored: Path = STORED, data: Path = DATA) -> Arena:
+        """Return the stored judgments of complete prompts, with lengths and ratings."""
+        lists = json.loads((data / "rocketeval" / "rankings.json").read_text())["arena-hard"]
+        elo = {row["name"]: row["rating"] for part in ("test", "train") for row in lists[part]}
+        names = tuple(elo)
+        answers = judgments.read(stored / "checklist.parquet")
+        cells = {
+            CHECKLIST: _cells(answers, MeanScorer().predict(answers)),
+            COUNTED: _cells(answers, HardMeanScorer().predict(answers)),
+            LENGTH: _lengths(data / "arena_hard_v0.1" / "answers_rocketeval22.jsonl.gz"),
+        }
+        if (stored / "direct.parquet").exists():
+            direct = judgments.read(stored / "direct.parquet")
+            cells[DIRECT] = _cells(direct, MeanScorer().predict(direct))
+        judged = cells[CHECKLIST]
+        prompts = tuple(
+            prompt
+            for prompt in dict.fromkeys(answers.query_ids)
+            if all((prompt, name) in judged for name in names)
+        )
+        scores = {
+            way: np.array([[found.get((p, n), np.nan) for n in names] for p in prompts])
+            for way, found in cells.items()
+        }
+        tested = {row["name"] for row in lists["test"]}
+        return cls(
+            prompts,
+            names,
+            scores,
+            np.array(list(elo.values())),
+            np.array([name in tested for name in names]),
+        )
+
+    def partial(self, way: str) -> bool:
+        """Return whether this way to score has only some of the prompts."""
+        return way in self.scores and not bool(np.isfinite(self.scores[way]).all())
+
+    def only(self, prompts: Floats) -> Arena:
+        """Return the same for some prompts."""
+        kept = tuple(p for p, keep in zip(self.prompts, prompts, strict=True) if keep)
+        return replace(
+            self, prompts=kept, scores={way: rows[prompts] for way, rows in self.scores.items()}
+        )
+
+    def without(self, way: str) -> Arena:
+        """Return the same with one way to score less."""
+        return replace(self, scores={name: s for name, s in self.scores.items() if name != way})
+
+
+@dataclass(frozen=True)
+class Order:
+    """How one way to score orders the candidates, against the arena."""
+
+    spearman: Interval
+    kendall: Interval
+    above_length: Interval
+    """Spearman minus that of response length, on the same prompts."""
+
+
+def _cells(answers: AnswerTable, scores: Floats) -> dict[tuple[str, str], float]:
+    cells = zip(answers.query_ids, answers.candidates, strict=True)
+    return dict(zip(cells, scores.tolist(), strict=True))
+
+
+def _lengths(path: Path) -> dict[tuple[str, str], float]:
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        rows = map(json.loads, lines)
+        return {(row["question_id"], row["model"]): float(len(row["answer"])) for row in rows}
+
+
+def means(scores: Floats, weights: Floats) -> Floats:
+    """Return the mean score of each candidate under each row of prompt weights."""
+    here = np.isfinite(scores)
+    return np.asarray((weights @ np.where(here, scores, 0.0)) / (weights @ here), dtype=float)
+
+
+def spearman(rows: Floats, ratings: Floats) -> Floats:
+    """Return Spearman's coefficient of each row with the ratings."""
+    ranks = rankdata(rows, axis=-1)
+    ranks -= ranks.mean(axis=-1, keepdims=True)
+    wanted = rankdata(ratings) - (len(ratings) + 1) / 2
+    return np.asarray(ranks @ wanted / np.sqrt((ranks**2).sum(-1) * (wanted**2).sum()))
+
+
+def kendall(rows: Floats, ratings: Floats) -> Floats:
+    """Return Kendall's coefficient of each row with the ratings."""
+    return np.array([kendalltau(row, ratings).statistic for row in rows])
+
+
+def orders(arena: Arena, *, tested: bool) -> dict[str, Order]:
+    """Return the coefficients of every way to score, on the 12 test candidates or all."""
+    columns = arena.tested if tested else np.ones(len(arena.candidates), dtype=bool)
+    count, ratings = len(arena.prompts), arena.ratings[columns]
+    drawn = np.concatenate(list(resample_queries(count, RESAMPLES, 0)))
+    weights = np.vstack([np.ones(count), drawn])
+
+    def both(way: str) -> tuple[Floats, Floats]:
+        rows = means(arena.scores[way][:, columns], weights)
+        return spearman(rows, ratings), kendall(rows, ratings)
+
+    def bounded(draws: Floats) -> Interval:
+        return interval(float(draws[0]), draws[1:], queries=count, level=0.95)
+
+    length = both(LENGTH)[0]
+    found = {way: both(way) for way in arena.scores}
+    return {
+        way: Order(bounded(rho), bounded(tau), bounded(rho - length))
+        for way, (rho, tau) in found.items()
+    }
+
+
+def by_prompts(arena: Arena, way: str) -> dict[int, tuple[float, float]]:
+    """Return the mean and 5% quantile of Spearman over draws of k prompts, all candidates."""
+    rng = np.random.default_rng(0)
+    count = len(arena.prompts)
+    found = {}
+    for size in sorted({*(k for k in SIZES if k < count), count}):
+        picks = np.argsort(rng.random((TIMES, count)), axis=1)[:, :size]
+        weights = np.zeros((TIMES, count))
+        np.put_along_axis(weights, picks, 1.0, axis=1)
+        rho = spearman(means(arena.scores[way], weights), arena.ratings)
+        found[size] = (float(rho.mean()), float(np.quantile(rho, 0.05)))
+    return found
+
+
+def reliability(arena: Arena, way: str) -> float:
+    """Return how well the mean scores of two sets of this many prompts correlate, estimated.
+
+    The prompts are split into halves many times; Spearman-Brown's formula extends the mean
+    correlation of the halves to the whole.
+    """
+    rng = np.random.default_rng(1)
+    count = len(arena.prompts)
+    found = []
+    for _ in range(TIMES):
+        half = np.zeros(count)
+        half[rng.permutation(count)[: count // 2]] = 1.0
+        rows = means(arena.scores[way], np.vstack([half, 1.0 - half]))
+        found.append(np.corrcoef(rows)[0, 1])
+    halves = float(np.mean(found))
+    return 2 * halves / (1 + halves)
+
+
+def unlimited(arena: Arena, way: str) -> float:
+    """Return Pearson's correlation with the arena, estimated for unlimited prompts."""
+    rows = means(arena.scores[way], np.ones((1, len(arena.prompts))))
+    found = np.corrcoef(rows[0], arena.ratings)[0, 1]
+    return float(found / np.sqrt(reliability(arena, way)))
+
+
+def section(arena: Arena) -> list[str]:
+    """Return the coefficients of every way to score as text."""
+    head = ["12 test, Spearman", "12 test, Kendall", "all 22, Spearman", "all 22, Kendall"]
+    lines = [
+        f"{len(arena.prompts)} prompts, {len(arena.candidates)} candidates",
+        row("", [*head, "all 22, Spearman above length"]),
+    ]
+    tested, every = orders(arena, tested=True), orders(arena, tested=False)
+    for way, one in every.items():
+        shown = [tested[way].spearman, tested[way].kendall, one.spearman, one.kendall]
+        above = "" if way == LENGTH else figure(one.above_length, "+.2f")
+        lines.append(row(way, [*(figure(each, ".2f") for each in shown), above]))
+    return lines
+
+
+def row(name: str, cells: Sequence[str]) -> str:
+    """Return one line of a table."""
+    return (name.ljust(WIDTH) + "".join(cell.ljust(24) for cell in cells)).rstrip()
+
+
+def lines_of(arena: Arena) -> list[str]:
+    """Return the whole study as text."""
+    lines = section(arena.without(DIRECT) if arena.partial(DIRECT) else arena)
+    if arena.partial(DIRECT):
+        both = arena.only(np.isfinite(arena.scores[DIRECT]).all(axis=1))
+        lines += ["", "Prompts graded by Direct too:", *section(both)]
+    lines += ["", "Spearman by number of prompts, all 22; mean and 5% quantile over 200 draws"]
+    found = {way: by_prompts(arena, way) for way in (CHECKLIST, COUNTED, LENGTH)}
+    sizes = list(found[CHECKLIST])
+    lines.append(row("prompts", [str(size) for size in sizes]))
+    for way, values in found.items():
+        lines.append(row(way, [f"{values[size][0]:.2f} ({values[size][1]:.2f})" for size in sizes]))
+    lines += ["", "What limits it, all 22 candidates (Pearson's correlation of mean scores)"]
+    for way in found:
+        lines.append(
+            row(way, [f"reliability {reliability(arena, way):.3f}"])
+            + f"  with the arena for unlimited prompts, estimated: {unlimited(arena, way):.2f}"
+        )
+    return lines
+
+
+def main() -> None:
+    """Print the study; with --record, write it."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--record", action="store_true")
+    given = parser.parse_args()
+    text = "\n".join(lines_of(Arena.read())) + "\n"
+    print(text, end="")
+    if given.record:
+        RECORDED.mkdir(exist_ok=True)
+        (RECORDED / "order.txt").write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
