@@ -8,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
+from itertools import islice
 from typing import Any, TypeVar
 
 from rocketeval.errors import RocketEvalError, Stopped
@@ -27,7 +28,7 @@ HELPED = 1.25
 NO_SHRINKING = 10.0
 """Seconds without further reductions after one that did not help."""
 MOST_OVERTAKEN = 8
-"""Answers that a late request waits for, beyond two per request ahead of it."""
+"""Requests that may pass a waiting one; for a sent one, beyond two per request ahead of it."""
 
 T = TypeVar("T")
 
@@ -37,7 +38,8 @@ class AdaptiveLimiter:
 
     It begins at `start`, if given, and grows by one per answer until the first back-off. A task
     that just released a slot may take it again before waiting tasks, so that the next item of a
-    response is sent while its prefix is still in the server's cache.
+    response is sent while its prefix is still in the server's cache. A waiting task is passed over
+    at most MOST_OVERTAKEN times.
     """
 
     def __init__(self, ceiling: int, *, start: int | None = None) -> None:
@@ -59,16 +61,14 @@ class AdaptiveLimiter:
         self._before: tuple[float, float] | None = None
         self._hold_until = -math.inf
         self._shrunk_at = -SHRINK_SECONDS
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._waiting: deque[_Turn] = deque()
 
     async def __aenter__(self) -> None:
-        try:
-            while not self._may_start():
-                await self._wait()
-        except BaseException:
-            # Pass the slot of this cancelled waiter on to the next.
-            self._wake()
-            raise
+        first = self._waiting[0] if self._waiting else None
+        if (first is not None and first.overtaken >= MOST_OVERTAKEN) or not self._may_start():
+            await self._wait()
+        elif first is not None:
+            first.overtaken += 1
         self.in_flight += 1
 
     async def __aexit__(self, *_: object) -> None:
@@ -143,21 +143,34 @@ class AdaptiveLimiter:
         return self.in_flight < int(self.allowed) and time.monotonic() >= self._resume_at
 
     async def _wait(self) -> None:
-        pause = self._resume_at - time.monotonic()
-        if pause > 0:
-            await asyncio.sleep(pause)
-            return
-        turn = asyncio.get_running_loop().create_future()
+        """Return when a slot is free and this task is the first of those that wait."""
+        turn = _Turn()
         self._waiting.append(turn)
-        await turn
+        try:
+            while not (self._may_start() and self._waiting[0] is turn):
+                pause = self._resume_at - time.monotonic()
+                if pause > 0:
+                    await asyncio.sleep(pause)
+                else:
+                    turn.called.clear()
+                    await turn.called.wait()
+        finally:
+            # Also if cancelled: a free slot is for the next one.
+            self._waiting.remove(turn)
+            self._wake()
 
     def _wake(self) -> None:
-        free = int(self.allowed) - self.in_flight
-        while self._waiting and free > 0:
-            turn = self._waiting.popleft()
-            if not turn.done():
-                turn.set_result(None)
-                free -= 1
+        for turn in islice(self._waiting, max(0, int(self.allowed) - self.in_flight)):
+            turn.called.set()
+
+
+class _Turn:
+    """A task that waits for a slot."""
+
+    def __init__(self) -> None:
+        self.called = asyncio.Event()
+        self.overtaken = 0
+        """Number of tasks that came later and started first."""
 
 
 class Overdue:

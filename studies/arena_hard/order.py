@@ -30,7 +30,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 import judgments  # noqa: E402
 
-from rocketeval.arrays import Floats  # noqa: E402
+from rocketeval.arrays import Bools, Floats  # noqa: E402
 from rocketeval.records import Interval  # noqa: E402
 from rocketeval.scoring.answers import AnswerTable  # noqa: E402
 from rocketeval.scoring.mean import HardMeanScorer, MeanScorer  # noqa: E402
@@ -63,7 +63,7 @@ class Arena:
     scores: Mapping[str, Floats]
     """Prompt x candidate, by way to score; higher is better."""
     ratings: Floats
-    tested: Floats
+    tested: Bools
     """True for the paper's 12 test candidates."""
 
     @classmethod
@@ -104,7 +104,7 @@ class Arena:
         """Return whether this way to score has only some of the prompts."""
         return way in self.scores and not bool(np.isfinite(self.scores[way]).all())
 
-    def only(self, prompts: Floats) -> Arena:
+    def only(self, prompts: Bools) -> Arena:
         """Return the same for some prompts."""
         kept = tuple(p for p, keep in zip(self.prompts, prompts, strict=True) if keep)
         return replace(
@@ -149,6 +149,11 @@ def spearman(rows: Floats, ratings: Floats) -> Floats:
     ranks -= ranks.mean(axis=-1, keepdims=True)
     wanted = rankdata(ratings) - (len(ratings) + 1) / 2
     return np.asarray(ranks @ wanted / np.sqrt((ranks**2).sum(-1) * (wanted**2).sum()))
+
+
+def pearson(one: Floats, other: Floats) -> float:
+    """Return Pearson's coefficient."""
+    return float(np.asarray(np.corrcoef(one, other))[0, 1])
 
 
 def kendall(rows: Floats, ratings: Floats) -> Floats:
@@ -205,7 +210,7 @@ def reliability(arena: Arena, way: str) -> float:
         half = np.zeros(count)
         half[rng.permutation(count)[: count // 2]] = 1.0
         rows = means(arena.scores[way], np.vstack([half, 1.0 - half]))
-        found.append(np.corrcoef(rows)[0, 1])
+        found.append(pearson(rows[0], rows[1]))
     halves = float(np.mean(found))
     return 2 * halves / (1 + halves)
 
@@ -213,8 +218,7 @@ def reliability(arena: Arena, way: str) -> float:
 def unlimited(arena: Arena, way: str) -> float:
     """Return Pearson's correlation with the arena, estimated for unlimited prompts."""
     rows = means(arena.scores[way], np.ones((1, len(arena.prompts))))
-    found = np.corrcoef(rows[0], arena.ratings)[0, 1]
-    return float(found / np.sqrt(reliability(arena, way)))
+    return pearson(rows[0], arena.ratings) / float(np.sqrt(reliability(arena, way)))
 
 
 def section(arena: Arena) -> list[str]:

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from rocketeval import workers as module
-from rocketeval.workers import AdaptiveLimiter, Overdue
+from rocketeval.workers import MOST_OVERTAKEN, AdaptiveLimiter, Overdue
 
 
 async def use(limiter: AdaptiveLimiter, peak: list[int], seconds: float = 0.001) -> None:
@@ -106,6 +106,38 @@ async def test_requests_of_one_overload_halve_once(
     clock[0] = 350.0
     limiter.pushed_back(0.0, sent=229.0)
     assert limiter.allowed == 4
+
+
+async def answers_passed(limiter: AdaptiveLimiter, workers: int, requests: int) -> int:
+    """Send requests as the client does; return the most that passed one that waited for a slot."""
+    started = answered = most = 0
+
+    async def worker() -> None:
+        nonlocal started, answered, most
+        while started < requests:
+            started += 1
+            before = answered
+            async with limiter:
+                most = max(most, answered - before)
+                await asyncio.sleep(0)
+            answered += 1
+            limiter.succeeded()
+
+    await asyncio.gather(*(worker() for _ in range(workers)))
+    return most
+
+
+async def test_the_limit_grows_for_the_last_waiting_worker() -> None:
+    """It reaches the number of workers, and none of them waits for long."""
+    limiter = AdaptiveLimiter(8, start=4)
+    assert await answers_passed(limiter, 8, 400) <= 2 * MOST_OVERTAKEN
+    assert limiter.allowed == 8
+
+
+async def test_no_request_waits_for_all_others() -> None:
+    """With more workers than slots, each request starts after a few others."""
+    assert await answers_passed(AdaptiveLimiter(6), 8, 400) <= 4 * MOST_OVERTAKEN
+    assert await answers_passed(AdaptiveLimiter(1), 3, 100) <= 4 * MOST_OVERTAKEN
 
 
 async def test_fewer_in_flight_after_push_back() -> None:
