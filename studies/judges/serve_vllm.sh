@@ -169,7 +169,7 @@ main() {
     export HF_HUB_OFFLINE=1 VLLM_NO_USAGE_STATS=1
     # A step that takes longer than this ends the server. The default, 300, is too short for a busy CPU.
     export VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS="${VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS:-3600}"
-    # Keep freed memory. Otherwise every step maps its activations anew: 24% of the time of the 1.5B judge in
+    # Keep freed memory. Otherwise every step maps its activations again: 24% of the time of the 1.5B judge in
     # int8 went into the kernel's page faults, with this less than 1%.
     export MALLOC_MMAP_THRESHOLD_="${MALLOC_MMAP_THRESHOLD_:-4294967296}"
     export MALLOC_TRIM_THRESHOLD_="${MALLOC_TRIM_THRESHOLD_:-4294967296}"

@@ -92,9 +92,10 @@ def test_best_is_found_and_the_rest_is_not_graded(benchmark: Path) -> None:
     assert found.judgments <= engine.items_asked / 2 <= found.judgments + ahead
     grade, score = outcome.stages.grade, outcome.stages.score
     assert (grade.unfinished, grade.not_needed) == (0, found.of - found.judgments)
+    assert found.judgments + grade.graded_ahead == engine.items_asked / 2
     assert (score.scores, score.without_score) == (found.judgments, grade.not_needed)
     assert "Decided after" in outcome.ranking.stopped[1]
-    assert "not graded, because grading stopped early" in outcome.report.read_text("utf-8")
+    assert "not needed, because grading stopped early" in outcome.report.read_text("utf-8")
     assert {row.candidate: row.queries for row in outcome.ranking.rows} == {
         row.candidate: row.queries for row in found.rows
     }

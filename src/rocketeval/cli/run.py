@@ -270,6 +270,9 @@ def _costs(stages: Stages) -> Iterator[str]:
         yield f"computed tokens: {bill.times_least:.2f} times the minimum"
     if kept:
         yield f"{reused}; {grade.judged:,} new"
+    if grade.graded_ahead:
+        made = count_of(grade.graded_ahead, "judgment was", "judgments were")
+        yield f"{made} made while a look waited for its last answers, and not used"
 
 
 def _use(usage: PricedUsage | BillColumn, currency: str, without_cost: str = NO_PRICE) -> str:

@@ -117,7 +117,7 @@ def _every_loss(findings: Findings, status_text: Mapping[str, str]) -> list[Miss
         ),
     ]
     if grade.not_needed:
-        early = "responses not graded, because grading stopped early"
+        early = "responses not needed, because grading stopped early"
         found.insert(1, MissingNote(early, grade.not_needed, len(scores), False))
     if "checklist" in made:
         failures = len(findings.stages.checklist.failures)

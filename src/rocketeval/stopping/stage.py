@@ -129,11 +129,14 @@ class RacedWork:
             store.drop_from("score")
         used, finished = self.used(), self._work.ledger.finished
         missing = [key for cell, key in self._keys.items() if cell in used and key not in finished]
+        spared = {key for cell, key in self._keys.items() if cell not in used}
+        spared -= {self._keys[cell] for cell in used if cell in self._keys}
         return replace(
             facts,
             unfinished=len(set(missing)),
             responses_unfinished=len(missing),
             not_needed=len(self._keys.keys() - used),
+            graded_ahead=sum(key in finished for key in spared),
         )
 
     def _block(self, start: int, end: int) -> Iterator[GradingTask]:

@@ -68,7 +68,7 @@ def _against(race: RaceResult, old: str) -> str:
 def _spent(race: RaceResult) -> str:
     share = race.judgments / max(1, race.of)
     used = f"{race.judgments:,} of {count_of(race.of, 'judgment', 'judgments')} ({share:.0%})"
-    rest = "the others were not graded"
+    rest = "the others were not needed"
     if race.ending == "decided":
         return f"Decided after {used}; {rest}." if share < 1 else f"Decided after {used}."
     if race.ending == "near tie":

@@ -18,7 +18,6 @@ from rocketeval.text import count_of
 TokensKnown = Literal["exact", "sampled", "estimated"]
 """How a plan counted its tokens, best first: all prompts, a sample, or none."""
 
-
 MOST_PROMPTS = 4000
 """Prompts to tokenize; for a larger run, evenly spaced whole queries with about this many."""
 
@@ -359,9 +358,8 @@ class ContinuityFacts:
         again = f"{count_of(self.items, 'item', 'items')} asked again"
         found = f"every reply names the model {self.model}; no item was asked again"
         if self.largest_difference is not None:
-            found = (
-                f"unchanged: {again}, largest difference {self.largest_difference:.2g} in log-odds"
-            )
+            largest = f"{self.largest_difference:.2g} in log-odds"
+            found = f"unchanged: {again}, largest difference {largest}"
         if self.set_aside:
             found += f"; {self.set_aside:,} judgments of another judge set aside and made again"
         due = f"; the next command will check the last {self.unchecked:,} judgments (due)"
@@ -385,6 +383,8 @@ class GradeFacts(StageFacts):
     """Identical responses counted one by one; None in manifests of earlier versions."""
     not_needed: int = field(default=0, metadata=OPTIONAL)
     """Responses that `until` was decided without, or that a cascade did not draw."""
+    graded_ahead: int = field(default=0, metadata=OPTIONAL)
+    """Judgments made while `until` waited for others, and not used."""
     responses_without_checklist: int = 0
     responses_without_opponent: int | None = field(default=None, metadata=OPTIONAL)
     """For an evaluator that decides pairs."""
