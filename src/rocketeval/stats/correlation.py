@@ -87,7 +87,8 @@ def _by_candidate(ratings: Sequence[Rating]) -> dict[str, float]:
 def why_no_coefficient(x: Floats, y: Floats, things: str) -> str | None:
     """Return a reason not to correlate two columns, or None."""
     if len(x) < FEWEST_FOR_COEFFICIENT:
-        return f"only {len(x)} {things} have both figures; {FEWEST_FOR_COEFFICIENT} are needed"
+        found = f"1 {things.removesuffix('s')} has" if len(x) == 1 else f"{len(x)} {things} have"
+        return f"only {found} both figures; {FEWEST_FOR_COEFFICIENT} are needed"
     if np.ptp(x) == 0.0 or np.ptp(y) == 0.0:
         return f"one of the figures is equal for all {len(x)} {things}"
     return None
