@@ -117,8 +117,7 @@ class TaskRequest:
         if self._task.labels is None:
             transport = await self._transport(None)
             most = items_per_call(transport)
-            starts = range(0, len(waiting), most)
-            return [(transport, waiting[start : start + most]) for start in starts]
+            return [(transport, waiting[at : at + most]) for at in range(0, len(waiting), most)]
         by_labels: dict[AnswerLabels | None, Transport] = {}
         for item in waiting:
             labels = self._task.labels_of(item)
@@ -295,8 +294,7 @@ class OpenAIEngine:
         headers = self._session(task.key)
         task, neutralised = (await self._control_tokens()).disarm_task(task)
         form = self._cold_form if task.cold else self._form_for
-        request = TaskRequest(form, task, known, headers, self._count)
-        graded = await request.graded()
+        graded = await TaskRequest(form, task, known, headers, self._count).graded()
         return replace(graded, neutralised=neutralised) if neutralised else graded
 
     async def tokenise(self, prompts: Sequence[str]) -> list[list[int]] | None:
