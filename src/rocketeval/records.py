@@ -306,8 +306,9 @@ class GradingTask:
 
     def left(self, known: Iterable[int] = ()) -> list[int]:
         """Return the positions to ask the judge, in the order that shares the longest prefixes."""
-        done = set(known) | set(self.checks)
-        waiting = [place for place in range(len(self.suffixes)) if place not in done]
+        done = {*known, *self.checks}
+        places = range(len(self.suffixes))
+        waiting = [place for place in places if place not in done] if done else list(places)
         if self.labels is None:
             return waiting
         return sorted(waiting, key=lambda place: (self.suffixes[place], place))

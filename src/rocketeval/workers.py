@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from rocketeval.errors import RocketEvalError, Stopped
 
@@ -62,6 +62,10 @@ class AdaptiveLimiter:
         self._hold_until = -math.inf
         self._shrunk_at = -SHRINK_SECONDS
         self._waiting: deque[_Turn] = deque()
+        self._watched: set[Overdue] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        """One for all requests; a timer for each would be a large part of a request's cost."""
+        self._look_at = math.inf
 
     async def __aenter__(self) -> None:
         first = self._waiting[0] if self._waiting else None
@@ -139,6 +143,34 @@ class AdaptiveLimiter:
             self._shrunk_at = now
             self.shrunk = True
 
+    def watch(self, request: Overdue) -> None:
+        """Look at a request when it is due, until it is unwatched."""
+        self._watched.add(request)
+        if request.due < self._look_at:
+            self._set_timer(request.due)
+
+    def unwatch(self, request: Overdue) -> None:
+        """Forget a request that has ended."""
+        self._watched.discard(request)
+        if not self._watched:
+            self._set_timer(math.inf)
+
+    def _set_timer(self, when: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._look_at = when
+        if when < math.inf:
+            seconds = max(0.0, when - time.monotonic())
+            self._timer = asyncio.get_running_loop().call_later(seconds, self._look)
+
+    def _look(self) -> None:
+        now = time.monotonic()
+        for request in self._watched:
+            if request.due <= now:
+                request.look(now)
+        self._set_timer(min((one.due for one in self._watched if not one.ended), default=math.inf))
+
     def _may_start(self) -> bool:
         return self.in_flight < int(self.allowed) and time.monotonic() >= self._resume_at
 
@@ -173,7 +205,39 @@ class _Turn:
         """Number of tasks that came later and started first."""
 
 
-class Overdue:
+class Interruption:
+    """A block of the current task that `end` interrupts with TimeoutError.
+
+    It does what `asyncio.timeout` does, at a fraction of its cost while nothing is interrupted.
+    """
+
+    def __init__(self) -> None:
+        self.ended = False
+        self._task: asyncio.Task[Any] | None = None
+        self._cancelling = 0
+
+    def __enter__(self) -> Self:
+        self._task = asyncio.current_task()
+        assert self._task is not None
+        self._cancelling = self._task.cancelling()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: Any, trace: Any) -> None:
+        if not self.ended or self._task is None:
+            return
+        # A task that somebody else cancels as well stays cancelled.
+        ours = self._task.uncancel() <= self._cancelling
+        if ours and kind is asyncio.CancelledError:
+            raise TimeoutError from error
+
+    def end(self) -> None:
+        """Interrupt the block, once."""
+        if not self.ended and self._task is not None:
+            self.ended = True
+            self._task.cancel()
+
+
+class Overdue(Interruption):
     """A timeout for requests that the server has lost; a late request lowers concurrency instead.
 
     A request is late after `seconds`. It counts as lost if no request is answered for that long, or
@@ -181,37 +245,36 @@ class Overdue:
     """
 
     def __init__(self, limiter: AdaptiveLimiter, seconds: float) -> None:
+        super().__init__()
         self.seconds = seconds
-        self.ended = False
         self.overtaken = False
         """True if too many later requests were answered first."""
         self._limiter = limiter
         self._sent = time.monotonic()
+        self.due = self._sent + seconds
+        """When to look at the request again."""
         self._expected = limiter.answers + 2 * limiter.in_flight + MOST_OVERTAKEN
-        self._limit = asyncio.timeout(None)
-        self._timer: asyncio.TimerHandle | None = None
 
-    async def __aenter__(self) -> None:
-        await self._limit.__aenter__()
+    def __enter__(self) -> Self:
+        super().__enter__()
         if self.seconds < math.inf:
             self._limiter.awaited()
-            self._timer = asyncio.get_running_loop().call_later(self.seconds, self._look)
+            self._limiter.watch(self)
+        return self
 
-    async def __aexit__(self, *error: Any) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        await self._limit.__aexit__(*error)
+    def __exit__(self, kind: type[BaseException] | None, error: Any, trace: Any) -> None:
+        self._limiter.unwatch(self)
+        if self.ended:
+            super().__exit__(kind, error, trace)
 
-    def _look(self) -> None:
-        loop, limiter = asyncio.get_running_loop(), self._limiter
+    def look(self, now: float) -> None:
+        """Lower the concurrency for a late request, and end it if it is lost."""
+        limiter = self._limiter
         limiter.pushed_back(0.0, self._sent)
-        left = max(self._sent, limiter.answered_at) + self.seconds - time.monotonic()
+        self.due = max(self._sent, limiter.answered_at) + self.seconds
         self.overtaken = limiter.answers > self._expected
-        if left > 0 and not self.overtaken:
-            self._timer = loop.call_later(left, self._look)
-            return
-        self.ended = True
-        self._limit.reschedule(loop.time())
+        if self.due <= now or self.overtaken:
+            self.end()
 
 
 async def run_workers(

@@ -217,12 +217,13 @@ async def test_silence_counts_while_an_answer_is_awaited(
     clock = [100.0]
     monkeypatch.setattr(module.time, "monotonic", lambda: clock[0])
     limiter = AdaptiveLimiter(4)
-    async with limiter, Overdue(limiter, math.inf):
+    async with limiter:
         clock[0] = 900.0
-        assert limiter.silence == 0.0
-        async with Overdue(limiter, 60.0):
+        with Overdue(limiter, math.inf):
+            assert limiter.silence == 0.0
+        with Overdue(limiter, 60.0):
             clock[0] = 920.0
-            async with Overdue(limiter, 60.0):
+            with Overdue(limiter, 60.0):
                 clock[0] = 950.0
                 assert limiter.silence == 50.0
                 limiter.heard(answer=True)

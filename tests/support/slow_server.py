@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Coroutine, Mapping
+from collections.abc import Coroutine, Mapping
 from typing import Any, TypeVar
 
 import aiohttp
@@ -56,7 +56,8 @@ class Reply:
 
     async def __aenter__(self) -> Reply:
         work = self._work if self._dropped else asyncio.shield(self._work)
-        self.status, self._body = await work
+        self.status, body = await work
+        self._unread = orjson.dumps(body)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -67,9 +68,10 @@ class Reply:
         """Return the body's stream, which is this reply."""
         return self
 
-    async def iter_any(self) -> AsyncIterator[bytes]:
-        """Yield the body."""
-        yield orjson.dumps(self._body)
+    async def readany(self) -> bytes:
+        """Return the body, then nothing."""
+        body, self._unread = self._unread, b""
+        return body
 
 
 class SlowServer:

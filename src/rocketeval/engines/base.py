@@ -48,6 +48,10 @@ class EngineIdentity:
         return not ours.changes(theirs)
 
 
+UNANSWERED = Answer(Status.ERROR)
+"""An item without an answer."""
+
+
 @dataclass(frozen=True, slots=True)
 class EngineAnswers:
     """An engine's answers to one task, in checklist order."""
@@ -75,7 +79,7 @@ class EngineAnswers:
     ) -> EngineAnswers:
         """Return `answers` in checklist order, with an error for each missing one."""
         items = range(len(task.suffixes))
-        ordered = tuple(answers.get(item, Answer(Status.ERROR)) for item in items)
+        ordered = tuple([answers.get(item, UNANSWERED) for item in items])
         return cls(ordered, usage, failure, unavailable, rejected)
 
 

@@ -35,7 +35,7 @@ from rocketeval.engines.replies import (
     refuse_control_characters,
 )
 from rocketeval.errors import EngineRefused, EngineUnavailable, RequestRejected, UnusableReply
-from rocketeval.workers import AdaptiveLimiter, Overdue
+from rocketeval.workers import AdaptiveLimiter, Interruption, Overdue
 
 T = TypeVar("T")
 BUSY = frozenset({429, 503, 529})
@@ -117,7 +117,8 @@ class HttpClient:
         self._look_session: aiohttp.ClientSession | None = None
         """For GETs, which must not wait for a connection behind requests in flight."""
         self._drop_at: float | None = None
-        self._waits: set[asyncio.Timeout] = set()
+        self._dropping: asyncio.TimerHandle | None = None
+        self._waits: set[Interruption] = set()
 
     @property
     def retries(self) -> int:
@@ -131,9 +132,13 @@ class HttpClient:
 
     def drop_after(self, seconds: float) -> None:
         """Stop retrying, and end every request that has no answer within `seconds`."""
-        self._drop_at = asyncio.get_running_loop().time() + seconds
+        loop = asyncio.get_running_loop()
+        self._drop_at = loop.time() + seconds
+        self._dropping = loop.call_at(self._drop_at, self._drop)
+
+    def _drop(self) -> None:
         for wait in self._waits:
-            wait.reschedule(self._drop_at)
+            wait.end()
 
     async def post(
         self,
@@ -197,8 +202,10 @@ class HttpClient:
         `send` gets the number of seconds to wait for a silent server.
         """
         try:
-            async with asyncio.timeout_at(self._drop_at) as wait:
+            with Interruption() as wait:
                 self._waits.add(wait)
+                if self._drop_at is not None and self._drop_at <= asyncio.get_running_loop().time():
+                    wait.end()
                 try:
                     return await self._retrying(send)
                 finally:
@@ -294,6 +301,9 @@ class HttpClient:
     async def aclose(self) -> None:
         """Close the connection pool."""
         self._drop_at = None
+        if self._dropping is not None:
+            self._dropping.cancel()
+            self._dropping = None
         sessions = [self._session, self._look_session]
         self._session = self._look_session = None
         for session in sessions:
@@ -315,18 +325,16 @@ class HttpClient:
         session = self._open()
         overdue = Overdue(self._limiter, math.inf if timeout else seconds)
         try:
-            async with (
-                overdue,
-                session.post(
+            with overdue:
+                async with session.post(
                     url,
                     data=payload,
                     headers=headers,
                     timeout=timeout or session.timeout,
                     proxy=self._proxy,
                     allow_redirects=False,
-                ) as reply,
-            ):
-                return self._understood(reply, await read_bounded(reply))
+                ) as reply:
+                    return self._understood(reply, await read_bounded(reply))
         except ReplyTooLarge as error:
             raise RequestRejected(f"{name_of(error)}.") from None
         except aiohttp.ClientSSLError as error:

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import permutations
+from operator import itemgetter
 from typing import Generic, TypeVar
 
 from rocketeval.engines.readout import BYTE_MARKERS, NOT_REPORTED, Readout
@@ -29,7 +30,7 @@ class Labels(Generic[Token]):
     def read(self, readout: AnyReadout, logps: Mapping[Token, float], wrote: str | None) -> Answer:
         """Return the answer computed from the log-probabilities of all label tokens."""
         try:
-            found = [[logps[token] for token in group] for group in self.groups]
+            found = [pick(logps) for pick in self._picks]
         except KeyError:
             # The engine left out a label token that the request asked for.
             return Answer(Status.NO_LOGPROBS)
@@ -37,6 +38,18 @@ class Labels(Generic[Token]):
             # The engine returned a placeholder for a label token.
             return Answer(Status.NO_LOGPROBS)
         return readout.read_labels(found, wrote=wrote)
+
+    @cached_property
+    def _picks(self) -> tuple[Callable[[Mapping[Token, float]], tuple[float, ...]], ...]:
+        """Functions that return the log-probabilities of each label's tokens."""
+        return tuple(map(_pick, self.groups))
+
+
+def _pick(tokens: tuple[Token, ...]) -> Callable[[Mapping[Token, float]], tuple[float, ...]]:
+    # `itemgetter` is several times faster than a loop, but returns no tuple of one.
+    if len(tokens) > 1:
+        return itemgetter(*tokens)
+    return lambda logps: tuple(logps[token] for token in tokens)
 
 
 class LabelTokens(Labels[int]):

@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rocketeval.engines.readout import NO_LOGPROB, NOT_REPORTED
-from rocketeval.engines.replies import UsageMeter
-from rocketeval.engines.server import Server
-from rocketeval.engines.transports.base import ServerConnection, expected_shape
 from rocketeval.errors import EngineRefused, RequestRejected
+
+if TYPE_CHECKING:
+    # Engines without a server use this module too: they need not import an HTTP client.
+    from rocketeval.engines.replies import UsageMeter
+    from rocketeval.engines.server import Server
+    from rocketeval.engines.transports.base import ServerConnection
 
 NO_TEXT = "the text is empty, so it has no likelihood."
 
@@ -87,6 +90,8 @@ async def ask_likelihood(
     wire: ServerConnection, prompt: str, text: str, headers: Mapping[str, str], meter: UsageMeter
 ) -> tuple[float, ...]:
     """Return the log-probability of each token of `text` after `prompt`."""
+    from rocketeval.engines.transports.base import expected_shape
+
     spoken = await _spoken(wire, prompt, text)
     if wire.server.kind == "vllm":
         choice = await _complete(wire, spoken, {"prompt_logprobs": 0}, headers, meter)

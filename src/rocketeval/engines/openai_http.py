@@ -114,6 +114,10 @@ class TaskRequest:
     async def _calls(self) -> list[tuple[Transport, list[int]]]:
         """Return the items of each call, with the request form for their labels."""
         waiting = self._task.left(self._answers)
+        if self._task.labels is None:
+            transport = await self._transport(None)
+            most = items_per_call(transport)
+            return [(transport, waiting[at : at + most]) for at in range(0, len(waiting), most)]
         by_labels: dict[AnswerLabels | None, Transport] = {}
         for item in waiting:
             labels = self._task.labels_of(item)
@@ -290,8 +294,8 @@ class OpenAIEngine:
         headers = self._session(task.key)
         task, neutralised = (await self._control_tokens()).disarm_task(task)
         form = self._cold_form if task.cold else self._form_for
-        request = TaskRequest(form, task, known, headers, self._count)
-        return replace(await request.graded(), neutralised=neutralised)
+        graded = await TaskRequest(form, task, known, headers, self._count).graded()
+        return replace(graded, neutralised=neutralised) if neutralised else graded
 
     async def tokenise(self, prompts: Sequence[str]) -> list[list[int]] | None:
         """Return the tokens of each prompt in the chat template; None if it is unknown."""

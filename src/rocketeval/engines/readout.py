@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import exp, fsum, log
+from math import exp, fsum, inf, log
 from operator import itemgetter
 
 from rocketeval.hashing import content_hash
@@ -128,25 +128,29 @@ class Readout:
         >>> Readout().read_exact([math.log(0.6)], [math.log(0.2), math.log(0.1)]).p_high
         0.6666666666666666
         """
-        (sum_yes, sum_no), unusable = weigh_labels((yes, no), wrote)
-        if unusable is not None:
-            return Answer(unusable)
+        # `weigh_labels` for two labels, without its lists: this runs for every answer.
+        if not yes or not no:
+            return Answer(Status.NO_LOGPROBS)
+        if max(yes) > NO_LOGPROB or max(no) > NO_LOGPROB:
+            return Answer(Status.UNSOUND)
+        sum_yes, sum_no = fsum(map(exp, yes)), fsum(map(exp, no))
         mass = sum_yes + sum_no
+        if mass != mass:
+            return Answer(Status.NO_LOGPROBS)
+        if mass > MOST_LISTED:
+            return Answer(Status.UNSOUND)
+        if wrote is not None and wrote.strip() in THINKING:
+            return Answer(Status.THINKING)
         logp_yes = log(sum_yes) if sum_yes > TINY else logsumexp(yes)
         logp_no = log(sum_no) if sum_no > TINY else logsumexp(no)
         if logp_yes is None and logp_no is None:
             return Answer(Status.LOW_MASS, mass=0.0)
-        p_yes = sigmoid(_or_never(logp_yes) - _or_never(logp_no))
-        usable = mass >= self.min_mass
-        return Answer(
-            Status.OK if usable else Status.LOW_MASS,
-            p_yes if usable else None,
-            p_yes,
-            p_yes,
-            mass,
-            logp_yes,
-            logp_no,
+        p_yes = sigmoid(
+            (-inf if logp_yes is None else logp_yes) - (-inf if logp_no is None else logp_no)
         )
+        if mass < self.min_mass:
+            return Answer(Status.LOW_MASS, None, p_yes, p_yes, mass, logp_yes, logp_no)
+        return Answer(Status.OK, p_yes, p_yes, p_yes, mass, logp_yes, logp_no)
 
     def read_labels(self, logps: Sequence[Sequence[float]], *, wrote: str | None = None) -> Answer:
         """Return the answer if the log-probability of every token of both labels is known."""
@@ -226,18 +230,14 @@ def weigh_labels(
 def sigmoid(x: float) -> float:
     """Return `1 / (1 + exp(-x))` without overflow."""
     if x >= 0:
-        return 1.0 / (1.0 + math.exp(-x))
-    scaled = math.exp(x)
+        return 1.0 / (1.0 + exp(-x))
+    scaled = exp(x)
     return scaled / (1.0 + scaled)
 
 
 def _share(part: float, other: float, *, otherwise: float) -> float:
     total = part + other
     return part / total if total > 0 else otherwise
-
-
-def _or_never(logp: float | None) -> float:
-    return -math.inf if logp is None else logp
 
 
 def _exp(logp: float | None) -> float:

@@ -11,6 +11,7 @@ import asyncio
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import TypeVar
@@ -251,6 +252,7 @@ class RecordedEngine:
         """Do nothing: there is no connection."""
 
 
+@cache
 def _packaged() -> AnswerRecord:
     file = resources.files("rocketeval") / "examples" / "recorded" / f"{PACKAGED}.jsonl"
     return AnswerRecord.read(file.read_bytes(), file.name)

@@ -6,7 +6,7 @@ import math
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -62,15 +62,18 @@ class UsageMeter:
     """Counter of every request sent, including failed ones, and of the tokens used."""
 
     def __init__(self) -> None:
-        self._counted = Usage()
+        self._requests = 0
+        self._prompt_tokens = 0
+        self._cached_tokens = 0
+        self._completion_tokens = 0
         self._started = 0.0
         self._ended = 0.0
 
     def sent(self) -> None:
         """Count one request that is sent now."""
-        if not self._counted.requests:
+        if not self._requests:
             self._started = time.monotonic()
-        self._counted += Usage(requests=1)
+        self._requests += 1
 
     def answered(self, reply: Mapping[str, Any], *, cached_reported: bool = True) -> None:
         """Count the tokens that a reply reports.
@@ -80,19 +83,24 @@ class UsageMeter:
         """
         self._ended = time.monotonic()
         usage = mapping_or_empty(reply.get("usage"))
-        details = mapping_or_empty(usage.get("prompt_tokens_details")) if cached_reported else {}
         prompt = count_or_zero(usage.get("prompt_tokens"))
-        self._counted += Usage(
-            prompt_tokens=prompt,
+        self._prompt_tokens += prompt
+        self._completion_tokens += count_or_zero(usage.get("completion_tokens"))
+        if cached_reported:
+            details = mapping_or_empty(usage.get("prompt_tokens_details"))
             # More cached than sent would make a reply cheaper than free.
-            cached_tokens=min(prompt, count_or_zero(details.get("cached_tokens"))),
-            completion_tokens=count_or_zero(usage.get("completion_tokens")),
-        )
+            self._cached_tokens += min(prompt, count_or_zero(details.get("cached_tokens")))
 
     @property
     def usage(self) -> Usage:
         """Usage so far."""
-        return replace(self._counted, seconds=max(0.0, self._ended - self._started))
+        return Usage(
+            self._requests,
+            self._prompt_tokens,
+            self._cached_tokens,
+            self._completion_tokens,
+            max(0.0, self._ended - self._started),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,13 +193,13 @@ def secrets_in(*settings: object) -> list[str]:
 async def read_bounded(reply: aiohttp.ClientResponse) -> bytes:
     """Return the body of a reply; ReplyTooLarge as soon as it exceeds `MOST_BYTES`."""
     parts, size = [], 0
-    async for part in reply.content.iter_any():
+    while part := await reply.content.readany():
         size += len(part)
         if size > MOST_BYTES:
             reply.close()
             raise ReplyTooLarge(f"the reply is larger than {MOST_BYTES >> 20} MB")
         parts.append(part)
-    return b"".join(parts)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def json_object(body: bytes) -> dict[str, Any] | None:
@@ -288,15 +296,21 @@ class ReplyWatch:
     """Name in the first reply, or in the replies of an earlier process; empty if unknown."""
     fingerprints: list[str] = field(default_factory=list)
     """The first system fingerprints, in order of appearance."""
+    _last: tuple[Any, Any] = (None, None)
+    """What the last reply named, which most replies repeat."""
 
     def check(self, reply: Mapping[str, Any]) -> None:
         """Record what a reply names; JudgeChanged if it names another model."""
-        fingerprint = reply.get("system_fingerprint")
+        named = (reply.get("model"), reply.get("system_fingerprint"))
+        if named != self._last:
+            self._check(*named)
+            self._last = named
+
+    def _check(self, name: Any, fingerprint: Any) -> None:
         if isinstance(fingerprint, str) and fingerprint:
-            named = self.shown(fingerprint)[:SHOWN_NAME]
-            if named not in self.fingerprints and len(self.fingerprints) < MOST_FINGERPRINTS:
-                self.fingerprints.append(named)
-        name = reply.get("model")
+            shown = self.shown(fingerprint)[:SHOWN_NAME]
+            if shown not in self.fingerprints and len(self.fingerprints) < MOST_FINGERPRINTS:
+                self.fingerprints.append(shown)
         if not isinstance(name, str) or not name:
             return
         name = self.shown(name)[:SHOWN_NAME]
@@ -311,9 +325,10 @@ class ReplyWatch:
 
     def resume(self, model: str, fingerprints: Iterable[str]) -> None:
         """Continue from what an earlier process saw; JudgeChanged if the model is another."""
+        self._last = (None, None)
         if model and self.model and model != self.model:
             found, self.model = self.model, model
-            self.check({"model": found})
+            self._check(found, None)
         self.model = model or self.model
         seen = list(dict.fromkeys([*fingerprints, *self.fingerprints]))
         self.fingerprints = seen[:MOST_FINGERPRINTS]

@@ -297,8 +297,9 @@ class Canaries:
         seen = fingerprints_of(self.engine)
         if len(seen) > len(self.facts.fingerprints) > 0:
             self._owed = True
-        if seen:
-            self.facts = replace(self.facts, fingerprints=seen, model=model_of(self.engine))
+        model = model_of(self.engine) if seen else ""
+        if seen and (seen, model) != (self.facts.fingerprints, self.facts.model):
+            self.facts = replace(self.facts, fingerprints=seen, model=model)
 
     def _changed(self, found: list[Repetition]) -> JudgeChanged:
         return JudgeChanged(

@@ -227,8 +227,9 @@ async def grade(
         unavailable = unavailable + 1 if graded.unavailable else 0
         grading.unreachable = grading.unreachable or unavailable >= min(GIVE_UP_AFTER, concurrency)
         grading.spent += graded.usage
-        exceeded = None if graded.failure else _exceeded(graded.answers)
-        reason = graded.failure or exceeded or _silent(graded.answers)
+        fine = not graded.failure and _all_ok(graded.answers)
+        exceeded = None if fine or graded.failure else _exceeded(graded.answers)
+        reason = None if fine else graded.failure or exceeded or _silent(graded.answers)
         if reason is None:
             judgment = Judgment(
                 task.key,
@@ -333,6 +334,11 @@ def _all_known(task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers 
     if len(known) < items:
         return None
     return EngineAnswers(tuple(known[item] for item in range(items)), Usage())
+
+
+def _all_ok(answers: tuple[Answer, ...]) -> bool:
+    ok = Status.OK
+    return all(answer.status is ok for answer in answers)
 
 
 def _exceeded(answers: tuple[Answer, ...]) -> str | None:

@@ -235,6 +235,8 @@ async def grade_responses(
             )
         finally:
             checks.close()
+            if suspects is not None:
+                suspects.close()
         seconds = time.monotonic() - started
         work.keep_failures([*grading.failures, *grading.cut_off])
     if not grading.stopped:

@@ -76,6 +76,8 @@ class Unchecked:
     """
 
     def __init__(self, folder: Path | None = None, finished: Collection[bytes] = ()) -> None:
+        self._handle: int | None = None
+        """The file while keys are added: opening it costs more than writing a key."""
         self._path = None if folder is None else folder / UNCHECKED
         content = _content(self._path)
         whole = range(0, len(content) - _KEY + 1, _KEY)
@@ -85,16 +87,29 @@ class Unchecked:
     def __len__(self) -> int:
         return len(self.keys)
 
+    def __del__(self) -> None:
+        self.close()
+
     def add(self, key: bytes) -> None:
         """Add a judgment that is about to be recorded."""
         self.keys.append(key)
         if self._path is not None:
-            with writing(self._path), self._path.open("ab", buffering=0) as file:
-                file.write(key)
+            with writing(self._path):
+                if self._handle is None:
+                    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
+                    self._handle = os.open(self._path, flags, 0o666)
+                os.write(self._handle, key)
+
+    def close(self) -> None:
+        """Close the file; adding a key opens it again."""
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            os.close(handle)
 
     def drop(self, count: int) -> None:
         """Remove the first `count` judgments, because a check passed or they were set aside."""
         del self.keys[:count]
+        self.close()
         _replace(self._path, b"".join(self.keys))
 
 

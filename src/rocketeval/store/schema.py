@@ -7,6 +7,8 @@ have the same length.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import repeat
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -32,6 +34,8 @@ _NUMBERS = ("p_yes", "p_low", "p_high", "mass", "logp_yes", "logp_no")
 """The numeric fields of an answer, in order."""
 APPLICABILITY = ("p_na", "na_low", "na_high")
 """Numeric fields that only answers to items that may not apply have."""
+_FIELDS = ("status", *_NUMBERS, "text", *APPLICABILITY)
+_fields = attrgetter(*_FIELDS)
 JUDGMENTS = table_schema(
     ("key judge query_id candidate", pa.string()),
     ("status", pa.list_(pa.string())),
@@ -120,17 +124,14 @@ def complete_rows(table: pa.Table) -> pa.Table:
 
 def answers_to_lists(answers: Sequence[Answer]) -> dict[str, list[Any]]:
     """Return the answers column by column; texts and `p_na` only if there are any."""
-    texts = [answer.text for answer in answers]
-    return {
-        "status": [answer.status for answer in answers],
-        **{name: [getattr(answer, name) for answer in answers] for name in _NUMBERS},
-        **({"text": texts} if any(text is not None for text in texts) else {}),
-        **(_applicability(answers) if any(each.na_low is not None for each in answers) else {}),
-    }
-
-
-def _applicability(answers: Sequence[Answer]) -> dict[str, list[Any]]:
-    return {name: [getattr(answer, name) for answer in answers] for name in APPLICABILITY}
+    columns = map(list, zip(*map(_fields, answers), strict=True)) if answers else repeat([])
+    lists = dict(zip(_FIELDS, columns, strict=False))
+    if lists["text"].count(None) == len(answers):
+        del lists["text"]
+    if lists["na_low"].count(None) == len(answers):
+        for name in APPLICABILITY:
+            del lists[name]
+    return lists
 
 
 def lists_to_answers(row: Mapping[str, object]) -> tuple[Answer, ...]:

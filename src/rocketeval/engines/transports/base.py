@@ -122,9 +122,10 @@ def usable(answers: Sequence[Answer]) -> list[Answer]:
 
     Such a reply is a fault of the moment more often than a property of the prompt.
     """
+    fine = Status.OK
     for answer in answers:
         # Hashing an enum member is slow; most answers are fine.
-        if answer.status is not Status.OK and answer.status in ASKED_AGAIN:
+        if answer.status is not fine and answer.status in ASKED_AGAIN:
             raise unusable(f"the server {ASKED_AGAIN[answer.status]}", str(answer.status))
     return list(answers)
 
@@ -135,6 +136,8 @@ def items_of(reply: Mapping[str, Any], field_name: str, count: int) -> list[Any]
     if not isinstance(rows, list) or len(rows) != count:
         received = len(rows) if isinstance(rows, list) else "no"
         raise unusable(f"the server sent {received} {field_name} for {count} items.", SHAPE)
+    if [isinstance(row, dict) and row.get("index") for row in rows] == list(range(count)):
+        return rows
     if count > 1 and all(
         isinstance(row, dict) and isinstance(row.get("index"), int) for row in rows
     ):

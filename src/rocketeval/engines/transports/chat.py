@@ -78,7 +78,7 @@ class ChatBatch(Transport):
             meter.answered(reply, cached_reported=False)
             choices = items_of(reply, "choices", len(prompts))
             with expected_shape("a batch of chat completions"):
-                return usable([read_exact_choice(self.wire, choice) for choice in choices])
+                return usable(read_exact_choices(self.wire, choices))
 
         path = "/chat/completions/batch"
         return await self.wire.http.ask(path, body, meter, read, headers=headers)
@@ -143,12 +143,27 @@ def exact_settings(wire: ServerConnection) -> dict[str, Any]:
 
 def read_exact_choice(wire: ServerConnection, choice: Mapping[str, Any]) -> Answer:
     """Return the answer in a choice whose tokens are named by id."""
-    wrote = (choice.get("message") or {}).get("content")
-    logps = {row["token"]: row["logprob"] for row in _listed(choice)}
-    # One pass over all of them is faster than a call per token.
-    if not all(type(logp) is float and logp == logp for logp in logps.values()):
-        logps = {token: logprob_of(logp) for token, logp in logps.items()}
-    return wire.label_tokens.named.read(wire.readout, logps, wrote)
+    return read_exact_choices(wire, (choice,))[0]
+
+
+def read_exact_choices(
+    wire: ServerConnection, choices: Sequence[Mapping[str, Any]]
+) -> list[Answer]:
+    """Return the answers in choices whose tokens are named by id."""
+    labels, readout = wire.label_tokens.named, wire.readout
+    answers = []
+    for choice in choices:
+        wrote = (choice.get("message") or {}).get("content")
+        logps = {row["token"]: row["logprob"] for row in _listed(choice)}
+        # One pass over all of them is faster than a call per token.
+        values = logps.values()
+        if set(map(type, values)) != _FLOATS or math.isnan(sum(values)):
+            logps = {token: logprob_of(logp) for token, logp in logps.items()}
+        answers.append(labels.read(readout, logps, wrote))
+    return answers
+
+
+_FLOATS = {float}
 
 
 def read_top(readout: AnyReadout, choice: Mapping[str, Any]) -> Answer:
