@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from rocketeval.engines.readout import SLACK, Readout, sigmoid, spellings
+from rocketeval.engines.readout import SLACK, Readout, sigmoid, spellings, weigh_labels
 from rocketeval.records import Answer, Status
 
 Listed = list[tuple[str, float]]
@@ -174,6 +174,26 @@ def test_exact_reading_edge_cases(
     """Exact zeros stay zero; missing labels and low mass have a status."""
     answer = Readout().read_exact(yes, no)
     assert (answer.status, answer.p_yes) == (status, p_yes)
+
+
+def test_exact_reading_and_other_labels_refuse_the_same() -> None:
+    """Yes and no are read by separate, faster code; it gives the same reasons for no answer."""
+    rng = random.Random(7)
+    values = (-30.0, -2.0, -0.7, -0.001, 0.0, 0.5, 20.0, -math.inf, -9999.0)
+    reasons = Counter[Status | None]()
+    for _ in range(5_000):
+        yes, no = ([rng.choice(values) for _ in range(rng.randrange(4))] for _ in range(2))
+        wrote = rng.choice((None, "Yes", "<think>", " <think>"))
+        expected = weigh_labels((yes, no), wrote)[1]
+        found = Readout().read_exact(yes, no, wrote=wrote).status
+        reasons[expected] += 1
+        if expected is None:
+            assert found in (Status.OK, Status.LOW_MASS)
+        else:
+            assert found is expected, (yes, no, wrote)
+    assert len(reasons) == 4
+    assert min(reasons.values()) > 100
+    assert Readout().read_exact([math.nan], [-0.7]).status is Status.NO_LOGPROBS
 
 
 def test_limits_are_settings() -> None:
