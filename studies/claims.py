@@ -36,18 +36,13 @@ studies](reproduction.md).
 NOT_TESTED = (
     (
         "RocketEval",
-        "order of candidates with a Spearman of 0.99 (Arena-Hard)",
-        "only 8 of 500 prompts were graded: 0.81 (0.53-0.87) on them says little",
-    ),
-    (
-        "RocketEval",
         "a larger judge agrees more",
         "only 135M and 1.5B were run, and 135M guesses",
     ),
     (
         "RocketEval",
         "a fiftieth of the cost of GPT-4o for 1,000 tests",
-        "tokens were measured; money was not compared",
+        "tokens were measured ([cost](reproduction.md)); there was no GPU to rent",
     ),
     (
         "CheckEval",
@@ -72,6 +67,8 @@ NOT_TESTED = (
 )
 END = """
 ## Plots
+
+![Mean scores and arena ratings on Arena-Hard](../../studies/arena_hard/recorded/order.svg)
 
 ![Agreement with votes, by method](../../studies/papers/recorded/agreement.svg)
 
@@ -141,13 +138,6 @@ def claims() -> list[Claim]:
             "40 queries",
         ),
         (
-            "probabilities over counted yes and no",
-            "+14.4",
-            "baselines",
-            "without normalized score",
-            "40 queries",
-        ),
-        (
             "a checklist per query over one for all",
             "+14.2",
             "baselines",
@@ -170,6 +160,17 @@ def claims() -> list[Claim]:
         ),
     ):
         found.append(Claim(rocket, text, published, loss(table, name), size))
+    arms = {row["name"]: row for row in recorded("mt_bench/recorded/arms.json")}
+    counted = arms["checklist, yes counted"]
+    found.append(
+        Claim(
+            rocket,
+            "probabilities over counted yes and no",
+            "+14.4",
+            turned(counted["difference"]),
+            f"{counted['queries']} queries, 1.5B in int8",
+        )
+    )
     supervised = {
         row["method"].strip(): row for row in recorded("mt_bench/recorded/supervised.json")
     }
@@ -183,6 +184,28 @@ def claims() -> list[Claim]:
             "80 queries",
         )
     )
+    arena = recorded("arena_hard/recorded/order.json")
+    size = f"{arena['prompts']} prompts, 1.5B in int8"
+    checklist = "checklist, mean of p_yes"
+    found += [
+        Claim(
+            "RocketEval, Table 3",
+            "mean scores order 12 candidates as the arena does, Spearman above 0.95",
+            "0.99",
+            arena["orders"]["12 test"][checklist]["spearman"],
+            size,
+            above=0.95,
+            percent=False,
+        ),
+        Claim(
+            "RocketEval, Table 3",
+            "and better than response length does (difference, 22 candidates)",
+            "-",
+            arena["orders"]["all 22"][checklist]["above_length"],
+            size,
+            percent=False,
+        ),
+    ]
     uncertainty = recorded("papers/recorded/uncertainty.json")
     three = next(one for one in uncertainty["sampling"][JUDGE]["shares"] if one["times"] == 3)
     found.append(

@@ -20,8 +20,9 @@ import gzip
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy.stats import kendalltau, rankdata
@@ -52,6 +53,9 @@ TIMES = 200
 """Draws of that many prompts, and splits into halves."""
 RESAMPLES = 1_000
 WIDTH = 28
+ELO = "arena rating"
+LIMITS = ("with the arena", "reliability", "unlimited prompts")
+"""With the arena; of two such sets of prompts; with the arena, estimated for unlimited prompts."""
 
 
 @dataclass(frozen=True)
@@ -143,6 +147,11 @@ def means(scores: Floats, weights: Floats) -> Floats:
     return np.asarray((weights @ np.where(here, scores, 0.0)) / (weights @ here), dtype=float)
 
 
+def overall(scores: Floats) -> Floats:
+    """Return the mean score of each candidate."""
+    return means(scores, np.ones(len(scores)))
+
+
 def spearman(rows: Floats, ratings: Floats) -> Floats:
     """Return Spearman's coefficient of each row with the ratings."""
     ranks = rankdata(rows, axis=-1)
@@ -217,8 +226,35 @@ def reliability(arena: Arena, way: str) -> float:
 
 def unlimited(arena: Arena, way: str) -> float:
     """Return Pearson's correlation with the arena, estimated for unlimited prompts."""
-    rows = means(arena.scores[way], np.ones((1, len(arena.prompts))))
-    return pearson(rows[0], arena.ratings) / float(np.sqrt(reliability(arena, way)))
+    return with_arena(arena, way) / float(np.sqrt(reliability(arena, way)))
+
+
+def unlimited_range(arena: Arena, way: str) -> tuple[float, float]:
+    """Return a rough 95% interval of that estimate, from leaving out one prompt at a time.
+
+    Here reliability is Cronbach's alpha, the mean over all halves, which needs no random splits.
+    """
+    scores = arena.scores[way]
+    count = len(scores)
+    without = [scores[np.arange(count) != left_out] for left_out in range(count)]
+    found = np.array(
+        [pearson(overall(rows), arena.ratings) / np.sqrt(alpha(rows)) for rows in without]
+    )
+    error = float(np.sqrt((count - 1) / count * ((found - found.mean()) ** 2).sum()))
+    value = unlimited(arena, way)
+    return value - 1.96 * error, value + 1.96 * error
+
+
+def alpha(scores: Floats) -> float:
+    """Return Cronbach's alpha of prompts as items and candidates as cases."""
+    count = len(scores)
+    total = float(np.nansum(scores, axis=0).var(ddof=1))
+    return count / (count - 1) * (1.0 - float(np.nanvar(scores, axis=1, ddof=1).sum()) / total)
+
+
+def with_arena(arena: Arena, way: str) -> float:
+    """Return Pearson's correlation of mean scores with the arena."""
+    return pearson(overall(arena.scores[way]), arena.ratings)
 
 
 def section(arena: Arena) -> list[str]:
@@ -238,7 +274,7 @@ def section(arena: Arena) -> list[str]:
 
 def row(name: str, cells: Sequence[str]) -> str:
     """Return one line of a table."""
-    return (name.ljust(WIDTH) + "".join(cell.ljust(24) for cell in cells)).rstrip()
+    return (name.ljust(WIDTH) + "".join(cell.ljust(26) for cell in cells)).rstrip()
 
 
 def lines_of(arena: Arena) -> list[str]:
@@ -253,13 +289,79 @@ def lines_of(arena: Arena) -> list[str]:
     lines.append(row("prompts", [str(size) for size in sizes]))
     for way, values in found.items():
         lines.append(row(way, [f"{values[size][0]:.2f} ({values[size][1]:.2f})" for size in sizes]))
-    lines += ["", "What limits it, all 22 candidates (Pearson's correlation of mean scores)"]
+    lines += ["", "Pearson's correlation of mean scores, all 22", row("", LIMITS)]
     for way in found:
-        lines.append(
-            row(way, [f"reliability {reliability(arena, way):.3f}"])
-            + f"  with the arena for unlimited prompts, estimated: {unlimited(arena, way):.2f}"
-        )
+        low, high = unlimited_range(arena, way)
+        figures = (with_arena(arena, way), reliability(arena, way))
+        unbounded = f"{unlimited(arena, way):.2f} ({low:.2f} to {high:.2f})"
+        lines.append(row(way, [*(f"{each:.2f}" for each in figures), unbounded]))
+    lines += ["", "Spearman between the orders of all 22 candidates (Fig. 6)"]
+    everyone = [*arena.scores, ELO]
+    lines.append(row("", everyone))
+    for way in everyone:
+        lines.append(row(way, [f"{between(arena, way, other):.2f}" for other in everyone]))
     return lines
+
+
+def between(arena: Arena, way: str, other: str) -> float:
+    """Return Spearman's coefficient of two orders, on the prompts that both have."""
+    here = np.ones(len(arena.prompts), dtype=bool)
+    for each in (way, other):
+        if each != ELO:
+            here &= np.isfinite(arena.scores[each]).all(axis=1)
+    one, two = (
+        arena.ratings[None] if each == ELO else overall(arena.scores[each][here])[None]
+        for each in (way, other)
+    )
+    return float(spearman(one, two[0])[0])
+
+
+def figures_of(arena: Arena) -> dict[str, Any]:
+    """Return what other pages quote, for order.json."""
+    whole = arena.without(DIRECT) if arena.partial(DIRECT) else arena
+    parts = {"12 test": orders(whole, tested=True), "all 22": orders(whole, tested=False)}
+    return {
+        "prompts": len(arena.prompts),
+        "orders": {
+            part: {way: asdict(one) for way, one in found.items()} for part, found in parts.items()
+        },
+        "reliability": reliability(arena, CHECKLIST),
+        "unlimited": unlimited(arena, CHECKLIST),
+    }
+
+
+def draw(arena: Arena) -> None:
+    """Write order.svg: mean scores and ratings, and Spearman by number of prompts."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    matplotlib.rcParams.update({"svg.hashsalt": "rocketeval", "svg.fonttype": "none"})
+    from matplotlib import pyplot
+
+    picture, (left, right) = pyplot.subplots(1, 2, figsize=(11, 5))
+    scores = overall(arena.scores[CHECKLIST])
+    for part, color, label in (
+        (arena.tested, "#2a6f97", "test"),
+        (~arena.tested, "#e07a5f", "train"),
+    ):
+        left.scatter(scores[part], arena.ratings[part], color=color, label=f"{label} candidates")
+    for name, score, rating in zip(arena.candidates, scores, arena.ratings, strict=True):
+        left.annotate(name, (score, rating), fontsize=6, xytext=(3, 3), textcoords="offset points")
+    left.set_xlabel(f"mean score by the 1.5B judge, {len(arena.prompts)} prompts")
+    left.set_ylabel("Arena rating")
+    left.legend(frameon=False, fontsize=8)
+    for way, color in ((CHECKLIST, "#2a6f97"), (COUNTED, "#e07a5f"), (LENGTH, "#808080")):
+        found = by_prompts(arena, way)
+        means_of = [value for value, _ in found.values()]
+        right.plot(list(found), means_of, "o-", color=color, label=way)
+        right.fill_between(
+            list(found), [low for _, low in found.values()], means_of, color=color, alpha=0.15
+        )
+    right.set_xlabel("prompts")
+    right.set_ylabel("Spearman with the arena, 22 candidates")
+    right.legend(frameon=False, fontsize=8, loc="lower right")
+    picture.tight_layout()
+    picture.savefig(RECORDED / "order.svg", metadata={"Date": None})
 
 
 def main() -> None:
@@ -269,11 +371,15 @@ def main() -> None:
     )
     parser.add_argument("--record", action="store_true")
     given = parser.parse_args()
-    text = "\n".join(lines_of(Arena.read())) + "\n"
+    arena = Arena.read()
+    text = "\n".join(lines_of(arena)) + "\n"
     print(text, end="")
     if given.record:
         RECORDED.mkdir(exist_ok=True)
         (RECORDED / "order.txt").write_text(text, encoding="utf-8")
+        content = json.dumps(figures_of(arena), indent=1) + "\n"
+        (RECORDED / "order.json").write_text(content, encoding="utf-8")
+        draw(arena)
 
 
 if __name__ == "__main__":

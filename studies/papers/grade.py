@@ -4,7 +4,7 @@
     python studies/papers/grade.py qwen2.5-coder-1.5b-instruct --base-url http://127.0.0.1:8000/v1
     python studies/papers/grade.py smollm2-135m-instruct --base-url http://127.0.0.1:8001/v1
     python studies/papers/grade.py JUDGE --base-url URL --limit 2    # minutes, separate runs
-    python studies/papers/grade.py JUDGE --base-url URL --only arena_hard
+    python studies/papers/grade.py JUDGE --base-url URL --only summeval
     python studies/papers/grade.py JUDGE --engine scripted --limit 2    # dry run, fake answers
 
 Each study uses the first N queries of the order that prepare.py draws (the table below), so that
@@ -52,7 +52,6 @@ WORK: dict[str, tuple[Part, ...]] = {
         (20, ("sequential", "all_yes", "all_no", "cot")),
         (8, ("multi_item", ANALYSIS)),
     ),
-    "arena_hard": ((8, ("checklist", "direct")),),
     "summeval": ((12, ("checklist", *levels(SUMMEVAL))),),
     "topical_chat": ((12, ("checklist", *levels(TOPICAL_CHAT))),),
     "infobench": ((60, ("checklist",)),),

@@ -30,22 +30,6 @@ def bars(name: str, title: str, labels: Sequence[str], values: Sequence[Any], un
     save(figure, name)
 
 
-def heatmap(name: str, labels: Sequence[str], values: Sequence[Sequence[float]]) -> None:
-    """Draw the Spearman correlations of orders with each other."""
-    figure, axes = pyplot.subplots(figsize=(7.5, 6))
-    shown = axes.imshow(values, vmin=-1, vmax=1, cmap="RdBu")
-    for row, line in enumerate(values):
-        for column, value in enumerate(line):
-            color = "white" if abs(value) > 0.6 else "black"
-            axes.text(
-                column, row, f"{value:.2f}", ha="center", va="center", fontsize=7, color=color
-            )
-    axes.set_xticks(range(len(labels)), labels, rotation=40, ha="right", fontsize=7)
-    axes.set_yticks(range(len(labels)), labels, fontsize=7)
-    figure.colorbar(shown, shrink=0.7)
-    save(figure, name)
-
-
 def uncertainty(content: dict[str, Any]) -> None:
     """Draw Figs. 4 and 5 side by side."""
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(9, 3.4), sharey=True)

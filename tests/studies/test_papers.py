@@ -49,7 +49,6 @@ def test_second_grading_asks_nothing(runs: Path) -> None:
     ("name", "lines"),
     [
         ("agreement", ["RocketEval (unsupervised)", "Direct, after the 1.5B judge's analysis"]),
-        ("list_level", ["Arena-Hard, 2 prompts", "arena Elo"]),
         ("uncertainty", ["(Fig. 4)", "(Fig. 5)"]),
         ("dimensions", ["1 perplexity", "agreement between the judges", "by group of criteria"]),
         ("calibration", ["InfoBench items"]),
