@@ -50,7 +50,7 @@ def test_unused_votes_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
 def test_labels_without_a_coefficient_give_the_reason(capsys: pytest.CaptureFixture[str]) -> None:
     """There are too few labels, or they are on responses without a score."""
     text = shown(compare(Gold(labels=[Label("p", "a", 3.0)])), capsys)
-    assert "No coefficient (one, all responses): only 1 labeled responses have both figures" in text
+    assert "No coefficient (one, all responses): only 1 labeled response has both figures" in text
     text = shown(compare(Gold(labels=[Label("p", "x", 3.0)])), capsys)
     assert "no labeled response was scored by every method" in text
     assert "Spearman" not in text
