@@ -28,9 +28,10 @@ One row per claim of the four papers that we tested. The judge is Qwen2.5-Coder-
 papers' judges of that size are other models, so levels differ and directions should not. A claim is
 **seen** if the whole 95% interval of our figure is on the claimed side, *contradicted* if it is on
 the other side, and open otherwise. How each study was made, and at which size, is in [the
-studies](reproduction.md).
+studies](reproduction.md). Rows with "int8" are computed from judgments that are stored in the
+repository; the judgments of the other rows by this judge were not kept.
 
-| paper | claim | paper's figure | ours | size | |
+| paper | claim | paper's figure | ours | size | result |
 |---|---|---|---|---|---|
 """
 NOT_TESTED = (

@@ -345,8 +345,18 @@ def draw(arena: Arena) -> None:
         (~arena.tested, "#e07a5f", "train"),
     ):
         left.scatter(scores[part], arena.ratings[part], color=color, label=f"{label} candidates")
+    edge = scores.min() + 0.75 * np.ptp(scores)
     for name, score, rating in zip(arena.candidates, scores, arena.ratings, strict=True):
-        left.annotate(name, (score, rating), fontsize=6, xytext=(3, 3), textcoords="offset points")
+        side, shift = ("right", -5) if score > edge else ("left", 5)
+        left.annotate(
+            name,
+            (score, rating),
+            fontsize=6,
+            ha=side,
+            va="center",
+            xytext=(shift, 0),
+            textcoords="offset points",
+        )
     left.set_xlabel(f"mean score by the 1.5B judge, {len(arena.prompts)} prompts")
     left.set_ylabel("Arena rating")
     left.legend(frameon=False, fontsize=8)
@@ -357,7 +367,7 @@ def draw(arena: Arena) -> None:
         right.fill_between(
             list(found), [low for _, low in found.values()], means_of, color=color, alpha=0.15
         )
-    right.set_xlabel("prompts")
+    right.set_xlabel("prompts; the area reaches down to the 5% quantile")
     right.set_ylabel("Spearman with the arena, 22 candidates")
     right.legend(frameon=False, fontsize=8, loc="lower right")
     picture.tight_layout()
