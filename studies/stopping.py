@@ -22,7 +22,7 @@ of the scores); rare failures (5% of the queries, almost no other noise: a known
 recorded scores, 20 orders each, and compares the decision with the full grid's. `--row` repeats
 rows of the table with new seeds, because a row picked for its high error is high partly by chance.
 `--record` writes studies/recorded/stopping.txt, stopping_choice.txt, stopping_grids.txt or
-stopping_row.txt; so far the first and the third exist.
+stopping_row.txt; so far all but the second exist.
 """
 
 from __future__ import annotations
