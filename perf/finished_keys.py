@@ -1,9 +1,11 @@
 """Measure the memory of finished keys, and the time to add and to find one.
 
-    python perf/finished_keys.py [--keys 1e7] [--record]
+    python perf/finished_keys.py [--keys 1e7] [--filled 1e8] [--record]
 
 Keys are drawn and added in parts of 50,000, as a ledger is read. Peak memory counts everything
-above the process before the first key. Compared with a Python set of the same keys.
+above the process before the first key. Compared with a Python set of the same keys. `--filled`
+makes the arrays of so many keys at once, because adding them one by one takes half an hour, and
+then adds three times as many as the arrays take up at a time.
 """
 
 from __future__ import annotations
@@ -17,11 +19,9 @@ from pathlib import Path
 
 import numpy as np
 
-from rocketeval.store.finished_keys import FinishedKeys
+from rocketeval.store.finished_keys import KEY, NEWEST, FinishedKeys
 
 PART = 50_000
-MOST_IN_A_SET = 1e7
-"""The set is not measured with more: 1e8 keys would take 10 GB."""
 
 
 def measure(kind: str, keys: int) -> str:
@@ -47,18 +47,35 @@ def measure(kind: str, keys: int) -> str:
     )
 
 
+def measure_filled(keys: int) -> str:
+    """Return a line with the peak memory of this many keys, and of some more added to them."""
+    rng = np.random.default_rng(0)
+    found = FinishedKeys()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for first in range(256):
+        rest = np.frombuffer(rng.bytes((KEY - 1) * (keys // 256)), np.uint8)
+        found._keep(first, np.sort(rest.view(f"S{KEY - 1}")))
+    found._settled = int(found._starts[:, -1].sum())
+    for _ in range(3 * NEWEST // PART + 1):
+        drawn = rng.bytes(KEY * PART)
+        found.update(drawn[at : at + KEY] for at in range(0, len(drawn), KEY))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    return f"filled {len(found):>12,} keys: peak {peak / 1024:6.0f} MB"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--keys", type=float, default=1e7)
+    parser.add_argument("--filled", type=float, default=1e8)
     parser.add_argument("--record", action="store_true")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.child:
-        print(measure(args.child, int(args.keys)))
+        keys = int(args.keys)
+        print(measure_filled(keys) if args.child == "filled" else measure(args.child, keys))
         return
     lines = []
-    for kind in ("set", "arrays"):
-        keys = min(args.keys, MOST_IN_A_SET) if kind == "set" else args.keys
+    for kind, keys in (("set", args.keys), ("arrays", args.keys), ("filled", args.filled)):
         command = [sys.executable, __file__, "--keys", str(keys), "--child", kind]
         lines.append(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
         print(lines[-1], end="", flush=True)
