@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -40,7 +41,7 @@ from rocketeval.text import figure  # noqa: E402
 
 RECORDED = HERE / "recorded"
 STORED = RECORDED / "judgments"
-DATA = HERE.parents[2] / "shared" / "data"
+DATA = Path(os.environ.get("ROCKETEVAL_SHARED_DATA", HERE.parents[2] / "shared" / "data"))
 CHECKLIST, COUNTED, DIRECT, LENGTH = (
     "checklist, mean of p_yes",
     "checklist, yes counted",

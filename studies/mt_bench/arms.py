@@ -112,9 +112,8 @@ def table() -> tuple[list[Row], list[Vote]]:
     return made, votes_in("human_votes", whole)
 
 
-def lines_of() -> list[str]:
+def lines_of(made: list[Row], votes: list[Vote]) -> list[str]:
     """Return the study as text."""
-    made, votes = table()
     head = f"{'% of votes, ties counted':{WIDTH}}{'queries':>7} {'votes':>7}   "
     people = human_agreement(votes, bootstrap=2000)
     lines = [f"{head}{'agreement':22}difference from the checklist", *map(str, made)]
@@ -133,11 +132,12 @@ def main() -> None:
     given = parser.parse_args()
     if not DATA.is_dir():
         sys.exit(f"MT-Bench is not in {DATA}; set ROCKETEVAL_SHARED_DATA to the folder above it.")
-    text = "\n".join(lines_of()) + "\n"
+    made, votes = table()
+    text = "\n".join(lines_of(made, votes)) + "\n"
     print(text, end="")
     if given.record:
         (RECORDED / "arms.txt").write_text(text, encoding="utf-8")
-        content = json.dumps([asdict(row) for row in table()[0]], indent=1) + "\n"
+        content = json.dumps([asdict(row) for row in made], indent=1) + "\n"
         (RECORDED / "arms.json").write_text(content, encoding="utf-8")
 
 

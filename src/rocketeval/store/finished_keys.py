@@ -116,7 +116,7 @@ class FinishedKeys(MutableSet[bytes]):
 def _pages(rows: NDArray[Any]) -> NDArray[Any]:
     """Return a copy in memory pages of its own.
 
-    Arrays that are replaced by slightly larger ones leave holes in the heap: a quarter of it here.
+    Otherwise, arrays that are replaced by slightly larger ones leave holes in the heap.
     """
     copy = np.frombuffer(mmap(-1, max(1, rows.size)), np.uint8, rows.size).reshape(rows.shape)
     copy[:] = rows
