@@ -1,0 +1,89 @@
+"""Grade MT-Bench's voted responses in every way that the studies compare, and keep the answers.
+
+    studies/judges/serve_vllm.sh qwen2.5-coder-1.5b-int8 8000 &
+    python studies/mt_bench/grade.py checklist direct fixed sequential cot
+    python studies/mt_bench/grade.py checklist --turn second
+    studies/judges/serve_vllm.sh qwen2.5-coder-0.5b-int8 8001 &
+    python studies/mt_bench/grade.py checklist --judge 0.5b --base-url http://127.0.0.1:8001/v1
+
+Each way is a run of its own in studies/runs; graded responses are not asked again. What is graded
+goes to recorded/judgments, also after Ctrl-C, and arms.py and sizes.py read it there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE.parent)]
+import judgments  # noqa: E402
+
+from rocketeval.cli.progress import make_observer  # noqa: E402
+from rocketeval.config import MethodConfig, RunConfig, load_config  # noqa: E402
+from rocketeval.pipeline import Run  # noqa: E402
+from rocketeval.store.run import RunStore  # noqa: E402
+
+STORED = HERE / "recorded" / "judgments"
+TURNS = ("first", "second")
+ARMS = ("checklist", "direct", "fixed", "sequential", "cot")
+JUDGES = {"1.5b": "qwen2.5-coder-1.5b-instruct-int8", "0.5b": "qwen2.5-coder-0.5b-instruct-int8"}
+STUDY_JUDGE = "1.5b"
+"""The judge whose judgments have the plain names."""
+
+
+def run_name(turn: str, arm: str, judge: str = STUDY_JUDGE) -> str:
+    """Return the name of a run, and of its file of judgments."""
+    return f"{turn}_turn_{arm}" + ("" if judge == STUDY_JUDGE else f"_{judge}")
+
+
+def run_config(turn: str, arm: str, judge: str, base_url: str) -> RunConfig:
+    """Return the config of one way to score one turn."""
+    base = load_config(HERE / f"{turn}_turn.yaml")
+    # A canary is read without the prefix cache: 1% of the items would be about 10% of the tokens.
+    changes = {"model": JUDGES[judge], "base_url": base_url, "timeout": 600.0, "canaries": 0.002}
+    return base.model_copy(
+        update={
+            "name": run_name(turn, arm, judge),
+            "judge": base.judge.model_copy(update=changes),
+            "method": MethodConfig(kind=arm),
+        }
+    )
+
+
+async def grade(config: RunConfig) -> None:
+    """Grade one run, with progress."""
+    print(f"== {config.name}", flush=True)
+    run = Run(config, observer=make_observer(config, quiet=False))
+    try:
+        facts = await run.to_judgments()
+    finally:
+        run.observer.closed()
+    print(f"{facts.judged} judged, {facts.failed} failed, {facts.unfinished} left")
+
+
+def main() -> None:
+    """Grade what the command line selects, and keep it."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("arms", nargs="+", choices=ARMS)
+    parser.add_argument("--turn", choices=TURNS, action="append", help="default: both")
+    parser.add_argument("--judge", choices=list(JUDGES), default=STUDY_JUDGE)
+    parser.add_argument("--base-url", default="http://127.0.0.1:8000/v1")
+    given = parser.parse_args()
+    for turn in given.turn or TURNS:
+        for arm in given.arms:
+            config = run_config(turn, arm, given.judge, given.base_url)
+            try:
+                asyncio.run(grade(config))
+            finally:
+                out = STORED / f"{config.name}.parquet"
+                table = judgments.keep(RunStore(config.run_path), config.name, arm, out)
+                print(f"{table.num_rows} judgments in {out}")
+
+
+if __name__ == "__main__":
+    main()
