@@ -161,7 +161,7 @@ def claims() -> list[Claim]:
         ),
     ):
         found.append(Claim(rocket, text, published, loss(table, name), size))
-    arms = {row["name"]: row for row in recorded("mt_bench/recorded/arms.json")}
+    arms = {row["name"]: row for row in recorded("mt_bench/recorded/arms.json")["first turn"]}
     counted = arms["checklist, yes counted"]
     found.append(
         Claim(

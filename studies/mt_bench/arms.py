@@ -1,13 +1,13 @@
-"""RocketEval Tables 2 and 7 on MT-Bench's first turn, from stored judgments and without a judge.
+"""RocketEval Tables 2 and 7 on MT-Bench, from stored judgments and without a judge.
 
-    rocketeval run studies/mt_bench/first_turn_direct.yaml --only grade
-    python studies/judgments.py studies/mt_bench/first_turn_direct.yaml \
-        studies/mt_bench/recorded/judgments/first_turn_direct.parquet
+    python studies/mt_bench/grade.py checklist direct fixed sequential cot    # once, with a judge
     python studies/mt_bench/arms.py [--record]
 
-needs MT-Bench's votes and answers (../shared/data next to the checkout). One row per way to score:
-agreement with the votes, ties counted, and the difference from the checklist on the same votes. A
-row counts the queries of which all six responses are judged; a missing file leaves out its row.
+needs MT-Bench's votes and answers (../shared/data next to the checkout). One table per turn and one
+for both, one row per way to score: agreement with the votes, ties counted, the difference from the
+checklist on the same votes, and agreement with the votes that are not ties. A row counts the
+queries of which all six responses are judged; a missing file leaves out its row. The last two rows
+are how far people agree with each other, and with the best possible prediction of their votes.
 Intervals are from 2,000 resamples of the questions.
 """
 
@@ -16,9 +16,11 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+
+import numpy as np
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
@@ -35,20 +37,27 @@ from votes import (  # noqa: E402
 )
 
 from rocketeval.audit.figures import human_agreement  # noqa: E402
+from rocketeval.grid import compare, vote_outcomes  # noqa: E402
 from rocketeval.records import Interval, Vote  # noqa: E402
 from rocketeval.scoring.mean import HardMeanScorer  # noqa: E402
 
 RECORDED = HERE / "recorded"
 STORED = RECORDED / "judgments"
-CHECKLIST = HERE.parent / "judges" / "recorded" / "first_turn_int8.parquet"
-"""The whole first turn by the judge of these studies, the 1.5B one in int8."""
-MEAN, COUNTED, FLOAT32, DIRECT, LONGER = (
+TURNS = ("first", "second")
+TABLES = {"first turn": ("first",), "second turn": ("second",), "both turns": ("first", "second")}
+MEAN, COUNTED, FLOAT32, LONGER = (
     "checklist, mean of p_yes",
     "checklist, yes counted",
     "checklist, judge in float32",
-    "Direct",
     "longer response",
 )
+OTHERS = {
+    "direct": "Direct",
+    "fixed": "fixed checklist",
+    "sequential": "checklist, items in sequence",
+    "cot": "CoT",
+}
+"""The other ways that grade.py knows."""
 CANDIDATES = 6
 WIDTH = 30
 
@@ -63,29 +72,40 @@ class Row:
     agreement: Interval
     difference: Interval | None
     """From the checklist, on the same votes; None for the checklist itself."""
+    decided: Interval | None
+    """Agreement with votes that are not ties; equal scores count half."""
 
     def __str__(self) -> str:
         gain = "" if self.difference is None else percent(self.difference, "+")
         counts = f"{self.queries:>7} {self.votes:>7,}"
-        return f"{self.name:{WIDTH}}{counts}   {percent(self.agreement):22}{gain}".rstrip()
+        values = f"{percent(self.agreement):22}{gain:25}{percent(self.decided)}"
+        return f"{self.name:{WIDTH}}{counts}   {values}"
 
 
-def ways() -> Iterator[tuple[str, Scores]]:
-    """Yield the scores of every way whose judgments are stored."""
-    answers = judgments.read(CHECKLIST)
-    yield MEAN, mean_scores(answers)
+def checklists(turn: str) -> Path:
+    """Return the checklist judgments of the judge of these studies, the 1.5B one in int8."""
+    return STORED / f"{turn}_turn_checklist.parquet"
+
+
+def ways(turn: str) -> dict[str, Scores]:
+    """Return the scores of every way whose judgments of this turn are stored."""
+    answers = judgments.read(checklists(turn))
     pairs = zip(answers.query_ids, answers.candidates, strict=True)
-    yield COUNTED, dict(zip(pairs, HardMeanScorer().predict(answers).tolist(), strict=True))
-    for name, file in ((DIRECT, "first_turn_direct"), (FLOAT32, "first_turn")):
-        if (STORED / f"{file}.parquet").exists():
-            yield name, mean_scores(judgments.read(STORED / f"{file}.parquet"))
-    yield LONGER, lengths(set(answers.candidates))
+    counted = HardMeanScorer().predict(answers).tolist()
+    found = {MEAN: mean_scores(answers), COUNTED: dict(zip(pairs, counted, strict=True))}
+    stored = {name: STORED / f"{turn}_turn_{arm}.parquet" for arm, name in OTHERS.items()}
+    for name, path in {**stored, FLOAT32: STORED / f"{turn}_turn.parquet"}.items():
+        if path.exists():
+            found[name] = mean_scores(judgments.read(path))
+    found[LONGER] = lengths(turn, set(answers.candidates))
+    return found
 
 
-def lengths(candidates: set[str]) -> Scores:
-    """Return the length of every first response of these candidates."""
+def lengths(turn: str, candidates: set[str]) -> Scores:
+    """Return the length of every response of these candidates."""
+    at = TURNS.index(turn)
     return {
-        (f"{row['question_id']}-1", row["model"]): float(len(row["turns"][0]))
+        (f"{row['question_id']}-{at + 1}", row["model"]): float(len(row["turns"][at]))
         for row in rows("answers_official32")
         if row["model"] in candidates
     }
@@ -97,9 +117,8 @@ def whole_queries(scores: Scores) -> set[str]:
     return {query for query in set(known) if known.count(query) == CANDIDATES}
 
 
-def table() -> tuple[list[Row], list[Vote]]:
-    """Return all rows, and the votes on the checklist's queries."""
-    found = dict(ways())
+def rows_of(found: Mapping[str, Scores]) -> list[Row]:
+    """Return a row for each way."""
     checklist = found[MEAN]
     whole = whole_queries(checklist)
     made = []
@@ -108,18 +127,59 @@ def table() -> tuple[list[Row], list[Vote]]:
         votes = votes_in("human_votes", queries)
         hits = hits_of(scores, votes)
         gain = None if name == MEAN else share_of_votes(hits - hits_of(checklist, votes), votes)
-        made.append(Row(name, len(queries), len(votes), share_of_votes(hits, votes), gain))
-    return made, votes_in("human_votes", whole)
+        share = share_of_votes(hits, votes)
+        made.append(Row(name, len(queries), len(votes), share, gain, decided_share(scores, votes)))
+    return made
 
 
-def lines_of(made: list[Row], votes: list[Vote]) -> list[str]:
+def decided_share(scores: Scores, votes: list[Vote]) -> Interval:
+    """Return the agreement with votes for one side."""
+    decided = [vote for vote in votes if vote.winner != "tie"]
+    first, second = (
+        np.array([scores[vote.query_id, getattr(vote, side)] for vote in decided])
+        for side in ("candidate_a", "candidate_b")
+    )
+    return share_of_votes(0.5 + 0.5 * compare(first, second, 0.0) * vote_outcomes(decided), decided)
+
+
+def people(found: Mapping[str, Scores]) -> list[Row]:
+    """Return how far people agree on the checklist's queries, and the bound this sets."""
+    queries = whole_queries(found[MEAN])
+    votes = votes_in("human_votes", queries)
+    agreement = human_agreement(votes, bootstrap=2000)
+    if agreement is None:
+        return []
+    shares = [("human-human agreement", agreement.with_ties, agreement.without_ties)]
+    if agreement.best_with_ties is not None:
+        best = agreement.best_with_ties, agreement.best_without_ties
+        shares.append(("expected upper bound", *best))
+    counts = len(queries), len(votes)
+    return [Row(name, *counts, share, None, decided) for name, share, decided in shares]
+
+
+def tables() -> dict[str, list[Row]]:
+    """Return the rows of every table whose checklist judgments are stored."""
+    by_turn = {turn: ways(turn) for turn in TURNS if checklists(turn).exists()}
+    made = {}
+    for title, turns in TABLES.items():
+        if not set(turns) <= set(by_turn):
+            continue
+        first, *others = (by_turn[turn] for turn in turns)
+        common = [name for name in first if all(name in other for other in others)]
+        found = {
+            name: {key: score for turn in turns for key, score in by_turn[turn][name].items()}
+            for name in common
+        }
+        made[title] = [*rows_of(found), *people(found)]
+    return made
+
+
+def lines_of(made: Mapping[str, list[Row]]) -> list[str]:
     """Return the study as text."""
-    head = f"{'% of votes, ties counted':{WIDTH}}{'queries':>7} {'votes':>7}   "
-    people = human_agreement(votes, bootstrap=2000)
-    lines = [f"{head}{'agreement':22}difference from the checklist", *map(str, made)]
-    if people is not None:
-        spread = f"{'':>7} {len(votes):>7,}   {percent(people.with_ties)}"
-        lines.append(f"{'human-human agreement':{WIDTH}}{spread}")
+    lines = ["% of votes, ties counted"]
+    for title, found in made.items():
+        head = f"{title:{WIDTH}}{'queries':>7} {'votes':>7}   {'agreement':22}"
+        lines += ["", f"{head}{'from the checklist':25}without ties", *map(str, found)]
     return lines
 
 
@@ -132,13 +192,14 @@ def main() -> None:
     given = parser.parse_args()
     if not DATA.is_dir():
         sys.exit(f"MT-Bench is not in {DATA}; set ROCKETEVAL_SHARED_DATA to the folder above it.")
-    made, votes = table()
-    text = "\n".join(lines_of(made, votes)) + "\n"
+    made = tables()
+    text = "\n".join(lines_of(made)) + "\n"
     print(text, end="")
     if given.record:
         (RECORDED / "arms.txt").write_text(text, encoding="utf-8")
-        content = json.dumps([asdict(row) for row in made], indent=1) + "\n"
-        (RECORDED / "arms.json").write_text(content, encoding="utf-8")
+        content = {title: [asdict(row) for row in found] for title, found in made.items()}
+        path = RECORDED / "arms.json"
+        path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

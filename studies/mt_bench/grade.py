@@ -18,18 +18,25 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE.parent)]
+sys.path[:0] = [str(HERE), str(HERE.parent)]
 import judgments  # noqa: E402
+from authors import AUTHORS, checklist_file  # noqa: E402
 
 from rocketeval.cli.progress import make_observer  # noqa: E402
-from rocketeval.config import MethodConfig, RunConfig, load_config  # noqa: E402
+from rocketeval.config import AuthorConfig, MethodConfig, RunConfig, load_config  # noqa: E402
 from rocketeval.pipeline import Run  # noqa: E402
 from rocketeval.store.run import RunStore  # noqa: E402
 
 STORED = HERE / "recorded" / "judgments"
 TURNS = ("first", "second")
 ARMS = ("checklist", "direct", "fixed", "sequential", "cot")
-JUDGES = {"1.5b": "qwen2.5-coder-1.5b-instruct-int8", "0.5b": "qwen2.5-coder-0.5b-instruct-int8"}
+BY = "by_"
+"""Before an author's name: a checklist of that author; second turn only."""
+JUDGES = {
+    "1.5b": "qwen2.5-coder-1.5b-instruct-int8",
+    "0.5b": "qwen2.5-coder-0.5b-instruct-int8",
+    "135m": "smollm2-135m-instruct",
+}
 STUDY_JUDGE = "1.5b"
 """The judge whose judgments have the plain names."""
 
@@ -44,13 +51,17 @@ def run_config(turn: str, arm: str, judge: str, base_url: str) -> RunConfig:
     base = load_config(HERE / f"{turn}_turn.yaml")
     # A canary is read without the prefix cache: 1% of the items would be about 10% of the tokens.
     changes = {"model": JUDGES[judge], "base_url": base_url, "timeout": 600.0, "canaries": 0.002}
-    return base.model_copy(
+    config = base.model_copy(
         update={
             "name": run_name(turn, arm, judge),
             "judge": base.judge.model_copy(update=changes),
-            "method": MethodConfig(kind=arm),
         }
     )
+    if not arm.startswith(BY):
+        return config.model_copy(update={"method": MethodConfig(kind=arm)})
+    options = {"file": checklist_file(arm.removeprefix(BY))}
+    author = AuthorConfig(kind="file", min_items=1, max_items=40, options=options)
+    return config.model_copy(update={"author": author})
 
 
 async def grade(config: RunConfig) -> None:
@@ -69,7 +80,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("arms", nargs="+", choices=ARMS)
+    parser.add_argument(
+        "arms", nargs="+", choices=(*ARMS, *(f"{BY}{author}" for author in AUTHORS))
+    )
     parser.add_argument("--turn", choices=TURNS, action="append", help="default: both")
     parser.add_argument("--judge", choices=list(JUDGES), default=STUDY_JUDGE)
     parser.add_argument("--base-url", default="http://127.0.0.1:8000/v1")

@@ -18,7 +18,7 @@ def recorded() -> str:
 @pytest.mark.skipif(not arms.DATA.is_dir(), reason="MT-Bench is not next to this checkout")
 def test_recorded_table_follows_from_the_stored_judgments() -> None:
     """Every line is computed again, to the last digit."""
-    assert "\n".join(arms.lines_of(*arms.table())) + "\n" == recorded()
+    assert "\n".join(arms.lines_of(arms.tables())) + "\n" == recorded()
 
 
 def test_docs_quote_the_recorded_table() -> None:

@@ -1,0 +1,169 @@
+"""Does it matter who wrote the checklist? MT-Bench's second turn, from stored judgments.
+
+    python studies/mt_bench/grade.py checklist by_claude-sonnet-4 by_llama-3.1-70b \\
+        by_qwen3-14b by_llama-3.1-8b --turn second        # once, with a judge
+    python studies/mt_bench/authors.py [--record]
+
+needs MT-Bench's votes and the shared rubrics of four authors (../shared/data next to the checkout),
+and no judge. A rubric is a list of statements about the answers to both turns; one fixed rule makes
+them questions. The same judge answers the questions of each author and of our checklists, and each
+author is compared with ours on the same votes, with Holm's correction for four comparisons. A row
+counts the queries for which the author has a rubric and all six responses are judged.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+import judgments  # noqa: E402
+from arms import STORED, checklists, whole_queries  # noqa: E402
+from votes import (  # noqa: E402
+    DATA,
+    hits_of,
+    mean_scores,
+    percent,
+    question_of,
+    rows,
+    share_of_votes,
+    votes_in,
+)
+
+from rocketeval.arrays import Floats  # noqa: E402
+from rocketeval.records import Interval, Vote  # noqa: E402
+
+RECORDED = HERE / "recorded"
+RUBRICS = DATA.parent / "rubric_authors"
+PREPARED = Path(os.environ.get("ROCKETEVAL_STUDY_RUNS", HERE.parent / "runs")) / "data" / "authors"
+AUTHORS = ("claude-sonnet-4", "llama-3.1-70b", "qwen3-14b", "llama-3.1-8b")
+FLIPS = 20_000
+WIDTH = 18
+_STATEMENT = re.compile(r"^\s*\d+[.)]\s+(.+?)(?=\n\s*\n|\n\s*\d+[.)]\s|\Z)", re.M | re.S)
+"""A numbered statement, up to a blank line or the next number."""
+
+
+def questions_of(rubric: str) -> list[str]:
+    """Return a rubric's statements as questions, by one fixed rule.
+
+    >>> questions_of("Here it is: 1. **Tone**: It is kind.")
+    []
+    >>> questions_of("1. **Tone**: It is kind.")
+    ['Is this statement true of the response? "Tone: It is kind."']
+    """
+    statements = (" ".join(found.replace("**", "").split()) for found in _STATEMENT.findall(rubric))
+    return [f'Is this statement true of the response? "{each}"' for each in statements]
+
+
+def checklist_file(author: str) -> Path:
+    """Write an author's questions for the second turn as a file of checklists; return its path."""
+    with gzip.open(RUBRICS / f"mtbench_{author}.json.gz", "rt", encoding="utf-8") as file:
+        rubrics: Mapping[str, str] = json.load(file)
+    ids = {"\n\n".join(row["turns"]): f"{row['question_id']}-2" for row in rows("questions")}
+    made = {ids[prompt]: questions_of(rubric) for prompt, rubric in rubrics.items()}
+    path = PREPARED / f"{author}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    known = {query: questions for query, questions in made.items() if questions}
+    path.write_text(json.dumps(known, ensure_ascii=False, indent=1), encoding="utf-8")
+    return path
+
+
+@dataclass(frozen=True)
+class Row:
+    """Agreement with one author's checklists, and with ours on the same votes."""
+
+    author: str
+    queries: int
+    votes: int
+    agreement: Interval
+    ours: Interval
+    difference: Interval
+    """From ours."""
+    p_value: float
+    """That the difference is 0, corrected."""
+
+    def __str__(self) -> str:
+        counts = f"{self.author:{WIDTH}}{self.queries:>7} {self.votes:>7,}"
+        shares = f"{percent(self.agreement):23}{percent(self.ours):23}"
+        return f"{counts}   {shares}{percent(self.difference, '+'):24}{self.p_value:.3f}"
+
+
+def flip_test(hits: Floats, votes: Sequence[Vote]) -> float:
+    """Return the p value of a mean difference of 0, from flipped signs of whole questions."""
+    questions = [question_of(vote.query_id) for vote in votes]
+    places = {name: place for place, name in enumerate(sorted(set(questions)))}
+    totals = np.bincount([places[name] for name in questions], weights=hits)
+    signs = np.random.default_rng(0).choice((-1.0, 1.0), (FLIPS, len(totals)))
+    further = np.abs(signs @ totals) >= abs(totals.sum()) - 1e-9
+    return float((1 + further.sum()) / (1 + FLIPS))
+
+
+def study() -> list[Row]:
+    """Return a row for each author whose judgments are stored."""
+    ours = mean_scores(judgments.read(checklists("second")))
+    made, p_values = [], []
+    for author in AUTHORS:
+        path = STORED / f"second_turn_by_{author}.parquet"
+        if not path.exists():
+            continue
+        scores = mean_scores(judgments.read(path))
+        queries = whole_queries(scores) & whole_queries(ours)
+        votes = votes_in("human_votes", queries)
+        hits, own = hits_of(scores, votes), hits_of(ours, votes)
+        p_values.append(flip_test(hits - own, votes))
+        shares = (share_of_votes(each, votes) for each in (hits, own, hits - own))
+        made.append(Row(author, len(queries), len(votes), *shares, p_value=1.0))
+    return [
+        replace(row, p_value=p) for row, p in zip(made, corrected(np.array(p_values)), strict=True)
+    ]
+
+
+def corrected(p_values: Floats) -> list[float]:
+    """Return p values corrected by Holm's rule.
+
+    >>> corrected(np.array([0.04, 0.01, 0.5]))
+    [0.08, 0.03, 0.5]
+    """
+    order = np.argsort(p_values, kind="stable")
+    found = np.empty_like(p_values)
+    steps = p_values[order] * np.arange(len(order), 0, -1)
+    found[order] = np.minimum(1.0, np.maximum.accumulate(steps))
+    return [float(p) for p in found]
+
+
+def lines_of(made: Sequence[Row]) -> list[str]:
+    """Return the study as text."""
+    head = f"{'author':{WIDTH}}{'queries':>7} {'votes':>7}   {'agreement':23}{'ours':23}"
+    return [f"{head}{'difference':24}p, corrected", *map(str, made)]
+
+
+def main() -> None:
+    """Print the table, and keep it with `--record`."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--record", action="store_true", help="write recorded/authors.txt, .json")
+    given = parser.parse_args()
+    if not DATA.is_dir():
+        sys.exit(f"MT-Bench is not in {DATA}; set ROCKETEVAL_SHARED_DATA to the folder above it.")
+    made = study()
+    text = "\n".join(lines_of(made)) + "\n"
+    print(text, end="")
+    if given.record:
+        (RECORDED / "authors.txt").write_text(text, encoding="utf-8")
+        content = json.dumps([asdict(row) for row in made], indent=1) + "\n"
+        (RECORDED / "authors.json").write_text(content, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,179 @@
+"""A smaller judge, and a smaller one first: MT-Bench's first turn, from stored judgments.
+
+    python studies/mt_bench/grade.py checklist --judge 0.5b --turn first      # once per judge
+    python studies/mt_bench/sizes.py [--record]
+
+needs MT-Bench's votes (../shared/data next to the checkout) and no judge. The first table is the
+agreement of each judge with the votes, and its difference from the next smaller one. The second is
+a cascade: 0.5B grades every response, and 1.5B grades the queries again where 0.5B is least sure.
+Cost is computed tokens times parameters, relative to 1.5B alone; both judges read the same tokens.
+`at random` is the expected agreement if the same number of queries were drawn without looking.
+Everything was fixed in studies/PLAN.md before the smaller judge was run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+import judgments  # noqa: E402
+from arms import whole_queries  # noqa: E402
+from grade import STORED, run_name  # noqa: E402
+from votes import DATA, Scores, hits_of, mean_scores, percent, share_of_votes, votes_in  # noqa: E402
+
+from rocketeval.records import Interval, Vote  # noqa: E402
+from rocketeval.scoring.answers import AnswerTable  # noqa: E402
+
+RECORDED = HERE / "recorded"
+PARAMETERS = {"135m": 106, "0.5b": 358, "1.5b": 1310}
+"""Millions of parameters without embeddings, smallest judge first."""
+CHEAP, STRONG = "0.5b", "1.5b"
+STEPS = 11
+WIDTH = 12
+
+
+@dataclass(frozen=True)
+class Size:
+    """Agreement of one judge."""
+
+    judge: str
+    agreement: Interval
+    gain: Interval | None
+    """Over the next smaller judge, on the same votes."""
+
+    def __str__(self) -> str:
+        gain = "" if self.gain is None else percent(self.gain, "+")
+        return f"{self.judge:{WIDTH}}{percent(self.agreement):24}{gain}".rstrip()
+
+
+@dataclass(frozen=True)
+class Step:
+    """A cascade that grades a number of queries again."""
+
+    again: int
+    cost: float
+    agreement: Interval
+    difference: Interval
+    """From the strong judge alone, on the same votes."""
+    random: float
+
+    def __str__(self) -> str:
+        counts = f"{self.again:>{WIDTH - 2}}  {self.cost:4.2f}  "
+        values = f"{percent(self.agreement):24}{percent(self.difference, '+'):24}"
+        return f"{counts}{values}{100 * self.random:.1f}"
+
+
+def answers_of(judge: str) -> AnswerTable | None:
+    """Return a judge's stored answers, None if there are none."""
+    path = STORED / f"{run_name('first', 'checklist', judge)}.parquet"
+    return judgments.read(path) if path.exists() else None
+
+
+def doubts(answers: AnswerTable) -> dict[str, float]:
+    """Return how unsure a judge is about each query: its mean standard error of a response."""
+    own: dict[str, list[float]] = {}
+    for at, query in enumerate(answers.query_ids):
+        p_yes = answers.p_yes[answers.offsets[at] : answers.offsets[at + 1]]
+        known = p_yes[~np.isnan(p_yes)]
+        if len(known):
+            error = float(np.sqrt((known * (1.0 - known)).sum()) / len(known))
+            own.setdefault(query, []).append(error)
+    return {query: float(np.mean(errors)) for query, errors in own.items()}
+
+
+def sizes(found: dict[str, AnswerTable]) -> tuple[list[Size], list[Vote]]:
+    """Return a row per judge, smallest first, on the queries that all of them graded."""
+    scores = {judge: mean_scores(answers) for judge, answers in found.items()}
+    votes = votes_in("human_votes", set.intersection(*map(whole_queries, scores.values())))
+    made: list[Size] = []
+    smaller = None
+    for judge, own in scores.items():
+        hits = hits_of(own, votes)
+        gain = None if smaller is None else share_of_votes(hits - smaller, votes)
+        made.append(Size(judge, share_of_votes(hits, votes), gain))
+        smaller = hits
+    return made, votes
+
+
+def cascade(found: dict[str, AnswerTable]) -> list[Step]:
+    """Return the cascade from no query graded again to all of them."""
+    cheap, strong = mean_scores(found[CHEAP]), mean_scores(found[STRONG])
+    queries = whole_queries(cheap) & whole_queries(strong)
+    doubt = doubts(found[CHEAP])
+    least_sure = sorted(queries, key=lambda query: (-doubt[query], query))
+    votes = votes_in("human_votes", queries)
+    alone, below = hits_of(strong, votes), hits_of(cheap, votes)
+    made = []
+    for step in range(STEPS):
+        again = set(least_sure[: round(len(queries) * step / (STEPS - 1))])
+        merged: Scores = {
+            key: strong[key] if key[0] in again else score
+            for key, score in cheap.items()
+            if key[0] in queries
+        }
+        hits = hits_of(merged, votes)
+        share = len(again) / len(queries)
+        made.append(
+            Step(
+                len(again),
+                PARAMETERS[CHEAP] / PARAMETERS[STRONG] + share,
+                share_of_votes(hits, votes),
+                share_of_votes(hits - alone, votes),
+                float((1.0 - share) * below.mean() + share * alone.mean()),
+            )
+        )
+    return made
+
+
+def main() -> None:
+    """Print both tables, and keep them with `--record`."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--record", action="store_true", help="write recorded/sizes.txt and .json")
+    given = parser.parse_args()
+    if not DATA.is_dir():
+        sys.exit(f"MT-Bench is not in {DATA}; set ROCKETEVAL_SHARED_DATA to the folder above it.")
+    made, steps, lines = study()
+    text = "\n".join(lines) + "\n"
+    print(text, end="")
+    if given.record:
+        (RECORDED / "sizes.txt").write_text(text, encoding="utf-8")
+        content = {"sizes": list(map(asdict, made)), "cascade": list(map(asdict, steps))}
+        path = RECORDED / "sizes.json"
+        path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+def study() -> tuple[list[Size], list[Step], list[str]]:
+    """Return both tables and their text."""
+    stored = ((judge, answers_of(judge)) for judge in PARAMETERS)
+    found = {judge: answers for judge, answers in stored if answers is not None}
+    made, votes = sizes(found)
+    queries = len({vote.query_id for vote in votes})
+    lines = [
+        f"first turn, {queries} queries, {len(votes):,} votes; % of votes, ties counted",
+        "",
+        f"{'judge':{WIDTH}}{'agreement':24}above the next smaller",
+        *map(str, made),
+    ]
+    if not {CHEAP, STRONG} <= set(found):
+        return made, [], lines
+    steps = cascade(found)
+    lines += [
+        "",
+        f"{CHEAP} on every query, {STRONG} again on those where {CHEAP} is least sure",
+        f"{'again':>{WIDTH - 2}}  cost  {'agreement':24}{f'from {STRONG} alone':24}at random",
+        *map(str, steps),
+    ]
+    return made, steps, lines
+
+
+if __name__ == "__main__":
+    main()
