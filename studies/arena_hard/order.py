@@ -4,7 +4,7 @@
     studies/judges/serve_vllm.sh qwen2.5-coder-1.5b-int8 8000
     rocketeval run studies/arena_hard/checklist.yaml --only grade
     python studies/judgments.py studies/arena_hard/checklist.yaml \
-        studies/arena_hard/recorded/judgments/checklist.parquet     # the same for direct.yaml
+        studies/arena_hard/recorded/judgments/checklist.parquet     # the other configs the same
     python studies/arena_hard/order.py [--record]
 
 The last command reads stored judgments and the shared data, and asks no judge. The arena's ratings
@@ -42,12 +42,13 @@ from rocketeval.text import figure  # noqa: E402
 RECORDED = HERE / "recorded"
 STORED = RECORDED / "judgments"
 DATA = Path(os.environ.get("ROCKETEVAL_SHARED_DATA", HERE.parents[2] / "shared" / "data"))
-CHECKLIST, COUNTED, DIRECT, LENGTH = (
+CHECKLIST, COUNTED, LENGTH = (
     "checklist, mean of p_yes",
     "checklist, yes counted",
-    "Direct",
     "response length",
 )
+OTHERS = {"direct": "Direct", "checklist_0.5b": "checklist, 0.5B judge"}
+"""Other ways by the names of their config and their stored judgments; they may lack prompts."""
 SIZES = (5, 10, 20, 40, 80, 120)
 """Numbers of prompts for the question how many are enough."""
 TIMES = 200
@@ -83,9 +84,10 @@ class Arena:
             COUNTED: _cells(answers, HardMeanScorer().predict(answers)),
             LENGTH: _lengths(data / "arena_hard_v0.1" / "answers_rocketeval22.jsonl.gz"),
         }
-        if (stored / "direct.parquet").exists():
-            direct = judgments.read(stored / "direct.parquet")
-            cells[DIRECT] = _cells(direct, MeanScorer().predict(direct))
+        for file, way in OTHERS.items():
+            if (stored / f"{file}.parquet").exists():
+                found = judgments.read(stored / f"{file}.parquet")
+                cells[way] = _cells(found, MeanScorer().predict(found))
         judged = cells[CHECKLIST]
         prompts = tuple(
             prompt
@@ -105,9 +107,15 @@ class Arena:
             np.array([name in tested for name in names]),
         )
 
-    def partial(self, way: str) -> bool:
-        """Return whether this way to score has only some of the prompts."""
-        return way in self.scores and not bool(np.isfinite(self.scores[way]).all())
+    @property
+    def partial(self) -> list[str]:
+        """The ways to score that lack some of the prompts."""
+        return [way for way, rows in self.scores.items() if not np.isfinite(rows).all()]
+
+    @property
+    def whole(self) -> Arena:
+        """The same with only the ways to score that have all prompts."""
+        return self.of([way for way in self.scores if way not in self.partial])
 
     def only(self, prompts: Bools) -> Arena:
         """Return the same for some prompts."""
@@ -116,9 +124,9 @@ class Arena:
             self, prompts=kept, scores={way: rows[prompts] for way, rows in self.scores.items()}
         )
 
-    def without(self, way: str) -> Arena:
-        """Return the same with one way to score less."""
-        return replace(self, scores={name: s for name, s in self.scores.items() if name != way})
+    def of(self, ways: Sequence[str]) -> Arena:
+        """Return the same with only these ways to score."""
+        return replace(self, scores={way: self.scores[way] for way in ways})
 
 
 @dataclass(frozen=True)
@@ -280,10 +288,10 @@ def row(name: str, cells: Sequence[str]) -> str:
 
 def lines_of(arena: Arena) -> list[str]:
     """Return the whole study as text."""
-    lines = section(arena.without(DIRECT) if arena.partial(DIRECT) else arena)
-    if arena.partial(DIRECT):
-        both = arena.only(np.isfinite(arena.scores[DIRECT]).all(axis=1))
-        lines += ["", "Prompts graded by Direct too:", *section(both)]
+    lines = section(arena.whole)
+    for way in arena.partial:
+        both = arena.of([CHECKLIST, way, LENGTH]).only(np.isfinite(arena.scores[way]).all(axis=1))
+        lines += ["", f"Prompts graded by {way!r} too:", *section(both)]
     lines += ["", "Spearman by number of prompts, all 22; mean and 5% quantile over 200 draws"]
     found = {way: by_prompts(arena, way) for way in (CHECKLIST, COUNTED, LENGTH)}
     sizes = list(found[CHECKLIST])
@@ -319,7 +327,7 @@ def between(arena: Arena, way: str, other: str) -> float:
 
 def figures_of(arena: Arena) -> dict[str, Any]:
     """Return what other pages quote, for order.json."""
-    whole = arena.without(DIRECT) if arena.partial(DIRECT) else arena
+    whole = arena.whole
     parts = {"12 test": orders(whole, tested=True), "all 22": orders(whole, tested=False)}
     return {
         "prompts": len(arena.prompts),
