@@ -212,7 +212,7 @@ def claims() -> list[Claim]:
     found.append(
         Claim(
             "RocketEval, Fig. 4",
-            "three samples differ on more than half of the items",
+            "three samples differ on more than half of the items (computed from probabilities)",
             "> 50",
             three["share"],
             "3,642 items",
@@ -223,7 +223,7 @@ def claims() -> list[Claim]:
     found.append(
         Claim(
             "RocketEval, Fig. 5",
-            "earlier answers change later ones (last position)",
+            "earlier answers change later ones (last position, more than 5%)",
             "rises",
             last["differing"],
             f"{last['items']} items",
@@ -232,26 +232,29 @@ def claims() -> list[Claim]:
     )
     overall = recorded("papers/recorded/dimensions.json")["overall"]
     for benchmark, published in (
-        ("SummEval", "0.38 to 0.43 (9B)"),
-        ("Topical-Chat", "0.46 to 0.49 (7B-9B)"),
+        ("SummEval", "0.43 (9B)"),
+        ("Topical-Chat", "0.46 to 0.49 (7B-9B), over all responses"),
     ):
         figure = overall[benchmark][JUDGE]["checklist, probabilities"]
         found.append(
             Claim(
                 "CheckEval, Table 1",
-                f"a checklist of a criterion orders responses as people do, {benchmark}",
+                f"a criterion's items correlate with ratings, {benchmark} (Spearman in a query)",
                 published,
                 figure,
                 "12 articles" if benchmark == "SummEval" else "12 conversations",
                 percent=False,
             )
         )
-    for benchmark, published in (("SummEval", "0.41"), ("Topical-Chat", "0.19")):
+    for benchmark, published in (
+        ("SummEval", "0.41 (Pearson)"),
+        ("Topical-Chat", "0.19 (Pearson)"),
+    ):
         figure = overall[benchmark][JUDGE]["1 perplexity"]
         found.append(
             Claim(
                 "Evaluating the Evaluator, Table 1",
-                f"perplexity measures text quality, {benchmark}",
+                f"perplexity correlates with ratings, {benchmark} (Spearman in a query)",
                 published,
                 figure,
                 "12 queries",

@@ -258,7 +258,8 @@ def main() -> None:
         late += sum(stop.seconds > LONGEST for stop in stops if kind != "paused")
         kept_in_all = sum(stop.checklists + stop.items for stop in stops)
         print(
-            f"{kind}: {len(stops)} stops, the longest {longest:.1f} s; {kept_in_all} answers kept, "
+            f"{kind}: {len(stops)} stops, the longest {longest:.1f} s; "
+            f"{kept_in_all} answers and checklists kept, "
             f"{sum(stop.lost for stop in stops)} lost, none asked again",
             flush=True,
         )
