@@ -1,14 +1,16 @@
-"""A smaller judge, and a smaller one first: MT-Bench's first turn, from stored judgments.
+"""Smaller judges, and a smaller one first: MT-Bench's first turn, from stored judgments.
 
     python studies/mt_bench/grade.py checklist --judge 0.5b --turn first      # once per judge
     python studies/mt_bench/sizes.py [--record]
 
 needs MT-Bench's votes (../shared/data next to the checkout) and no judge. The first table is the
 agreement of each judge with the votes, and its difference from the next smaller one. The second is
-a cascade: 0.5B grades every response, and 1.5B grades the queries again where 0.5B is least sure.
-Cost is computed tokens times parameters, relative to 1.5B alone; both judges read the same tokens.
-`at random` is the expected agreement if the same number of queries were drawn without looking.
-Everything was fixed in studies/PLAN.md before the smaller judge was run.
+RocketEval's Fig. 4: the share of items on which k samples of a judge do not all agree, computed
+from its probabilities (1 - p^k - (1 - p)^k). The third is a cascade: 0.5B grades every response,
+and 1.5B grades the queries again where 0.5B is least sure. Cost is computed tokens times
+parameters, relative to 1.5B alone; both judges read the same tokens. `at random` is the expected
+agreement if the same number of queries were drawn without looking. Everything was fixed in
+studies/PLAN.md before the smaller judge was run.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import json
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +31,10 @@ from arms import whole_queries  # noqa: E402
 from grade import STORED, run_name  # noqa: E402
 from votes import DATA, Scores, hits_of, mean_scores, percent, share_of_votes, votes_in  # noqa: E402
 
+from rocketeval.audit.repeatability import (  # noqa: E402
+    SamplingDisagreement,
+    sampling_disagreement,
+)
 from rocketeval.records import Interval, Vote  # noqa: E402
 from rocketeval.scoring.answers import AnswerTable  # noqa: E402
 
@@ -35,6 +42,8 @@ RECORDED = HERE / "recorded"
 PARAMETERS = {"135m": 106, "0.5b": 358, "1.5b": 1310}
 """Millions of parameters without embeddings, smallest judge first."""
 CHEAP, STRONG = "0.5b", "1.5b"
+TIMES = (2, 3, 5, 10)
+"""Samples of one item."""
 STEPS = 11
 WIDTH = 12
 
@@ -102,6 +111,12 @@ def sizes(found: dict[str, AnswerTable]) -> tuple[list[Size], list[Vote]]:
     return made, votes
 
 
+def sampled(answers: AnswerTable) -> SamplingDisagreement:
+    """Return how often k samples of one item would not all agree."""
+    groups = np.repeat(np.array(answers.query_ids), answers.items)
+    return sampling_disagreement(answers.p_yes, groups, TIMES)
+
+
 def cascade(found: dict[str, AnswerTable]) -> list[Step]:
     """Return the cascade from no query graded again to all of them."""
     cheap, strong = mean_scores(found[CHEAP]), mean_scores(found[STRONG])
@@ -141,38 +156,48 @@ def main() -> None:
     given = parser.parse_args()
     if not DATA.is_dir():
         sys.exit(f"MT-Bench is not in {DATA}; set ROCKETEVAL_SHARED_DATA to the folder above it.")
-    made, steps, lines = study()
+    content, lines = study()
     text = "\n".join(lines) + "\n"
     print(text, end="")
     if given.record:
         (RECORDED / "sizes.txt").write_text(text, encoding="utf-8")
-        content = {"sizes": list(map(asdict, made)), "cascade": list(map(asdict, steps))}
         path = RECORDED / "sizes.json"
         path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
-def study() -> tuple[list[Size], list[Step], list[str]]:
-    """Return both tables and their text."""
+def study() -> tuple[dict[str, Any], list[str]]:
+    """Return the tables, as records for sizes.json and as text."""
     stored = ((judge, answers_of(judge)) for judge in PARAMETERS)
     found = {judge: answers for judge, answers in stored if answers is not None}
     made, votes = sizes(found)
+    samples = {judge: sampled(answers) for judge, answers in found.items()}
     queries = len({vote.query_id for vote in votes})
     lines = [
         f"first turn, {queries} queries, {len(votes):,} votes; % of votes, ties counted",
         "",
         f"{'judge':{WIDTH}}{'agreement':24}above the next smaller",
         *map(str, made),
-    ]
-    if not {CHEAP, STRONG} <= set(found):
-        return made, [], lines
-    steps = cascade(found)
-    lines += [
         "",
-        f"{CHEAP} on every query, {STRONG} again on those where {CHEAP} is least sure",
-        f"{'again':>{WIDTH - 2}}  cost  {'agreement':24}{f'from {STRONG} alone':24}at random",
-        *map(str, steps),
+        "items on which k samples do not all agree, %",
+        f"{'judge':{WIDTH}}" + "".join(f"k = {k:<20}" for k in TIMES) + "items",
     ]
-    return made, steps, lines
+    for judge, one in samples.items():
+        shares = "".join(f"{percent(each.share):24}" for each in one.shares)
+        lines.append(f"{judge:{WIDTH}}{shares}{one.items:,}")
+    steps = cascade(found) if {CHEAP, STRONG} <= set(found) else []
+    if steps:
+        lines += [
+            "",
+            f"{CHEAP} on every query, {STRONG} again on those where {CHEAP} is least sure",
+            f"{'again':>{WIDTH - 2}}  cost  {'agreement':24}{f'from {STRONG} alone':24}at random",
+            *map(str, steps),
+        ]
+    content = {
+        "sizes": list(map(asdict, made)),
+        "samples": {judge: asdict(one) for judge, one in samples.items()},
+        "cascade": list(map(asdict, steps)),
+    }
+    return content, lines
 
 
 if __name__ == "__main__":

@@ -425,6 +425,28 @@ async def test_a_quantized_judge_that_was_exact_at_first_may_vary_later() -> Non
         await canaries.check(FEWEST)
 
 
+async def test_a_judge_may_vary_more_than_at_first() -> None:
+    """If it does so from one moment to the next, it is no other judge; a larger shift is one."""
+    shift, turn = [0.002], [0]
+
+    async def ask(task: GradingTask, _: object) -> EngineAnswers:
+        turn[0] += 1
+        p_yes = 0.5 + shift[0] * (turn[0] % 3 - 1)
+        return EngineAnswers.of(task, {0: Answer(Status.OK, p_yes)}, Usage())
+
+    canaries = Canaries(ask, Watched(), 0.2)  # type: ignore[arg-type]
+    for number in range(20):
+        await finish(canaries, number)
+    assert not canaries.exact
+    assert canaries.allowed == 0.1
+    shift[0] = 0.04
+    await canaries.check(FEWEST)
+    assert canaries.allowed == pytest.approx(0.2)
+    shift[0] = 0.12
+    with pytest.raises(JudgeChanged, match=r"its own repeatability allows 0\.20"):
+        await canaries.check(FEWEST)
+
+
 async def test_each_canary_is_repeated_first_once() -> None:
     """Tasks that finish at the same time do not ask for the same repetition."""
     asked = list[bytes]()

@@ -5,8 +5,8 @@ through the run, before the first new task of a resumed run, after a new system 
 the end. Answers are compared as log-odds. What an engine may vary is measured on its own first
 repetitions, with a floor for other kernels and other requests in flight; the floor is lower if
 these were exact. A single deviation asks the other canaries too; only together do they stop the
-run. A judge that was exact so far is then asked once more: quantized judges repeat exactly until
-another mix of requests is in flight.
+run. Before that they are asked once more, to see what the judge varies by now: a quantized judge
+may repeat exactly until another mix of requests is in flight.
 
 An engine may compute an item differently within its response than alone, depending on its prefix
 cache. So each canary is asked again soon, without the cache where that can be said; this first
@@ -115,13 +115,13 @@ class Canaries:
     _owed: bool = False
     """Whether a new fingerprint was seen that no check has followed yet."""
     _varies: bool = False
-    """Whether two answers in a row differed, although the first repetitions were exact."""
+    """Whether two answers in a row differed."""
 
     @property
     def allowed(self) -> float:
         """The difference in log-odds that the judge's own repeatability allows."""
         own = self._distances[:MOST_CANARIES]
-        repeated = math.hypot(*own) / math.sqrt(len(own)) if len(own) > 2 else 0.0
+        repeated = _mean_size(own) if len(own) > 2 else 0.0
         floor = _floor(self.step, self.noise, EXACT_FLOOR if self.exact else FLOOR)
         return max(floor, min(REPEATED * repeated, 2 * floor))
 
@@ -217,12 +217,13 @@ class Canaries:
 
     async def _differ(self, found: list[Repetition]) -> bool:
         """Return whether the answers differ by more than the judge's repeatability allows."""
-        if self._size(found) > self.allowed and self.exact:
+        if self._size(found) > self.allowed:
             again = [(one, await self._ask_again(one.canary)) for one in found]
             moved = [distance(one.now, now) for one, now in again if now is not None]
             if max(moved, default=0.0) > EXACT:
-                # The exact repetitions were luck; these show what the judge varies by.
-                self._varies, self._distances = True, moved
+                # Earlier repetitions were luck if these, right after one another, differ more.
+                self._varies = True
+                self._distances = max(moved, self._distances[:MOST_CANARIES], key=_mean_size)
         return self._size(found) > self.allowed
 
     def _passed(self, found: list[Repetition]) -> None:
@@ -263,7 +264,7 @@ class Canaries:
 
     def _size(self, found: list[Repetition]) -> float:
         """Return the root-mean-square difference of answers."""
-        return math.hypot(*self._sizes(found)) / math.sqrt(max(1, len(found)))
+        return _mean_size(self._sizes(found))
 
     async def _ask_again(self, canary: Canary) -> Answer | None:
         """Return the judge's answer now; None if it failed."""
@@ -377,6 +378,11 @@ def distance(before: Answer, now: Answer) -> float:
     if before.p_yes is None or now.p_yes is None:
         return 0.0 if before.status == now.status else NEVER
     return abs(_log_odds(before.p_yes) - _log_odds(now.p_yes))
+
+
+def _mean_size(differences: list[float]) -> float:
+    """Return the root mean square."""
+    return math.hypot(*differences) / math.sqrt(max(1, len(differences)))
 
 
 def _log_odds(p: float) -> float:
