@@ -218,6 +218,13 @@ def rows_without_a_fit(study: Study) -> dict[str, Interval | None]:
     }
 
 
+def learned_row(study: Study, arm: Arm) -> str:
+    """Return the row of scores that are learned from votes on other questions."""
+    hits = hits_of(study.of(arm), study.votes)
+    gain = percent(study.share(hits - hits_of(study.of(None), study.votes)), "+")
+    return f"{arm.name:{WIDTH}}{percent(study.share(hits)):24}{gain}"
+
+
 def table(study: Study) -> str:
     """Return the table."""
     mean = hits_of(study.of(None), study.votes)
@@ -230,10 +237,7 @@ def table(study: Study) -> str:
         f"{'% of votes, ties counted':{WIDTH}}{'agreement':24}gain over the mean",
         first,
     ]
-    for arm in ARMS:
-        hits = hits_of(study.of(arm), study.votes)
-        gain = percent(study.share(hits - mean), "+")
-        lines.append(f"{arm.name:{WIDTH}}{percent(study.share(hits)):24}{gain}")
+    lines += [learned_row(study, arm) for arm in ARMS]
     for arm in ARMS[1::2]:
         hits = study.unseen_hits(arm)
         gain = percent(study.share(hits - mean), "+")

@@ -31,6 +31,15 @@ def test_recorded_rows_follow_from_the_stored_judgments() -> None:
     assert recorded().startswith(f"{len(study.clusters)} queries, {len(study.votes)} votes\n")
 
 
+@pytest.mark.skipif(not votes.DATA.is_dir(), reason="MT-Bench is not next to this checkout")
+def test_recorded_rows_of_learned_scores_follow_too() -> None:
+    """Scorers are fitted again; the rows for candidates that no fit saw take minutes and are not."""
+    study = votes.Study.read(RECORDED / "judgments" / "first_turn.parquet")
+    lines = recorded().splitlines()
+    for arm in votes.ARMS:
+        assert votes.learned_row(study, arm) in lines
+
+
 def test_docs_quote_the_recorded_table() -> None:
     """The table in the docs is the recorded one."""
     docs = (ROOT / "docs" / "evidence" / "reproduction.md").read_text(encoding="utf-8")

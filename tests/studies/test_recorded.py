@@ -1,0 +1,59 @@
+"""Studies with stored judgments: each script prints its recorded figures again, without a judge."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from mt_bench import votes
+
+ROOT = Path(__file__).parents[2]
+STUDIES = ROOT / "studies"
+FORMS = STUDIES / "judges" / "recorded" / "forms.txt"
+needs_data = pytest.mark.skipif(
+    not votes.DATA.is_dir(), reason="the shared data are not next to this checkout"
+)
+
+
+def printed(*command: str) -> str:
+    """Return what a study prints."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(STUDIES)))}
+    done = subprocess.run(
+        [sys.executable, *command],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout
+
+
+def test_context_study() -> None:
+    """A judge with and without the context of a question; its data are part of the repository."""
+    recorded = (STUDIES / "rubrics" / "recorded" / "rag.txt").read_text(encoding="utf-8")
+    assert printed("studies/rubrics/rag.py") == recorded
+
+
+@needs_data
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("reference_shown", ("--queries", "9")), ("graded_items", ("--documents", "8"))],
+)
+def test_rubric_studies(name: str, options: tuple[str, ...]) -> None:
+    """A judge with and without references, and with levels instead of yes and no."""
+    recorded = (STUDIES / "rubrics" / "recorded" / f"{name}.txt").read_text(encoding="utf-8")
+    assert printed(f"studies/rubrics/{name}.py", *options) == recorded
+
+
+@needs_data
+def test_forms_of_the_judge() -> None:
+    """Each command in the record prints the lines below it."""
+    parts = FORMS.read_text(encoding="utf-8").split("\npython ")[1:]
+    assert len(parts) == 2
+    for part in parts:
+        command, _, below = part.partition("\n")
+        assert printed(*command.split()).strip() == below.split("\n\n")[0].strip()
