@@ -98,14 +98,14 @@ class Row:
         return f"{counts}   {shares}{percent(self.difference, '+'):24}{self.p_value:.3f}"
 
 
-def flip_test(hits: Floats, votes: Sequence[Vote]) -> float:
+def flip_test(hits: Floats, votes: Sequence[Vote], flips: int = FLIPS) -> float:
     """Return the p value of a mean difference of 0, from flipped signs of whole questions."""
     questions = [question_of(vote.query_id) for vote in votes]
     places = {name: place for place, name in enumerate(sorted(set(questions)))}
     totals = np.bincount([places[name] for name in questions], weights=hits)
-    signs = np.random.default_rng(0).choice((-1.0, 1.0), (FLIPS, len(totals)))
+    signs = np.random.default_rng(0).choice((-1.0, 1.0), (flips, len(totals)))
     further = np.abs(signs @ totals) >= abs(totals.sum()) - 1e-9
-    return float((1 + further.sum()) / (1 + FLIPS))
+    return float((1 + further.sum()) / (1 + flips))
 
 
 def study() -> list[Row]:

@@ -33,7 +33,7 @@ def test_recorded_rows_follow_from_the_stored_judgments() -> None:
 
 @pytest.mark.skipif(not votes.DATA.is_dir(), reason="MT-Bench is not next to this checkout")
 def test_recorded_rows_of_learned_scores_follow_too() -> None:
-    """Scorers are fitted again; the rows for candidates that no fit saw take minutes and are not."""
+    """Scorers are fitted again, except for the rows "new", which take minutes."""
     study = votes.Study.read(RECORDED / "judgments" / "first_turn.parquet")
     lines = recorded().splitlines()
     for arm in votes.ARMS:
