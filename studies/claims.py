@@ -124,54 +124,44 @@ def claims() -> list[Claim]:
     """Return the tested claims, with the recorded figures."""
     found: list[Claim] = []
     agreement = recorded("papers/recorded/agreement.json")
+    arms = {
+        turns: {row["name"]: row for row in rows}
+        for turns, rows in recorded("mt_bench/recorded/arms.json").items()
+    }
 
-    def loss(table: str, name: str) -> dict[str, float]:
+    def stored(turns: str, name: str) -> tuple[dict[str, float], str]:
+        row = arms[turns][name]
+        return turned(row["difference"]), f"{row['queries']} queries, 1.5B in int8"
+
+    def loss(table: str, name: str, size: str) -> tuple[dict[str, float], str]:
         rows = agreement[f"{JUDGE}, {table}"]["rows"]
-        return turned(next(row["gain"] for row in rows if row["name"].strip() == name))
+        return turned(next(row["gain"] for row in rows if row["name"].strip() == name)), size
 
     rocket = "RocketEval, Tables 2, 7"
-    for text, published, table, name, size in (
+    for text, published, (figure, size) in (
         (
-            "checklist over Direct, points of agreement",
-            "+35.6",
-            "baselines",
-            "Direct",
-            "40 queries",
+            "probabilities over counted yes and no, points of agreement",
+            "+14.4",
+            stored("both turns", "checklist, yes counted"),
         ),
+        ("checklist over Direct", "+35.6", stored("first turn", "Direct")),
         (
             "a checklist per query over one for all",
             "+14.2",
-            "baselines",
-            "Fixed checklist",
-            "40 queries",
+            loss("baselines", "Fixed checklist", "40 queries"),
         ),
         (
             "items asked independently over in sequence",
             "+5.0",
-            "ablations",
-            "without independent judgment",
-            "20 queries",
+            loss("ablations", "without independent judgment", "20 queries"),
         ),
         (
             "checklist over an analysis with a score (CoT)",
             "+29.6",
-            "answers written out",
-            "CoT",
-            "20 queries",
+            loss("answers written out", "CoT", "20 queries"),
         ),
     ):
-        found.append(Claim(rocket, text, published, loss(table, name), size))
-    arms = {row["name"]: row for row in recorded("mt_bench/recorded/arms.json")["first turn"]}
-    counted = arms["checklist, yes counted"]
-    found.append(
-        Claim(
-            rocket,
-            "probabilities over counted yes and no",
-            "+14.4",
-            turned(counted["difference"]),
-            f"{counted['queries']} queries, 1.5B in int8",
-        )
-    )
+        found.append(Claim(rocket, text, published, figure, size))
     supervised = {
         row["method"].strip(): row for row in recorded("mt_bench/recorded/supervised.json")
     }

@@ -31,6 +31,7 @@ from votes import (  # noqa: E402
     hits_of,
     mean_scores,
     percent,
+    question_of,
     rows,
     share_of_votes,
     votes_in,
@@ -146,7 +147,8 @@ def people(found: Mapping[str, Scores]) -> list[Row]:
     """Return how far people agree on the checklist's queries, and the bound this sets."""
     queries = whole_queries(found[MEAN])
     votes = votes_in("human_votes", queries)
-    agreement = human_agreement(votes, bootstrap=2000)
+    clusters = {query: question_of(query) for query in queries}
+    agreement = human_agreement(votes, clusters=clusters, bootstrap=2000)
     if agreement is None:
         return []
     shares = [("human-human agreement", agreement.with_ties, agreement.without_ties)]
