@@ -37,11 +37,6 @@ repository; the judgments of the other rows by this judge were not kept.
 NOT_TESTED = (
     (
         "RocketEval",
-        "a larger judge agrees more",
-        "only 135M and 1.5B were run, and 135M guesses",
-    ),
-    (
-        "RocketEval",
         "a fiftieth of the cost of GPT-4o for 1,000 tests",
         "tokens were measured ([cost](reproduction.md)); there was no GPU to rent",
     ),
@@ -70,6 +65,8 @@ END = """
 ## Plots
 
 ![Mean scores and arena ratings on Arena-Hard](../../studies/arena_hard/recorded/order.svg)
+
+![Agreement by judge, and by the cost of a cascade](../../studies/mt_bench/recorded/sizes.svg)
 
 ![Agreement with votes, by method](../../studies/papers/recorded/agreement.svg)
 
@@ -197,18 +194,29 @@ def claims() -> list[Claim]:
             percent=False,
         ),
     ]
-    uncertainty = recorded("papers/recorded/uncertainty.json")
-    three = next(one for one in uncertainty["sampling"][JUDGE]["shares"] if one["times"] == 3)
+    smaller = recorded("mt_bench/recorded/sizes.json")
+    own = next(row for row in smaller["sizes"] if row["judge"] == "1.5b")
+    found.append(
+        Claim(
+            "RocketEval, Table 2",
+            "a larger judge agrees more: 1.5B over 0.5B, points of agreement",
+            "+6.4",
+            own["gain"],
+            "80 queries, both in int8",
+        )
+    )
+    three = next(one for one in smaller["samples"]["1.5b"]["shares"] if one["times"] == 3)
     found.append(
         Claim(
             "RocketEval, Fig. 4",
             "three samples differ on more than half of the items (computed from probabilities)",
             "> 50",
             three["share"],
-            "3,642 items",
+            f"{smaller['samples']['1.5b']['items']:,} items, 1.5B in int8",
             above=0.5,
         )
     )
+    uncertainty = recorded("papers/recorded/uncertainty.json")
     last = uncertainty["position"][JUDGE]["by_position"][-1]
     found.append(
         Claim(

@@ -152,7 +152,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--record", action="store_true", help="write recorded/sizes.txt and .json")
+    parser.add_argument("--record", action="store_true", help="write recorded/sizes.*")
     given = parser.parse_args()
     if not DATA.is_dir():
         sys.exit(f"MT-Bench is not in {DATA}; set ROCKETEVAL_SHARED_DATA to the folder above it.")
@@ -163,6 +163,42 @@ def main() -> None:
         (RECORDED / "sizes.txt").write_text(text, encoding="utf-8")
         path = RECORDED / "sizes.json"
         path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        draw(content)
+
+
+def draw(content: dict[str, Any]) -> None:
+    """Write sizes.svg: agreement by judge, and by the cost of the cascade."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    matplotlib.rcParams.update({"svg.hashsalt": "rocketeval", "svg.fonttype": "none"})
+    from matplotlib import pyplot
+
+    picture, (left, right) = pyplot.subplots(1, 2, figsize=(10, 4), sharey=True)
+    for place, row in enumerate(content["sizes"]):
+        value, low, high = (100 * row["agreement"][name] for name in ("value", "low", "high"))
+        left.errorbar(place, value, [[value - low], [high - value]], fmt="o", color="#2a6f97")
+    left.set_xticks(range(len(content["sizes"])), [row["judge"] for row in content["sizes"]])
+    left.set_xlim(-0.5, len(content["sizes"]) - 0.5)
+    left.set_xlabel("judge")
+    left.set_ylabel("agreement with votes, %")
+    left.axhline(100 / 3, color="#808080", linestyle=":")
+    left.annotate("guessing", (-0.45, 100 / 3 + 0.4), fontsize=8, color="#606060")
+    steps = content["cascade"]
+    costs = [row["cost"] for row in steps]
+    for name, values, color in (
+        (f"least sure first ({CHEAP}, then {STRONG})", "agreement", "#2a6f97"),
+        ("at random", "random", "#808080"),
+    ):
+        own = [row[values] if values == "random" else row[values]["value"] for row in steps]
+        right.plot(costs, [100 * one for one in own], "o-", color=color, label=name, markersize=4)
+    alone = 100 * steps[-1]["agreement"]["value"]
+    right.plot([1.0], [alone], "*", color="#e07a5f", markersize=12, label=f"{STRONG} alone")
+    right.set_xlabel(f"cost, relative to {STRONG} alone")
+    right.legend(frameon=False, fontsize=8, loc="lower right")
+    picture.tight_layout()
+    picture.savefig(RECORDED / "sizes.svg", metadata={"Date": None})
+    pyplot.close(picture)
 
 
 def study() -> tuple[dict[str, Any], list[str]]:
