@@ -7,7 +7,8 @@
     python studies/mt_bench/grade.py checklist --judge 0.5b --base-url http://127.0.0.1:8001/v1
 
 Each way is a run of its own in studies/runs; graded responses are not asked again. What is graded
-goes to recorded/judgments, also after Ctrl-C, and arms.py and sizes.py read it there.
+goes to recorded/judgments, also after Ctrl-C, unless more judgments are stored there. arms.py,
+sizes.py and authors.py read them.
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
+from contextlib import suppress
 from pathlib import Path
+
+import pyarrow.parquet as pq
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
@@ -24,6 +28,7 @@ from authors import AUTHORS, checklist_file  # noqa: E402
 
 from rocketeval.cli.progress import make_observer  # noqa: E402
 from rocketeval.config import AuthorConfig, MethodConfig, RunConfig, load_config  # noqa: E402
+from rocketeval.errors import RocketEvalError  # noqa: E402
 from rocketeval.pipeline import Run  # noqa: E402
 from rocketeval.store.run import RunStore  # noqa: E402
 
@@ -87,15 +92,30 @@ def main() -> None:
     parser.add_argument("--judge", choices=list(JUDGES), default=STUDY_JUDGE)
     parser.add_argument("--base-url", default="http://127.0.0.1:8000/v1")
     given = parser.parse_args()
-    for turn in given.turn or TURNS:
+    turns = given.turn or TURNS
+    if "first" in turns and any(arm.startswith(BY) for arm in given.arms):
+        parser.error("the authors wrote for the whole conversation: add --turn second")
+    for turn in turns:
         for arm in given.arms:
             config = run_config(turn, arm, given.judge, given.base_url)
             try:
                 asyncio.run(grade(config))
+            except RocketEvalError as error:
+                sys.exit(str(error))
             finally:
-                out = STORED / f"{config.name}.parquet"
-                table = judgments.keep(RunStore(config.run_path), config.name, arm, out)
-                print(f"{table.num_rows} judgments in {out}")
+                keep(config, arm)
+
+
+def keep(config: RunConfig, arm: str) -> None:
+    """Store the judgments of a run, unless more of them are stored."""
+    store, out = RunStore(config.run_path), STORED / f"{config.name}.parquet"
+    found = 0
+    with suppress(RocketEvalError):  # Nothing was graded.
+        found = judgments.kept(store, arm).num_rows
+    stored = pq.read_metadata(out).num_rows if out.exists() else 0
+    if found > stored:
+        judgments.keep(store, config.name, arm, out)
+    print(f"{found} judgments, {stored} stored before in {out}")
 
 
 if __name__ == "__main__":
