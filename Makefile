@@ -11,6 +11,10 @@ FAULTS = tests/faults tests/real_judge
 COMMANDS = tests/cli tests/reference tests/audit tests/evolve tests/studies
 PARTS = tests/benchmarks tests/engines tests/grading tests/ranking tests/scoring tests/stats tests/store
 
+# A temporary folder for each run, removed if it passes: pytest clears what earlier runs left behind,
+# and two runs that clear the same folder fail.
+tests = folder=$$(mktemp -d) && PYTEST_DEBUG_TEMPROOT=$$folder python -m pytest $(1) && { rm -rf $$folder || true; }
+
 format:
 	ruff format .
 	ruff check --fix .
@@ -46,16 +50,16 @@ audit:
 	  esac
 
 remote:
-	python -m pytest $(REMOTE)
+	@$(call tests,$(REMOTE))
 
 faults:
-	python -m pytest $(FAULTS)
+	@$(call tests,$(FAULTS))
 
 commands:
-	python -m pytest $(COMMANDS)
+	@$(call tests,$(COMMANDS))
 
 parts:
-	python -m pytest $(PARTS)
+	@$(call tests,$(PARTS))
 
 test:
-	python -m pytest $(foreach folder,$(REMOTE) $(FAULTS) $(COMMANDS) $(PARTS),--ignore=$(folder))
+	@$(call tests,$(foreach folder,$(REMOTE) $(FAULTS) $(COMMANDS) $(PARTS),--ignore=$(folder)))

@@ -26,6 +26,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from rocketeval.cli.progress import make_observer
 from rocketeval.config import RunConfig, load_config
 from rocketeval.grading.schedule import cells
 from rocketeval.pipeline import Run
@@ -37,6 +38,18 @@ from rocketeval.store.ledger_index import LedgerIndex, to_keys
 from rocketeval.store.run import RunStore
 
 ANSWERS = ("p_yes", "p_low", "p_high", "status")
+
+
+async def grade(config: RunConfig) -> None:
+    """Grade a study's run, with progress."""
+    limit = config.benchmark.limit
+    print(f"== {config.name}" + ("" if limit is None else f", {limit} queries"), flush=True)
+    run = Run(config, observer=make_observer(config, quiet=False))
+    try:
+        facts = await run.to_judgments()
+    finally:
+        run.observer.closed()
+    print(f"{facts.judged} judged, {facts.failed} failed, {facts.unfinished} left")
 
 
 def kept(store: RunStore, method: str) -> pa.Table:

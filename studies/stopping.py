@@ -51,7 +51,7 @@ from rocketeval.stopping.race import Race, RaceOrder, draw_order
 
 Floats = NDArray[np.float64]
 RECORDED = Path(__file__).with_name("recorded")
-OWN = Path(__file__).parent / "mt_bench" / "recorded" / "judgments" / "first_turn.parquet"
+OWN = Path(__file__).parent / "mt_bench" / "recorded" / "judgments" / "first_turn_float32.parquet"
 """Stored answers of the 1.5B judge to the first turn of MT-Bench."""
 TIMES = 1_000
 ORDERS = 20

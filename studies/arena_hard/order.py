@@ -115,7 +115,8 @@ class Arena:
     @property
     def whole(self) -> Arena:
         """The same with only the ways to score that have all prompts."""
-        return self.of([way for way in self.scores if way not in self.partial])
+        partial = self.partial
+        return self.of([way for way in self.scores if way not in partial])
 
     def only(self, prompts: Bools) -> Arena:
         """Return the same for some prompts."""

@@ -30,7 +30,7 @@ from rocketeval.records import Answer, Status
 
 HERE = Path(__file__).parent
 SAMPLED = HERE / "recorded" / "sampled_judge.parquet"
-EXACT = HERE.parent / "mt_bench" / "recorded" / "judgments" / "first_turn.parquet"
+EXACT = HERE.parent / "mt_bench" / "recorded" / "judgments" / "first_turn_float32.parquet"
 ASKED = 32
 COUNTS = (1, 2, 4, 8, 16, 32)
 DRAWS = 400

@@ -43,13 +43,14 @@ from rocketeval.records import Interval, Vote  # noqa: E402
 from rocketeval.scoring.mean import HardMeanScorer  # noqa: E402
 
 RECORDED = HERE / "recorded"
-STORED = RECORDED / "judgments"
 TURNS = ("first", "second")
+CHECKLIST = "checklist"
+STUDY_JUDGE = "1.5b"
+"""The judge whose judgments have the plain names; in int8."""
 TABLES = {"first turn": ("first",), "second turn": ("second",), "both turns": ("first", "second")}
-MEAN, COUNTED, FLOAT32, LONGER = (
+MEAN, COUNTED, LONGER = (
     "checklist, mean of p_yes",
     "checklist, yes counted",
-    "checklist, judge in float32",
     "longer response",
 )
 OTHERS = {
@@ -57,8 +58,9 @@ OTHERS = {
     "fixed": "fixed checklist",
     "sequential": "checklist, items in sequence",
     "cot": "CoT",
+    "float32": "checklist, judge in float32",
 }
-"""The other ways that grade.py knows."""
+"""The other ways, by the names of their files."""
 CANDIDATES = 6
 WIDTH = 30
 
@@ -83,21 +85,21 @@ class Row:
         return f"{self.name:{WIDTH}}{counts}   {values}"
 
 
-def checklists(turn: str) -> Path:
-    """Return the checklist judgments of the judge of these studies, the 1.5B one in int8."""
-    return STORED / f"{turn}_turn_checklist.parquet"
+def stored(turn: str, way: str = CHECKLIST, judge: str = STUDY_JUDGE) -> Path:
+    """Return the file of judgments of a turn by one way and judge; also names their run."""
+    suffix = "" if judge == STUDY_JUDGE else f"_{judge}"
+    return RECORDED / "judgments" / f"{turn}_turn_{way}{suffix}.parquet"
 
 
 def ways(turn: str) -> dict[str, Scores]:
     """Return the scores of every way whose judgments of this turn are stored."""
-    answers = judgments.read(checklists(turn))
+    answers = judgments.read(stored(turn))
     pairs = zip(answers.query_ids, answers.candidates, strict=True)
     counted = HardMeanScorer().predict(answers).tolist()
     found = {MEAN: mean_scores(answers), COUNTED: dict(zip(pairs, counted, strict=True))}
-    stored = {name: STORED / f"{turn}_turn_{arm}.parquet" for arm, name in OTHERS.items()}
-    for name, path in {**stored, FLOAT32: STORED / f"{turn}_turn.parquet"}.items():
-        if path.exists():
-            found[name] = mean_scores(judgments.read(path))
+    for way, name in OTHERS.items():
+        if stored(turn, way).exists():
+            found[name] = mean_scores(judgments.read(stored(turn, way)))
     found[LONGER] = lengths(turn, set(answers.candidates))
     return found
 
@@ -161,7 +163,7 @@ def people(found: Mapping[str, Scores]) -> list[Row]:
 
 def tables() -> dict[str, list[Row]]:
     """Return the rows of every table whose checklist judgments are stored."""
-    by_turn = {turn: ways(turn) for turn in TURNS if checklists(turn).exists()}
+    by_turn = {turn: ways(turn) for turn in TURNS if stored(turn).exists()}
     made = {}
     for title, turns in TABLES.items():
         if not set(turns) <= set(by_turn):

@@ -28,13 +28,13 @@ import numpy as np
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 import judgments  # noqa: E402
-from arms import STORED, checklists, whole_queries  # noqa: E402
+from arms import stored, whole_queries  # noqa: E402
 from votes import (  # noqa: E402
     DATA,
+    by_question,
     hits_of,
     mean_scores,
     percent,
-    question_of,
     rows,
     share_of_votes,
     votes_in,
@@ -42,10 +42,13 @@ from votes import (  # noqa: E402
 
 from rocketeval.arrays import Floats  # noqa: E402
 from rocketeval.records import Interval, Vote  # noqa: E402
+from rocketeval.stats.permutation import holm_list  # noqa: E402
 
 RECORDED = HERE / "recorded"
 RUBRICS = DATA.parent / "rubric_authors"
 PREPARED = Path(os.environ.get("ROCKETEVAL_STUDY_RUNS", HERE.parent / "runs")) / "data" / "authors"
+BY = "by_"
+"""Before an author's name, in the names of runs and files."""
 AUTHORS = ("claude-sonnet-4", "llama-3.1-70b", "qwen3-14b", "llama-3.1-8b")
 FLIPS = 20_000
 WIDTH = 18
@@ -90,7 +93,7 @@ class Row:
     difference: Interval
     """From ours."""
     p_value: float
-    """That the difference is 0, corrected."""
+    """Of the difference, corrected for all authors."""
 
     def __str__(self) -> str:
         counts = f"{self.author:{WIDTH}}{self.queries:>7} {self.votes:>7,}"
@@ -100,9 +103,7 @@ class Row:
 
 def flip_test(hits: Floats, votes: Sequence[Vote], flips: int = FLIPS) -> float:
     """Return the p value of a mean difference of 0, from flipped signs of whole questions."""
-    questions = [question_of(vote.query_id) for vote in votes]
-    places = {name: place for place, name in enumerate(sorted(set(questions)))}
-    totals = np.bincount([places[name] for name in questions], weights=hits)
+    totals = by_question(hits, votes)
     signs = np.random.default_rng(0).choice((-1.0, 1.0), (flips, len(totals)))
     further = np.abs(signs @ totals) >= abs(totals.sum()) - 1e-9
     return float((1 + further.sum()) / (1 + flips))
@@ -110,10 +111,10 @@ def flip_test(hits: Floats, votes: Sequence[Vote], flips: int = FLIPS) -> float:
 
 def study() -> list[Row]:
     """Return a row for each author whose judgments are stored."""
-    ours = mean_scores(judgments.read(checklists("second")))
+    ours = mean_scores(judgments.read(stored("second")))
     made, p_values = [], []
     for author in AUTHORS:
-        path = STORED / f"second_turn_by_{author}.parquet"
+        path = stored("second", f"{BY}{author}")
         if not path.exists():
             continue
         scores = mean_scores(judgments.read(path))
@@ -123,22 +124,8 @@ def study() -> list[Row]:
         p_values.append(flip_test(hits - own, votes))
         shares = (share_of_votes(each, votes) for each in (hits, own, hits - own))
         made.append(Row(author, len(queries), len(votes), *shares, p_value=1.0))
-    return [
-        replace(row, p_value=p) for row, p in zip(made, corrected(np.array(p_values)), strict=True)
-    ]
-
-
-def corrected(p_values: Floats) -> list[float]:
-    """Return p values corrected by Holm's rule.
-
-    >>> corrected(np.array([0.04, 0.01, 0.5]))
-    [0.08, 0.03, 0.5]
-    """
-    order = np.argsort(p_values, kind="stable")
-    found = np.empty_like(p_values)
-    steps = p_values[order] * np.arange(len(order), 0, -1)
-    found[order] = np.minimum(1.0, np.maximum.accumulate(steps))
-    return [float(p) for p in found]
+    corrected = holm_list(np.array(p_values)).tolist()
+    return [replace(row, p_value=p) for row, p in zip(made, corrected, strict=True)]
 
 
 def lines_of(made: Sequence[Row]) -> list[str]:

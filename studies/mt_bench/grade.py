@@ -7,7 +7,7 @@
     python studies/mt_bench/grade.py checklist --judge 0.5b --base-url http://127.0.0.1:8001/v1
 
 Each way is a run of its own in studies/runs; graded responses are not asked again. What is graded
-goes to recorded/judgments, also after Ctrl-C, unless more judgments are stored there. arms.py,
+goes to recorded/judgments, also after Ctrl-C, unless as many judgments are stored there. arms.py,
 sizes.py and authors.py read them.
 """
 
@@ -24,31 +24,19 @@ import pyarrow.parquet as pq
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 import judgments  # noqa: E402
-from authors import AUTHORS, checklist_file  # noqa: E402
+from arms import CHECKLIST, STUDY_JUDGE, TURNS, stored  # noqa: E402
+from authors import AUTHORS, BY, checklist_file  # noqa: E402
 
-from rocketeval.cli.progress import make_observer  # noqa: E402
 from rocketeval.config import AuthorConfig, MethodConfig, RunConfig, load_config  # noqa: E402
-from rocketeval.errors import RocketEvalError  # noqa: E402
-from rocketeval.pipeline import Run  # noqa: E402
+from rocketeval.errors import RocketEvalError, StageMissing  # noqa: E402
 from rocketeval.store.run import RunStore  # noqa: E402
 
-STORED = HERE / "recorded" / "judgments"
-TURNS = ("first", "second")
-ARMS = ("checklist", "direct", "fixed", "sequential", "cot")
-BY = "by_"
-"""Before an author's name: a checklist of that author; second turn only."""
+ARMS = (CHECKLIST, "direct", "fixed", "sequential", "cot")
 JUDGES = {
     "1.5b": "qwen2.5-coder-1.5b-instruct-int8",
     "0.5b": "qwen2.5-coder-0.5b-instruct-int8",
     "135m": "smollm2-135m-instruct",
 }
-STUDY_JUDGE = "1.5b"
-"""The judge whose judgments have the plain names."""
-
-
-def run_name(turn: str, arm: str, judge: str = STUDY_JUDGE) -> str:
-    """Return the name of a run, and of its file of judgments."""
-    return f"{turn}_turn_{arm}" + ("" if judge == STUDY_JUDGE else f"_{judge}")
 
 
 def run_config(turn: str, arm: str, judge: str, base_url: str) -> RunConfig:
@@ -58,7 +46,7 @@ def run_config(turn: str, arm: str, judge: str, base_url: str) -> RunConfig:
     changes = {"model": JUDGES[judge], "base_url": base_url, "timeout": 600.0, "canaries": 0.002}
     config = base.model_copy(
         update={
-            "name": run_name(turn, arm, judge),
+            "name": stored(turn, arm, judge).stem,
             "judge": base.judge.model_copy(update=changes),
         }
     )
@@ -67,17 +55,6 @@ def run_config(turn: str, arm: str, judge: str, base_url: str) -> RunConfig:
     options = {"file": checklist_file(arm.removeprefix(BY))}
     author = AuthorConfig(kind="file", min_items=1, max_items=40, options=options)
     return config.model_copy(update={"author": author})
-
-
-async def grade(config: RunConfig) -> None:
-    """Grade one run, with progress."""
-    print(f"== {config.name}", flush=True)
-    run = Run(config, observer=make_observer(config, quiet=False))
-    try:
-        facts = await run.to_judgments()
-    finally:
-        run.observer.closed()
-    print(f"{facts.judged} judged, {facts.failed} failed, {facts.unfinished} left")
 
 
 def main() -> None:
@@ -99,23 +76,22 @@ def main() -> None:
         for arm in given.arms:
             config = run_config(turn, arm, given.judge, given.base_url)
             try:
-                asyncio.run(grade(config))
+                asyncio.run(judgments.grade(config))
             except RocketEvalError as error:
                 sys.exit(str(error))
             finally:
-                keep(config, arm)
+                keep(config, arm, stored(turn, arm, given.judge))
 
 
-def keep(config: RunConfig, arm: str) -> None:
-    """Store the judgments of a run, unless more of them are stored."""
-    store, out = RunStore(config.run_path), STORED / f"{config.name}.parquet"
-    found = 0
-    with suppress(RocketEvalError):  # Nothing was graded.
-        found = judgments.kept(store, arm).num_rows
-    stored = pq.read_metadata(out).num_rows if out.exists() else 0
-    if found > stored:
+def keep(config: RunConfig, arm: str, out: Path) -> None:
+    """Store the judgments of a run, unless as many of them are stored."""
+    store, graded = RunStore(config.run_path), 0
+    with suppress(StageMissing):
+        graded = judgments.kept(store, arm).num_rows
+    before = pq.read_metadata(out).num_rows if out.exists() else 0
+    if graded > before:
         judgments.keep(store, config.name, arm, out)
-    print(f"{found} judgments, {stored} stored before in {out}")
+    print(f"{graded} judgments; {before} were stored before in {out}")
 
 
 if __name__ == "__main__":

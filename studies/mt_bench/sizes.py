@@ -9,8 +9,8 @@ RocketEval's Fig. 4: the share of items on which k samples of a judge do not all
 from its probabilities (1 - p^k - (1 - p)^k). The third is a cascade: 0.5B grades every response,
 and 1.5B grades the queries again where 0.5B is least sure. Cost is computed tokens times
 parameters, relative to 1.5B alone; both judges read the same tokens. `at random` is the expected
-agreement if the same number of queries were drawn without looking. Everything was fixed in
-studies/PLAN.md before the smaller judge was run.
+agreement if the same number of queries were drawn without looking. The first and the third table
+were fixed in studies/PLAN.md before the smaller judges were run.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ import numpy as np
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 import judgments  # noqa: E402
-from arms import whole_queries  # noqa: E402
-from grade import STORED, run_name  # noqa: E402
+from arms import stored, whole_queries  # noqa: E402
 from votes import DATA, Scores, hits_of, mean_scores, percent, share_of_votes, votes_in  # noqa: E402
 
 from rocketeval.audit.repeatability import (  # noqa: E402
     SamplingDisagreement,
     sampling_disagreement,
 )
+from rocketeval.judges.draw import mean_spread  # noqa: E402
 from rocketeval.records import Interval, Vote  # noqa: E402
 from rocketeval.scoring.answers import AnswerTable  # noqa: E402
 
@@ -81,20 +81,16 @@ class Step:
 
 def answers_of(judge: str) -> AnswerTable | None:
     """Return a judge's stored answers, None if there are none."""
-    path = STORED / f"{run_name('first', 'checklist', judge)}.parquet"
+    path = stored("first", judge=judge)
     return judgments.read(path) if path.exists() else None
 
 
 def doubts(answers: AnswerTable) -> dict[str, float]:
-    """Return how unsure a judge is about each query: its mean standard error of a response."""
+    """Return how unsure a judge is about each query: the mean spread of its responses' scores."""
     own: dict[str, list[float]] = {}
-    for at, query in enumerate(answers.query_ids):
-        p_yes = answers.p_yes[answers.offsets[at] : answers.offsets[at + 1]]
-        known = p_yes[~np.isnan(p_yes)]
-        if len(known):
-            error = float(np.sqrt((known * (1.0 - known)).sum()) / len(known))
-            own.setdefault(query, []).append(error)
-    return {query: float(np.mean(errors)) for query, errors in own.items()}
+    for query, spread in zip(answers.query_ids, mean_spread(answers).tolist(), strict=True):
+        own.setdefault(query, []).append(spread)
+    return {query: float(np.nanmean(spreads)) for query, spreads in own.items()}
 
 
 def sizes(found: dict[str, AnswerTable]) -> tuple[list[Size], list[Vote]]:
@@ -148,7 +144,7 @@ def cascade(found: dict[str, AnswerTable]) -> list[Step]:
 
 
 def main() -> None:
-    """Print both tables, and keep them with `--record`."""
+    """Print the tables, and keep them with `--record`."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
@@ -203,8 +199,7 @@ def draw(content: dict[str, Any]) -> None:
 
 def study() -> tuple[dict[str, Any], list[str]]:
     """Return the tables, as records for sizes.json and as text."""
-    stored = ((judge, answers_of(judge)) for judge in PARAMETERS)
-    found = {judge: answers for judge, answers in stored if answers is not None}
+    found = {judge: own for judge in PARAMETERS if (own := answers_of(judge)) is not None}
     made, votes = sizes(found)
     samples = {judge: sampled(answers) for judge, answers in found.items()}
     queries = len({vote.query_id for vote in votes})

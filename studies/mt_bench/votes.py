@@ -1,7 +1,7 @@
 """How far do scores learned from votes agree with people? From stored judgments, in seconds.
 
     python studies/judgments.py studies/mt_bench/first_turn.yaml \\
-        studies/mt_bench/recorded/judgments/first_turn.parquet      # after the run, once
+        studies/mt_bench/recorded/judgments/first_turn_float32.parquet      # after the run, once
     python studies/mt_bench/votes.py [--record]
 
 needs MT-Bench's votes and questions (../shared/data next to the checkout), and no judge. Fixed
@@ -19,7 +19,7 @@ import itertools
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -172,15 +172,20 @@ def hits_of(scores: Scores, votes: list[Vote]) -> NDArray[np.float64]:
     return (compare(first, second, MARGIN) == vote_outcomes(votes)).astype(np.float64)
 
 
-def share_of_votes(hits: NDArray[np.float64], votes: list[Vote]) -> Interval:
+def share_of_votes(hits: NDArray[np.float64], votes: Sequence[Vote]) -> Interval:
     """Return the mean over votes, with its interval from resampled questions."""
+    totals = by_question(hits, votes)
+    counts = by_question(np.ones(len(votes)), votes)
+    draws = ratio_draws(totals[:, None], counts[:, None], times=RESAMPLES, seed=0)[:, 0]
+    return interval(float(hits.mean()), draws, queries=len(totals), level=0.95)
+
+
+def by_question(values: NDArray[np.float64], votes: Sequence[Vote]) -> NDArray[np.float64]:
+    """Return the sum of the votes' values for each question."""
     questions = [question_of(vote.query_id) for vote in votes]
     places = {name: place for place, name in enumerate(sorted(set(questions)))}
     at = [places[name] for name in questions]
-    totals = np.bincount(at, weights=hits).astype(np.float64)
-    counts = np.bincount(at).astype(np.float64)
-    draws = ratio_draws(totals[:, None], counts[:, None], times=RESAMPLES, seed=0)[:, 0]
-    return interval(float(hits.mean()), draws, queries=len(places), level=0.95)
+    return np.bincount(at, weights=values).astype(np.float64)
 
 
 def question_of(query: str) -> str:
@@ -251,7 +256,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument(
-        "--judgments", type=Path, default=HERE / "recorded" / "judgments" / "first_turn.parquet"
+        "--judgments",
+        type=Path,
+        default=HERE / "recorded" / "judgments" / "first_turn_float32.parquet",
     )
     parser.add_argument("--record", action="store_true", help="write recorded/votes.txt")
     args = parser.parse_args()

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from grade import RUNS, SUMMEVAL, TOPICAL_CHAT, run_grading
+from grade import RUNS, SUMMEVAL, TOPICAL_CHAT, judgments
 
 from rocketeval.config import RunConfig, parse_config
 
@@ -76,7 +76,7 @@ def main() -> None:
             config = checkeval_config(
                 study, questions, method, names, given.judge, given.limit or queries, given.limit
             )
-            asyncio.run(run_grading(with_engines(config, engine, author)))
+            asyncio.run(judgments.grade(with_engines(config, engine, author)))
 
 
 def asked_together(study: str, method: str) -> list[tuple[str, ...]]:

@@ -17,15 +17,18 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 from rocketeval.audit.stage import method_config, parse_variant
-from rocketeval.cli.progress import make_observer
 from rocketeval.config import RunConfig, parse_config
 from rocketeval.pipeline import Run
 
 HERE = Path(__file__).parent
+sys.path.append(str(HERE.parent))
+import judgments  # noqa: E402
+
 RUNS = Path(os.environ.get("ROCKETEVAL_STUDY_RUNS", HERE.parent / "runs")).absolute()
 STUDY_JUDGE = "qwen2.5-coder-1.5b-instruct"
 """The judge whose runs have the studies' plain names."""
@@ -113,18 +116,7 @@ def study_method(config: RunConfig, name: str, limit: int | None) -> RunConfig:
 async def grade(config: RunConfig, methods: list[str], limit: int | None) -> None:
     """Grade a study's responses by these methods, in order."""
     for name in methods:
-        await run_grading(study_method(config, name, limit))
-
-
-async def run_grading(config: RunConfig) -> None:
-    """Grade one run, with progress."""
-    print(f"== {config.name}, {config.benchmark.limit} queries", flush=True)
-    run = Run(config, observer=make_observer(config, quiet=False))
-    try:
-        facts = await run.to_judgments()
-    finally:
-        run.observer.closed()
-    print(f"{facts.judged} judged, {facts.failed} failed, {facts.unfinished} left")
+        await judgments.grade(study_method(config, name, limit))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ def recorded() -> str:
 @pytest.mark.skipif(not votes.DATA.is_dir(), reason="MT-Bench is not next to this checkout")
 def test_recorded_rows_follow_from_the_stored_judgments() -> None:
     """The rows that need no fit of a scorer are computed again, to the last digit."""
-    study = votes.Study.read(RECORDED / "judgments" / "first_turn.parquet")
+    study = votes.Study.read(RECORDED / "judgments" / "first_turn_float32.parquet")
     rows = votes.rows_without_a_fit(study)
     assert None not in rows.values()
     lines = {
@@ -34,7 +34,7 @@ def test_recorded_rows_follow_from_the_stored_judgments() -> None:
 @pytest.mark.skipif(not votes.DATA.is_dir(), reason="MT-Bench is not next to this checkout")
 def test_recorded_rows_of_learned_scores_follow_too() -> None:
     """Scorers are fitted again, except for the rows "new", which take minutes."""
-    study = votes.Study.read(RECORDED / "judgments" / "first_turn.parquet")
+    study = votes.Study.read(RECORDED / "judgments" / "first_turn_float32.parquet")
     lines = recorded().splitlines()
     for arm in votes.ARMS:
         assert votes.learned_row(study, arm) in lines

@@ -201,7 +201,7 @@ def _uncertainty(run: JudgedRun, grid: ScoreGrid) -> Floats:
     low, high = run.config.scorer.scale
     for part in AnswerReader(run.store).parts():
         table = part.answers
-        spread = (high - low) * _spread(table)
+        spread = (high - low) * mean_spread(table)
         queries, names = table.query_ids, table.candidates
         builder.add(pa.array(queries, pa.string()), pa.array(names, pa.string()), spread)
     found = builder.grid()
@@ -210,7 +210,8 @@ def _uncertainty(run: JudgedRun, grid: ScoreGrid) -> Floats:
     return np.array(found.scores[np.ix_([rows[name] for name in grid.query_ids], columns)])
 
 
-def _spread(table: AnswerTable) -> Floats:
+def mean_spread(table: AnswerTable) -> Floats:
+    """Return the standard deviation of each response's mean answer, items drawn independently."""
     answered = ~np.isnan(table.p_yes)
     weights = np.where(answered, table.item_weights, 0.0)
     p_yes = np.clip(np.where(answered, table.p_yes, 0.0), 0.0, 1.0)

@@ -283,11 +283,19 @@ def _exceeding_alone(parts: _Pairs, signs: Floats, observed: Floats, usable: Boo
 def holm(p_values: Floats) -> Floats:
     """Return a symmetric matrix of p-values, adjusted for all pairs by Holm's step-down rule."""
     first, second = np.triu_indices(len(p_values), k=1)
-    own = p_values[first, second]
-    order = np.argsort(own, kind="stable")
-    left = np.arange(len(own), 0, -1)
-    found = np.empty_like(own)
-    found[order] = np.minimum(1.0, np.maximum.accumulate(own[order] * left))
     adjusted = np.ones_like(p_values)
-    adjusted[first, second] = adjusted[second, first] = found
+    adjusted[first, second] = adjusted[second, first] = holm_list(p_values[first, second])
+    return adjusted
+
+
+def holm_list(p_values: Floats) -> Floats:
+    """Return a list of p-values, adjusted for all of them by Holm's step-down rule.
+
+    >>> holm_list(np.array([0.04, 0.01, 0.5])).tolist()
+    [0.08, 0.03, 0.5]
+    """
+    order = np.argsort(p_values, kind="stable")
+    left = np.arange(len(p_values), 0, -1)
+    adjusted = np.empty_like(p_values)
+    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(p_values[order] * left))
     return adjusted
