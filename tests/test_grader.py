@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from concurrent.futures import CancelledError
 from pathlib import Path
 
@@ -10,8 +11,10 @@ import pytest
 
 from fakes.openai_server import MODEL, FakeOpenAI, serving, status
 from rocketeval import Grader, Judge, ScriptedEngine
+from rocketeval.engines.base import EngineAnswers
 from rocketeval.errors import EngineError, EngineRefused, EngineUnavailable
 from rocketeval.grader import ResponseToGrade
+from rocketeval.records import Answer, GradingTask, Status
 
 ITEMS = ["Is it right?", "Is it short?", {"text": "Is it rude?", "weight": -2}]
 
@@ -198,3 +201,35 @@ def test_closing_ends_work_that_waits() -> None:
     grader.close()
     with pytest.raises(CancelledError):
         waiting.result(timeout=60)
+
+
+class SilentAtFirst(ScriptedEngine):
+    """Sends no log-probabilities in its first reply."""
+
+    silent = True
+
+    async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
+        """Hide the probabilities once."""
+        graded = await super().grade(task, known)
+        silent, self.silent = self.silent, False
+        hidden = tuple(Answer(Status.NO_LOGPROBS) for _ in graded.answers)
+        return EngineAnswers(hidden, graded.usage, None) if silent else graded
+
+
+def test_reply_without_an_answer_is_not_kept(tmp_path: Path) -> None:
+    """The item is asked again, also by another grader of the same file."""
+    judge, path = SilentAtFirst(lambda prefix, item: 0.8), tmp_path / "answers.jsonl"
+    scores = []
+    for _ in range(3):
+        with Grader(judge, answers=path) as grader:
+            scores.append(grader.grade("q", "r", ["Is it right?"]).score)
+    assert scores == [None, 0.8, 0.8]
+    assert judge.items_asked == 2
+
+
+def test_closed_grader_can_be_used_again() -> None:
+    """A call after `close` contacts the judge again."""
+    grader = Grader(engine(0.8))
+    for response in ("r", "s"):
+        assert grader.grade("q", response, ["Is it right?"]).score == 0.8
+        grader.close()

@@ -24,12 +24,14 @@ from rocketeval.errors import EngineError, EngineRefused, EngineUnavailable, Req
 from rocketeval.hashing import combine, content_hash
 from rocketeval.observer import EngineStatus
 from rocketeval.records import (
+    ASKED_AGAIN,
     Answer,
     Checklist,
     GradingTask,
     JudgeFingerprint,
     Query,
     Response,
+    Status,
     Turn,
     Usage,
 )
@@ -47,6 +49,8 @@ Items = Sequence[str | Mapping[str, object]] | Checklist
 """Checklist items as texts or objects, or a checklist."""
 PLACE = {"base_url", "api_key_env", "timeout", "patience", "concurrency", "session_header"}
 """Judge settings that may differ between machines that use the same judge."""
+NEVER_KEPT = frozenset({Status.ERROR, *ASKED_AGAIN})
+"""Statuses of replies that are no answers; the item is asked again."""
 _log = logging.getLogger("rocketeval.grader")
 
 
@@ -236,11 +240,16 @@ class Grader:
         return self._loop.submit(self._identity()).result()
 
     def close(self) -> None:
-        """Cancel responses in work; close connections, and the process of code checks."""
-        if self._made is not None:
-            self._made[1].close()
+        """Cancel responses in work; close connections, and the process of code checks.
+
+        A later call contacts the judge again.
+        """
+        made, self._made = self._made, None
+        if made is not None:
+            made[1].close()
         engine, self._engine = self._engine, None
         self._loop.close(engine)
+        self._contacted, self._contacting, self._at_once = False, None, None
 
     def __enter__(self) -> Grader:
         return self
@@ -329,7 +338,7 @@ class Grader:
             fresh = {
                 hashes[place]: found.answers[place]
                 for place in wanted
-                if place not in known and found.answers[place].status != "error"
+                if place not in known and found.answers[place].status not in NEVER_KEPT
             }
             self._file.add(judge, fresh, found.usage, about)
             self.spent += found.usage
@@ -342,7 +351,9 @@ class Grader:
     def _known(self, judge: JudgeFingerprint, hashes: Mapping[int, str]) -> dict[int, Answer]:
         places = list(hashes)
         found = self._file.find(judge, [hashes[place] for place in places])
-        return {places[at]: answer for at, answer in found.items()}
+        return {
+            places[at]: answer for at, answer in found.items() if answer.status not in NEVER_KEPT
+        }
 
     async def _ask(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
         assert self._engine is not None

@@ -115,8 +115,9 @@ async def test_drift_stops_the_run_and_is_set_aside(tmp_path: Path, shift: float
     fake.after, fake.shift = 200, shift
     async with serving(fake) as server:
         run = Run(config(tmp_path, server.base_url, canaries=0.05))
-        with pytest.raises(JudgeChanged, match="differently"):
+        with pytest.raises(JudgeChanged, match="differently") as caught:
             await run.to_judgments()
+        assert caught.value.hint.startswith("Set aside: ")
         kept = run.store.finished()
         assert len(kept) <= 200 // 5
         assert list((run.store.path / "set_aside").rglob("*.parquet"))
@@ -467,3 +468,34 @@ def test_first_repetitions_survive_a_kill(tmp_path: Path) -> None:
     assert again.p_yes == {bytes(16): 0.25, bytes([1] * 16): 0.5}
     again.drop([bytes(16)])
     assert Repeats(tmp_path).p_yes == {bytes([1] * 16): 0.5}
+
+
+async def test_a_priced_run_may_ask_a_canary_twice_at_once(tmp_path: Path) -> None:
+    """A new fingerprint early in the run asks canaries while others are first asked again."""
+    fake = Changing()
+    fake.after, fake.next_fingerprint = 50, "fp_2"
+    price = {"prompt": 1.0, "completion": 1.0}
+    async with serving(fake) as server:
+        made = config(tmp_path, server.base_url, price=price).model_copy(update={"max_cost": 100.0})
+        facts = await Run(made).to_judgments()
+    assert (facts.judged, facts.unfinished) == (80, 0)
+
+
+@pytest.mark.parametrize(
+    "reply", [Answer(Status.NO_LOGPROBS), Answer(Status.LOW_MASS, None, 0.5, 0.5, mass=0.098)]
+)
+async def test_one_reply_near_a_limit_is_no_other_judge(reply: Answer) -> None:
+    """A fault of the moment is left out; a mass just below its limit is a small difference."""
+    usual, repeated = Answer(Status.OK, 0.5, 0.5, 0.5, mass=0.1), list[bytes]()
+
+    async def ask(task: GradingTask, _: object) -> EngineAnswers:
+        repeated.append(task.key)
+        odd = task.key == bytes([1]) and repeated.count(task.key) > 2
+        return EngineAnswers.of(task, {0: reply if odd else usual}, Usage())
+
+    canaries = Canaries(ask, Watched(), 1.0)  # type: ignore[arg-type]
+    for number in range(40):
+        task = GradingTask(bytes([number]), "q", "c", "p", ("s",) * 5)
+        canaries.expect(task)
+        await canaries.finished(task, (usual,) * 5)
+    assert repeated.count(bytes([1])) > 3

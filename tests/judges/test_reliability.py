@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from rocketeval.judges.runs import JudgedRun, open_run
 from rocketeval.pipeline import Run
 from rocketeval.records import Answer, GradingTask, Status
 from rocketeval.store.run import RunStore
-from support.make import QUERIES, as_json, make_config, write_benchmark, write_jsonl
+from support.make import QUERIES, as_json, make_config, write_benchmark, write_grid, write_jsonl
 
 Judge = Callable[..., JudgedRun]
 
@@ -195,3 +196,37 @@ def test_reliability_is_dropped_when_scores_change(judged: Judge, tmp_path: Path
     assert not (other.store.path / "reliability.json").exists()
     run.score()
     assert not path.exists()
+
+
+def test_penalties_count_against_a_score(judged: Judge, tmp_path: Path) -> None:
+    """To one judge later candidates are ruder, to the other they are righter."""
+    folder = write_grid(tmp_path / "benchmark", queries=2, candidates=3, items=1)
+    items = ["Is it right?", {"text": "Is it rude?", "weight": -5}]
+    rows = [{"query_id": query, "items": items} for query in ("q0", "q1")]
+    write_jsonl(folder / "checklists.jsonl", rows)
+
+    def rises(word: str) -> Callable[[str, str], float]:
+        place = re.compile(r"Answer (\d) to")
+
+        def answer(prefix: str, suffix: str) -> float:
+            found = place.search(prefix)
+            assert found is not None
+            return 0.3 + 0.2 * int(found[1]) * (word in suffix)
+
+        return answer
+
+    found = compared(*(judged(word, says(word, rises(word))) for word in ("rude", "right")))
+    spearman = found.orders.cells[0][1].spearman
+    assert spearman is not None
+    assert spearman.value == -1.0
+
+
+def test_turns_of_a_conversation_are_resampled_together(judged: Judge, tmp_path: Path) -> None:
+    """Intervals need several conversations, not several turns."""
+    folder = write_benchmark(tmp_path / "benchmark")
+    scripts = (likes("left"), likes("right"))
+    apart = compared(*(judged(name, says(name, s)) for name, s in zip("ab", scripts, strict=True)))
+    rows = [{"id": q, "text": f"Why the {q}?", "cluster": "one"} for q in QUERIES]
+    write_jsonl(folder / "queries.jsonl", rows)
+    runs = [judged(name, says(name, s)) for name, s in zip("cd", scripts, strict=True)]
+    assert (apart.items.queries, compared(*runs).items.queries) == (3, 1)

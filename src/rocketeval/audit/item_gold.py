@@ -123,10 +123,11 @@ def compare_with_item_gold(store: RunStore, config: RunConfig, path: Path) -> It
     compared = answers.take(judged)
     truth = np.array([each for row in judged for each in gold[row]], dtype=np.float64)
     known = ~np.isnan(truth)
+    clusters = store.inputs.clusters()
     found = calibration(
         compared.shown[known],
         truth[known],
-        np.repeat(np.array(compared.query_ids), compared.items)[known],
+        np.repeat([clusters[query] for query in compared.query_ids], compared.items)[known],
         bootstrap=config.ranking.bootstrap,
         seed=config.ranking.seed,
     )

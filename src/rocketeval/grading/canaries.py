@@ -27,7 +27,7 @@ from rocketeval.errors import JudgeChanged
 from rocketeval.grading.schedule import cells, unfinished_tasks
 from rocketeval.precision import Measured
 from rocketeval.prompts.render import Prompt
-from rocketeval.records import Answer, GradingTask, JudgeFingerprint
+from rocketeval.records import NO_ANSWER, Answer, GradingTask, JudgeFingerprint, Status
 from rocketeval.store.failures import Repeats, Unchecked
 from rocketeval.store.manifest import ContinuityFacts
 from rocketeval.store.run import RunStore
@@ -272,7 +272,8 @@ class Canaries:
         self.facts = replace(
             self.facts, items=self.facts.items + 1, usage=self.facts.usage + graded.usage
         )
-        return graded.answers[0] if graded.failure is None else None
+        answer = graded.answers[0]
+        return None if graded.failure is not None or answer.status in NO_ANSWER else answer
 
     async def _repeat_first(self) -> None:
         """Ask the next canary for the first time again, for later ones to be compared with."""
@@ -307,9 +308,9 @@ class Canaries:
             f"The judge answers differently than before: {len(found)} items asked again differ by "
             f"{self._size(found):.2f} in log-odds; its own repeatability allows "
             f"{self.allowed:.2f}. Its weights, precision or settings were changed.",
-            hint="The judgments since the last passed check are set aside. Serve the first model "
-            "again and run the same command, or give the run another `name`. If the server is "
-            "known to vary this much, `judge.canaries: 0` switches the check off.",
+            hint="Serve the first model again and run the same command, or give the run another "
+            "`name`. If the server is known to vary this much, `judge.canaries: 0` switches the "
+            "check off.",
         )
 
 
@@ -367,17 +368,39 @@ def finished_canaries(
 
 
 def distance(before: Answer, now: Answer) -> float:
-    """Return the difference of two answers in log-odds; large if only one has a probability.
+    """Return the difference of two answers in log-odds; large if nothing is known of one.
 
-    >>> from rocketeval.records import Status
+    An answer without a probability may have bounds and a mass: small differences around a limit
+    of the readout are small here, too.
+
     >>> distance(Answer(Status.OK, 0.5), Answer(Status.OK, 0.5))
     0.0
     >>> round(distance(Answer(Status.OK, 0.5), Answer(Status.OK, 0.25)), 2)
     1.1
+    >>> low_mass = Answer(Status.LOW_MASS, None, 0.5, 0.5, mass=0.09)
+    >>> round(distance(Answer(Status.OK, 0.5, 0.5, 0.5, mass=0.1), low_mass), 2)
+    0.11
     """
-    if before.p_yes is None or now.p_yes is None:
-        return 0.0 if before.status == now.status else NEVER
-    return abs(_log_odds(before.p_yes) - _log_odds(now.p_yes))
+    if before.p_yes is not None and now.p_yes is not None:
+        return abs(_log_odds(before.p_yes) - _log_odds(now.p_yes))
+    if before.status == now.status:
+        return 0.0
+    one, two = _range(before), _range(now)
+    if one is None or two is None:
+        return NEVER
+    gap = max(0.0, one[0] - two[1], two[0] - one[1])
+    if Status.LOW_MASS not in (before.status, now.status):
+        return gap
+    if not before.mass or not now.mass:
+        return NEVER
+    return max(gap, min(NEVER, abs(math.log(before.mass / now.mass))))
+
+
+def _range(answer: Answer) -> tuple[float, float] | None:
+    """Return the log-odds that an answer may have; None if nothing is known of them."""
+    low = answer.p_yes if answer.p_yes is not None else answer.p_low
+    high = answer.p_yes if answer.p_yes is not None else answer.p_high
+    return None if low is None or high is None else (_log_odds(low), _log_odds(high))
 
 
 def _mean_size(differences: list[float]) -> float:

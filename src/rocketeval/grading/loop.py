@@ -109,7 +109,17 @@ class GradingBudget:
         return True
 
     def settle(self, task: GradingTask, known: Mapping[int, Answer], graded: EngineAnswers) -> None:
-        """Count what the task cost.
+        """Count what an admitted task cost."""
+        self._settle(self._reserved.pop(task.key), task, known, graded)
+
+    def _settle(
+        self,
+        reserved: float,
+        task: GradingTask,
+        known: Mapping[int, Answer],
+        graded: EngineAnswers,
+    ) -> None:
+        """Count what requests cost.
 
         Requests without an answer may still be billed, so they count in full. So does everything
         if the engine reports no tokens.
@@ -125,17 +135,21 @@ class GradingBudget:
         lost = max(0, usage.requests - calls(self._engine, answered, alone=self._alone))
         silent = bool(answered) and not usage.prompt_tokens
         untold = silent + lost / max(1, calls(self._engine, asked, alone=self._alone))
-        self._budget.settle(self._reserved.pop(task.key), usage, untold=untold)
+        self._budget.settle(reserved, usage, untold=untold)
 
     def within(self, ask: Ask) -> Ask:
-        """Return `ask` for requests that are left out, as failed, if they do not fit."""
+        """Return `ask` for requests that are left out, as failed, if they do not fit.
+
+        The same task may be asked twice at once.
+        """
 
         async def asked(task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
-            fits = self._budget.has_room(self._most(task, known))
-            if not fits or not await self.admit(task, known, lambda: False):
+            most = self._most(task, known)
+            reserved = await self._budget.reserve(most) if self._budget.has_room(most) else None
+            if reserved is None:
                 return EngineAnswers.of(task, known, Usage(), "it does not fit into the budget")
             graded = await ask(task, known)
-            self.settle(task, known, graded)
+            self._settle(reserved, task, known, graded)
             return graded
 
         return asked

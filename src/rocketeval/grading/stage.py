@@ -52,6 +52,7 @@ from rocketeval.records import GradingTask, JudgeFingerprint
 from rocketeval.store.failures import Repeats, Unchecked
 from rocketeval.store.manifest import ContinuityFacts, GradeFacts
 from rocketeval.store.run import RunStore
+from rocketeval.text import count_of
 from rocketeval.workers import unless_stopped
 
 LAST_CHECK = 10
@@ -349,12 +350,17 @@ async def _without_drift(
                 break
         if canaries is not None and _is_due(work, canaries.suspects) and not grading.stopped:
             await canaries.check(FEWEST)
-    except JudgeChanged:
-        if canaries is not None:
-            canaries.repeats.drop(canaries.suspects.keys)
-            work.ledger.set_aside(canaries.suspects.keys)
-            canaries.suspects.drop(len(canaries.suspects))
-        raise
+    except JudgeChanged as error:
+        if canaries is None or not canaries.suspects:
+            raise
+        count = len(canaries.suspects)
+        canaries.repeats.drop(canaries.suspects.keys)
+        work.ledger.set_aside(canaries.suspects.keys)
+        canaries.suspects.drop(count)
+        aside = (
+            f"Set aside: {count_of(count, 'judgment', 'judgments')} since the last passed check."
+        )
+        raise JudgeChanged(error.message, hint=f"{aside} {error.hint}") from error
     return grading
 
 

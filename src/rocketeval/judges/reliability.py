@@ -33,6 +33,9 @@ class SharedAnswers:
     """Answers that every run gave to the same items, with the same rows in every table."""
 
     tables: tuple[AnswerTable, ...]
+    """As read, with what each answer contributes to a score."""
+    clusters: tuple[str, ...]
+    """Of each row: what is resampled for intervals."""
     left_out: int
     """Responses judged by only some of the runs."""
     other_items: int
@@ -41,7 +44,7 @@ class SharedAnswers:
 
 def read_shared(runs: Sequence[JudgedRun]) -> SharedAnswers:
     """Return the answers of all runs to the same items; BenchmarkError if there are none."""
-    tables = [read_answers(run.store)[0].as_given() for run in runs]
+    tables = [read_answers(run.store)[0] for run in runs]
     seen = [_judged(run, table) for run, table in zip(runs, tables, strict=True)]
     everywhere = set.intersection(*(set(each) for each in seen))
     anywhere = set[Cell]().union(*seen)
@@ -60,7 +63,11 @@ def read_shared(runs: Sequence[JudgedRun]) -> SharedAnswers:
         for table, each in zip(tables, seen, strict=True)
     )
     _refuse_unanswered(runs, cut)
-    return SharedAnswers(cut, len(anywhere) - len(everywhere), len(everywhere) - len(same))
+    named = runs[0].store.inputs.clusters()
+    clusters = tuple(named[query] for query, _ in same)
+    return SharedAnswers(
+        cut, clusters, len(anywhere) - len(everywhere), len(everywhere) - len(same)
+    )
 
 
 def _judged(run: JudgedRun, table: AnswerTable) -> dict[Cell, tuple[int, tuple[str, ...]]]:
@@ -76,7 +83,7 @@ def _judged(run: JudgedRun, table: AnswerTable) -> dict[Cell, tuple[int, tuple[s
 
 def _refuse_unanswered(runs: Sequence[JudgedRun], tables: Sequence[AnswerTable]) -> None:
     for run, table in zip(runs, tables, strict=True):
-        if np.isnan(table.p_yes).all():
+        if np.isnan(table.shown).all():
             raise BenchmarkError(
                 f"The judge of {run.store.path} answered none of the items that the runs share.",
                 hint="Leave this run out; `rocketeval doctor` shows why a judge does not answer.",
@@ -199,12 +206,12 @@ def compare_judges(runs: Sequence[JudgedRun], ranking: RankingConfig) -> JudgeRe
     orders = rank_matrix(
         {name: mean_scores(grid) for name, grid in same_cells.items()}, seed=ranking.seed
     )
-    first, times, seed = shared.tables[0], ranking.bootstrap, ranking.seed
+    times, seed = ranking.bootstrap, ranking.seed
     yes_no = all(answers_yes_or_no(run.config) for run in runs)
-    answers = np.stack([table.p_yes for table in shared.tables])
+    answers = np.stack([table.shown for table in shared.tables])
     items = reliability(
         np.where(np.isnan(answers), np.nan, answers >= 0.5) if yes_no else answers,
-        _queries_of_items(first),
+        _clusters_of_items(shared),
         names,
         level="nominal" if yes_no else "interval",
         bootstrap=times,
@@ -215,11 +222,11 @@ def compare_judges(runs: Sequence[JudgedRun], ranking: RankingConfig) -> JudgeRe
         yes_no=yes_no,
         items=items,
         scores=reliability(
-            scores, first.query_ids, names, level="interval", bootstrap=times, seed=seed
+            scores, shared.clusters, names, level="interval", bootstrap=times, seed=seed
         ),
-        pairs=_pairs(shared.tables, items, ranking, yes_no=yes_no),
+        pairs=_pairs(shared, items, ranking, yes_no=yes_no),
         orders=orders,
-        responses=len(first),
+        responses=len(shared.clusters),
         left_out=shared.left_out,
         other_items=shared.other_items,
         advice=tuple(judge_advice(items, orders, _duplicates(runs, names))),
@@ -256,19 +263,19 @@ def _grids(
 
 
 def _pairs(
-    tables: Sequence[AnswerTable], items: Reliability, ranking: RankingConfig, *, yes_no: bool
+    shared: SharedAnswers, items: Reliability, ranking: RankingConfig, *, yes_no: bool
 ) -> tuple[JudgePair, ...]:
     """Return the disagreement of each pair of judges."""
-    first = tables[0]
-    queries, positions = _queries_of_items(first), _positions(first)
+    tables = shared.tables
+    clusters, positions = _clusters_of_items(shared), _positions(tables[0])
     return tuple(
         JudgePair(
             items.raters[one],
             items.raters[two],
             disagreement(
-                tables[one].p_yes,
-                tables[two].p_yes,
-                queries,
+                tables[one].shown,
+                tables[two].shown,
+                clusters,
                 positions,
                 bootstrap=ranking.bootstrap,
                 seed=ranking.seed,
@@ -279,10 +286,9 @@ def _pairs(
     )
 
 
-def _queries_of_items(table: AnswerTable) -> list[str]:
-    """Return the query of every item."""
-    sizes = table.items.tolist()
-    return [query for query, size in zip(table.query_ids, sizes, strict=True) for _ in range(size)]
+def _clusters_of_items(shared: SharedAnswers) -> list[str]:
+    """Return the cluster of every item."""
+    return np.repeat(np.array(shared.clusters), shared.tables[0].items).tolist()
 
 
 def _positions(table: AnswerTable) -> NDArray[np.int64]:

@@ -130,6 +130,7 @@ class Ledger:
     def set_aside(self, keys: Collection[bytes]) -> None:
         """Take judgments out of the ledger and the cache; keep them in `set_aside/` of the run."""
         chosen = pa.array([key.hex() for key in keys], pa.string())
+        self._will_change()
         self.roll()
         for path in live_files(self.folder):
             table = read_file(path, JUDGMENTS.names)

@@ -51,7 +51,7 @@ class GenerativeScoring(Transport):
             found = await self._logps({**body, "label_token_ids": [label]}, headers, meter)
             for item, logp in zip(logps, found, strict=True):
                 item[label] = logp
-        return [labels.read(self.wire.readout, item, None) for item in logps]
+        return usable([labels.read(self.wire.readout, item, None) for item in logps])
 
     async def _logps(
         self, body: Mapping[str, Any], headers: Mapping[str, str], meter: UsageMeter
