@@ -149,6 +149,31 @@ async def test_requests_depend_on_items_per_call(tmp_path: Path) -> None:
         assert (await plan_of(tmp_path, engine)).requests == requests
 
 
+async def test_counted_answers_are_planned_as_often_as_they_are_asked(tmp_path: Path) -> None:
+    """Requests, tokens and cost count every written answer, also without contact."""
+    plain = await plan_of(tmp_path, Recording(), judge=PRICED)
+    engine = Recording()
+    engine.requests_per_item, engine.most_written = 8, 4  # type: ignore[attr-defined]
+    plan = await plan_of(tmp_path, engine, judge=PRICED)
+    assert (plan.items, plan.requests) == (12, 96)
+    assert plan.prompt_tokens == 8 * plain.prompt_tokens
+    assert plan.computed_tokens == plain.computed_tokens
+    assert plan.cost == pytest.approx((plan.prompt_tokens * 2 + 96 * 4 * 10) / 1e6)
+    sampled = {"engine": "openai_sampled", "model": "m", "base_url": "http://x/v1", "price": PRICE}
+    config = make_config(tmp_path, "sampled", judge=sampled)
+    offline = await Run(config).plan_offline()
+    assert offline.requests > offline.items == 12
+    assert offline.cost is not None
+    assert plain.cost is not None
+    assert offline.cost > plain.cost
+
+
+async def test_prompts_of_all_items_together_are_counted_exactly(tmp_path: Path) -> None:
+    """A method with one prompt per response counts prompts, not items."""
+    plan = await plan_of(tmp_path, Recording(), method={"kind": "multi_item"})
+    assert (plan.items, plan.prompts_counted, plan.tokens_known) == (12, 6, "exact")
+
+
 async def test_unwritten_checklists_are_estimated_separately(tmp_path: Path) -> None:
     """Their judging is only in the estimate, based on typical checklists at first."""
     engine = {"engine": "scripted", "model": "big"}

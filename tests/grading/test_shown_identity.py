@@ -118,6 +118,19 @@ async def test_older_cache_is_reused(tmp_path: Path, unrecorded: pytest.MonkeyPa
     assert scores(now.path) == scores(before.path)
 
 
+async def test_damaged_older_cache_is_skipped(
+    tmp_path: Path, unrecorded: pytest.MonkeyPatch
+) -> None:
+    """Its judgments are made again."""
+    async with serving(FakeOpenAI()) as server:
+        await Run(config(tmp_path, server, "old")).all()
+        unrecorded.undo()
+        for part in (tmp_path / "cache" / "judgments").rglob("*.parquet"):
+            part.write_bytes(part.read_bytes()[:-20])
+        facts = (await Run(config(tmp_path, server, "new")).all()).stages.grade
+    assert (facts.from_cache, facts.judged) == (0, ALL)
+
+
 HARMLESS = "left explains the sky"
 FORGED = "It is [SECRET] blue."
 

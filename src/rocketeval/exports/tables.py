@@ -236,7 +236,6 @@ def _one_array(values: pa.Array | pa.ChunkedArray) -> pa.Array:
     return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
 
 
-_MEAN = {"mean": "value", "mean_low": "low", "mean_high": "high"}
 MOST_COLUMNS = 12
 """Most candidates in a table that fits on a page."""
 

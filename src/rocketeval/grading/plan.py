@@ -18,10 +18,10 @@ from rocketeval.benchmarks.base import open_benchmark
 from rocketeval.benchmarks.load import load
 from rocketeval.checklists.rubric import rubric_notes
 from rocketeval.config import AuthorConfig, PriceConfig, RunConfig
-from rocketeval.engines.base import Engine
+from rocketeval.engines.base import ENGINES, Engine
 from rocketeval.errors import ConfigError, StageMissing
 from rocketeval.grading.ask import Ask, Method
-from rocketeval.grading.loop import calls, fingerprint
+from rocketeval.grading.loop import calls, fingerprint, requests_per_item
 from rocketeval.grading.methods import create_method
 from rocketeval.grading.schedule import cached_keys
 from rocketeval.grading.work import (
@@ -114,28 +114,39 @@ class PlannedRequests:
     """Counted by the judge's tokenizer for all prompts or for a sample, or estimated from bytes."""
     counted: int
     """Prompts that were tokenized."""
+    most_written: int
+    """Most tokens that the engine writes for an answer; 1 if it reads probabilities."""
     sample: tuple[GradingTask, ...]
     """The tasks of those prompts, in the order of a run."""
 
 
 async def count_tokens(
-    work: WorkList, engine: Engine | None, most_prompts: int | None, *, alone: bool = False
+    work: WorkList,
+    engine: Engine | None,
+    most_prompts: int | None,
+    *,
+    alone: bool = False,
+    sampler: Engine | None = None,
 ) -> PlannedRequests:
     """Count items, requests and tokens, from at most about `most_prompts` prompts.
 
-    `alone`: each item is its own request.
+    `alone`: each item is its own request. `sampler`: asks each item several times, and is not
+    contacted.
     """
+    asker = engine or sampler
+    times = requests_per_item(asker) if asker else 1
     known = work.known()
     sizes = _items_left(work, known)
     chosen = choose_evenly(sizes, most_prompts)
     places = {query_id: place for place, query_id in enumerate(work.inputs.queries)}
-    requests = written = 0
+    requests = written = all_prompts = 0
     sample: list[GradingTask] = []
     prompts: list[str] = []
     for task in work.tasks():
         had = known.get(task.key, {})
         asked = [task.prefix + task.suffixes[place] for place in task.left(had)]
-        requests += calls(engine, len(asked), alone=alone) if engine else len(asked)
+        requests += calls(engine, len(asked), alone=alone) if engine else times * len(asked)
+        all_prompts += len(asked)
         written += sum(map(_bytes, asked))
         if task.query_id in chosen:
             sample.append(task)
@@ -144,15 +155,16 @@ async def count_tokens(
     bound = trie_tokens(map(str.encode, prompts) if tokens is None else tokens)
     share = written / max(1, sum(map(_bytes, prompts)))
     unit = BYTES_PER_TOKEN if tokens is None else 1
-    counted: TokensKnown = "exact" if len(prompts) == sizes.total() else "sampled"
+    counted: TokensKnown = "exact" if len(prompts) == all_prompts else "sampled"
     return PlannedRequests(
         items=sizes.total(),
         requests=requests,
-        prompt_tokens=round(bound.tokens * share / unit),
+        prompt_tokens=times * round(bound.tokens * share / unit),
         # The prefix shared by all prompts is computed once.
         computed_tokens=round((bound.common + (bound.computed - bound.common) * share) / unit),
         known="estimated" if tokens is None else counted,
         counted=len(prompts),
+        most_written=int(getattr(asker, "most_written", 1)),
         sample=tuple(sorted(sample, key=lambda task: places[task.query_id])),
     )
 
@@ -250,7 +262,9 @@ async def plan_grading(
     finished = store.finished()
     cached = cached_keys(store, inputs, judge, config.cache) if judge else ()
     work = WorkList(store, inputs, method, judge, finished, cached, also=also)
-    asking = await count_tokens(work, engine, most_prompts, alone=method.alone)
+    asking = await count_tokens(
+        work, engine, most_prompts, alone=method.alone, sampler=_sampler(config)
+    )
     in_flight = (config.judge.concurrency or engine.in_flight) if engine else None
     rate_from: str | None = "given by --rate"
     if probe and engine:
@@ -295,13 +309,20 @@ async def plan_grading(
     )
 
 
+def _sampler(config: RunConfig) -> Engine | None:
+    """Return the judge's engine, not contacted, if it asks items several times."""
+    kind = ENGINES.get(config.judge.engine)
+    return kind.create(config.judge, None) if hasattr(kind, "requests_per_item") else None
+
+
 def _costs(
     asking: PlannedRequests, method: Method, price: PriceConfig | None
 ) -> tuple[float | None, float | None]:
     """Return the cost of judging without any reuse, and with a perfect prefix cache."""
     if price is None:
         return None, None
-    written = asking.requests * method.most_written if method.most_written > 1 else asking.items
+    most = max(method.most_written, asking.most_written)
+    written = asking.requests * most if most > 1 else asking.items
     plain = Usage(prompt_tokens=asking.prompt_tokens, completion_tokens=written)
     reusing = plain + Usage(cached_tokens=asking.prompt_tokens - asking.computed_tokens)
     return money(plain, price), money(reusing, price) if price.cached is not None else None
@@ -334,7 +355,9 @@ async def _estimate(
     made = {name: Checklist(name, texts) for name in inputs.queries if name in unwritten}
     waiting = PlannedInputs(inputs.queries, inputs.responses, PlannedChecklists(made))
     work = WorkList(store, waiting, method, None, ())
-    asking = await count_tokens(work, engine, most_prompts, alone=method.alone)
+    asking = await count_tokens(
+        work, engine, most_prompts, alone=method.alone, sampler=_sampler(config)
+    )
     cost, cost_with_reuse = _costs(asking, method, config.judge.price)
     return EstimatedGrading(
         checklists=len(made),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -46,7 +46,7 @@ from rocketeval.records import (
     Usage,
 )
 from rocketeval.store.inputs import Inputs, ResponseHead
-from rocketeval.store.ledger import Ledger, adopt_from_cache, count_rows, keep_measured
+from rocketeval.store.ledger import Ledger, adopt_from_cache, keep_measured, live_files
 from rocketeval.store.manifest import Bill, BillColumn, GradeFacts, Plan
 from rocketeval.store.run import RunStore
 
@@ -203,7 +203,8 @@ async def foresee_checklists(
                     continue
             elif (key := authoring_key(author, query)) in paid_for:
                 paid = paid_for[key].checklist(query.id)
-                found.made[query.id] = bind_checklist(paid, query, options)
+                with suppress(ChecklistError):
+                    found.made[query.id] = bind_checklist(paid, query, options)
             else:
                 found.unwritten.add(query.id)
                 found.most += author.most(query)
@@ -404,7 +405,7 @@ class GradingWork(WorkList):
         cache = store.shared_ledger(judge.digest, config.cache)
         self.from_cache = adopt_from_cache(ledger, cache, self.wanted) if cache else 0
         before = store.shared_ledger(judge.before_precision.digest, config.cache)
-        if before and judge.precision and count_rows(before):
+        if before and judge.precision and live_files(before):
             renamed = keys_before_precision(self.inputs, judge)
             self.precision_unknown = adopt_from_cache(ledger, before, self.wanted, renamed)
             self.from_cache += self.precision_unknown

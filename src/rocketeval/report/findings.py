@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import pyarrow as pa
 
@@ -25,8 +24,6 @@ from rocketeval.store.manifest import LoadFacts, Manifest, ScoreFacts, Stages
 from rocketeval.store.run import RunStore
 
 SCORE_COLUMNS = ["query_id", "candidate", "score", "judgment"]
-
-Json = Mapping[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
