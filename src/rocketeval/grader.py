@@ -240,10 +240,7 @@ class Grader:
         return self._loop.submit(self._identity()).result()
 
     def close(self) -> None:
-        """Cancel responses in work; close connections, and the process of code checks.
-
-        A later call contacts the judge again.
-        """
+        """Cancel responses in work, and close the judge; a later call contacts it again."""
         made, self._made = self._made, None
         if made is not None:
             made[1].close()
@@ -351,9 +348,8 @@ class Grader:
     def _known(self, judge: JudgeFingerprint, hashes: Mapping[int, str]) -> dict[int, Answer]:
         places = list(hashes)
         found = self._file.find(judge, [hashes[place] for place in places])
-        return {
-            places[at]: answer for at, answer in found.items() if answer.status not in NEVER_KEPT
-        }
+        kept = {at: answer for at, answer in found.items() if answer.status not in NEVER_KEPT}
+        return {places[at]: answer for at, answer in kept.items()}
 
     async def _ask(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
         assert self._engine is not None

@@ -192,7 +192,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--record", action="store_true", help="write recorded/arms.txt and .json")
+    parser.add_argument("--record", action="store_true", help="write recorded/arms.*")
     given = parser.parse_args()
     if not DATA.is_dir():
         sys.exit(f"MT-Bench is not in {DATA}; set ROCKETEVAL_SHARED_DATA to the folder above it.")
@@ -204,6 +204,43 @@ def main() -> None:
         content = {title: [asdict(row) for row in found] for title, found in made.items()}
         path = RECORDED / "arms.json"
         path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        draw(made)
+
+
+def draw(made: Mapping[str, list[Row]]) -> None:
+    """Write arms.svg: the agreement of every way, by turn."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    matplotlib.rcParams.update({"svg.hashsalt": "rocketeval", "svg.fonttype": "none"})
+    from matplotlib import pyplot
+
+    names = list(dict.fromkeys(row.name for found in made.values() for row in found))
+    picture, axes = pyplot.subplots(figsize=(8.5, 0.42 * len(names) + 1))
+    colors = ("#2a6f97", "#e07a5f", "#3d405b")
+    for place, (color, (title, found)) in enumerate(zip(colors, made.items(), strict=False)):
+        for row in found:
+            value, low, high = (
+                100 * getattr(row.agreement, end) for end in ("value", "low", "high")
+            )
+            axes.errorbar(
+                value,
+                names.index(row.name) + 0.2 * (place - 1),
+                xerr=[[value - low], [high - value]],
+                fmt="o",
+                markersize=4,
+                color=color,
+                label=title if row is found[0] else None,
+            )
+    axes.axvline(100 / 3, color="#808080", linestyle=":")
+    axes.annotate("guessing", (100 / 3 + 0.3, len(names) - 0.5), fontsize=8, color="#606060")
+    axes.set_yticks(range(len(names)), names, fontsize=8)
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.set_xlabel("agreement with votes, ties counted, %")
+    axes.legend(frameon=False, fontsize=8)
+    picture.tight_layout()
+    picture.savefig(RECORDED / "arms.svg", metadata={"Date": None})
+    pyplot.close(picture)
 
 
 if __name__ == "__main__":

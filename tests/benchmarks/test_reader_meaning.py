@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import pytest
 
 from benchmarks.test_readers import counts, opened
 from contracts.benchmark_folders import write_jsonl
 from rocketeval.benchmarks.base import check_benchmark
+from rocketeval.benchmarks.data import Example, Kept
+from rocketeval.benchmarks.inspect_logs import InspectLogs, InspectOptions, read_member
 from rocketeval.errors import BenchmarkError
+from rocketeval.records import Query, Response
 from support.data_files import PEERS, log_likelihoods, write_json
 
 
@@ -170,6 +175,116 @@ def test_two_people_label_one_response(tmp_path: Path) -> None:
     text = "question,model,output,score,rater\n1?,a,one,3,Ann\n1?,a,one,3,Bo\n"
     named = opened(csv_file(tmp_path, text))
     assert [label.labeler for label in named.labels()] == ["Ann", "Bo"]
+
+
+def test_a_bad_row_hides_no_later_one(tmp_path: Path) -> None:
+    """A response is read from a good row, although a bad row before it has the same one."""
+    text = "question,model_b,model_a\nq1,,A1\nq1,B1,A2\nq1,B1,\n"
+    options = {"candidates": ["model_b", "model_a"], "bad_rows": "skip"}
+    reader = opened(csv_file(tmp_path, text), **options)
+    found = [(each.candidate, each.text) for each in reader.responses()]
+    assert found == [("model_a", "A1"), ("model_b", "B1")]
+    assert {reason: str(rows) for reason, rows in reader.summary.skipped.items()} == {
+        "a candidate has a second, different response to the same query": "x.csv:3"
+    }
+
+
+class Repeating(InspectLogs):
+    """A reader with one row, in which a candidate has two responses."""
+
+    texts: tuple[str, ...] = ()
+
+    def examples(self) -> Iterator[Kept]:
+        """Yield the row."""
+        responses = tuple(Response("q", "a", text) for text in self.texts)
+        yield Example("row 1", Query("q", "Hi"), (*responses, Response("q", "b", "x")))
+
+
+def test_one_candidate_twice_in_a_row(tmp_path: Path) -> None:
+    """The same response twice is read once; two different ones make the row bad."""
+    reader = Repeating(tmp_path, InspectOptions())
+    reader.texts = ("one", "one")
+    assert [each.text for each in reader.responses()] == ["one", "x"]
+    reader = Repeating(tmp_path, InspectOptions())
+    reader.texts = ("one", "two")
+    with pytest.raises(BenchmarkError, match="row 1: 'a' on 'q'"):
+        list(reader.responses())
+
+
+@pytest.mark.parametrize("column", ["reference", "category"])
+def test_another_reference_or_category_is_counted(tmp_path: Path, column: str) -> None:
+    """The first one of a query is used, a later one is counted, an empty one is filled in."""
+    text = f"id,question,model,output,{column}\nq,1?,a,one,\nq,1?,b,two,X\nq,1?,c,three,Y\n"
+    reader = opened(csv_file(tmp_path, text + "q,1?,d,four,\nq,1?,e,five,X\n"))
+    (query,) = reader.queries()
+    assert getattr(query, column) == "X"
+    assert [
+        str(rows) for note, rows in reader.summary.notes.items() if f"another {column}" in note
+    ] == ["x.csv:4"]
+    assert len(list(reader.responses())) == 5
+
+
+NO_NUMBERS = ("NaN", "Infinity", "-Infinity")
+
+
+@pytest.mark.parametrize("literal", NO_NUMBERS)
+def test_inspect_log_with_a_score_that_is_no_number(tmp_path: Path, literal: str) -> None:
+    """A JSON log with NaN is read; the score is missing, and all other scores are used."""
+    before = opened(PEERS / "inspect_json" / "good.json")
+    log = json.loads((PEERS / "inspect_json" / "good.json").read_text())
+    labels = len(log["samples"][0]["scores"])
+    for score in log["samples"][0]["scores"].values():
+        score["value"] = float(literal.lower())
+    log["results"]["note"] = "NaN"
+    log["results"]["more"] = float(literal.lower())
+    path = write_json(tmp_path / "log.json", log)
+    assert literal in path.read_text()
+    reader = opened(path)
+    assert reader.kind == "inspect"
+    assert reader.summary.responses == before.summary.responses
+    assert len(reader.summary.labels) == len(before.summary.labels) - labels > 0
+
+
+@pytest.mark.parametrize("literal", NO_NUMBERS)
+def test_inspect_archive_with_a_score_that_is_no_number(tmp_path: Path, literal: str) -> None:
+    """NaN in the header and in a sample of an .eval log is read as a missing value."""
+    before = opened(PEERS / "inspect" / "good.eval")
+    path = with_nan(PEERS / "inspect" / "good.eval", tmp_path / "log.eval", literal)
+    reader = opened(path)
+    assert reader.summary.responses == before.summary.responses
+    assert len(reader.summary.labels) == len(before.summary.labels) - 1
+    assert not reader.summary.skipped
+
+
+def with_nan(source: Path, path: Path, literal: str) -> Path:
+    """Copy an .eval log; its header and the score of its first sample hold `literal`."""
+    with ZipFile(source) as old, ZipFile(path, "w") as new:
+        members = {each.filename: read_member(source, each) for each in old.infolist()}
+        first = min(name for name in members if name.startswith("samples/"))
+        for name, content in members.items():
+            document = json.loads(content)
+            if name == first:
+                next(iter(document["scores"].values()))["value"] = float(literal.lower())
+            if name == "header.json":
+                document["more"] = float(literal.lower())
+            new.writestr(name, json.dumps(document))
+    return path
+
+
+@pytest.mark.parametrize("damage", ['"\\ud800"', "1e999", "NaN NaN", "[" * 5000])
+def test_inspect_log_that_is_damaged(tmp_path: Path, damage: str) -> None:
+    """What is not JSON for another reason than NaN is refused as before."""
+    text = (PEERS / "inspect_json" / "good.json").read_text().rstrip()
+    path = tmp_path / "log.json"
+    path.write_text(f'{text[:-1]}, "more": {damage}, "other": NaN}}')
+    assert "log.json" in refused(path)
+
+
+def test_other_json_with_nan_is_refused(tmp_path: Path) -> None:
+    """Only logs of Inspect may hold NaN."""
+    path = tmp_path / "x.json"
+    path.write_text('[{"question": "One?", "output": "1", "score": NaN}]')
+    assert "NaN" in refused(path)
 
 
 def test_logs_of_one_name_in_two_folders(tmp_path: Path) -> None:

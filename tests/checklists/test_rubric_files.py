@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,28 @@ def test_round_trip(tmp_path: Path, ending: str, grouped: bool) -> None:
     found = read_checklist_file(path)
     assert found.queries["q"].checklist("q") == made
     assert sorted(found.queries["r"].checklist("r").items) == sorted(other.items)
+
+
+@pytest.mark.parametrize("ending", ["yaml", "csv"])
+@pytest.mark.parametrize("weight", [1 / 3, -2 / 7, 0.1 + 0.2, 2.0, 2.5, 123456.5])
+def test_weights_keep_every_digit(tmp_path: Path, ending: str, weight: float) -> None:
+    """Exported and read again, a checklist has the same weights, and thus the same scores."""
+    items = [parse_item({"text": "Is it short?", "weight": weight}), parse_item("Is it kind?")]
+    made = Checklist.from_items("q", items, "file")
+    path = tmp_path / f"lists.{ending}"
+    write_checklists({"q": made}, {"q": Query("q", "Why?"), "r": Query("r", "How?")}, path)
+    found = read_checklist_file(path).queries["q"].checklist("q")
+    assert found.detail(0).weight == weight
+    assert found.scoring_hash == made.scoring_hash
+
+
+def test_short_weights_stay_short(tmp_path: Path) -> None:
+    """A whole weight has no point in a CSV file."""
+    items = [parse_item({"text": f"Is it {n}?", "weight": n}) for n in (2, -3, 0.25)]
+    path = tmp_path / "lists.csv"
+    write_checklists({"q": Checklist.from_items("q", items)}, {}, path)
+    with path.open(newline="") as lines:
+        assert [row["weight"] for row in csv.DictReader(lines)] == ["2", "'-3", "0.25"]
 
 
 def _object(item: Any) -> dict[str, Any]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import math
 import runpy
 from pathlib import Path
 from typing import Any
@@ -79,6 +81,22 @@ def test_scores_written_twice_are_one(tmp_path: Path) -> None:
     cli(again, "export", "--to", "inspect", "-o", "back")
     twice = json.loads((again / "back" / "good.json").read_text())
     assert [each["name"] for each in twice["results"]["scores"]] == ["includes", "rocketeval"]
+
+
+@pytest.mark.parametrize("suffix", [".json", ".json.gz"])
+def test_numbers_that_are_none_stay_in_a_log(suffix: str, tmp_path: Path) -> None:
+    """Inspect writes NaN for a metric of no samples; the copy keeps it, gzipped as the log is."""
+    log = json.loads(next((PEERS / "inspect_json").glob("*.json")).read_text())
+    log["results"]["scores"][0]["metrics"]["empty"] = {"name": "empty", "value": float("nan")}
+    content, path = json.dumps(log).encode(), tmp_path / f"log{suffix}"
+    path.write_bytes(gzip.compress(content) if suffix.endswith("gz") else content)
+    judged(tmp_path, path, "--checklist", "general")
+    cli(tmp_path, "export", "--to", "inspect", "-o", "back")
+    written = (tmp_path / "back" / path.name).read_bytes()
+    copy = json.loads(gzip.decompress(written) if suffix.endswith("gz") else written)
+    first, own = copy["results"]["scores"]
+    assert math.isnan(first["metrics"]["empty"]["value"])
+    assert own["name"] == "rocketeval"
 
 
 def test_langfuse_scores(tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ MOST_NAMED = 10
 """Rows that are named per kind of skip or problem; all are counted."""
 SAME_TWICE = "the same response again"
 NOT_DATA = "not a data file"
+OTHER_FIRST = "another {} than the first row of its query; the first is used"
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,34 +324,32 @@ class _Cells:
                 "candidates answered) or `id`.",
             )
         place = self._places.setdefault(query.id, len(self._places))
-        fresh = []
+        # Nothing is recorded before every response is checked, so that a bad row records none.
+        fresh: dict[str, tuple[Response, int]] = {}
         for response in kept.responses:
-            status = self._add(place, response)
-            if status == "other":
+            # Python's hash is keyed and several times faster than a cryptographic one; it is never
+            # stored. The last bit is set because 0 means that there is no response.
+            code = hash(response.text) & (2**64 - 1) | 1
+            own = fresh.get(response.candidate)
+            before = own[1] if own else self._texts.get(response.candidate, place)
+            if before and before != code:
                 return BadRow(
                     kept.where,
                     "a candidate has a second, different response to the same query",
                     f"{response.candidate!r} on {_shown_query(query)}",
                     self._repeat_hint,
                 )
-            if status == "new":
-                fresh.append(response)
+            if not before:
+                fresh[response.candidate] = (response, code)
+        for candidate, (_, code) in fresh.items():
+            self._texts.add(candidate, place, code)
         labels = [label for label in kept.labels if self._is_new(place, label)]
         if kept.responses and not (fresh or labels or kept.votes):
             return Skipped(kept.where, SAME_TWICE)
         if len(fresh) == len(kept.responses) and len(labels) == len(kept.labels):
             return kept
-        return replace(kept, responses=tuple(fresh), labels=tuple(labels))
-
-    def _add(self, place: int, response: Response) -> Literal["new", "same", "other"]:
-        """Record a response to the query at `place`; compare it with an earlier one."""
-        # Python's hash is keyed and several times faster than a cryptographic one; it is never
-        # stored. The last bit is set because 0 means that there is no response.
-        code = hash(response.text) & (2**64 - 1) | 1
-        before = self._texts.add(response.candidate, place, code)
-        if not before:
-            return "new"
-        return "same" if before == code else "other"
+        responses = tuple(response for response, _ in fresh.values())
+        return replace(kept, responses=responses, labels=tuple(labels))
 
     def _is_new(self, place: int, label: Label) -> bool:
         # Another value is another label: a second person may have given it.
@@ -363,22 +362,32 @@ class _Cells:
 def _collect(found: DataSummary, example: Example) -> None:
     query = example.query
     known = found.queries.get(query.id)
+    notes = list(example.notes)
     if known is None:
         found.queries[query.id] = query
-    elif known.reference is None and query.reference is not None:
-        found.queries[query.id] = replace(known, reference=query.reference)
+    else:
+        if query.reference is not None and query.reference != known.reference:
+            if known.reference is None:
+                known = replace(known, reference=query.reference)
+            else:
+                notes.append(OTHER_FIRST.format("reference"))
+        if query.category is not None and query.category != known.category:
+            if known.category is None:
+                known = replace(known, category=query.category)
+            else:
+                notes.append(OTHER_FIRST.format("category"))
+        found.queries[query.id] = known
     found.responses += len(example.responses)
     for response in example.responses:
         found.contexts += response.context is not None
         found.candidates[response.candidate] = found.candidates.get(response.candidate, 0) + 1
-    notes = list(example.notes)
     if example.items:
         before = found.checklists.get(query.id)
         made = Checklist.from_items(query.id, example.items)
         if before is None:
             found.checklists[query.id] = made
         elif before != made:
-            notes.append("another checklist than the first row of its query; the first is used")
+            notes.append(OTHER_FIRST.format("checklist"))
     found.labels.extend(example.labels)
     found.label_places.extend(example.where for _ in example.labels)
     found.votes.extend(example.votes)

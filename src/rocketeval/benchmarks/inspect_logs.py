@@ -33,7 +33,7 @@ from rocketeval.benchmarks.messages import (
     read_turns,
     split_turns,
 )
-from rocketeval.benchmarks.reading import Row, shown_value
+from rocketeval.benchmarks.reading import Row, is_inspect_log, nan_as_null, shown_value
 from rocketeval.benchmarks.row_files import (
     BadRow,
     Rows,
@@ -91,8 +91,7 @@ class InspectLogs(DataBenchmark):
         archives = [path for path in sample.files if row_format(path) == "eval"]
         if archives:
             return f"Inspect logs ({count_of(len(archives), '.eval file', '.eval files')})"
-        about = sample.document.get("eval")
-        known = isinstance(about, Mapping) and "model" in about and "samples" in sample.document
+        known = is_inspect_log(sample.document) and "samples" in sample.document
         return "Inspect logs (JSON)" if known else None
 
     @cached_property
@@ -257,7 +256,12 @@ def _member(path: Path, member: ZipInfo) -> object:
     try:
         if member.file_size > MOST_BYTES:
             raise ValueError(f"{member.file_size:,} bytes")
-        return orjson.loads(read_member(path, member))
+        content = read_member(path, member)
+        try:
+            return orjson.loads(content)
+        except orjson.JSONDecodeError:
+            # Inspect writes scores and metrics that are no number as NaN.
+            return nan_as_null(content)
     except _DAMAGED as error:
         raise BenchmarkError(
             f"{path}: {member.filename} cannot be read: {error}.",

@@ -327,6 +327,26 @@ def _not_json(content: bytes, where: str, error: orjson.JSONDecodeError) -> Benc
     )
 
 
+def nan_as_null(content: bytes) -> object:
+    """Return JSON in which NaN and Infinity are None; raise ValueError for any other mistake.
+
+    >>> nan_as_null(b'{"value": NaN}')
+    {'value': None}
+    """
+    try:
+        found = json.loads(content.decode("utf-8"), parse_constant=lambda _: None)
+        # Python accepts more than JSON allows, such as texts that are not valid Unicode.
+        return orjson.loads(json.dumps(found))
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def is_inspect_log(document: object) -> bool:
+    """Return whether a JSON document is a log of Inspect: it names the evaluated model."""
+    about = document.get("eval") if isinstance(document, Mapping) else None
+    return isinstance(about, Mapping) and "model" in about
+
+
 def is_utf16(content: bytes) -> bool:
     """Return whether the start of a file is UTF-16, which Windows tools write."""
     return content.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\x00" in content[:100]
@@ -355,7 +375,11 @@ def not_utf8(content: bytes, where: str) -> BenchmarkError:
 
 def shown_value(value: Any) -> str:
     """Return a value as JSON, cut to 80 characters."""
-    written = orjson.dumps(value, default=str).decode()
+    try:
+        written = orjson.dumps(value, default=str).decode()
+    except TypeError:
+        # Keys of YAML objects need not be texts.
+        written = str(value)
     return written if len(written) <= 80 else written[:80] + "..."
 
 

@@ -10,6 +10,7 @@ import csv
 import io
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -22,7 +23,9 @@ from rocketeval.benchmarks.reading import (
     UNREADABLE,
     Row,
     cannot_read,
+    is_inspect_log,
     is_utf16,
+    nan_as_null,
     not_utf8,
     open_bytes,
     shown_value,
@@ -262,7 +265,10 @@ def _broken(content: bytes, where: str, error: orjson.JSONDecodeError) -> BadRow
 
 
 def read_document(path: Path) -> object:
-    """Return the content of a JSON or YAML file; JSON lines become a list."""
+    """Return the content of a JSON or YAML file; JSON lines become a list.
+
+    Only logs of Inspect may hold NaN and Infinity.
+    """
     try:
         with open_bytes(path) as stream:
             content = stream.read().removeprefix(b"\xef\xbb\xbf")
@@ -285,6 +291,10 @@ def read_document(path: Path) -> object:
             ]
         if is_utf16(content):
             raise not_utf8(content, str(path)) from None
+        with suppress(ValueError):
+            log = nan_as_null(content)
+            if is_inspect_log(log):
+                return log
         problem = _broken(content, path.name, error)
         cut = "The file may be cut off: write or download it again."
         raise BenchmarkError(

@@ -191,8 +191,14 @@ def _details(detail: ItemDetail) -> tuple[str, str]:
         if isinstance(written, dict)
         else {}
     )
-    weight = "" if detail.weight == 1.0 else f"{detail.weight:g}"
+    weight = "" if detail.weight == 1.0 else _number(detail.weight)
     return weight, json.dumps(further, ensure_ascii=False) if further else ""
+
+
+def _number(value: float) -> str:
+    """Return a number that is read back as the same one; whole numbers have no point."""
+    short = f"{value:g}"
+    return short if float(short) == value else repr(float(value))
 
 
 def _cell(text: str) -> str:

@@ -13,6 +13,8 @@ of the run's scale, from 0 to 1.
 
 from __future__ import annotations
 
+import gzip
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -27,6 +29,7 @@ from rocketeval._version import __version__
 from rocketeval.benchmarks.base import open_benchmark
 from rocketeval.benchmarks.data import DataBenchmark, Example, SourceIds
 from rocketeval.benchmarks.inspect_logs import InspectLogs, read_member
+from rocketeval.benchmarks.reading import open_bytes
 from rocketeval.benchmarks.row_files import row_format
 from rocketeval.checklists.base import is_shared
 from rocketeval.config import load_config
@@ -339,17 +342,20 @@ def write_inspect_logs(store: RunStore, path: Path) -> Exported:
 def _write_log(
     log: Path, name: str, target: Path, cells: Mapping[str, Cell], source: _Source
 ) -> int:
+    """Write a copy of a log with the run's scores; NaN stays as it is."""
     found: dict[tuple[str, int], dict[str, Any]] = {}
     if row_format(log) != "eval":
-        document = orjson.loads(log.read_bytes())
+        with open_bytes(log) as stream:
+            document = json.loads(stream.read())
         for place, sample in enumerate(document["samples"], 1):
             _score_sample(sample, cells.get(f"{name} sample {place}"), source, found)
         _add_result(document, found)
-        target.write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2))
+        content = json.dumps(document, indent=2, ensure_ascii=False).encode()
+        target.write_bytes(gzip.compress(content, mtime=0) if target.suffix == ".gz" else content)
         return len(found)
     with ZipFile(log) as archive, ZipFile(target, "w", ZIP_DEFLATED) as copy:
         contents = {
-            each.filename: orjson.loads(read_member(log, each)) for each in archive.infolist()
+            each.filename: json.loads(read_member(log, each)) for each in archive.infolist()
         }
         for inside, content in contents.items():
             if inside.startswith("samples/"):
@@ -365,7 +371,7 @@ def _write_log(
             # A fixed time, so that writing again gives the same bytes.
             member = ZipInfo(inside, (1980, 1, 1, 0, 0, 0))
             member.compress_type = ZIP_DEFLATED
-            copy.writestr(member, orjson.dumps(content))
+            copy.writestr(member, json.dumps(content, ensure_ascii=False).encode())
     return len(found)
 
 

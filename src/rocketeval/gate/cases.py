@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import orjson
-import yaml
-
 from rocketeval.api import checklist_items
+from rocketeval.benchmarks.reading import Row, read_rows, shown_value
 from rocketeval.errors import BenchmarkError, ConfigError, RocketEvalError
-from rocketeval.records import Checklist, Query, Turn
-from rocketeval.resources import load_yaml
+from rocketeval.records import Checklist, Query
+from rocketeval.resources import read_yaml
 
 _FIELDS = ("id", "query", "checklist", "reference", "history", "system", "context", "min_score")
 _SYNONYMS = ("input", "prompt", "question", "instruction")
 """Names of the query in files of other tools."""
+_EXAMPLE = 'A case is such as {"id": "refund", "query": "...", "checklist": ["..."]}.'
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,75 +44,86 @@ class ChecklistCase:
 
 def read_cases(path: Path) -> list[ChecklistCase]:
     """Return the cases in a .jsonl, .json or .yaml file; BenchmarkError names a wrong row."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise BenchmarkError(
-            f"Cannot read the cases {path}: {error.strerror}.",
-            hint="The path is relative to the test file.",
-        ) from None
-    except UnicodeDecodeError:
-        raise BenchmarkError(f"{path} is not text in UTF-8.", hint="Save it as UTF-8.") from None
     cases: list[ChecklistCase] = []
     seen: set[str] = set()
-    for number, row in enumerate(_rows(path, text), 1):
+    for number, values in enumerate(_rows(path), 1):
+        where = f"{path}, case {number}"
         try:
-            case = _case(row, number)
+            case = _case(values, where, number)
             if case.id in seen:
                 raise ValueError(f"the id {case.id!r} is repeated.")
         except (ValueError, OverflowError, RocketEvalError) as error:
+            what, hint = str(error), ""
+            if isinstance(error, RocketEvalError):
+                what, hint = error.message.removeprefix(f"{where}: "), error.hint
             raise BenchmarkError(
-                f"{path}, case {number}: {error}",
-                hint='A case is such as {"id": "refund", "query": "...", "checklist": ["..."]}.',
+                f"{where}: {what}", hint="\n".join(filter(None, (hint, _EXAMPLE)))
             ) from None
         seen.add(case.id)
         cases.append(case)
     if not cases:
-        raise BenchmarkError(f"{path} has no cases.")
+        raise BenchmarkError(f"{path} has no cases.", hint=_EXAMPLE)
     return cases
 
 
-def _rows(path: Path, text: str) -> Iterator[object]:
+def _rows(path: Path) -> Iterable[object]:
+    if not path.is_file():
+        raise BenchmarkError(
+            f"There is no file of cases {path}.", hint="The path is relative to the test file."
+        )
+    if path.suffix in (".jsonl", ".json"):
+        return (row.values for row in read_rows(path))
     try:
-        if path.suffix == ".jsonl":
-            yield from (orjson.loads(line) for line in text.splitlines() if line.strip())
-            return
-        rows = orjson.loads(text) if path.suffix == ".json" else load_yaml(text)
-    except RecursionError:
-        raise BenchmarkError(f"{path} is nested too deeply.") from None
-    except (ValueError, OverflowError, yaml.YAMLError) as error:
-        raise BenchmarkError(f"{path} cannot be parsed: {error}") from None
+        rows = read_yaml(path, "cases", hint="Check that it is complete.")
+    except ConfigError as error:
+        raise BenchmarkError(error.message, hint=error.hint) from None
     if not isinstance(rows, list):
-        raise BenchmarkError(f"{path} must be a list of cases.")
-    yield from rows
+        raise BenchmarkError(f"{path} must be a list of cases.", hint=_EXAMPLE)
+    return rows
 
 
-def _case(row: object, number: int) -> ChecklistCase:
-    if not isinstance(row, Mapping):
+def _case(values: object, where: str, number: int) -> ChecklistCase:
+    if not isinstance(values, Mapping):
         raise ValueError("it is not an object.")
-    text = next((row[name] for name in ("query", *_SYNONYMS) if name in row), None)
-    if not isinstance(text, str) or not text.strip():
+    row = Row(values, where)
+    text = _text(row, next((each for each in ("query", *_SYNONYMS) if each in values), "query"))
+    if text is None or not text.strip():
         raise ValueError("it has no `query`.")
-    if "checklist" not in row:
+    if "checklist" not in values:
         raise ValueError("it has no `checklist`.")
-    name = str(row.get("id", f"case-{number}"))
-    try:
-        history = tuple(Turn(turn["role"], turn["content"]) for turn in row.get("history") or ())
-    except (TypeError, KeyError):
-        raise ConfigError("`history` is a list of objects with `role` and `content`.") from None
-    context, least = row.get("context"), row.get("min_score")
-    if not isinstance(context, list | None):
-        raise ValueError("`context` is not a list of texts.")
-    if not isinstance(least, int | float | None):
-        raise ValueError("`min_score` is not a number.")
+    name = str(values.get("id", f"case-{number}"))
     query = Query(
         name,
         text,
-        history,
-        row.get("reference"),
-        system=row.get("system"),
-        context=None if context is None else tuple(context),
+        () if values.get("history") is None else row.turns("history"),
+        _text(row, "reference"),
+        system=_text(row, "system"),
+        context=None if values.get("context") is None else row.texts("context"),
     )
-    checklist = Checklist.from_items(name, checklist_items(row["checklist"], "checklist"))
-    rest = {key: value for key, value in row.items() if key not in (*_FIELDS, *_SYNONYMS)}
-    return ChecklistCase(query, checklist, None if least is None else float(least), rest)
+    checklist = Checklist.from_items(name, checklist_items(values["checklist"], "checklist"))
+    return ChecklistCase(query, checklist, _least(row), row.further((*_FIELDS, *_SYNONYMS)))
+
+
+def _text(row: Row, name: str) -> str | None:
+    """Return a text field; None if it is missing."""
+    value = row.values.get(name)
+    if isinstance(value, str | None):
+        return value
+    raise BenchmarkError(
+        f"{row.where}: the field {name!r} should be text, but is {shown_value(value)}.",
+        hint="Write the text in quotes, or remove the field.",
+    )
+
+
+def _least(row: Row) -> float | None:
+    """Return the field `min_score`; None if it is missing."""
+    value = row.values.get("min_score")
+    if value is None:
+        return None
+    # In Python bool is an int, and YAML reads `yes` as a bool.
+    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+        return float(value)
+    raise BenchmarkError(
+        f"{row.where}: the field 'min_score' should be a number, but is {shown_value(value)}.",
+        hint="Write a number from 0 to 1 without quotes, or remove the field.",
+    )
