@@ -72,8 +72,13 @@ def test_run_writes_a_config_and_uses_it_again(folder: Path) -> None:
     assert "answers.rocketeval.yaml" in done.stdout.partition("Next")[2]
     again = cli(folder, "run", "runs/answers", "--only", "rank")
     assert "Ranking over 4 queries" in again.stdout
-    told = cli(folder, "run", "answers.csv", "--column", "query=model", code=2)
-    assert "no effect" in told.stderr
+    typed = ["--column", "query=question", "--checklist", "general"]
+    assert "Ranking over 4 queries" in cli(folder, "run", "answers.csv", *typed).stdout
+    told = cli(folder, "run", "answers.csv", "--skip-bad", code=2)
+    assert "another `benchmark` than" in told.stderr
+    assert "Leave them out (rocketeval run answers.csv)" in told.stderr
+    told = cli(folder, "run", "answers.csv", "--author", "some-llm", code=2)
+    assert "another `author` than" in told.stderr
 
 
 def test_data_without_a_judge_or_checklists(folder: Path) -> None:

@@ -10,7 +10,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from functools import wraps
 from pathlib import Path
@@ -147,8 +147,23 @@ def config_for(
         return scratch / target.name
     write_config(request, found, target)
     if say:
+        say(f"Judge: {judge_address(target)}")
         say(f"Config: {shown_path(target)} (edit it to change the mapping)\n")
     return target
+
+
+def judge_address(config: Path) -> str:
+    """Return the judge of a written config, with the server that its requests go to."""
+    from rocketeval.config import load_config
+
+    judge = load_config(config).judge
+    if judge.engine == "llamacpp":
+        return f"{Path(judge.model).name}, in this process"
+    if judge.base_url:
+        return f"{judge.model} at {judge.base_url}"
+    if os.environ.get("OPENAI_BASE_URL"):
+        return f"{judge.model} at $OPENAI_BASE_URL"
+    return f"{judge.model} at the OpenAI API (for another server, set `judge.base_url`)"
 
 
 def _name_of(request: DataRequest) -> str:
@@ -180,13 +195,32 @@ def _check_same(target: Path, request: DataRequest) -> None:
             f"{target} exists and reads {reads}, not {given}.",
             hint=f"Delete or rename it, or run it: rocketeval run {as_argument(target)}",
         )
-    typed = (request.form, request.columns, request.candidates, request.author, request.author_url,
-             request.checklist, request.skip_bad and options.get("bad_rows") != "skip")  # fmt: skip
-    if any(typed):
+    differing = list(_differing(target, request))
+    if differing:
         raise ConfigError(
-            f"{target} exists, so the options about the data and the checklists have no effect.",
-            hint="Edit it, or delete it to write it again.",
+            f"{target} exists with another {' and '.join(f'`{name}`' for name in differing)} than "
+            "these options would write, so they have no effect.",
+            hint=f"Leave them out (rocketeval run {as_argument(Path(request.path))}), edit the "
+            "file, or delete it to write it again.",
         )
+
+
+def _differing(target: Path, request: DataRequest) -> Iterator[str]:
+    """Yield the sections of a written config that the typed options would write differently."""
+    import yaml
+
+    about_data = request.form or request.columns or request.candidates or request.skip_bad
+    about_lists = request.author or request.checklist
+    if request.author_url and not about_lists:
+        yield "author"
+    if not about_data and not about_lists:
+        return
+    written = yaml.safe_load(target.read_text(encoding="utf-8"))
+    found = opened(request)
+    if about_data and _benchmark(request, found, target) != written.get("benchmark"):
+        yield "benchmark"
+    if about_lists and _author(request, found) != written.get("author"):
+        yield "author"
 
 
 def write_config(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from rocketeval.cli.data_config import write_config
+from rocketeval.cli.data_config import judge_address, write_config
 from rocketeval.cli.help import DATA, codes, option, verb
 from rocketeval.cli.import_data import DataRequest, opened
 from rocketeval.cli.options import with_format, with_source
@@ -86,8 +86,16 @@ judge:
 )
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False), default=Path())
 @option("--recorded", is_flag=True, help="Replay recorded answers of a real judge; needs no model.")
-@option("--model", metavar="NAME", help="Judge: its name on the server, or a GGUF file.")
-@option("--base-url", metavar="URL", help=f"URL of the judge's server (default {URL}).")
+@option(
+    "--model", "--judge", "model", metavar="NAME",
+    help="Judge: its name on the server, or a GGUF file.",
+)  # fmt: skip
+@option(
+    "--base-url",
+    metavar="URL",
+    help=f"URL of the judge's server. Default: {URL}; with --data: $OPENAI_BASE_URL, then the "
+    "OpenAI API.",
+)
 @option("--data", metavar="PATH", section=DATA, help="Write a config for this file or folder.")
 @with_format
 @with_source
@@ -157,6 +165,7 @@ def _config_for_data(folder: Path, request: DataRequest) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     write_config(request, found, config)
     click.echo(f"Wrote {shown_path(config)}")
+    click.echo(printable_lines(f"Judge: {judge_address(config)}"))
     click.echo(f"Check the judge: {shlex.join(['rocketeval', 'doctor', as_argument(config)])}")
     click.echo(f"Next: {shlex.join(['rocketeval', 'run', as_argument(config)])}")
 

@@ -237,9 +237,9 @@ def collected_file(config: RunConfig, path: Path) -> CollectedLabels:
     """Return the file for labels; raise ConfigError if the config names none."""
     if config.benchmark.collected is None:
         raise ConfigError(
-            f"The config of {path.name} names no file for labels.",
-            hint="Add `collected: collected.jsonl` under `benchmark:`, run `rocketeval run` again "
-            "(finished judgments are reused), and start `rocketeval view --label` again.",
+            f"When {path.name} was run, its config named no file for labels.",
+            hint="With `collected: collected.jsonl` under `benchmark:`, run `rocketeval run` once "
+            "more (finished judgments are reused); then start `rocketeval view --label`.",
         )
     return CollectedLabels(config.benchmark.collected)
 
