@@ -68,7 +68,7 @@ END = """
 
 ![Agreement by judge, and by the cost of a cascade](../../studies/mt_bench/recorded/sizes.svg)
 
-![Agreement with votes, by method](../../studies/papers/recorded/agreement.svg)
+![Agreement with votes, by way to score](../../studies/mt_bench/recorded/arms.svg)
 
 ![Correlation with ratings, by dimension](../../studies/papers/recorded/dimensions.svg)
 
@@ -130,10 +130,8 @@ def claims() -> list[Claim]:
         row = arms[turns][name]
         return turned(row["difference"]), f"{row['queries']} queries, 1.5B in int8"
 
-    def loss(table: str, name: str, size: str) -> tuple[dict[str, float], str]:
-        rows = agreement[f"{JUDGE}, {table}"]["rows"]
-        return turned(next(row["gain"] for row in rows if row["name"].strip() == name)), size
-
+    written = agreement[f"{JUDGE}, answers written out"]["rows"]
+    cot = next(row["gain"] for row in written if row["name"].strip() == "CoT")
     rocket = "RocketEval, Tables 2, 7"
     for text, published, (figure, size) in (
         (
@@ -145,17 +143,17 @@ def claims() -> list[Claim]:
         (
             "a checklist per query over one for all",
             "+14.2",
-            loss("baselines", "Fixed checklist", "40 queries"),
+            stored("first turn", "fixed checklist"),
         ),
         (
             "items asked independently over in sequence",
             "+5.0",
-            loss("ablations", "without independent judgment", "20 queries"),
+            stored("first turn", "checklist, items in sequence"),
         ),
         (
             "checklist over an analysis with a score (CoT)",
             "+29.6",
-            loss("answers written out", "CoT", "20 queries"),
+            (turned(cot), "20 queries"),
         ),
     ):
         found.append(Claim(rocket, text, published, figure, size))

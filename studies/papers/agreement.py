@@ -74,18 +74,6 @@ def main() -> None:
             lines += ["", *shown_table(f"{shown}: {block}", comparison)]
     content = {title: asdict(each) for title, each in comparisons.items()}
     record("agreement", content, lines, keep=given.record)
-    if given.record:
-        from plots import bars
-
-        shown_rows: dict[str, list[float]] = {}
-        for title, comparison in comparisons.items():
-            for row in comparison.rows:
-                name = f"{row.name.strip()} ({title.split(',')[0]})"
-                if row.agreement and row.agreement.with_ties and name not in shown_rows:
-                    found = row.agreement.with_ties
-                    shown_rows[name] = [100 * x for x in (found.value, found.low, found.high)]
-        labels, values = list(shown_rows), list(shown_rows.values())
-        bars("agreement", "Agreement with human votes, ties counted", labels, values, "%")
 
 
 def compare(found: dict[str, tuple[Graded, bool]]) -> MethodComparison:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import matplotlib
@@ -15,19 +14,6 @@ matplotlib.rcParams["svg.fonttype"] = "none"
 from matplotlib import pyplot  # noqa: E402
 
 COLORS = ("#2a6f97", "#e07a5f", "#81b29a", "#6d597a", "#f2cc8f", "#3d405b")
-
-
-def bars(name: str, title: str, labels: Sequence[str], values: Sequence[Any], unit: str) -> None:
-    """Draw horizontal bars with intervals: each value is (value, low, high)."""
-    figure, axes = pyplot.subplots(figsize=(8.5, 0.3 * len(labels) + 1))
-    middle = np.array([value[0] for value in values], dtype=float)
-    spread = np.abs(np.array([[v[0] - v[1], v[2] - v[0]] for v in values], dtype=float)).T
-    axes.barh(range(len(labels)), middle, xerr=np.nan_to_num(spread), color=COLORS[0], height=0.6)
-    axes.set_yticks(range(len(labels)), labels, fontsize=8)
-    axes.set_ylim(len(labels) - 0.4, -0.6)
-    axes.set_xlabel(unit)
-    axes.set_title(title, fontsize=10)
-    save(figure, name)
 
 
 def uncertainty(content: dict[str, Any]) -> None:
