@@ -61,6 +61,43 @@ def test_new_and_missing_cases_are_named() -> None:
     assert (found.new, found.gone, found.comparison.queries) == (("c8",), (), 8)
 
 
+def without_score(scores: ScoredTest, *numbers: int) -> ScoredTest:
+    """Return the same scores, with none for some cases."""
+    unscored = {f"c{n}": scores.cases[f"c{n}"].model_copy(update={"score": None}) for n in numbers}
+    return scores.model_copy(update={"cases": {**scores.cases, **unscored}})
+
+
+def test_missing_scores_are_counted_by_side_and_named() -> None:
+    """The summary counts them, now and in the baseline, and the description names the cases."""
+    whole = scored(0.9, cases=12)
+    found = compare_scores(without_score(whole, *range(6, 12)), whole)
+    assert (found.comparison.queries, len(found.lost)) == (6, 6)
+    assert "on 6 of 12 cases, missing scores: 6 now" in found.summary
+    assert "left out, no score now: c6, c7, c8, c9, c10 and 1 more" in found.describe()
+    found = compare_scores(without_score(whole, 0, 1), without_score(whole, 0, 2, 3))
+    assert (found.lost, found.gained, found.unscored) == (("c1",), ("c2", "c3"), ("c0",))
+    assert "missing scores: 1 now, 2 in the baseline, 1 in both" in found.summary
+    assert "missing" not in compare_scores(whole, whole).describe()
+
+
+def test_summary_names_the_level_or_why_there_is_no_interval() -> None:
+    """The interval has the level that was given; with too few cases there is a reason instead."""
+    assert (
+        "(90% interval -0.400 to -0.400, "
+        in compare_scores(scored(0.1), scored(0.9), level=0.9).summary
+    )
+    few = compare_scores(scored(0.1, cases=3), scored(0.9, cases=3)).summary
+    assert "-0.400 (no interval: 3 cases are too few, p = 0.250) on 3 cases" in few
+    one = compare_scores(scored(0.1, cases=1), scored(0.9, cases=1)).summary
+    assert "no interval: 1 case is too few, p = 1.000) on 1 case" in one
+
+
+def test_names_that_are_left_out_are_counted_beyond_five() -> None:
+    """More than five names are shortened with a count."""
+    found = compare_scores(scored(0.9, cases=15), scored(0.9, cases=8))
+    assert "not in the baseline: c8, c9, c10, c11, c12 and 2 more" in found.describe()
+
+
 def test_file_keeps_sections_of_several_writers(tmp_path: Path) -> None:
     """Writers at the same time lose nothing, and a section is read back as written."""
     file, one = BaselineFile(tmp_path / "b" / "baseline.json"), scored(0.9, cases=2)

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 import yaml
+from click.testing import CliRunner
 
 from rocketeval import ScriptedEngine, evaluate
+from rocketeval.cli.gate import command
 from rocketeval.errors import ConfigError
 from rocketeval.gate.ci import compare_runs, gate_comment
 
@@ -24,12 +26,20 @@ def p_yes(prefix: str, item: str) -> float:
     return 0.9 if "good" in prefix else 0.2
 
 
-def graded(folder: Path, name: str, text: str, judge: str = "scripted") -> Path:
-    """Grade eight responses of the candidate `bot`; return the run directory."""
+def graded(
+    folder: Path, name: str, *texts: str, judge: str = "scripted", candidates: str = "bot"
+) -> Path:
+    """Grade a response per text, by default eight; return the run directory.
+
+    A response that says lost gets no score.
+    """
+    every = texts if len(texts) > 1 else texts * 8
     rows = [
-        {"question": f"query | {n} <b>", "model": "bot", "output": f"{text} {n}"} for n in range(8)
+        {"question": f"query | {n} <b>", "model": who, "output": f"{text} {n}"}
+        for n, text in enumerate(every)
+        for who in candidates.split()
     ]
-    engine = ScriptedEngine(p_yes, model=judge)
+    engine = ScriptedEngine(p_yes, model=judge, fail_on="lost")
     evaluate(rows, judge=engine, checklists=ITEMS, name=name, output=folder, progress=False)
     return folder / name
 
@@ -42,7 +52,20 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "good": graded(folder, "good", "good"),
         "bad": graded(folder, "bad", "bad"),
         "other": graded(folder, "other", "good", judge="other"),
+        "lost": graded(folder, "lost", *["good"] * 6, "lost", "lost"),
+        "bad_lost": graded(folder, "bad_lost", *["bad"] * 6, "lost", "lost"),
+        "first_lost": graded(folder, "first_lost", *["lost"] * 4, *["good"] * 4),
+        "last_lost": graded(folder, "last_lost", *["good"] * 4, *["lost"] * 4),
+        "four": graded(folder, "four", *["bad"] * 4),
+        "old": graded(folder, "old", "good", candidates="bot old"),
+        "new": graded(folder, "new", "good", candidates="bot new"),
     }
+
+
+def gate(*arguments: str | Path) -> tuple[int, str]:
+    """Run the verb; return its exit code and what it prints."""
+    done = CliRunner().invoke(command, [str(one) for one in arguments])
+    return done.exit_code, done.output
 
 
 def test_worse_version_fails(runs: dict[str, Path]) -> None:
@@ -68,6 +91,111 @@ def test_other_judge_is_refused(runs: dict[str, Path]) -> None:
     """Scores of two judges are not compared."""
     with pytest.raises(ConfigError, match=r"another judge \(model: other -> scripted\)"):
         compare_runs(runs["good"], runs["other"])
+
+
+@pytest.mark.parametrize(
+    ("named", "lacking", "not_lacking"),
+    [
+        (
+            ["bot", "typo"],
+            "'typo' is missing in this run (new) and in the baseline (old)",
+            "'bot' is",
+        ),
+        (["bot", "new"], "'new' is missing in the baseline (old)", "this run"),
+        (["old"], "'old' is missing in this run (new)", "baseline"),
+    ],
+)
+def test_unknown_candidate_is_an_error(
+    runs: dict[str, Path], named: list[str], lacking: str, not_lacking: str
+) -> None:
+    """A name that a run lacks is refused with that run and the names that both have."""
+    with pytest.raises(ConfigError) as error:
+        compare_runs(runs["new"], runs["old"], candidates=named)
+    assert lacking in error.value.message
+    assert not_lacking not in error.value.message
+    assert error.value.hint == "Both runs have: 'bot'."
+
+
+def test_names_of_many_candidates_are_shortened(tmp_path: Path) -> None:
+    """The error about an unknown candidate names ten and counts the others."""
+    many = " ".join(f"bot{n:02}" for n in range(12))
+    run = graded(tmp_path, "many", "good", "good", candidates=many)
+    with pytest.raises(ConfigError) as error:
+        compare_runs(run, run, candidates=["typo"])
+    assert "'bot09' and 2 more" in (error.value.hint or "")
+
+
+def test_candidate_given_twice_is_compared_once(runs: dict[str, Path]) -> None:
+    """A repeated name is no second comparison."""
+    outcome = compare_runs(runs["good"], runs["bad"], candidates=["bot", "bot"])
+    assert [one.candidate for one in outcome.diff.candidates] == ["bot"]
+
+
+def test_pass_without_scores_of_the_base_says_so(runs: dict[str, Path], tmp_path: Path) -> None:
+    """Scores that only the base has are counted in the last line, the notes and the comment."""
+    code, printed = gate(runs["lost"], runs["good"], "--comment", tmp_path / "comment.md")
+    assert code == 0
+    last = printed.splitlines()[-1]
+    assert last == "Gate passed, but this run lacks 2 scores that the base has (bot: 2)."
+    assert "on 6 of 8 queries" in printed
+    assert "a score is missing: bot 2 queries (2 in this run)." in printed
+    comment = (tmp_path / "comment.md").read_text(encoding="utf-8")
+    assert comment.startswith("### RocketEval gate passed, with missing scores\n")
+    assert "This branch lacks 2 scores that the base has" in comment
+    assert "| 6 of 8 |" in comment
+    assert "bot 2 queries \\(2 in this run\\)" in comment
+
+
+def test_failure_counts_the_missing_scores(runs: dict[str, Path], tmp_path: Path) -> None:
+    """Missing scores do not hide a fall, and a failed gate counts them too."""
+    code, printed = gate(runs["bad_lost"], runs["good"], "--comment", tmp_path / "comment.md")
+    assert code == 7
+    assert "a score is missing: bot 2 queries (2 in this run)." in printed
+    comment = (tmp_path / "comment.md").read_text(encoding="utf-8")
+    assert comment.startswith("### RocketEval gate failed, with missing scores\n")
+
+
+def test_scores_that_the_base_lacks_are_counted(runs: dict[str, Path]) -> None:
+    """They are in the notes with their side, and the gate passes as usual."""
+    code, printed = gate(runs["good"], runs["lost"])
+    assert code == 0
+    assert "a score is missing: bot 2 queries (2 in the baseline)." in printed
+    assert printed.endswith("Gate passed.\n")
+
+
+def test_candidate_without_common_scores_is_an_error(runs: dict[str, Path]) -> None:
+    """It is named, with the number of missing scores on each side."""
+    counts = "missing scores: 4 in this run, 4 in the baseline"
+    with pytest.raises(ConfigError, match=rf"'bot' has no query .*{counts}"):
+        compare_runs(runs["first_lost"], runs["last_lost"])
+
+
+def test_candidates_of_one_run_are_printed(runs: dict[str, Path]) -> None:
+    """Candidates that are not compared are named on the terminal, as in the comment."""
+    _, printed = gate(runs["new"], runs["old"])
+    assert "Only in this run, and not compared: new." in printed
+    assert "Only in the baseline, and not compared: old." in printed
+
+
+@pytest.mark.parametrize(("level", "shown"), [("0.95", "95%"), ("0.9", "90%"), ("0.975", "97.5%")])
+def test_interval_has_its_level(
+    runs: dict[str, Path], tmp_path: Path, level: str, shown: str
+) -> None:
+    """The terminal and the comment name the level that was given."""
+    given = (runs["bad"], runs["good"], "--level", level, "--comment", tmp_path / "comment.md")
+    _, printed = gate(*given)
+    assert f"({shown} interval -6.300 to -6.300, p = 0.008)" in printed
+    comment = (tmp_path / "comment.md").read_text(encoding="utf-8")
+    assert f"| {shown} interval |" in comment
+
+
+def test_too_few_queries_for_an_interval(runs: dict[str, Path], tmp_path: Path) -> None:
+    """Unknown bounds are explained, not printed as numbers."""
+    _, printed = gate(runs["four"], runs["good"], "--comment", tmp_path / "comment.md")
+    assert "-6.300 (no interval: 4 queries are too few, p = 0.125) on 4 queries" in printed
+    comment = (tmp_path / "comment.md").read_text(encoding="utf-8")
+    assert "| -6.300 | no interval: 4 queries are too few | 0.125 | 4 |" in comment
+    assert "nan" not in printed + comment
 
 
 def project(folder: Path) -> None:

@@ -116,3 +116,42 @@ def test_workers_share_the_answers(project: Path, judge: WordServer) -> None:
     assert done.returncode == 0, done.stdout
     assert "17 responses graded" in done.stdout
     assert run_pytest(project, "-n", "2", "--rocketeval-offline").returncode == 0
+
+
+LOSING = """
+import os
+import pytest
+from rocketeval import ScriptedEngine
+
+@pytest.fixture(scope="session")
+def rocketeval_judge():
+    # A response gets no score if no item applies to it.
+    p_na = lambda prefix, item: 1.0 if "lost" in prefix else 0.0
+    return ScriptedEngine(lambda prefix, item: 0.9, p_na=p_na)
+
+@pytest.mark.parametrize("level", [0.95, 0.99])
+def test_not_worse(rocketeval, level):
+    lost = int(os.environ["BOT_VERSION"])
+    for n in range(8):
+        response = "lost" if n < lost else "fine"
+        rocketeval.score(f"q{n}", response, [{"text": "Is it fine?", "na": True}], id=f"c{n}")
+    rocketeval.assert_not_worse(level=level)
+"""
+
+
+def test_missing_scores_are_shown_if_the_test_passes(tmp_path: Path) -> None:
+    """Cases that lost their score are a warning, counted and named; so is a high level."""
+    (tmp_path / "test_losing.py").write_text(LOSING)
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    done = run_pytest(tmp_path, ACCEPT, version="0")
+    assert done.returncode == 0, done.stdout
+    assert "8 cases accepted\n" in done.stdout
+    done = run_pytest(tmp_path, version="2")
+    assert done.returncode == 0, done.stdout
+    assert "2 cases have a score in the baseline and none now" in done.stdout
+    assert "on 6 of 8 cases, missing scores: 2 now" in done.stdout
+    assert "left out, no score now: c0, c1" in done.stdout
+    # Six cases are enough at 95%, and not at 99%.
+    assert done.stdout.count("cannot show a significant difference: score at least 8") == 1
+    done = run_pytest(tmp_path, ACCEPT, version="3")
+    assert "8 cases accepted, 3 of them without a score" in done.stdout

@@ -9,7 +9,7 @@ import pytest
 from rocketeval import ScriptedEngine, evaluate
 from rocketeval.errors import ConfigError
 from rocketeval.judges.runs import JudgedRun, open_run
-from rocketeval.report.run_diff import diff_runs, why_not_comparable
+from rocketeval.report.run_diff import MissingScores, diff_runs, why_not_comparable
 from rocketeval.view.changes import diff_page, response_diff
 
 ITEMS = ["Is it fine?", "Is it short?"]
@@ -21,16 +21,23 @@ def p_yes(prefix: str, item: str) -> float:
 
 
 def graded(folder: Path, name: str, **changes: object) -> JudgedRun:
-    """Grade eight responses of `bot` and `old`; `good` counts those of `bot` that say good."""
+    """Grade eight responses of `bot` and `old`; `good` counts those of `bot` that say good.
+
+    The responses of `bot` to the queries in `lost` get no score.
+    """
     good, model = changes.get("good", 8), str(changes.get("judge", "scripted"))
+    lost = changes.get("lost", ())
     rows = [
         {"question": f"{changes.get('ask', 'query')} {n}", "model": who, "output": f"{text} {n}"}
         for n in range(8)
         for who, text in (("bot", "good" if n < good else "bad"), ("old", "fair"))  # type: ignore[operator]
         if who in changes.get("candidates", ("bot", "old"))  # type: ignore[operator]
     ]
+    for row in rows:
+        if row["model"] == "bot" and int(row["question"].split()[-1]) in lost:  # type: ignore[operator]
+            row["output"] = "lost"
     items = changes.get("items", ITEMS)
-    engine = ScriptedEngine(p_yes, model=model)
+    engine = ScriptedEngine(p_yes, model=model, fail_on="lost")
     evaluate(rows, judge=engine, checklists=items, name=name, output=folder, progress=False)
     return open_run(folder / name)
 
@@ -45,6 +52,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, JudgedRun]:
         "asked": graded(folder, "asked", ask="question"),
         "items": graded(folder, "items", items=["Is it fine?", "Is it long?"]),
         "bot": graded(folder, "bot", candidates=("bot",)),
+        "head_lost": graded(folder, "head_lost", lost=(0, 1, 2)),
+        "base_lost": graded(folder, "base_lost", lost=(2, 3)),
     }
 
 
@@ -103,3 +112,13 @@ def test_other_candidates_are_named(runs: dict[str, JudgedRun]) -> None:
     notes = " ".join(page.notes)
     assert "Only in the baseline, and not compared: old." in notes
     assert "Ratings depend on all candidates" in notes
+
+
+def test_missing_scores_are_counted_by_side(runs: dict[str, JudgedRun]) -> None:
+    """Queries without a score are in the notes, with the candidate and the run that lacks them."""
+    found = diff_runs(runs["head_lost"], runs["base_lost"])
+    missing = {one.candidate: one.missing for one in found.candidates}
+    assert missing == {"bot": MissingScores(2, 1, 1), "old": MissingScores(0, 0, 0)}
+    (note,) = (note for note in found.notes if "missing" in note)
+    assert note.endswith(": bot 4 queries (2 in this run, 1 in the baseline, 1 in both).")
+    assert note in diff_page(runs["head_lost"], runs["base_lost"]).notes

@@ -49,6 +49,7 @@ def command(
     Both are run directories of the same judge and scale. Exits with 7 if a candidate is
     significantly worse than in BASE.
     """
+    from rocketeval.gate.baseline import shown_effect
     from rocketeval.gate.ci import compare_runs, gate_comment
     from rocketeval.report.run_diff import VERDICTS
 
@@ -56,20 +57,20 @@ def command(
     if comment is not None:
         comment.write_text(gate_comment(outcome, report_url), encoding="utf-8")
     for one in outcome.diff.candidates:
-        effect = one.comparison.effect
-        click.echo(
-            f"{printable(one.candidate)}: {VERDICTS[one.comparison.verdict]}, mean difference "
-            f"{effect.value:+.3f} ({effect.low:+.3f} to {effect.high:+.3f}, "
-            f"p = {one.comparison.p_value:.3f}) on {one.comparison.queries} queries"
-        )
+        verdict = VERDICTS[one.comparison.verdict]
+        click.echo(f"{printable(one.candidate)}: {verdict}, {shown_effect(one.comparison)}")
         for fall in one.falls[:3]:
             flipped = f", {count_of(fall.to_no, 'answer', 'answers')} to no" if fall.to_no else ""
             scores = f"{fall.before:.2f} -> {fall.now:.2f}"
             click.echo(f"  {printable(fall.query)}: {scores}{flipped}")
     for note in outcome.diff.notes:
-        click.echo(note)
+        click.echo(printable(note))
+    for others, where in ((outcome.diff.new, "this run"), (outcome.diff.gone, "the baseline")):
+        if others:
+            click.echo(printable(f"Only in {where}, and not compared: {', '.join(others)}."))
     if outcome.failed:
         names = ", ".join(printable(one.candidate) for one in outcome.failed)
         click.echo(f"Gate failed: {names}.")
         raise SystemExit(GATE_FAILED)
-    click.echo("Gate passed.")
+    lacking = f", but this run lacks {printable(outcome.lost)}" if outcome.lost else ""
+    click.echo(f"Gate passed{lacking}.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,13 +13,14 @@ from filelock import FileLock
 from pydantic import Field, ValidationError
 
 from rocketeval.errors import BenchmarkError, ConfigError
-from rocketeval.grader import ResponseGrade
 from rocketeval.resources import first_mistake
 from rocketeval.settings import Section
 from rocketeval.store.files import make_folder, write_bytes
+from rocketeval.text import NO_INTERVAL, count_of, join_words
 
 if TYPE_CHECKING:
     from rocketeval.compare.pair import Comparison
+    from rocketeval.grader import ResponseGrade
 
 SCHEMA = 1
 TIE = 0.01
@@ -96,15 +98,19 @@ class BaselineComparison:
     """Cases that the baseline does not have."""
     gone: tuple[str, ...]
     """Cases of the baseline that were not scored now."""
+    lost: tuple[str, ...]
+    """Cases left out because they have a score in the baseline and none now."""
+    gained: tuple[str, ...]
+    """Cases left out because they have a score now and none in the baseline."""
+    unscored: tuple[str, ...]
+    """Cases left out because they have no score on either side."""
 
     @property
     def summary(self) -> str:
-        """The difference, its interval and p-value in a line."""
-        effect = self.comparison.effect
-        return (
-            f"mean difference {effect.value:+.3f} ({effect.low:+.3f} to {effect.high:+.3f}, "
-            f"p = {self.comparison.p_value:.3f}) on {self.comparison.queries} cases"
-        )
+        """The difference, its interval and p-value, and the missing scores in a line."""
+        effect = shown_effect(self.comparison, "case", "cases")
+        counts = [f"{len(names):,} {where}" for names, where in self._missing() if names]
+        return f"{effect}, missing scores: {', '.join(counts)}" if counts else effect
 
     def describe(self) -> str:
         """Return the summary, the largest regressions with their items, and what was left out."""
@@ -115,12 +121,59 @@ class BaselineComparison:
         more = len(self.regressions) - MOST_SHOWN
         if more > 0:
             lines.append(f"  and {more} more cases with a lower score")
-        for names, what in ((self.changed, "checklist changed"), (self.new, "not in the baseline")):
-            if names:
-                lines.append(f"  left out, {what}: {', '.join(names[:MOST_SHOWN])}")
-        if self.gone:
-            lines.append(f"  in the baseline, but not scored: {', '.join(self.gone[:MOST_SHOWN])}")
-        return "\n".join(lines)
+        return "\n".join([*lines, *self.left_out])
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """A line per reason to leave cases out, with their names."""
+        reasons = [
+            *((f"left out, no score {where}", names) for names, where in self._missing()),
+            ("left out, checklist changed", self.changed),
+            ("left out, not in the baseline", self.new),
+            ("in the baseline, but not scored", self.gone),
+        ]
+        return tuple(
+            f"  {what}: {join_words(names, most=MOST_SHOWN)}" for what, names in reasons if names
+        )
+
+    def _missing(self) -> tuple[tuple[tuple[str, ...], str], ...]:
+        """Return the cases without a score, and the side that has none."""
+        return (self.lost, "now"), (self.gained, "in the baseline"), (self.unscored, "in both")
+
+
+def shown_level(level: float) -> str:
+    """Return a confidence level in percent.
+
+    >>> shown_level(0.95), shown_level(0.999)
+    ('95%', '99.9%')
+    """
+    return f"{100 * level:g}%"
+
+
+def shown_bounds(found: Comparison, one: str = "query", many: str = "queries") -> str:
+    """Return the bounds of the difference, or why there are none."""
+    if not math.isnan(found.effect.low):
+        return f"{found.effect.low:+.3f} to {found.effect.high:+.3f}"
+    if found.clusters < found.queries:
+        few = f"{found.queries:,} {many} in {count_of(found.clusters, 'cluster', 'clusters')} are"
+    else:
+        few = count_of(found.queries, f"{one} is", f"{many} are")
+    return f"{NO_INTERVAL}: {few} too few"
+
+
+def shown_effect(found: Comparison, one: str = "query", many: str = "queries") -> str:
+    """Return the mean difference with its interval, p-value and number of queries or cases."""
+    bounds = shown_bounds(found, one, many)
+    if not math.isnan(found.effect.low):
+        bounds = f"{shown_level(found.level)} interval {bounds}"
+    both = f"on {shown_count(found)} {one if found.queries + found.missing == 1 else many}"
+    return f"mean difference {found.effect.value:+.3f} ({bounds}, p = {found.p_value:.3f}) {both}"
+
+
+def shown_count(found: Comparison) -> str:
+    """Return how many queries or cases have both scores, and of how many if some do not."""
+    every = found.queries + found.missing
+    return f"{found.queries:,} of {every:,}" if found.missing else f"{found.queries:,}"
 
 
 class BaselineFile:
@@ -176,11 +229,7 @@ def scored_test(graded: Mapping[str, ResponseGrade]) -> ScoredTest:
 
 
 def compare_scores(
-    now: ScoredTest,
-    before: ScoredTest,
-    *,
-    min_effect: float | None = None,
-    level: float = 0.95,
+    now: ScoredTest, before: ScoredTest, *, level: float = 0.95
 ) -> BaselineComparison:
     """Compare the cases that both have, with the paired test of `rocketeval compare`."""
     from rocketeval.compare.pair import compare
@@ -199,11 +248,12 @@ def compare_scores(
             hint="Accept the present scores: pytest --rocketeval-update-baseline.",
         )
     pairs = [[_score(now, name), _score(before, name)] for name in same]
+    scores = np.array(pairs, dtype=np.float64)
+    missing = dict(zip(same, np.isnan(scores).tolist(), strict=True))
     found = compare(
-        ScoreGrid(tuple(same), ("now", "baseline"), np.array(pairs, dtype=np.float64)),
+        ScoreGrid(tuple(same), ("now", "baseline"), scores),
         "now",
         "baseline",
-        min_effect=min_effect,
         tie_margin=TIE,
         level=level,
     )
@@ -213,6 +263,9 @@ def compare_scores(
         changed=tuple(name for name in both if name not in same),
         new=tuple(name for name in now.cases if name not in before.cases),
         gone=tuple(name for name in before.cases if name not in now.cases),
+        lost=_names_where(missing, [True, False]),
+        gained=_names_where(missing, [False, True]),
+        unscored=_names_where(missing, [True, True]),
     )
 
 
@@ -233,6 +286,10 @@ def _regressions(
         items.sort(key=lambda row: row[2] - row[1])
         falls.append(Regression(name, theirs.score, ours.score, tuple(items)))
     return tuple(sorted(falls, key=lambda fall: fall.now - fall.before))
+
+
+def _names_where(missing: Mapping[str, list[bool]], sides: list[bool]) -> tuple[str, ...]:
+    return tuple(name for name, found in missing.items() if found == sides)
 
 
 def _score(scores: ScoredTest, name: str) -> float:

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rocketeval.compare.pair import ComparisonVerdict
+from rocketeval.gate.baseline import shown_bounds, shown_count, shown_level
 from rocketeval.judges.runs import open_run
 from rocketeval.report.run_diff import VERDICTS, CandidateDiff, RunDiff, diff_runs
+from rocketeval.text import count_of, join_words
 
 MOST_SHOWN = 10
 
@@ -24,6 +26,21 @@ class GateOutcome:
     def failed(self) -> tuple[CandidateDiff, ...]:
         """Candidates that fail the gate."""
         return tuple(filter(self._fails, self.diff.candidates))
+
+    @property
+    def lost(self) -> str:
+        """The number of scores that only the base has, with their candidates; empty if none.
+
+        These queries are left out of the comparison, so a candidate can pass without them.
+        """
+        lost = {one.candidate: one.missing.now for one in self.diff.candidates if one.missing.now}
+        if not lost:
+            return ""
+        by_name = join_words(
+            (f"{name}: {count:,}" for name, count in lost.items()), most=MOST_SHOWN
+        )
+        scores = count_of(sum(lost.values()), "score that the base has", "scores that the base has")
+        return f"{scores} ({by_name})"
 
     def _fails(self, one: CandidateDiff) -> bool:
         found = one.comparison
@@ -48,16 +65,19 @@ def gate_comment(outcome: GateOutcome, report: str | None = None) -> str:
     failed = outcome.failed
     head = "failed" if failed else "passed"
     lines = [f"### RocketEval gate {head}", ""]
+    if outcome.lost:
+        lines[0] += ", with missing scores"
+        lines += [f"**This branch lacks {_cell(outcome.lost)}.** They are not compared.", ""]
+    level = shown_level(outcome.diff.candidates[0].comparison.level)
     lines += [
-        "| candidate | verdict | mean difference | 95% interval | p | queries |",
+        f"| candidate | verdict | mean difference | {level} interval | p | queries |",
         "|---|---|---|---|---|---|",
     ]
     for one in outcome.diff.candidates:
         found = one.comparison
-        effect = found.effect
         lines.append(
-            f"| {_cell(one.candidate)} | {VERDICTS[found.verdict]} | {effect.value:+.3f} | "
-            f"{effect.low:+.3f} to {effect.high:+.3f} | {found.p_value:.3f} | {found.queries} |"
+            f"| {_cell(one.candidate)} | {VERDICTS[found.verdict]} | {found.effect.value:+.3f} | "
+            f"{shown_bounds(found)} | {found.p_value:.3f} | {shown_count(found)} |"
         )
     for one in outcome.diff.candidates:
         if one.falls:

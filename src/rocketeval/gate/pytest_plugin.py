@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 ANSWERS = ".rocketeval/answers.jsonl"
 BASELINE = ".rocketeval/baseline.json"
 CASES = "rocketeval_cases"
-FEWEST = 6
-"""Cases below which no difference can be significant."""
 SHOWN = 300
 """Characters of a response in a failure."""
 
@@ -214,7 +212,14 @@ class RocketEvalChecks:
         """
         from rocketeval.compare.pair import ComparisonVerdict
         from rocketeval.errors import RocketEvalError
-        from rocketeval.gate.baseline import BaselineFile, compare_scores, scored_test
+        from rocketeval.gate.baseline import (
+            MOST_SHOWN,
+            BaselineFile,
+            compare_scores,
+            scored_test,
+        )
+        from rocketeval.stats.bootstrap import least_queries
+        from rocketeval.text import count_of, join_words
 
         __tracebackhide__ = True
         if not self._graded:
@@ -227,20 +232,32 @@ class RocketEvalChecks:
             now = scored_test(self._graded)
             if self._config.getoption("rocketeval_update_baseline"):
                 file.write(self._test, now)
-                notes.append(f"baseline of {self._test}: {len(now.cases)} cases accepted")
+                missing = sum(one.score is None for one in now.cases.values())
+                without = f", {missing} of them without a score" if missing else ""
+                notes.append(f"baseline of {self._test}: {len(now.cases)} cases accepted{without}")
                 return
             found = compare_scores(now, file.read(self._test), level=level)
         except RocketEvalError as error:
             pytest.fail(f"rocketeval: {error}", pytrace=True)
         notes.append(f"{self._test}: {found.comparison.verdict}, {found.summary}")
+        notes.extend(found.left_out)
         if found.comparison.verdict is ComparisonVerdict.WORSE:
             raise AssertionError(f"significantly worse than the baseline: {found.describe()}")
         if max_drop is not None and found.comparison.effect.value < -max_drop:
             raise AssertionError(f"the mean fell by more than {max_drop:g}: {found.describe()}")
-        if found.comparison.queries < FEWEST and max_drop is None:
+        if found.lost:
+            warnings.warn(
+                f"{count_of(len(found.lost), 'case has', 'cases have')} a score in the baseline "
+                f"and none now, so the comparison leaves them out: "
+                f"{join_words(found.lost, most=MOST_SHOWN)}.",
+                pytest.PytestWarning,
+                stacklevel=2,
+            )
+        fewest = least_queries(level)
+        if found.comparison.queries < fewest and max_drop is None:
             warnings.warn(
                 f"{found.comparison.queries} cases cannot show a significant difference: score at "
-                f"least {FEWEST}, or give max_drop.",
+                f"least {fewest}, or give max_drop.",
                 pytest.PytestWarning,
                 stacklevel=2,
             )

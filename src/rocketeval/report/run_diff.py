@@ -24,12 +24,14 @@ from rocketeval.scoring.read_answers import scored_answers
 from rocketeval.scoring.stage import read_grid
 from rocketeval.stopping.race import RaceResult
 from rocketeval.store.run import RunStore
-from rocketeval.text import count_of
+from rocketeval.text import count_of, join_words
 
 HEAD, BASE = "this run", "baseline"
 FLIPPED = 0.1
 """How far an answer must move, across 0.5, to count as flipped."""
 SNIPPET = 160
+MOST_NAMED = 10
+"""Candidates that an error or a note names."""
 VERDICTS = {
     ComparisonVerdict.BETTER: "significantly better",
     ComparisonVerdict.WORSE: "significantly worse",
@@ -68,6 +70,44 @@ class BestChange:
 
 
 @dataclass(frozen=True, slots=True)
+class MissingScores:
+    """Counts of queries that were left out of a comparison because a score is missing."""
+
+    now: int
+    """Only this run has no score."""
+    before: int
+    """Only the baseline has no score."""
+    both: int
+
+    @classmethod
+    def of(cls, now: Floats, before: Floats) -> MissingScores:
+        """Count the missing scores (NaN) in two columns of the same queries.
+
+        >>> MissingScores.of(np.array([np.nan, 0.5, np.nan]), np.array([0.5, 0.5, np.nan]))
+        MissingScores(now=1, before=0, both=1)
+        """
+        here, there = np.isnan(now), np.isnan(before)
+        return cls(
+            int((here & ~there).sum()), int((there & ~here).sum()), int((here & there).sum())
+        )
+
+    @property
+    def total(self) -> int:
+        """All queries that were left out."""
+        return self.now + self.before + self.both
+
+    @property
+    def by_side(self) -> str:
+        """The counts, with the side that has no score.
+
+        >>> MissingScores(6, 0, 1).by_side
+        '6 in this run, 1 in both'
+        """
+        sides = (self.now, "this run"), (self.before, "the baseline"), (self.both, "both")
+        return ", ".join(f"{count:,} in {where}" for count, where in sides if count)
+
+
+@dataclass(frozen=True, slots=True)
 class CandidateDiff:
     """One candidate in both runs."""
 
@@ -79,6 +119,8 @@ class CandidateDiff:
     now: float
     changes: tuple[ResponseChange, ...]
     """The largest fall first."""
+    missing: MissingScores
+    """Queries that were left out because a score is missing."""
 
     @property
     def falls(self) -> tuple[ResponseChange, ...]:
@@ -135,12 +177,16 @@ def diff_runs(
         raise ConfigError(why, hint="Grade and score both the same way, or choose another run.")
     grids = read_grid(head.store), read_grid(base.store)
     both = [name for name in grids[0].candidates if name in grids[1].candidates]
-    chosen = [name for name in candidates or both if name in both]
-    if not chosen:
+    if not both:
         raise ConfigError(
             "The two runs have no candidate in common.",
             hint="Give the version under test the same candidate name in both.",
         )
+    sides = {
+        f"this run ({head.store.path.name})": grids[0].candidates,
+        f"the baseline ({base.store.path.name})": grids[1].candidates,
+    }
+    chosen = _chosen(candidates, both, sides)
     new = tuple(name for name in grids[0].candidates if name not in both)
     gone = tuple(name for name in grids[1].candidates if name not in both)
     if head.config.evaluator is not None and (new or gone):
@@ -149,15 +195,36 @@ def diff_runs(
             hint="Compare runs of the same candidates.",
         )
     pair = _CommonCells(head, base, grids, chosen)
+    found = tuple(pair.candidate(name, level) for name in chosen)
     return RunDiff(
         head=head,
         base=base,
-        candidates=tuple(pair.candidate(name, level) for name in chosen),
+        candidates=found,
         best=tuple(pair.best()),
         new=new,
         gone=gone,
-        notes=(*pair.notes(), *_cautions(head, base)),
+        notes=(*pair.notes(), *_missing_scores(found), *_cautions(head, base)),
     )
+
+
+def _chosen(
+    names: Sequence[str], both: Sequence[str], sides: Mapping[str, Sequence[str]]
+) -> Sequence[str]:
+    """Return the candidates to compare; ConfigError if a run lacks one of them.
+
+    `sides` has the candidates of each run, by its name for people.
+    """
+    mistakes = []
+    for name in names:
+        lacking = [run for run, known in sides.items() if name not in known]
+        if lacking:
+            mistakes.append(f"The candidate {name!r} is missing in {' and in '.join(lacking)}.")
+    if mistakes:
+        raise ConfigError(
+            " ".join(mistakes),
+            hint=f"Both runs have: {join_words(map(repr, both), most=MOST_NAMED)}.",
+        )
+    return list(dict.fromkeys(names)) or both
 
 
 class _CommonCells:
@@ -197,6 +264,13 @@ class _CommonCells:
         """Test one candidate against its earlier self, and list what changed."""
         column = self._candidates.index(name)
         now, before = (scores[:, column] for scores in self._scores)
+        missing = MissingScores.of(now, before)
+        if missing.total == len(self.query_ids):
+            raise ConfigError(
+                f"The candidate {name!r} has no query with a score in both runs "
+                f"(missing scores: {missing.by_side}).",
+                hint="Grade the same queries in both runs, then score again.",
+            )
         ranking = self._head.config.ranking
         grid = ScoreGrid(
             self.query_ids, (HEAD, BASE), np.column_stack([now, before]), self._clusters
@@ -214,7 +288,12 @@ class _CommonCells:
         both = ~(np.isnan(now) | np.isnan(before))
         changes = sorted(self._changes(name, now, before), key=lambda one: one.now - one.before)
         return CandidateDiff(
-            found, name, float(before[both].mean()), float(now[both].mean()), tuple(changes)
+            found,
+            name,
+            float(before[both].mean()),
+            float(now[both].mean()),
+            tuple(changes),
+            missing,
         )
 
     def _changes(self, name: str, now: Floats, before: Floats) -> Iterator[ResponseChange]:
@@ -328,6 +407,17 @@ def _hashes(store: RunStore, queries: Collection[str]) -> Mapping[tuple[str, str
         for head in store.inputs.heads()
         if head.query_id in queries
     }
+
+
+def _missing_scores(candidates: Sequence[CandidateDiff]) -> Iterator[str]:
+    """Yield a note on the queries that were left out because a score is missing."""
+    counts = [
+        f"{one.candidate} {count_of(one.missing.total, 'query', 'queries')} ({one.missing.by_side})"
+        for one in candidates
+        if one.missing.total
+    ]
+    if counts:
+        yield f"Left out because a score is missing: {join_words(counts, most=MOST_NAMED)}."
 
 
 def _cautions(head: JudgedRun, base: JudgedRun) -> Iterator[str]:
