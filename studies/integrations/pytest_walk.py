@@ -23,7 +23,8 @@ from word_judge import MODEL, WordServer, serving
 
 HERE = Path(__file__).parent
 PROJECT = HERE / "pytest_project"
-OPTIONS = ["-p", "rocketeval.gate.pytest_plugin", "-q", "--color=no", "-p", "no:cacheprovider"]
+OPTIONS = ["-p", "no:rocketeval", "-p", "rocketeval.gate.pytest_plugin", "-q", "--color=no"]
+OPTIONS += ["-p", "no:cacheprovider"]
 
 
 def run(folder: Path, server: WordServer, title: str, *more: str, version: str = "1") -> int:
