@@ -16,6 +16,7 @@ from contracts.benchmark_folders import write_jsonl
 from rocketeval.benchmarks.base import check_benchmark
 from rocketeval.benchmarks.data import Example, Kept
 from rocketeval.benchmarks.inspect_logs import InspectLogs, InspectOptions, read_member
+from rocketeval.benchmarks.opened import describe, open_data
 from rocketeval.errors import BenchmarkError
 from rocketeval.records import Query, Response
 from support.data_files import PEERS, log_likelihoods, write_json
@@ -371,3 +372,25 @@ def test_a_preference_that_is_a_list(tmp_path: Path) -> None:
     row = {"instruction": "One?", "output_1": "a", "output_2": "b", "generator_1": "x"}
     path = write_json(tmp_path / "a.json", [{**row, "generator_2": "y", "preference": []}])
     assert "preference" in refused(path)
+
+
+@pytest.mark.parametrize(
+    ("labels", "words", "may_be_five"),
+    [
+        (("1", "5"), "1 to 5; scale 1 to 10 assumed", True),
+        (("1.5", "5"), "1.5 to 5; scale 1 to 10 assumed", False),
+        (("2", "9"), "2 to 9; scale 1 to 10 assumed", False),
+        (("0", "1"), "0 to 1; scale 0 to 1 assumed", False),
+    ],
+)
+def test_the_assumed_scale_of_labels_is_shown(
+    labels: tuple[str, str], words: str, may_be_five: bool, tmp_path: Path
+) -> None:
+    """Ratings of 1 to 5 are never taken for a part of 1 to 10 without a word."""
+    rows = "".join(f"Q{row},A,m,{label}\n" for row, label in enumerate(labels))
+    path = csv_file(tmp_path, f"question,answer,model,rating\n{rows}")
+    found = describe(open_data(str(path), None, {}))
+    (line,) = (line for line in found.lines if "'rating'" in line)
+    assert words in line
+    assert "scorer.scale" in line
+    assert ("[1, 5] may be meant" in line) == may_be_five

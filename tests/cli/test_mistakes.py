@@ -6,6 +6,8 @@ docs/reference/mistakes.md.
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -17,10 +19,11 @@ if __name__ == "__main__":
 
 import pytest
 
+from rocketeval.cli import main as main_module
 from support.in_process import cli
 from support.mistakes import SECRET, Mistake, Place, placed, told
 from support.mistakes_in_files import CHECKLISTS, CONFIG, GOLD, QUERIES
-from support.mistakes_in_use import DISKS, RUNS, SERVERS, TAKEN, VERBS
+from support.mistakes_in_use import DISKS, RUNS, SERVERS, TAKEN, VERBS, powerless
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "mistakes.md"
 GROUPS = {
@@ -80,6 +83,53 @@ def test_mistake_gets_a_message(mistake: Mistake, place: Place) -> None:
     assert [words for words in mistake.never if words in printed] == [], printed
     if mistake.asked is not None:
         assert len(place.server.chats) <= mistake.asked
+
+
+@pytest.mark.parametrize(
+    ("words", "target"),
+    [
+        (("init", "new/demo", "--recorded"), "new"),
+        (("export", "--to", "csv", "--out", "x.csv"), "x.csv"),
+        (("export", "--to", "csv", "--out", "new/x.csv"), "new"),
+        (("import", "data.csv", "--out", "made"), "made"),
+    ],
+)
+def test_a_place_that_cannot_be_written_is_named(
+    words: tuple[str, ...], target: str, place: Place
+) -> None:
+    """The message names the user's path, not a temporary file, and says what to do."""
+    (place.folder / "data.csv").write_text("question,answer,model\nWhy?,So.,one\n")
+    place.finish()
+    with place.undo:
+        # Without write permission imports may fail too, so import everything first.
+        cli(place.folder, "export", "--to", "csv", "--out", "before.csv")
+        cli(place.folder, "import", "data.csv", "--out", "before")
+        powerless(place)
+        said = cli(place.folder, *words, code=2).stderr
+    assert said.startswith(f"Error: Cannot write {target}: Permission denied.")
+    assert "another path" in said
+
+
+@pytest.mark.parametrize(
+    ("number", "name", "said", "code"),
+    [
+        (errno.EROFS, "ro/.x.csv.22754.tmp", "Cannot write ro/x.csv: Read-only file system.", 2),
+        (errno.EROFS, "ro/demo", "Cannot write ro/demo: Read-only file system.", 2),
+        (errno.ENOSPC, "x.csv", "Cannot write x.csv: No space left on device.", 1),
+        (errno.ENOENT, "gone", "No such file or directory (gone)", 1),
+        (errno.EACCES, "secret", "Permission denied (secret)", 1),
+    ],
+)
+def test_system_errors_say_what_cannot_be_written(
+    number: int, name: str, said: str, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that cannot be read is not said to be unwritable."""
+
+    def fail(**_: object) -> None:
+        raise OSError(number, os.strerror(number), name)
+
+    monkeypatch.setattr(main_module, "group", fail)
+    assert cli(tmp_path, "init", code=code).stderr.startswith(f"Error: {said}")
 
 
 def test_judgments_are_reused_without_a_manifest(place: Place) -> None:

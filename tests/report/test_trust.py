@@ -210,6 +210,30 @@ def test_labels_are_compared_with_no_correlation_and_length(
     ]
 
 
+@pytest.mark.parametrize(
+    ("spearman", "over", "words"),
+    [
+        (Interval(0.2, -0.1, 0.4), Interval(0.4, 0.2, 0.6), "no significant positive correlation"),
+        (Interval(-0.3, -0.5, -0.1), Interval(0.3, 0.1, 0.5), "no significant positive"),
+        (Interval(0.4, 0.2, 0.6), Interval(0.1, -0.1, 0.3), "not significantly better"),
+        (Interval(0.4, 0.2, 0.6), Interval(0.3, 0.1, 0.5), ""),
+    ],
+)
+def test_warning_about_labels_gives_the_reason(
+    spearman: Interval, over: Interval, words: str
+) -> None:
+    """A judge that is better than 'longer response' is never said not to be."""
+    found = {"judge": labels_of(spearman), "longer response": labels_of(Interval(0.0, -0.1, 0.1))}
+    differences = {"longer response": MeasuredFigure(over, 80, 800, 0.1)}
+    audit = Audit(labels={"all labels": found}, label_differences={"all labels": differences})
+    said = doubt(audit)
+    assert words in said if words else said == ""
+    assert ("longer response" in said) == (words == "not significantly better")
+    manifest = Manifest(stages=Stages(score=ScoreFacts(answers=200)))
+    first, *_ = trust(Findings(pa.table({}), ranking((1, 1), (2, 2)), audit, manifest=manifest))
+    assert (first.mood == "poor") == bool(said)
+
+
 def test_negative_numbers_have_a_minus_sign() -> None:
     """Not a hyphen."""
     assert number(-0.125) == "\N{MINUS SIGN}0.12"

@@ -13,9 +13,19 @@ import pyarrow.parquet as pq
 import pytest
 
 from rocketeval.errors import StoreError
+from rocketeval.records import Checklist, Query, Response
 from rocketeval.store import files
 from rocketeval.store.checksums import NAME, check_complete, keep_checksums, read_log
-from rocketeval.store.files import remove_temporaries, write_bytes, write_parquet_parts
+from rocketeval.store.files import (
+    check_folder,
+    remove_temporaries,
+    write_bytes,
+    write_parquet_parts,
+)
+from rocketeval.store.run import RunStore
+from support.make import judgment, key
+
+JUDGE = b"j" * 16
 
 
 def rows(start: int, stop: int) -> pa.Table:
@@ -96,3 +106,63 @@ def test_file_that_never_came_is_not_missing(
     assert remove_temporaries(tmp_path) == 1
     check_complete(tmp_path)
     assert [each.name for each in tmp_path.iterdir()] == [NAME]
+
+
+def modes(folder: Path) -> set[int]:
+    """Return the permissions of a folder and of everything in it."""
+    return {path.stat().st_mode & 0o777 for path in (folder, *folder.rglob("*"))}
+
+
+@pytest.fixture
+def usual_umask() -> Iterator[None]:
+    """New files and folders can be read by others, unless the program says otherwise."""
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.usefixtures("usual_umask")
+def test_inputs_are_as_private_as_their_run(tmp_path: Path) -> None:
+    """Texts cannot be read even where somebody else can enter the run."""
+    store = RunStore(tmp_path / "run")
+    with store.locked():
+        store.inputs.save([Query("q1", "?")], [Response("q1", "left", "Yes.")], [], [], [])
+    assert modes(store.inputs.folder) == {0o700, 0o600}
+    store.path.chmod(0o755)
+    with store.locked():
+        store.inputs.save([Query("q1", "?")], [Response("q1", "left", "Yes.")], [], [], [])
+    assert modes(store.inputs.folder) == {0o755, 0o644}
+
+
+@pytest.mark.usefixtures("usual_umask")
+@pytest.mark.parametrize("checked", [True, False], ids=["when the run loads", "when it grades"])
+def test_a_new_cache_is_private(tmp_path: Path, checked: bool) -> None:
+    """Judgments and checklists in it can be read by the owner only, also in an open folder."""
+    tmp_path.chmod(0o755)
+    cache, store = tmp_path / "runs" / ".cache", RunStore(tmp_path / "runs" / "one")
+    if checked:
+        check_folder(cache)
+    fill_cache(cache, store)
+    assert modes(cache) == {0o700, 0o600}
+    assert cache.parent.stat().st_mode & 0o777 == 0o755
+
+
+@pytest.mark.usefixtures("usual_umask")
+def test_a_cache_that_a_group_shares_stays_shared(tmp_path: Path) -> None:
+    """The mode of an existing folder is kept, and its new files can be read by the group."""
+    cache, store = tmp_path / "shared", RunStore(tmp_path / "runs" / "one")
+    cache.mkdir()
+    cache.chmod(0o770)
+    check_folder(cache)
+    fill_cache(cache, store)
+    assert cache.stat().st_mode & 0o777 == 0o770
+    assert all(mode & 0o040 and not mode & 0o007 for mode in modes(cache))
+
+
+def fill_cache(cache: Path, store: RunStore) -> None:
+    """Add a judgment and an authored checklist to a cache."""
+    with store.locked(), store.ledger(JUDGE, store.shared_ledger(JUDGE, cache)) as ledger:
+        ledger.append(judgment("a"))
+    journal = store.authored(cache)
+    journal.check_writable()
+    journal.append(key("a"), Checklist("q1", ("Is it right?",)))

@@ -114,8 +114,9 @@ NOT_AUDITED = (
 def doubt(audit: Audit | None) -> str:
     """Return why the ranking must not name a leader; empty if the judge passed its audit.
 
-    A judge passes if it is significantly better than every baseline on votes, else on labels, else
-    if its order of candidates correlates significantly with reference ratings.
+    A judge passes if it is significantly better than every baseline on votes, else if its scores
+    correlate with labels, significantly and more than length does, else if its order of candidates
+    correlates significantly with reference ratings.
     """
     if audit is None:
         return NOT_AUDITED
@@ -131,6 +132,8 @@ def doubt(audit: Audit | None) -> str:
         better = over is not None and (direction(over) or 0) > 0
         if found is not None and found.low > 0.0 and better:
             return ""
+        if found is not None and found.low <= 0.0:
+            return _no_reason("whose scores have no significant positive correlation with labels")
         return _no_better(f"the baseline '{LONGER}' on labels")
     found = audit.ratings.spearman.interval if audit.ratings and audit.ratings.spearman else None
     if found is not None and found.low > 0.0:
@@ -159,10 +162,11 @@ def _deciding(audit: Audit, judge: Agreement) -> FigureText:
 
 
 def _no_better(baseline: str) -> str:
-    return (
-        f"Ranked by a judge that is not significantly better than {baseline}: its order may say "
-        "nothing about quality."
-    )
+    return _no_reason(f"that is not significantly better than {baseline}")
+
+
+def _no_reason(judge: str) -> str:
+    return f"Ranked by a judge {judge}: its order may say nothing about quality."
 
 
 def conclusion(audit: Audit) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +22,8 @@ DATASET = "hf:"
 """Start of the name of a Hugging Face dataset."""
 FOLDERS = ("jsonl", "rocketeval", "mt_bench")
 """Kinds that read a folder with certain files in it."""
+USUAL = (1.0, 10.0)
+"""The scale of labels unless they exceed it."""
 USUAL_SCALES = ((0.0, 10.0), (0.0, 100.0))
 """Scales to choose from if all labels are the same number."""
 
@@ -141,8 +143,10 @@ def _lines(found: OpenedData, summary: DataSummary, parts: Mapping[str, str]) ->
         if number:
             counts.append(count_of(number, one, many))
     yield f"{found.name}: {found.title}, {', '.join(counts)}"
+    values = [label.value for label in summary.labels]
     for part, source in parts.items():
-        yield f"  {part:<10} {source}"
+        scale = f": {_scale_in_words(values)}" if part == "label" and values else ""
+        yield f"  {part:<10} {source}{scale}"
     for line in summary.lines():
         yield f"  {line}"
     lacking = {
@@ -155,6 +159,20 @@ def _lines(found: OpenedData, summary: DataSummary, parts: Mapping[str, str]) ->
         yield f"  not every candidate answers every query: {join_words(named, most=5)}"
 
 
+def _scale_in_words(labels: Sequence[float]) -> str:
+    """Return the range of the labels, and the scale that is assumed.
+
+    >>> _scale_in_words([0.2, 0.9])
+    '0.2 to 0.9; scale 0 to 1 assumed unless scorer.scale is set'
+    """
+    low, high = label_scale(labels) or USUAL
+    said = f"{min(labels):g} to {max(labels):g}; scale {low:g} to {high:g} assumed unless "
+    said += "scorer.scale is set"
+    if set(labels) <= {1.0, 2.0, 3.0, 4.0, 5.0}:
+        said += "; scorer.scale: [1, 5] may be meant"
+    return said
+
+
 def label_scale(labels: Iterable[float]) -> tuple[float, float] | None:
     """Return the scale of labels; None without any, or if they are between 1 and 10.
 
@@ -162,8 +180,8 @@ def label_scale(labels: Iterable[float]) -> tuple[float, float] | None:
     ((0.0, 1.0), (20.0, 80.0), (0.0, 100.0), None)
     """
     values = list(labels)
-    low, high = (min(values), max(values)) if values else (1.0, 10.0)
-    if low >= 1 and high <= 10:
+    low, high = (min(values), max(values)) if values else USUAL
+    if low >= USUAL[0] and high <= USUAL[1]:
         return None
     if low >= 0 and high <= 1:
         return 0.0, 1.0

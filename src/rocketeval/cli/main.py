@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import os
+import re
 import sys
 from importlib import import_module
+from pathlib import Path
 
 import click
 
@@ -160,8 +163,7 @@ def _run() -> int:
     except RocketEvalError as error:
         return _give_up(error.message, error.hint, error.exit_code)
     except OSError as error:
-        where = f" ({error.filename})" if error.filename else ""
-        return _give_up(f"{error.strerror or error}{where}", "", 1)
+        return _give_up(*_as_message(error))
     except click.ClickException as error:
         if asks_for_json(sys.argv[1:]):
             click.echo(error_as_json(error.format_message(), "", error.exit_code))
@@ -173,6 +175,39 @@ def _run() -> int:
         safe = "Finished judgments are saved. Run the same command again to continue."
         return _give_up("Interrupted.", safe, Stopped.exit_code, wrong=False)
     return code if isinstance(code, int) else 0
+
+
+def _as_message(error: OSError) -> tuple[str, str, int]:
+    """Return the message, the hint and the exit code for an error of the operating system."""
+    why = error.strerror or str(error)
+    if not isinstance(error.filename, str | os.PathLike):
+        return why, "", 1
+    path = Path(error.filename)
+    temporary = _TEMPORARY.fullmatch(path.name)
+    target = path.with_name(temporary["name"]) if temporary else path
+    if error.errno in _FULL:
+        again = "Free some space, then run the same command again."
+        return f"Cannot write {target}: {why}.", again, 1
+    denied = error.errno in (errno.EACCES, errno.EPERM)
+    if temporary or error.errno == errno.EROFS or (denied and _only_readable(target)):
+        other = "Give another path, or make the folder writable."
+        return f"Cannot write {target}: {why}.", other, ConfigError.exit_code
+    return f"{why} ({target})", "", 1
+
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_TEMPORARY = re.compile(r"\.(?P<name>.+)\.\d+\.tmp")
+"""A file or folder that replaces the one with `name` once it is complete."""
+
+
+def _only_readable(path: Path) -> bool:
+    """Return whether a path, or the folder that would get it, can be read but not written."""
+    place = next((each for each in (path, *path.parents) if os.path.lexists(each)), path)
+    effective = os.access in os.supports_effective_ids
+    needs = os.R_OK | os.X_OK if place.is_dir() else os.R_OK
+    return os.access(place, needs, effective_ids=effective) and not os.access(
+        place, os.W_OK, effective_ids=effective
+    )
 
 
 def _give_up(message: str, hint: str, exit_code: int, *, wrong: bool = True) -> int:

@@ -96,7 +96,9 @@ def keep_checksums(folder: Path) -> None:
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
         with suppress(FileExistsError):
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            # A cache that a group shares has one log.
+            mode = 0o600 | (folder.stat().st_mode & 0o066)
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
 
 
 def record(path: Path, written: Path | None) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rocketeval.records import NO_ANSWER, Answer, Failure
 from rocketeval.store.checksums import reading
-from rocketeval.store.files import read_jsonl, remove, write_sealed, writing
+from rocketeval.store.files import open_in_folder, read_jsonl, remove, write_sealed, writing
 from rocketeval.store.schema import answers_to_lists, lists_to_answers
 
 FAILURES = "failures.jsonl"
@@ -97,7 +97,7 @@ class Unchecked:
             with writing(self._path):
                 if self._handle is None:
                     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
-                    self._handle = os.open(self._path, flags, 0o666)
+                    self._handle = open_in_folder(self._path, flags)
                 os.write(self._handle, key)
 
     def close(self) -> None:

@@ -60,10 +60,10 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def check_folder(folder: Path) -> None:
-    """Create `folder` if needed; raise StoreError unless files can be created in it."""
+    """Create a private folder if needed; raise StoreError unless files can be created in it."""
     probe = folder / f".writable-{os.getpid()}"
     with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private(folder)
         probe.touch()
         probe.unlink()
 
@@ -75,8 +75,7 @@ def replacing(path: Path) -> Iterator[Path]:
     In a folder with checksums, that of the new content is recorded first. The file can be read by
     those who can read its folder.
     """
-    with writing(path):
-        make_folder(path.parent)
+    make_folder(path.parent)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     recorded = False
     try:
@@ -101,6 +100,25 @@ def make_folder(folder: Path) -> None:
     make_folder(folder.parent)
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700 | (folder.parent.stat().st_mode & 0o055))
+
+
+def make_private(folder: Path) -> None:
+    """Create a folder that only its owner can read; an existing one stays as it is."""
+    if not folder.is_dir():
+        make_folder(folder.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
+
+
+def make_shared(folder: Path) -> None:
+    """Create a judge's folder, CACHE/judgments/JUDGE; a new cache is private."""
+    with writing(folder):
+        make_private(folder.parent.parent)
+        make_folder(folder)
+
+
+def open_in_folder(path: str | Path, flags: int) -> int:
+    """Open a file, as `open(opener=...)` needs it; a new one is as private as its folder."""
+    return os.open(path, flags, 0o600 | (Path(path).parent.stat().st_mode & 0o066))
 
 
 def remove(path: Path) -> None:

@@ -26,6 +26,7 @@ from rocketeval.store.checksums import check_complete, check_file, keep_checksum
 from rocketeval.store.codec import Finding, decode_finding, encode_finding
 from rocketeval.store.files import (
     copy_file,
+    make_folder,
     read_json,
     read_jsonl,
     remove,
@@ -110,6 +111,7 @@ class Inputs:
         self.recover()
         fresh = self.folder.with_name(".inputs.new")
         shutil.rmtree(fresh, ignore_errors=True)
+        make_folder(fresh)
         keep_checksums(fresh)
         positions = {query.id: place for place, query in enumerate(queries)}
         summary = InputSummary(
@@ -368,7 +370,7 @@ class _ResponseSorter:
     def write(self, responses: Iterable[Response]) -> dict[str, Any]:
         """Write sorted parts; return their fields of the summary."""
         shutil.rmtree(self._scratch, ignore_errors=True)
-        self._scratch.mkdir(parents=True)
+        make_folder(self._scratch)
         try:
             return {**self._scatter(responses), "responses_hash": self._gather()}
         finally:
@@ -413,7 +415,7 @@ class _ResponseSorter:
 
     def _gather(self) -> str:
         shutil.rmtree(self.folder, ignore_errors=True)
-        self.folder.mkdir(parents=True)
+        make_folder(self.folder)
         keep_checksums(self.folder)
         digest = content_hash("responses")
         for bucket in sorted(self._writers):

@@ -15,7 +15,7 @@ import orjson
 from rocketeval.errors import StoreError
 from rocketeval.items import parse_item
 from rocketeval.records import Checklist, Usage
-from rocketeval.store.files import writing
+from rocketeval.store.files import make_folder, make_private, open_in_folder, writing
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +77,8 @@ class Journal:
     def append(self, row: Mapping[str, object]) -> None:
         """Append a line durably."""
         with writing(self.path):
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self.path.open("ab+", buffering=0) as stream:
+            make_folder(self.path.parent)
+            with open(self.path, "ab+", buffering=0, opener=open_in_folder) as stream:
                 torn = self._shared or is_torn(stream)
                 stream.write((b"\n" if torn else b"") + orjson.dumps(row) + b"\n")
                 os.fsync(stream.fileno())
@@ -110,7 +110,7 @@ class AuthoredJournal:
     def check_writable(self) -> None:
         """Raise StoreError if the journal is not writable, because paid work would be lost."""
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            make_private(self.path.parent)
             # Do not create the journal here: another run may be about to start it.
             with TemporaryFile(dir=self.path.parent), suppress(FileNotFoundError):
                 self.path.open("rb+").close()

@@ -36,6 +36,7 @@ from rocketeval.store.checksums import (
 from rocketeval.store.files import (
     copy_file,
     make_folder,
+    make_shared,
     read_json,
     remove_temporaries,
     write_json,
@@ -218,7 +219,7 @@ class Mirror:
     def __init__(self, folder: Path, owner: str) -> None:
         self.folder = folder
         self.owner = owner
-        make_folder(folder)
+        make_shared(folder)
         keep_checksums(folder)
 
     def publish(self, path: Path) -> None:
@@ -482,6 +483,7 @@ __all__ = [
 def keep_measured(folder: Path, judge: JudgeFingerprint) -> None:
     """Write a judge's measured fingerprint next to its judgments in the cache."""
     if judge.measured and not (folder / JUDGE_FILE).exists():
+        make_shared(folder)
         write_json(folder / JUDGE_FILE, asdict(judge))
 
 

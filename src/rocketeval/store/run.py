@@ -44,7 +44,7 @@ from rocketeval.store.codec import Finding, FindingT, decode_finding, encode_fin
 from rocketeval.store.failures import FAILURES, answered, read_failures, save_failures
 from rocketeval.store.files import (
     cannot_write,
-    make_folder,
+    make_private,
     read_json,
     remove,
     remove_temporaries,
@@ -159,9 +159,7 @@ class RunStore:
 
     def _make(self) -> None:
         """Create the run directory; nobody else can read a new one."""
-        if not self.path.is_dir():
-            make_folder(self.path.parent)
-            self.path.mkdir(mode=0o700, exist_ok=True)
+        make_private(self.path)
 
     def _tidy(self) -> None:
         """Remove or complete what a killed process left."""
