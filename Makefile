@@ -1,15 +1,16 @@
 # `make check` is what CI runs; see CONTRIBUTING.md.
-.PHONY: check format lint types imports page site audit remote faults commands parts test
+.PHONY: check format lint types imports page site audit remote faults commands parts product test
 
-check: lint types imports page site remote faults commands parts test
+check: lint types imports page site remote faults commands parts product test
 
-# Five test runs, so that two cores are busy until the end. The first two wait for other processes
+# Six test runs, so that two cores are busy until the end. The first two wait for other processes
 # most of the time: clusters and browsers; faults and real judges. Then whole commands and runs,
-# the parts that compute, and everything else.
+# the parts that compute, the product as a whole with its docs, and everything else.
 REMOTE = tests/distributed tests/browser
 FAULTS = tests/faults tests/real_judge
 COMMANDS = tests/cli tests/reference tests/audit tests/evolve tests/studies
 PARTS = tests/benchmarks tests/engines tests/grading tests/ranking tests/scoring tests/stats tests/store
+PRODUCT = $(wildcard tests/test_*.py) tests/language tests/examples src
 
 # A temporary folder for each run, removed if it passes: pytest clears what earlier runs left behind,
 # and two runs that clear the same folder fail.
@@ -61,5 +62,8 @@ commands:
 parts:
 	@$(call tests,$(PARTS))
 
+product:
+	@$(call tests,$(PRODUCT))
+
 test:
-	@$(call tests,$(foreach folder,$(REMOTE) $(FAULTS) $(COMMANDS) $(PARTS),--ignore=$(folder)))
+	@$(call tests,tests $(foreach path,$(REMOTE) $(FAULTS) $(COMMANDS) $(PARTS) $(PRODUCT),--ignore=$(path)))

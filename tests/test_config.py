@@ -150,11 +150,12 @@ def test_files_among_names_are_relative_to_the_config(tmp_path: Path) -> None:
     assert parse_config(uri, where=path).distributed.staging == "s3://bucket/folder"
 
 
-@pytest.mark.parametrize("section", [RunConfig, *Section.__subclasses__()])
+@pytest.mark.parametrize(
+    "section",
+    [one for one in (RunConfig, *Section.__subclasses__()) if one.__module__ == RunConfig.__module__],
+)
 def test_every_path_setting_is_resolved(section: type[Section]) -> None:
-    """Every path setting uses ConfigPath."""
-    if not section.__module__.startswith("rocketeval.config"):
-        return
+    """Every path setting of the config uses ConfigPath."""
     for name, field in section.model_fields.items():
         kinds = (field.annotation, *get_args(field.annotation))
         assert Path not in kinds or field.metadata, f"{section.__name__}.{name}: use ConfigPath"
