@@ -342,11 +342,7 @@ def figures_of(arena: Arena) -> dict[str, Any]:
 
 def draw(arena: Arena) -> None:
     """Write order.svg: mean scores and ratings, and Spearman by number of prompts."""
-    import matplotlib
-
-    matplotlib.use("svg")
-    matplotlib.rcParams.update({"svg.hashsalt": "rocketeval", "svg.fonttype": "none"})
-    from matplotlib import pyplot
+    from charts import pyplot, save
 
     picture, (left, right) = pyplot.subplots(1, 2, figsize=(11, 5))
     scores = overall(arena.scores[CHECKLIST])
@@ -380,8 +376,7 @@ def draw(arena: Arena) -> None:
     right.set_xlabel("prompts; the area reaches down to the 5% quantile")
     right.set_ylabel("Spearman with the arena, 22 candidates")
     right.legend(frameon=False, fontsize=8, loc="lower right")
-    picture.tight_layout()
-    picture.savefig(RECORDED / "order.svg", metadata={"Date": None})
+    save(picture, RECORDED / "order.svg")
 
 
 def main() -> None:

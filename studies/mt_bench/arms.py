@@ -209,11 +209,7 @@ def main() -> None:
 
 def draw(made: Mapping[str, list[Row]]) -> None:
     """Write arms.svg: the agreement of every way, by turn."""
-    import matplotlib
-
-    matplotlib.use("svg")
-    matplotlib.rcParams.update({"svg.hashsalt": "rocketeval", "svg.fonttype": "none"})
-    from matplotlib import pyplot
+    from charts import pyplot, save
 
     names = list(dict.fromkeys(row.name for found in made.values() for row in found))
     picture, axes = pyplot.subplots(figsize=(8.5, 0.42 * len(names) + 1))
@@ -238,9 +234,7 @@ def draw(made: Mapping[str, list[Row]]) -> None:
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.set_xlabel("agreement with votes, ties counted, %")
     axes.legend(frameon=False, fontsize=8)
-    picture.tight_layout()
-    picture.savefig(RECORDED / "arms.svg", metadata={"Date": None})
-    pyplot.close(picture)
+    save(picture, RECORDED / "arms.svg")
 
 
 if __name__ == "__main__":

@@ -164,11 +164,7 @@ def main() -> None:
 
 def draw(content: dict[str, Any]) -> None:
     """Write sizes.svg: agreement by judge, and by the cost of the cascade."""
-    import matplotlib
-
-    matplotlib.use("svg")
-    matplotlib.rcParams.update({"svg.hashsalt": "rocketeval", "svg.fonttype": "none"})
-    from matplotlib import pyplot
+    from charts import pyplot, save
 
     picture, (left, right) = pyplot.subplots(1, 2, figsize=(10, 4), sharey=True)
     for place, row in enumerate(content["sizes"]):
@@ -192,9 +188,7 @@ def draw(content: dict[str, Any]) -> None:
     right.plot([1.0], [alone], "*", color="#e07a5f", markersize=12, label=f"{STRONG} alone")
     right.set_xlabel(f"cost, relative to {STRONG} alone")
     right.legend(frameon=False, fontsize=8, loc="lower right")
-    picture.tight_layout()
-    picture.savefig(RECORDED / "sizes.svg", metadata={"Date": None})
-    pyplot.close(picture)
+    save(picture, RECORDED / "sizes.svg")
 
 
 def study() -> tuple[dict[str, Any], list[str]]:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Any
 
-import matplotlib
 import numpy as np
 from runs import RECORDED
 
-matplotlib.use("svg")
-matplotlib.rcParams["svg.hashsalt"] = "rocketeval"
-matplotlib.rcParams["svg.fonttype"] = "none"
-from matplotlib import pyplot  # noqa: E402
+sys.path.append(str(Path(__file__).parents[1]))
+from charts import pyplot, save
 
 COLORS = ("#2a6f97", "#e07a5f", "#81b29a", "#6d597a", "#f2cc8f", "#3d405b")
 
@@ -34,7 +33,7 @@ def uncertainty(content: dict[str, Any]) -> None:
     right.set_xlabel("position of the item")
     right.set_title("After all Yes and after all No", fontsize=10)
     left.legend(frameon=False)
-    save(figure, "uncertainty")
+    save(figure, RECORDED / "uncertainty.svg")
 
 
 def levels(found: dict[str, Any]) -> None:
@@ -55,7 +54,7 @@ def levels(found: dict[str, Any]) -> None:
         axes.set_title(study, fontsize=10)
     np.atleast_1d(panels)[0].set_ylabel("mean Pearson with people")
     np.atleast_1d(panels)[0].legend(frameon=False, fontsize=8)
-    save(figure, "dimensions")
+    save(figure, RECORDED / "dimensions.svg")
 
 
 def calibration_curves(content: dict[str, Any]) -> None:
@@ -73,12 +72,4 @@ def calibration_curves(content: dict[str, Any]) -> None:
     axes.set_xlabel("p(Yes) of the judge")
     axes.set_ylabel("share of reference yes")
     axes.legend(frameon=False, fontsize=8)
-    save(figure, "calibration")
-
-
-def save(figure: Any, name: str) -> None:
-    """Write an SVG without a date, so that the same figures give the same file."""
-    RECORDED.mkdir(exist_ok=True)
-    figure.tight_layout()
-    figure.savefig(RECORDED / f"{name}.svg", metadata={"Date": None})
-    pyplot.close(figure)
+    save(figure, RECORDED / "calibration.svg")

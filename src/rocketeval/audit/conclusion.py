@@ -133,7 +133,7 @@ def doubt(audit: Audit | None) -> str:
         if found is not None and found.low > 0.0 and better:
             return ""
         if found is not None and found.low <= 0.0:
-            return _no_reason("whose scores have no significant positive correlation with labels")
+            return _ranked_by("whose scores have no significant positive correlation with labels")
         return _no_better(f"the baseline '{LONGER}' on labels")
     found = audit.ratings.spearman.interval if audit.ratings and audit.ratings.spearman else None
     if found is not None and found.low > 0.0:
@@ -162,10 +162,10 @@ def _deciding(audit: Audit, judge: Agreement) -> FigureText:
 
 
 def _no_better(baseline: str) -> str:
-    return _no_reason(f"that is not significantly better than {baseline}")
+    return _ranked_by(f"that is not significantly better than {baseline}")
 
 
-def _no_reason(judge: str) -> str:
+def _ranked_by(judge: str) -> str:
     return f"Ranked by a judge {judge}: its order may say nothing about quality."
 
 

@@ -366,17 +366,12 @@ def _collect(found: DataSummary, example: Example) -> None:
     if known is None:
         found.queries[query.id] = query
     else:
-        if query.reference is not None and query.reference != known.reference:
-            if known.reference is None:
-                known = replace(known, reference=query.reference)
-            else:
-                notes.append(OTHER_FIRST.format("reference"))
-        if query.category is not None and query.category != known.category:
-            if known.category is None:
-                known = replace(known, category=query.category)
-            else:
-                notes.append(OTHER_FIRST.format("category"))
-        found.queries[query.id] = known
+        for name in ("reference", "category"):
+            first, own = getattr(known, name), getattr(query, name)
+            if first is None and own is not None:
+                found.queries[query.id] = known = replace(known, **{name: own})
+            elif own not in (None, first):
+                notes.append(OTHER_FIRST.format(name))
     found.responses += len(example.responses)
     for response in example.responses:
         found.contexts += response.context is not None

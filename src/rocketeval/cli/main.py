@@ -6,7 +6,6 @@ import contextlib
 import errno
 import io
 import os
-import re
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -179,25 +178,22 @@ def _run() -> int:
 
 def _as_message(error: OSError) -> tuple[str, str, int]:
     """Return the message, the hint and the exit code for an error of the operating system."""
+    from rocketeval.store.files import FULL, target_of
+
     why = error.strerror or str(error)
     if not isinstance(error.filename, str | os.PathLike):
         return why, "", 1
     path = Path(error.filename)
-    temporary = _TEMPORARY.fullmatch(path.name)
-    target = path.with_name(temporary["name"]) if temporary else path
-    if error.errno in _FULL:
+    replaced = target_of(path)
+    target = replaced or path
+    if error.errno in FULL:
         again = "Free some space, then run the same command again."
         return f"Cannot write {target}: {why}.", again, 1
     denied = error.errno in (errno.EACCES, errno.EPERM)
-    if temporary or error.errno == errno.EROFS or (denied and _only_readable(target)):
+    if replaced or error.errno == errno.EROFS or (denied and _only_readable(target)):
         other = "Give another path, or make the folder writable."
         return f"Cannot write {target}: {why}.", other, ConfigError.exit_code
     return f"{why} ({target})", "", 1
-
-
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_TEMPORARY = re.compile(r"\.(?P<name>.+)\.\d+\.tmp")
-"""A file or folder that replaces the one with `name` once it is complete."""
 
 
 def _only_readable(path: Path) -> bool:

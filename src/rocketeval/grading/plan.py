@@ -126,14 +126,13 @@ async def count_tokens(
     most_prompts: int | None,
     *,
     alone: bool = False,
-    sampler: Engine | None = None,
+    asker: Engine | None = None,
 ) -> PlannedRequests:
     """Count items, requests and tokens, from at most about `most_prompts` prompts.
 
-    `alone`: each item is its own request. `sampler`: asks each item several times, and is not
-    contacted.
+    `engine` tokenizes the prompts. `asker` says how often items are asked, without being
+    contacted. `alone`: each item is its own request.
     """
-    asker = engine or sampler
     times = requests_per_item(asker) if asker else 1
     known = work.known()
     sizes = _items_left(work, known)
@@ -145,7 +144,7 @@ async def count_tokens(
     for task in work.tasks():
         had = known.get(task.key, {})
         asked = [task.prefix + task.suffixes[place] for place in task.left(had)]
-        requests += calls(engine, len(asked), alone=alone) if engine else times * len(asked)
+        requests += calls(asker, len(asked), alone=alone) if asker else len(asked)
         all_prompts += len(asked)
         written += sum(map(_bytes, asked))
         if task.query_id in chosen:
@@ -263,7 +262,7 @@ async def plan_grading(
     cached = cached_keys(store, inputs, judge, config.cache) if judge else ()
     work = WorkList(store, inputs, method, judge, finished, cached, also=also)
     asking = await count_tokens(
-        work, engine, most_prompts, alone=method.alone, sampler=_sampler(config)
+        work, engine, most_prompts, alone=method.alone, asker=engine or _sampler(config)
     )
     in_flight = (config.judge.concurrency or engine.in_flight) if engine else None
     rate_from: str | None = "given by --rate"
@@ -356,7 +355,7 @@ async def _estimate(
     waiting = PlannedInputs(inputs.queries, inputs.responses, PlannedChecklists(made))
     work = WorkList(store, waiting, method, None, ())
     asking = await count_tokens(
-        work, engine, most_prompts, alone=method.alone, sampler=_sampler(config)
+        work, engine, most_prompts, alone=method.alone, asker=engine or _sampler(config)
     )
     cost, cost_with_reuse = _costs(asking, method, config.judge.price)
     return EstimatedGrading(

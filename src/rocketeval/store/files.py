@@ -131,18 +131,31 @@ def remove(path: Path) -> None:
 
 def remove_temporaries(folder: Path) -> int:
     """Remove temporary files that a killed process left; return how many."""
-    found = [path for path in folder.glob(".*.tmp") if _TEMPORARY.fullmatch(path.name)]
-    for path in found:
-        meant = path.with_name(path.name[1:].rpartition(".tmp")[0].rpartition(".")[0])
+    removed = 0
+    for path in folder.glob(".*.tmp"):
+        target = target_of(path)
+        if target is None:
+            continue
         with writing(path):
-            if not meant.exists():
+            if not target.exists():
                 # Its checksum was recorded, but it never came.
-                record(meant, None)
+                record(target, None)
             path.unlink(missing_ok=True)
-    return len(found)
+        removed += 1
+    return removed
 
 
-_TEMPORARY = re.compile(r"\..+\.\d+\.tmp")
+def target_of(path: Path) -> Path | None:
+    """Return the file or folder that a temporary one replaces; None if it is not temporary.
+
+    >>> str(target_of(Path(".scores.csv.4711.tmp"))), target_of(Path("scores.csv"))
+    ('scores.csv', None)
+    """
+    found = _TEMPORARY.fullmatch(path.name)
+    return path.with_name(found["name"]) if found else None
+
+
+_TEMPORARY = re.compile(r"\.(?P<name>.+)\.\d+\.tmp")
 
 
 def copy_file(source: Path, target: Path) -> None:
