@@ -187,7 +187,7 @@ def claims() -> list[Claim]:
             "RocketEval, Table 3",
             "and better than response length does (difference, 22 candidates)",
             "-",
-            arena["orders"]["all 22"][checklist]["above_length"],
+            turned(arena["orders"]["all 22"]["response length"]["from_checklist"]),
             size,
             percent=False,
         ),

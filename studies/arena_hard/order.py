@@ -136,8 +136,8 @@ class Order:
 
     spearman: Interval
     kendall: Interval
-    above_length: Interval
-    """Spearman minus that of response length, on the same prompts."""
+    from_checklist: Interval
+    """Spearman minus that of the checklist's mean, on the same prompts."""
 
 
 def _cells(answers: AnswerTable, scores: Floats) -> dict[tuple[str, str], float]:
@@ -194,10 +194,10 @@ def orders(arena: Arena, *, tested: bool) -> dict[str, Order]:
     def bounded(draws: Floats) -> Interval:
         return interval(float(draws[0]), draws[1:], queries=count, level=0.95)
 
-    length = both(LENGTH)[0]
     found = {way: both(way) for way in arena.scores}
+    checklist = found[CHECKLIST][0]
     return {
-        way: Order(bounded(rho), bounded(tau), bounded(rho - length))
+        way: Order(bounded(rho), bounded(tau), bounded(rho - checklist))
         for way, (rho, tau) in found.items()
     }
 
@@ -272,13 +272,13 @@ def section(arena: Arena) -> list[str]:
     head = ["12 test, Spearman", "12 test, Kendall", "all 22, Spearman", "all 22, Kendall"]
     lines = [
         f"{len(arena.prompts)} prompts, {len(arena.candidates)} candidates",
-        row("", [*head, "all 22, Spearman above length"]),
+        row("", [*head, "all 22, Spearman from the checklist"]),
     ]
     tested, every = orders(arena, tested=True), orders(arena, tested=False)
     for way, one in every.items():
         shown = [tested[way].spearman, tested[way].kendall, one.spearman, one.kendall]
-        above = "" if way == LENGTH else figure(one.above_length, "+.2f")
-        lines.append(row(way, [*(figure(each, ".2f") for each in shown), above]))
+        apart = "" if way == CHECKLIST else figure(one.from_checklist, "+.2f")
+        lines.append(row(way, [*(figure(each, ".2f") for each in shown), apart]))
     return lines
 
 

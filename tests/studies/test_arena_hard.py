@@ -54,5 +54,5 @@ def test_a_judge_that_knows_the_ratings_is_limited_by_prompts_only() -> None:
         order.reliability(arena, order.CHECKLIST), abs=0.01
     )
     found = order.orders(arena, tested=False)
-    assert found[order.CHECKLIST].above_length.low > 0.0
-    assert found[order.LENGTH].above_length.value == 0.0
+    assert found[order.LENGTH].from_checklist.high < 0.0
+    assert found[order.CHECKLIST].from_checklist.value == 0.0
