@@ -139,7 +139,7 @@ def claims() -> list[Claim]:
             "+14.4",
             stored("both turns", "checklist, yes counted"),
         ),
-        ("checklist over Direct", "+35.6", stored("first turn", "Direct")),
+        ("checklist over Direct", "+35.6", stored("both turns", "Direct")),
         (
             "a checklist per query over one for all",
             "+14.2",
@@ -175,7 +175,7 @@ def claims() -> list[Claim]:
     checklist = "checklist, mean of p_yes"
     found += [
         Claim(
-            "RocketEval, Table 3",
+            "RocketEval, Table 6",
             "mean scores order 12 candidates as the arena does, Spearman above 0.95",
             "0.99",
             arena["orders"]["12 test"][checklist]["spearman"],
@@ -184,7 +184,7 @@ def claims() -> list[Claim]:
             percent=False,
         ),
         Claim(
-            "RocketEval, Table 3",
+            "not in the paper",
             "and better than response length does (difference, 22 candidates)",
             "-",
             turned(arena["orders"]["all 22"]["response length"]["from_checklist"]),
@@ -249,7 +249,7 @@ def claims() -> list[Claim]:
         figure = overall[benchmark][JUDGE]["1 perplexity"]
         found.append(
             Claim(
-                "Evaluating the Evaluator, Table 1",
+                "Evaluating the Evaluator, Table 2",
                 f"perplexity correlates with ratings, {benchmark} (Spearman in a query)",
                 published,
                 figure,

@@ -1,7 +1,7 @@
 """Criteria for grading texts, in four groups: content, engagement, integrity, relevance.
 
-The taxonomy is in `criteria.yaml`: the criteria, their groups, and the meaning of each grade from
-1 to 5.
+The taxonomy is in `criteria.yaml`: 21 of the 34 criteria of "Evaluating the Evaluator", their
+groups, and the meaning of each grade from 1 to 5.
 """
 
 from __future__ import annotations

@@ -162,11 +162,14 @@ def sum_rows(values: NDArray[np.generic], offsets: NDArray[np.int64]) -> Floats:
     return totals
 
 
-def filled_rows(p_yes: Floats, missing: str) -> tuple[Floats, NDArray[np.bool_]]:
+def filled_rows(
+    p_yes: Floats, missing: str, weights: Floats | None = None
+) -> tuple[Floats, NDArray[np.bool_]]:
     """Fill missing answers; also return which rows are usable.
 
     With `skip`, a missing answer gets the mean of its row's other answers, which keeps the row's
-    mean; with `drop`, a row with a missing answer is not usable. A row without answers never is.
+    mean; with `drop`, a row with a missing answer is not usable. A row without answers never is,
+    nor one whose answered items all have weight zero. Answers to items of weight zero become zero.
 
     >>> filled_rows(np.array([[0.25, np.nan, 0.75], [np.nan] * 3]), "skip")
     (array([[0.25, 0.5 , 0.75],
@@ -176,9 +179,19 @@ def filled_rows(p_yes: Floats, missing: str) -> tuple[Floats, NDArray[np.bool_]]
     answered = (~gaps).sum(axis=1)
     usable = answered > 0 if missing == "skip" else answered == p_yes.shape[1]
     usable &= p_yes.shape[1] > 0
-    totals = np.where(gaps, 0.0, p_yes).sum(axis=1)
-    means = np.divide(totals, answered, out=np.zeros(len(p_yes)), where=answered > 0)
-    return np.where(gaps, means[:, None], p_yes), usable
+    if weights is None or _all_equal(weights):
+        totals, shares = np.where(gaps, 0.0, p_yes).sum(axis=1), answered
+    else:
+        totals = weighted_rows(np.where(gaps, 0.0, p_yes), weights)
+        shares = weighted_rows(~gaps, weights)
+        usable &= shares > 0
+    means = np.divide(totals, shares, out=np.zeros(len(p_yes)), where=shares > 0)
+    filled = np.where(gaps, means[:, None], p_yes)
+    return (filled if weights is None else np.where(weights > 0, filled, 0.0)), usable
+
+
+def _all_equal(weights: Floats) -> bool:
+    return bool(len(weights) and weights[0] > 0 and np.ptp(weights) == 0.0)
 
 
 FEATURES = ("mean", "log_odds", "lowest", "lower_quartile", "share_yes", "spread")
@@ -193,33 +206,44 @@ def describe(answers: AnswerTable, missing: str) -> tuple[Floats, Bools]:
     features = np.zeros((len(answers), len(FEATURES)))
     usable = np.zeros(len(answers), dtype=np.bool_)
     for block in answers.blocks():
-        p_yes, fit_for_use = filled_rows(block.p_yes, missing)
+        p_yes, fit_for_use = filled_rows(block.p_yes, missing, block.weights)
         usable[block.rows] = fit_for_use
-        features[block.rows][fit_for_use] = describe_rows(p_yes[fit_for_use])
+        features[block.rows][fit_for_use] = describe_rows(p_yes[fit_for_use], block.weights)
     return features, usable
 
 
-def describe_rows(p_yes: Floats) -> Floats:
-    """Return the features of complete rows of answers.
+def describe_rows(p_yes: Floats, weights: Floats | None = None) -> Floats:
+    """Return the features of complete rows of answers; items of weight zero do not count.
 
     >>> describe_rows(np.array([[0.5, 1.0, 0.0]])).round(2).tolist()
     [[0.5, 0.0, 0.0, 0.25, 0.67, 0.41]]
+    >>> describe_rows(np.array([[1.0, 0.0]]), np.array([9.0, 1.0])).round(2).tolist()
+    [[0.9, 3.68, 0.0, 0.25, 0.9, 0.3]]
     """
+    if weights is not None:
+        p_yes, weights = p_yes[:, weights > 0], weights[weights > 0]
     if p_yes.size == 0:
         return np.zeros((len(p_yes), len(FEATURES)))
+
+    def mean(values: Floats | Bools) -> Floats:
+        if weights is None or _all_equal(weights):
+            return np.asarray(values.mean(axis=1), dtype=np.float64)
+        return np.asarray(weighted_rows(values, weights) / weights.sum(), dtype=np.float64)
+
     held = np.clip(p_yes, SUREST, 1.0 - SUREST)
+    middle = mean(p_yes)
     columns = (
-        p_yes.mean(axis=1),
-        (np.log(held) - np.log1p(-held)).mean(axis=1),
+        middle,
+        mean(np.log(held) - np.log1p(-held)),
         p_yes.min(axis=1),
         _lower_quartile(p_yes),
-        (p_yes >= 0.5).mean(axis=1),
-        p_yes.std(axis=1),
+        mean(p_yes >= 0.5),
+        np.sqrt(mean((p_yes - middle[:, None]) ** 2)),
     )
     return np.stack(columns, axis=1)
 
 
-def weighted_rows(rows: Floats, weights: Floats) -> Floats:
+def weighted_rows(rows: Floats | Bools, weights: Floats) -> Floats:
     """Return `rows @ weights`, summed per row so that the bits do not depend on other rows."""
     total: Floats = (rows * weights).sum(axis=1)
     return total

@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from rocketeval.arrays import Floats
+from rocketeval.arrays import Bools, Floats
 from rocketeval.config import ScorerConfig, Section, parse_options
 from rocketeval.hashing import content_hash
 from rocketeval.records import Gold
-from rocketeval.scoring.answers import AnswerTable, filled_rows
+from rocketeval.scoring.answers import AnswerTable, QueryRows, filled_rows
 from rocketeval.scoring.base import State
 from rocketeval.scoring.forest import (
     Forest,
@@ -32,15 +32,17 @@ from rocketeval.scoring.forest import (
     unpack_forests,
 )
 from rocketeval.scoring.learning import (
+    SIZED,
     joined,
     label_column,
     read_reasons,
+    read_sizes,
     reading_state,
     refuse_other_checklist,
     refuse_votes,
     split_numbers,
 )
-from rocketeval.scoring.mean import MeanScorer
+from rocketeval.scoring.mean import HardMeanScorer, MeanScorer
 
 FRACTION_LEVELS = 10
 """Number of levels for labels that are neither whole numbers nor the two ends of the scale."""
@@ -59,6 +61,8 @@ class LabelScale:
     @classmethod
     def of(cls, labels: Floats, scale: tuple[float, float]) -> LabelScale:
         """Return the scale with levels by the labels: whole numbers, the two ends, or ten.
+
+        If all labels given are on the two ends, they are taken for yes and no, with two levels.
 
         >>> LabelScale.of(np.array([3.0, 7.0]), (1.0, 10.0)).levels
         10
@@ -108,7 +112,7 @@ class ForestOptions(Section):
     weight: Literal["kl", "none"] = "kl"
     """kl: blend with the mean by the spread of the labels; none: use only the forest."""
     answers: Literal["probabilities", "hard"] = "probabilities"
-    """hard: use only yes and no, not the probabilities."""
+    """hard: use only yes and no, not the probabilities, in the trees and in the mean."""
     min_labels: Annotated[int, Field(ge=2)] = 4
     """A query with fewer labeled responses is scored by the mean."""
     min_samples_leaf: Annotated[int, Field(ge=1)] = 1
@@ -147,21 +151,26 @@ class PerQueryForest:
         self.forests_: dict[str, Forest] = {}
         self.importances_: dict[str, Floats] = {}
         self.weights_: dict[str, float] = {}
+        self.sizes_: dict[str, Floats] = {}
         self.fallbacks_: dict[str, str] = {}
         for block in answers.blocks():
-            p_yes, usable = filled_rows(self._values(block.p_yes), self.missing)
+            p_yes, usable = self._filled(block)
             given = usable & ~np.isnan(labels[block.rows])
             self._fit_query(block.query_id, p_yes[given], labels[block.rows][given], levels)
+            if block.query_id in self.forests_:
+                alike = np.ones(p_yes.shape[1])
+                self.sizes_[block.query_id] = alike if block.weights is None else block.weights
         return self
 
     def predict(self, answers: AnswerTable) -> Floats:
         """Return the blended score of each response; NaN without usable answers."""
-        scores = MeanScorer(self.scale, self.missing).predict(answers)
+        kind = HardMeanScorer if self.options.answers == "hard" else MeanScorer
+        scores = kind(self.scale, self.missing).predict(answers)
         for block in answers.blocks():
             forest = self.forests_.get(block.query_id)
             if forest is None:
                 continue
-            p_yes, usable = filled_rows(self._values(block.p_yes), self.missing)
+            p_yes, usable = self._filled(block)
             if not usable.any():
                 continue
             known = len(self.importances_[block.query_id])
@@ -177,10 +186,12 @@ class PerQueryForest:
         return dict(self.fallbacks_)
 
     def item_weights(self) -> Mapping[str, Floats]:
-        """Return each item's share in its query's score: importance blended with equal weight."""
+        """Return each item's share in its query's score: importance blended with its weight."""
         return {
-            query_id: (1.0 - self.weights_[query_id]) / len(found) + self.weights_[query_id] * found
-            for query_id, found in self.importances_.items()
+            query_id: (1.0 - alpha) * sizes / sizes.sum() + alpha * self.importances_[query_id]
+            for (query_id, alpha), sizes in zip(
+                self.weights_.items(), self.sizes_.values(), strict=True
+            )
         }
 
     def state(self) -> State:
@@ -192,9 +203,11 @@ class PerQueryForest:
             "weights": list(self.weights_.values()),
             "items": [len(found) for found in self.importances_.values()],
             "fallbacks": self.fallbacks_,
+            SIZED: True,
         }
         importances = joined(list(self.importances_.values()))
-        return State(header, {**arrays, "importances": importances})
+        sizes_of_items = joined(list(self.sizes_.values()))
+        return State(header, {**arrays, "importances": importances, "sizes": sizes_of_items})
 
     @classmethod
     def restore(cls, config: ScorerConfig, state: State) -> Self:
@@ -205,6 +218,7 @@ class PerQueryForest:
             queries = [str(query_id) for query_id in header["queries"]]
             weights = [float(weight) for weight in header["weights"]]
             importances = split_numbers(arrays["importances"], header["items"])
+            sizes = read_sizes(header, arrays)
             _require_shares(np.array(weights))
             _require_shares(arrays["importances"])
             forests = unpack_forests(header, arrays)
@@ -215,6 +229,7 @@ class PerQueryForest:
         scorer.forests_ = {query_id: forest for query_id, _, _, forest in columns}
         scorer.importances_ = {query_id: importance for query_id, _, importance, _ in columns}
         scorer.weights_ = {query_id: weight for query_id, weight, _, _ in columns}
+        scorer.sizes_ = dict(zip(queries, sizes, strict=True))
         return scorer
 
     def _fit_query(self, query_id: str, p_yes: Floats, labels: Floats, levels: LabelScale) -> None:
@@ -249,10 +264,12 @@ class PerQueryForest:
             return f"all {len(labels)} labels are {labels[0]:g}"
         return None
 
-    def _values(self, p_yes: Floats) -> Floats:
-        if self.options.answers == "probabilities":
-            return p_yes
-        return np.where(np.isnan(p_yes), np.nan, p_yes >= 0.5)
+    def _filled(self, block: QueryRows) -> tuple[Floats, Bools]:
+        """Return the answers that the forests see, and which rows are usable."""
+        p_yes = block.p_yes
+        if self.options.answers == "hard":
+            p_yes = np.where(np.isnan(p_yes), np.nan, p_yes >= 0.5)
+        return filled_rows(p_yes, self.missing, block.weights)
 
 
 class ExtraTreesScorer(PerQueryForest):

@@ -96,6 +96,19 @@ def split_array(
     return np.split(array, ends[1:-1]) if len(sizes) else []
 
 
+SIZED = "sized"
+"""In a saved header: the arrays have the size of each item's weight, `sizes`."""
+
+
+def read_sizes(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> list[Floats]:
+    """Return the sizes of each query's item weights; earlier versions counted all items alike."""
+    if (SIZED in header) != ("sizes" in arrays):
+        raise ValueError("it has only a part of the items' weights")
+    counts = header["items"]
+    alike = joined([np.ones(int(count)) for count in counts])
+    return split_numbers(arrays.get("sizes", alike), counts)
+
+
 def joined(parts: Sequence[Floats]) -> Floats:
     """Concatenate any number of parts, including none."""
     return np.concatenate([np.zeros(0), *parts])

@@ -28,16 +28,19 @@ from rocketeval.scoring.answers import (
 )
 from rocketeval.scoring.base import State
 from rocketeval.scoring.learning import (
+    SIZED,
     LabelScorer,
     everywhere,
     joined,
     label_column,
     read_reasons,
+    read_sizes,
     reading_state,
     refuse_other_checklist,
     split_numbers,
     why_too_few,
 )
+from rocketeval.scoring.mean import MeanScorer
 from rocketeval.workers import one_blas_thread
 
 FEATURE_PENALTIES = (0.001, 0.01, 0.1, 1.0, 10.0)
@@ -179,36 +182,49 @@ class QueryOffset:
     """Mean answer to each item among the labeled responses."""
     weights: Floats
     """Weight of each item's deviation from that mean, on top of the pooled part."""
+    sizes: Floats
+    """Size of each item's weight in the rubric; 1 if all items are plain."""
 
     def of(self, p_yes: Floats) -> Floats:
         """Return the adjustment of each row of answers."""
         return self.level + weighted_rows(p_yes - self.centre, self.weights)
 
 
+class LabeledItems(NamedTuple):
+    """The items of one query among its labeled responses."""
+
+    centre: Floats
+    """Mean answer to each."""
+    sizes: Floats
+    """Size of each one's weight in the rubric."""
+
+
 def offset_columns(
     answers: AnswerTable, given: Bools, missing: str
-) -> tuple[dict[str, Floats], Floats, NDArray[np.intp]]:
-    """Return each query's mean labeled answers, the deviations from them, and the first rows."""
-    centres: dict[str, Floats] = {}
+) -> tuple[dict[str, LabeledItems], Floats, NDArray[np.intp]]:
+    """Return each query's items, the answers' deviations from their mean, and the first rows."""
+    found: dict[str, LabeledItems] = {}
     parts = []
     for block in answers.blocks():
-        p_yes = filled_rows(block.p_yes, missing)[0][given[block.rows]]
+        p_yes = filled_rows(block.p_yes, missing, block.weights)[0][given[block.rows]]
         if len(p_yes):
-            centres[block.query_id] = p_yes.mean(axis=0)
-            parts.append(p_yes - centres[block.query_id])
+            centre = p_yes.mean(axis=0)
+            sizes = np.ones(len(centre)) if block.weights is None else block.weights
+            found[block.query_id] = LabeledItems(centre, sizes)
+            parts.append(p_yes - centre)
     starts = np.cumsum([0, *map(len, parts)])
-    items = np.zeros((starts[-1], 1 + max(map(len, centres.values()))))
+    items = np.zeros((starts[-1], 1 + max(len(each.centre) for each in found.values())))
     items[:, 0] = 1.0
     for start, part in zip(starts[:-1], parts, strict=True):
         items[start : start + len(part), 1 : 1 + part.shape[1]] = part
-    return centres, items, starts
+    return found, items, starts
 
 
-def query_offsets(centres: dict[str, Floats], fitted: PooledFit) -> dict[str, QueryOffset]:
+def query_offsets(found: dict[str, LabeledItems], fitted: PooledFit) -> dict[str, QueryOffset]:
     """Return the adjustment of each labeled query, by id."""
     return {
-        query_id: QueryOffset(float(own[0]), centre, own[1 : 1 + len(centre)])
-        for (query_id, centre), own in zip(centres.items(), fitted.own, strict=True)
+        query_id: QueryOffset(float(own[0]), each.centre, own[1 : 1 + len(each.centre)], each.sizes)
+        for (query_id, each), own in zip(found.items(), fitted.own, strict=True)
     }
 
 
@@ -220,8 +236,7 @@ class PooledRidgeScorer(LabelScorer):
         labels = label_column(answers, gold.labels, self.scale)
         features, usable = describe(answers, self.missing)
         given = usable & ~np.isnan(labels)
-        self.intercept_ = 0.0
-        self.weights_ = np.array([1.0, *[0.0] * (len(FEATURES) - 1)])
+        self.intercept_, self.weights_ = 0.0, np.zeros(len(FEATURES))
         self.own_: dict[str, QueryOffset] = {}
         self.facts_: dict[str, Any] = {"labels": int(given.sum())}
         reason = why_too_few(labels[given])
@@ -232,12 +247,14 @@ class PooledRidgeScorer(LabelScorer):
 
     def predict(self, answers: AnswerTable) -> Floats:
         """Return the score of each response, on the scale; NaN without usable answers."""
+        if "penalties" not in self.facts_:  # Nothing was learned.
+            return MeanScorer(self.scale, self.missing).predict(answers)
         low, high = self.scale
         scores = np.full(len(answers), np.nan)
         for block in answers.blocks():
-            p_yes, usable = filled_rows(block.p_yes, self.missing)
+            p_yes, usable = filled_rows(block.p_yes, self.missing, block.weights)
             if usable.any():
-                share = self._share(block.query_id, p_yes[usable])
+                share = self._share(block.query_id, p_yes[usable], block.weights)
                 scores[block.rows][usable] = np.clip(low + (high - low) * share, low, high)
         return scores
 
@@ -253,7 +270,7 @@ class PooledRidgeScorer(LabelScorer):
             yes, no = (np.tile(own.centre, (len(own.centre), 1)) for _ in range(2))
             np.fill_diagonal(yes, 1.0)
             np.fill_diagonal(no, 0.0)
-            gain = self._share(query_id, yes) - self._share(query_id, no)
+            gain = self._share(query_id, yes, own.sizes) - self._share(query_id, no, own.sizes)
             total = np.abs(gain).sum()
             found[query_id] = gain / total if total > 0.0 else np.full(len(gain), 1 / len(gain))
         return found
@@ -266,12 +283,14 @@ class PooledRidgeScorer(LabelScorer):
             "fallbacks": self.fallbacks_,
             "queries": list(self.own_),
             "items": [len(part.centre) for part in own],
+            SIZED: True,
         }
         arrays = {
             "pooled": np.array([self.intercept_, *self.weights_]),
             "levels": np.array([part.level for part in own]),
             "centres": joined([part.centre for part in own]),
             "weights": joined([part.weights for part in own]),
+            "sizes": joined([part.sizes for part in own]),
         }
         return State(header, arrays)
 
@@ -286,10 +305,8 @@ class PooledRidgeScorer(LabelScorer):
             levels = split_numbers(arrays["levels"], [len(queries)])[0]
             centres = split_numbers(arrays["centres"], header["items"])
             weights = split_numbers(arrays["weights"], header["items"])
-            parts = [
-                QueryOffset(float(a), b, c)
-                for a, b, c in zip(levels, centres, weights, strict=True)
-            ]
+            columns = zip(levels, centres, weights, read_sizes(header, arrays), strict=True)
+            parts = [QueryOffset(float(level), *own) for level, *own in columns]
             scorer.own_ = dict(zip(queries, parts, strict=True))
             scorer.facts_ = dict(header["facts"])
             scorer.fallbacks_ = read_reasons(header["fallbacks"])
@@ -301,19 +318,19 @@ class PooledRidgeScorer(LabelScorer):
         centre, spread = features[given].mean(axis=0), features[given].std(axis=0)
         spread[spread < 1e-9] = np.inf
         standard = np.column_stack([np.ones(given.sum()), (features[given] - centre) / spread])
-        centres, items, starts = offset_columns(answers, given, self.missing)
+        found, items, starts = offset_columns(answers, given, self.missing)
         design = Design(standard, items, starts, (labels[given] - low) / (high - low))
         fitted = fit_pooled(design)
         self.weights_ = fitted.weights[1:] / spread
         self.intercept_ = float(fitted.weights[0] - centre @ self.weights_)
-        self.own_ = query_offsets(centres, fitted)
+        self.own_ = query_offsets(found, fitted)
         self.facts_ |= {
             "penalties": fitted.penalties._asdict(),
             "left_out_rmse": float((high - low) * np.sqrt(fitted.left_out_error)),
         }
 
-    def _share(self, query_id: str, p_yes: Floats) -> Floats:
-        share = self.intercept_ + weighted_rows(describe_rows(p_yes), self.weights_)
+    def _share(self, query_id: str, p_yes: Floats, sizes: Floats | None) -> Floats:
+        share = self.intercept_ + weighted_rows(describe_rows(p_yes, sizes), self.weights_)
         own = self.own_.get(query_id)
         if own is None:
             return share
