@@ -62,8 +62,8 @@ class ScoreGrid:
         return dict(zip(self.query_ids, self.clusters, strict=True))
 
     def clustered(self, clusters: Mapping[str, str]) -> ScoreGrid:
-        """Return the same grid with the cluster of each query, by its id."""
-        own = tuple(clusters[query] for query in self.query_ids)
+        """Return the same grid with the cluster of each query, by its id; else its own id."""
+        own = tuple(clusters.get(query, query) for query in self.query_ids)
         distinct = len(set(own)) == len(own)
         return replace(self, clusters=None if distinct else own)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+from dataclasses import astuple
 from pathlib import Path
 
 import pyarrow as pa
@@ -171,6 +172,21 @@ def test_figures_count_flips_beyond_padding() -> None:
     assert found.beyond_padding.low < 0.3 < found.beyond_padding.high
     empty = figures(ATTACKS[0], [], {}, 0)
     assert math.isnan(empty.change.value)
+
+
+def test_intervals_resample_conversations() -> None:
+    """Two turns that react alike give the interval of the first turns alone."""
+    trials = [
+        Trial(f"q{n}-{turn}", "a", 0.2, 0.2 + 0.05 * n, 0.25, 0.3, f"q{n}")
+        for n in range(8)
+        for turn in (1, 2)
+    ]
+    attack = next(attack for attack in ATTACKS if attack.words)
+    both, alone = (figures(attack, part, {}, 0) for part in (trials, trials[::2]))
+    assert (both.trials, alone.trials) == (16, 8)
+    for name in ("change", "beyond_padding", "beyond_words"):
+        ours, theirs = (astuple(getattr(found, name)) for found in (both, alone))
+        assert ours == pytest.approx(theirs)
 
 
 def test_ranks_are_gained_by_raising_answers() -> None:

@@ -10,14 +10,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rocketeval.audit.figures import (
+    TIE,
+    PairedVotes,
+    VoteHits,
     agreement_with_votes,
     as_agreement,
+    baseline_hits,
     find_paired_votes,
+    guess_hits,
     hits,
+    human_agreement,
     measure_votes,
 )
 from rocketeval.grid import ScoreGrid
-from rocketeval.records import Vote
+from rocketeval.records import Interval, Vote
 from support.tables import tables
 
 NAMES = st.sampled_from(["q0", "q1", "q2", "q3", "q9"])
@@ -104,6 +110,83 @@ def test_spread_matches_the_bootstrap_standard_error() -> None:
     assert found is not None
     error = found.spread / math.sqrt(found.queries)
     assert found.value.high - found.value.low == pytest.approx(2 * 1.96 * error, rel=0.1)
+
+
+def unanimous(queries: int) -> PairedVotes:
+    """Return one vote for c0 over c1 per query."""
+    grid = grid_of(np.tile([7.0, 5.0], (queries, 1)))
+    return find_paired_votes(grid, [Vote(f"q{n}", "c0", "c1", "a") for n in range(queries)])
+
+
+def shares(paired: PairedVotes, *named: VoteHits) -> list[Interval]:
+    """Return the figures of these sets, with ties and without."""
+    found = measure_votes(paired, dict(enumerate(named))).values()
+    sides = [side for each in found for side in (each.with_ties, each.without_ties)]
+    return [side.value for side in sides if side is not None]
+
+
+@pytest.mark.parametrize("queries", [6, 40])
+def test_unanimous_votes_are_not_certain(queries: int) -> None:
+    """If every vote agrees, or none, the interval is that of Clopper and Pearson."""
+    paired = unanimous(queries)
+    right = hits(paired, np.tile([7.0, 5.0], (queries, 1)), 0.1)
+    wrong = hits(paired, np.tile([5.0, 7.0], (queries, 1)), 0.1)
+    least = 0.025 ** (1.0 / queries)
+    for found in shares(paired, right):
+        assert (found.value, found.high) == (1.0, 1.0)
+        assert found.low == pytest.approx(least)
+    for found in shares(paired, wrong):
+        assert (found.value, found.low) == (0.0, 0.0)
+        assert found.high == pytest.approx(1.0 - least)
+    for found in shares(paired, right - wrong):
+        assert (found.value, found.high) == (1.0, 1.0)
+        assert found.low == pytest.approx(2.0 * least - 1.0)
+
+
+def test_lead_over_a_guess_has_the_bounds_of_the_share() -> None:
+    """A guess is known before any vote, so only the judge's share is uncertain."""
+    paired = unanimous(6)
+    right = hits(paired, np.tile([7.0, 5.0], (6, 1)), 0.1)
+    whole, decided = shares(paired, right - guess_hits(paired))
+    least = 0.025 ** (1.0 / 6)
+    assert (whole.value, decided.value) == (pytest.approx(2.0 / 3.0), 0.5)
+    assert (whole.low, whole.high) == (pytest.approx(least - 1.0 / 3.0), whole.value)
+    assert (decided.low, decided.high) == (pytest.approx(least - 0.5), decided.value)
+    grid = grid_of(np.tile([7.0, 5.0], (6, 1)))
+    tie = baseline_hits(paired, grid, grid, 0.1)[TIE]
+    assert shares(paired, right - tie)[1].low == pytest.approx(least - 0.5)
+
+
+def test_an_equal_lead_on_all_queries_is_not_significant_at_once() -> None:
+    """Another judge may leave its ties later, so half a hit on six queries proves nothing."""
+    for queries, significant in ((6, False), (40, True)):
+        paired = unanimous(queries)
+        right = hits(paired, np.tile([7.0, 5.0], (queries, 1)), 0.1)
+        level = hits(paired, np.full((queries, 2), 5.0), 0.1)
+        _, lead = shares(paired, right - level)
+        assert lead.value == 0.5
+        assert (lead.low > 0.0) == significant
+
+
+def test_figures_known_before_any_vote_keep_no_width() -> None:
+    """A guess, half a hit per tied score, and a set compared with itself have no interval."""
+    paired = unanimous(8)
+    right = hits(paired, np.tile([7.0, 5.0], (8, 1)), 0.1)
+    level = hits(paired, np.full((8, 2), 5.0), 0.1)
+    same = [*shares(paired, guess_hits(paired), right - right), shares(paired, level)[1]]
+    assert len(same) == 5
+    assert all(found.low == pytest.approx(found.high) for found in same)
+
+
+def test_unanimous_votes_have_the_same_interval_everywhere() -> None:
+    """Agreement, human-human agreement and their parts use the same bounds."""
+    grid = grid_of(np.tile([7.0, 5.0], (6, 1)))
+    votes = [Vote(f"q{n}", "c0", "c1", "a", voter) for n in range(6) for voter in ("x", "y")]
+    agreed, people = agreement_with_votes(grid, votes), human_agreement(votes)
+    assert people is not None
+    figures = (agreed.with_ties, agreed.without_ties, people.with_ties, people.without_ties)
+    lows = [figure.low for figure in figures if figure is not None]
+    assert lows == [pytest.approx(0.025 ** (1.0 / 6))] * 4
 
 
 def test_no_votes_give_no_figure() -> None:

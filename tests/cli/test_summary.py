@@ -118,6 +118,16 @@ def test_next_step_for_tied_candidates_is_compare() -> None:
     assert shlex.split(step.command) == ["rocketeval", "compare", "--", *names, "c.yaml"]
 
 
+def test_next_step_for_contradicted_ranks_is_compare() -> None:
+    """A second place with a significantly higher mean is worth a comparison, and is no tie."""
+    first = replace(row("a", 1, 1, False), outscored_by=("b",))
+    step = next_step(
+        outcome(ranking(first, row("b", 2, 2, None)), RATED), COMPLETE, typed("c.yaml")
+    )
+    assert shlex.split(step.command) == ["rocketeval", "compare", "a", "b", "c.yaml"]
+    assert "tied" not in step.why
+
+
 @pytest.mark.parametrize(("name", "beats"), [("a\x1b[2J", False), ("a", True)])
 def test_next_step_is_view_otherwise(name: str, beats: bool) -> None:
     """An unprintable name is not put into a command, and a clear winner needs no comparison."""

@@ -26,7 +26,7 @@ from rocketeval.evolve.artifact import load_evaluator, save_evaluator
 from rocketeval.evolve.perspective import Asking
 from rocketeval.observer import Observer
 from rocketeval.pipeline import Outcome, Run
-from rocketeval.records import Judgment
+from rocketeval.records import Judgment, Query
 from rocketeval.store.manifest import Stages
 from rocketeval.store.run import RunStore
 from support.evaluators import (
@@ -203,6 +203,20 @@ def test_training_queries_are_not_evidence(tmp_path: Path) -> None:
     refused = outcome.audit.refused
     assert (refused.labels, refused.votes) == (6, 2)
     assert outcome.audit.agreement["judge"].used == 4
+
+
+def test_other_turn_of_a_training_conversation_is_not_evidence(tmp_path: Path) -> None:
+    """The evaluator learned from q0; q1 and q2 are in its conversation, q2 by the same text."""
+    opinion_config(tmp_path)
+    texts = {name: f"Why {name}?" for name in QUERIES} | {"q2": "Why q1?"}
+    clusters = {"q0": {"cluster": "talk"}, "q1": {"cluster": "talk"}}
+    queries = [{"id": q, "text": texts[q], **clusters.get(q, {})} for q in QUERIES]
+    write_jsonl(tmp_path / "benchmark" / "queries.jsonl", queries)
+    learned = [Query("q0", "Why q0?").content_hash.hex()]
+    path = scored(given(tmp_path, notes={"learned_from": learned}))
+    table = pq.read_table(path / "scores.parquet").to_pylist()
+    fitted = {row["query_id"] for row in table if row["basis"] == "fitted"}
+    assert fitted == {"q0", "q1", "q2"}
 
 
 def test_unknown_training_queries_make_all_scores_fitted(tmp_path: Path) -> None:

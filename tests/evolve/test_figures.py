@@ -64,6 +64,19 @@ def test_differences_are_paired() -> None:
     assert 0.0 < gain.low < gain.value < gain.high
 
 
+def test_perfect_verdicts_are_not_certain() -> None:
+    """Without a mistake, accuracy has an exact interval, and the other metrics have none."""
+    gold, queries = np.array([1.0, -1.0] * 3), [f"q{number}" for number in range(6)]
+    found = verdict_figures(gold, gold, queries, seed=0)
+    sure = found.intervals()["accuracy"]
+    assert (sure.value, sure.high) == (1.0, 1.0)
+    assert sure.low == pytest.approx(stats.beta.ppf(0.025, 6, 1))
+    assert np.isnan([found.intervals()[name].low for name in ("f1", "precision", "rho")]).all()
+    gain = found.difference_from(verdict_figures(-gold, gold, queries, seed=0), "accuracy")
+    assert (gain.value, gain.high) == (1.0, 1.0)
+    assert gain.low == pytest.approx(2.0 * sure.low - 1.0)
+
+
 def test_constant_predictions_have_no_correlation() -> None:
     """The result is NaN instead of a made-up value."""
     assert np.isnan(verdict_figures(np.zeros(60), GOLD, QUERIES, 0, 10).figures["rho"])

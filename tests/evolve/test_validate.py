@@ -152,7 +152,7 @@ def test_equal_queries_stay_in_one_fold() -> None:
     gold = random.choice([-1.0, 0.0, 1.0], len(once)).tolist()
     once = with_gold(once, gold)
     copies = [
-        replace(case, query_id=f"{case.query_id}#{copy}", same_as=case.query_id)
+        replace(case, query_id=f"{case.query_id}#{copy}", group=case.query_id)
         for copy in range(4)
         for case in once.cases
     ]

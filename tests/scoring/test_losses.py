@@ -34,11 +34,24 @@ def test_vote_is_lost_if_the_scores_disagree() -> None:
     scores = np.array([7.3, 7.2, 5.0, NAN])
     votes = [Vote("q", "a", "b", winner) for winner in ("a", "b", "tie")]
     votes += [Vote("r", "a", "b", "a"), Vote("elsewhere", "a", "b", "a")]
-    assert disagreements(TABLE, scores, votes, 0.1).totals.tolist() == [2.0, 0.0]
-    assert disagreements(TABLE, scores, votes[:1], 0.1).mean == 0.0
-    assert disagreements(TABLE, scores, votes[2:3], 0.11).mean == 0.0
-    assert disagreements(TABLE, scores, votes, 0.1).counts.tolist() == [3.0, 0.0]
-    assert disagreements(TABLE, np.full(4, 3.0), votes[2:3], 0.0).mean == 0.0
+    gold, won, tied = (Gold(votes=given) for given in (votes, votes[:1], votes[2:3]))
+    assert disagreements(TABLE, scores, gold, 0.1).totals.tolist() == [2.0, 0.0]
+    assert disagreements(TABLE, scores, won, 0.1).mean == 0.0
+    assert disagreements(TABLE, scores, tied, 0.11).mean == 0.0
+    assert disagreements(TABLE, scores, gold, 0.1).counts.tolist() == [3.0, 0.0]
+    assert disagreements(TABLE, np.full(4, 3.0), tied, 0.0).mean == 0.0
+
+
+def test_losses_of_a_cluster_are_summed() -> None:
+    """Two turns of one conversation are one unit of the standard error, for labels and votes."""
+    clusters = {"q": "conversation", "r": "conversation"}
+    votes = [Vote("q", "a", "b", "b"), Vote("r", "a", "b", "b")]
+    gold = Gold([Label("q", "a", 5.0), Label("r", "a", 3.0)], votes, clusters=clusters)
+    scores = np.array([7.0, 3.0, 4.0, 2.0])
+    found = squared_errors(TABLE, scores, gold, (1.0, 10.0))
+    assert (found.totals.tolist(), found.counts.tolist()) == ([4.0 + 1.0], [2.0])
+    found = disagreements(TABLE, scores, gold, 0.1)
+    assert (found.totals.tolist(), found.counts.tolist()) == ([2.0], [2.0])
 
 
 def losses(*totals: float) -> ScorerLosses:

@@ -51,7 +51,7 @@ def test_left_out_votes_are_predicted_better_than_by_the_mean() -> None:
     def wrong(kind: str) -> float:
         config = CONFIG.model_copy(update={"kind": kind})
         scores = held_out_scores(config, answers, gold).scores
-        return disagreements(answers, scores, gold.votes, 0.1).mean
+        return disagreements(answers, scores, gold, 0.1).mean
 
     assert wrong("pooled_logistic") < wrong("mean") - 0.05
 
@@ -94,6 +94,16 @@ def test_too_little_data_gives_the_mean(votes: list[Vote], expected: str) -> Non
     assert list(scorer.fallbacks()) == ["q000", "q001", "q002"]
     assert all(expected in reason for reason in scorer.fallbacks().values())
     assert scorer.predict(answers).tobytes() == MeanScorer().predict(answers).tobytes()
+
+
+def test_votes_on_one_conversation_give_the_mean() -> None:
+    """Cross-validation cannot leave out a part of one cluster, so there is nothing to choose by."""
+    answers, _ = made_run(queries=2)
+    votes = [Vote(query, "c0", "c1", "a") for query in ("q000", "q001")] * 9
+    clusters = {"q000": "talk", "q001": "talk"}
+    scorer = PooledLogisticScorer().fit(answers, Gold(votes=votes, clusters=clusters))
+    assert all("on one query" in reason for reason in scorer.fallbacks().values())
+    assert list(scorer.fallbacks()) == ["q000", "q001"]
 
 
 @pytest.mark.parametrize("queries", [1, 20])

@@ -39,6 +39,13 @@ def test_only_the_seed_decides() -> None:
     assert len({split_gold(GOLD, NAMES, config(seed=seed)).held_out for seed in range(9)}) > 1
 
 
+ONE_TALK = Gold(
+    votes=[Vote("x", "c1", "c2", "a"), Vote("y", "c1", "c2", "b")],
+    clusters={"x": "talk", "y": "talk"},
+)
+"""Votes on both turns of one conversation."""
+
+
 def test_hold_out_zero_uses_all_candidates() -> None:
     """Everything is training data, tested out-of-fold."""
     assert split_gold(GOLD, NAMES, config(hold_out=0.0)).held_out == ()
@@ -86,7 +93,8 @@ def test_votes_are_not_held_out() -> None:
         ({"fit_on": ["c1", "c9"]}, Gold([Label("x", "c1", 2.0)]), "without a label: c9"),
         ({}, Gold(), "there are 0 labeled candidates to learn from"),
         ({}, Gold([Label("x", "c1", 2.0)]), "there are 1 labeled candidates"),
-        ({"learn_from": "votes"}, GOLD, "there are 0 queries with votes"),
+        ({"learn_from": "votes"}, GOLD, "there are 0 independent queries with votes"),
+        ({"learn_from": "votes"}, ONE_TALK, "there are 1 independent queries with votes"),
     ],
 )
 def test_missing_training_data_has_a_hint(

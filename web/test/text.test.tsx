@@ -6,10 +6,12 @@ import type { VNode } from "preact";
 import { drawn, stored } from "../src/collector";
 import { markdown } from "../src/text/markdown";
 import { formula } from "../src/text/math";
+import type { Candidate } from "../src/contract";
 import { gradeOf } from "../src/parts/trust_numbers";
 import { Sentence } from "../src/parts/words";
 import { Differences } from "../src/text/rendered";
 import { wordDiff } from "../src/text/word_diff";
+import { Otherwise } from "../src/views/pair_verdict";
 
 const only = (parts: { text: string; kind: string }[]) =>
   parts.filter(({ kind }) => kind === "only").map(({ text }) => text.trim()).filter(Boolean);
@@ -95,4 +97,16 @@ test("only a figure that is not shown is called unknown", () => {
   assert.equal(gradeOf({ mood: "unknown", value: null }), "Unknown");
   assert.equal(gradeOf({ mood: "unknown", value }), "No verdict");
   assert.equal(gradeOf({ mood: "poor", value }), "Weak");
+});
+
+test("a comparison that contradicts the ranks says so, and never calls the pair tied", () => {
+  const row = (name: string, rank: number, group: number) => ({ name, rank, group, rank_low: 1, rank_high: 2 }) as Candidate;
+  const notice = (verdict: string, ...rows: Candidate[]) => flat(Otherwise({ pair: { verdict }, rows }));
+  const [a, b] = [row("a", 1, 1), row("b", 2, 2)];
+  for (const words of [notice("worse", a, b), notice("better", b, a)]) {
+    assert.match(words, /places <bdi>a<\/> above <bdi>b<\/>/);
+    assert.doesNotMatch(words, /tied/);
+  }
+  assert.equal(notice("better", a, b), "");
+  assert.match(notice("worse", a, row("b", 2, 1)), /tied/);
 });

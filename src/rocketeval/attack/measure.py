@@ -33,6 +33,13 @@ class Trial:
     padded: float | None
     worded: float | None = None
     """With the words of a forgery alone; None if the attack is no forgery."""
+    cluster: str | None = None
+    """The query's cluster, as `clusters_of` names it; None for the query itself."""
+
+    @property
+    def unit(self) -> str:
+        """Return what is resampled: the cluster, else the query."""
+        return self.query_id if self.cluster is None else self.cluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +131,7 @@ def figures(
 ) -> AttackFigures:
     """Return the figures of one attack on candidates with these standings."""
     done = [
-        (one.query_id, one.before, one.attacked, one.padded)
+        (one.unit, one.before, one.attacked, one.padded)
         for one in trials
         if one.attacked is not None and one.padded is not None
     ]
@@ -153,11 +160,11 @@ def figures(
 
 def _beyond_words(trials: Sequence[Trial], seed: int) -> Interval:
     done = [
-        (one.query_id, one.attacked - one.worded)
+        (one.unit, one.attacked - one.worded)
         for one in trials
         if one.attacked is not None and one.worded is not None
     ]
-    return _mean(np.array([change for _, change in done]), [query for query, _ in done], seed)
+    return _mean(np.array([change for _, change in done]), [unit for unit, _ in done], seed)
 
 
 def ranks_gained(standings: Mapping[str, Standing], change: float) -> float:
@@ -194,7 +201,7 @@ def _share(count: int, of: int) -> Interval:
 
 
 def _mean(values: NDArray[np.float64], clusters: Sequence[str], seed: int) -> Interval:
-    """Return a mean with its interval from resampling queries."""
+    """Return a mean with its interval from resampling clusters of queries."""
     if not len(values):
         return Interval(math.nan, math.nan, math.nan)
     names = sorted(set(clusters))

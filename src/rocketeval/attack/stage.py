@@ -26,6 +26,7 @@ from rocketeval.prompts.variants import MarkedPrompt
 from rocketeval.records import Checklist, GradingTask, Query, Response
 from rocketeval.registry import nearest
 from rocketeval.scoring.rubric import POINTS
+from rocketeval.store.inputs import clusters_of
 from rocketeval.store.run import RunStore
 from rocketeval.workers import run_workers
 
@@ -49,7 +50,8 @@ class Target:
     ) -> Trial:
         """Return the trial with these answers."""
         query_id, candidate = self.query.id, self.response.candidate
-        return Trial(query_id, candidate, self.p_yes, attacked, padded, worded)
+        cluster = clusters_of([self.query])[query_id]
+        return Trial(query_id, candidate, self.p_yes, attacked, padded, worded, cluster)
 
 
 def choose_attacks(names: Sequence[str]) -> tuple[Attack, ...]:

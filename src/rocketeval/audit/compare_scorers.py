@@ -79,7 +79,8 @@ class _Measure:
 
     def figures(self, kind: str, chosen: int | None, held: HeldOut) -> LabelFigures | VoteFigures:
         answers, times, seed = self.answers, self.ranking.bootstrap, self.ranking.seed
-        grid = ScoreGrid.from_columns(answers.query_ids, answers.candidates, held.scores.tolist())
+        columns = (answers.query_ids, answers.candidates, held.scores.tolist())
+        grid = ScoreGrid.from_columns(*columns).clustered(self.gold.clusters)
         if self.config.learn_from == "votes":
             agreement = agreement_with_votes(
                 grid,

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rocketeval.arrays import Floats
+from rocketeval.arrays import Bools, Floats
 from rocketeval.grid import ScoreGrid, compare, vote_outcomes
 from rocketeval.records import Interval, Vote
 from rocketeval.stats.agreement import best_prediction
-from rocketeval.stats.bootstrap import Resampling, interval, ratio_draws
+from rocketeval.stats.bootstrap import interval, interval_without_spread, ratio_draws
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +96,9 @@ def as_agreement(found: MeasuredVotes, votes: int) -> Agreement:
 
 
 Places = NDArray[np.intp]
+Ends = tuple[float, float]
+SHARE: Ends = (0.0, 1.0)
+ROUNDING = 1e-9
 Key = TypeVar("Key", bound=Hashable)
 
 
@@ -126,17 +129,28 @@ class VoteHits:
     with_ties: Floats
     without_ties: Floats
     """Also NaN for ties."""
+    ends: tuple[Ends, Ends] = (SHARE, SHARE)
+    """The smallest and the largest possible value, with ties and without; equal if known before any
+    vote."""
 
     def __sub__(self, other: VoteHits) -> VoteHits:
         """Return the difference in hits per vote."""
-        return VoteHits(self.with_ties - other.with_ties, self.without_ties - other.without_ties)
+        whole, decided = (
+            (ours[0] - theirs[1], ours[1] - theirs[0])
+            for ours, theirs in zip(self.ends, other.ends, strict=True)
+        )
+        return VoteHits(
+            self.with_ties - other.with_ties,
+            self.without_ties - other.without_ties,
+            (whole, decided),
+        )
 
     def where(self, chosen: NDArray[np.bool_]) -> VoteHits:
         """Return the hits of the chosen votes, with NaN for the others."""
         whole, decided = (
             np.where(chosen, side, np.nan) for side in (self.with_ties, self.without_ties)
         )
-        return VoteHits(whole, decided)
+        return VoteHits(whole, decided, self.ends)
 
 
 def find_voted(grid: ScoreGrid, votes: Sequence[Vote]) -> tuple[list[Vote], Places, Places, Places]:
@@ -168,12 +182,21 @@ def hits(paired: PairedVotes, scores: Floats, tie_margin: float) -> VoteHits:
     """Return which votes the scores predict, with ties by the margin."""
     first = scores[paired.rows, paired.first]
     second = scores[paired.rows, paired.second]
-    scored = ~np.isnan(first - second)
-    same = compare(first, second, tie_margin) == paired.voted
-    by_sign = 0.5 + 0.5 * compare(first, second, 0.0) * paired.voted
+    outcomes, signs = compare(first, second, tie_margin), compare(first, second, 0.0)
+    return outcome_hits(paired, outcomes, signs, ~np.isnan(first - second))
+
+
+def outcome_hits(
+    paired: PairedVotes, outcomes: NDArray[np.int8], signs: NDArray[np.int8], known: Bools
+) -> VoteHits:
+    """Return which votes have these outcomes (1: a, 0: tie, -1: b); NaN for unknown outcomes.
+
+    `signs` are the outcomes without a tie margin.
+    """
+    by_sign = 0.5 + 0.5 * signs * paired.voted
     return VoteHits(
-        with_ties=np.where(scored, same, np.nan),
-        without_ties=np.where(scored & (paired.voted != 0), by_sign, np.nan),
+        with_ties=np.where(known, outcomes == paired.voted, np.nan),
+        without_ties=np.where(known & (paired.voted != 0), by_sign, np.nan),
     )
 
 
@@ -185,7 +208,11 @@ def measure_votes(
     seed: int = 0,
     level: float = 0.95,
 ) -> dict[Key, MeasuredVotes]:
-    """Return the share of hits for each set, all on the same query resamples."""
+    """Return the share of hits for each set, all on the same query resamples.
+
+    If every vote agrees, resamples do not vary, and neither if two sets differ by the same on every
+    query. Then the interval is exact. Sets with identical hits differ by zero, without an interval.
+    """
     columns = [side for own in named.values() for side in (own.with_ties, own.without_ties)]
     if not len(paired.queries) or not columns:
         return {key: MeasuredVotes(None, None) for key in named}
@@ -196,12 +223,18 @@ def measure_votes(
         for sides in (there, np.where(there, stacked, 0.0))
     )
     draws = ratio_draws(totals, sizes, times=bootstrap, seed=seed)
-    found = [_measured(*column, level) for column in zip(totals.T, sizes.T, draws.T, strict=True)]
+    ends = [pair for own in named.values() for pair in own.ends]
+    found = [
+        _measured(*column, level=level)
+        for column in zip(totals.T, sizes.T, draws.T, ends, strict=True)
+    ]
     pairs = zip(named, found[::2], found[1::2], strict=True)
     return {key: MeasuredVotes(whole, decided) for key, whole, decided in pairs}
 
 
-def _measured(totals: Floats, sizes: Floats, draws: Floats, level: float) -> MeasuredFigure | None:
+def _measured(
+    totals: Floats, sizes: Floats, draws: Floats, ends: Ends, *, level: float
+) -> MeasuredFigure | None:
     met = sizes > 0
     queries, votes = int(met.sum()), float(sizes.sum())
     if not queries:
@@ -209,12 +242,25 @@ def _measured(totals: Floats, sizes: Floats, draws: Floats, level: float) -> Mea
     value = float(totals.sum()) / votes
     # A query contributes to the ratio its hits minus the expected hits of its votes.
     adds = (totals - value * sizes)[met] * queries / votes
+    figure = interval(value, draws, queries=queries, level=level)
+    if not math.isnan(figure.low) and np.abs(adds).max() <= ROUNDING and _by_chance(value, ends):
+        figure = interval_without_spread(value, queries, level, ends)
     return MeasuredFigure(
-        value=interval(value, draws, queries=queries, level=level),
+        value=figure,
         queries=queries,
         gold=int(votes),
         spread=float(adds.std(ddof=1)) if queries > 1 else math.nan,
     )
+
+
+def _by_chance(value: float, ends: Ends) -> bool:
+    """Return whether more votes could change a figure that is the same on all queries.
+
+    A share between 0 and 1 on all queries is half a hit by rule, such as for equal scores, and a
+    difference of zero on all queries compares a set with itself.
+    """
+    is_difference = ends[0] < 0.0
+    return abs(value) > ROUNDING if is_difference else value in SHARE
 
 
 LENGTH_TIE_MARGIN = 0.0
@@ -270,17 +316,22 @@ def random_agreement(votes: Sequence[Vote], given: int | None = None) -> Agreeme
 
 def guess_hits(paired: PairedVotes) -> VoteHits:
     """Return the expected hits of a fair three-way guess."""
-    decided = paired.voted != 0
-    return VoteHits(np.full(len(decided), 1.0 / 3.0), np.where(decided, 0.5, np.nan))
+    decided, third, half = paired.voted != 0, 1.0 / 3.0, 0.5
+    return VoteHits(
+        np.full(len(decided), third),
+        np.where(decided, half, np.nan),
+        ((third, third), (half, half)),
+    )
 
 
 def baseline_hits(
     paired: PairedVotes, grid: ScoreGrid, longer: ScoreGrid, tie_margin: float
 ) -> dict[str, VoteHits]:
     """Return the hits of each baseline; `longer` is a `length_grid`."""
+    tie = hits(paired, always_tie_grid(grid).scores, tie_margin)
     return {
         LONGER: hits(paired, longer.scores, LENGTH_TIE_MARGIN),
-        TIE: hits(paired, always_tie_grid(grid).scores, tie_margin),
+        TIE: replace(tie, ends=(SHARE, (0.5, 0.5))),
         GUESS: guess_hits(paired),
     }
 
@@ -306,47 +357,17 @@ def agreement_with_votes(
 ) -> Agreement:
     """Return how often the grid's scores agree with the votes.
 
+    Queries of one cluster of the grid are resampled together.
+
     >>> grid = ScoreGrid.from_columns(["q", "q"], ["x", "y"], [7.0, 5.0])
     >>> agreement = agreement_with_votes(grid, [Vote("q", "x", "y", "a"), Vote("q", "x", "z", "b")])
     >>> agreement.with_ties.value, agreement.used, agreement.unusable
     (1.0, 1, 1)
     """
-    usable, first, second = scored_votes(grid, votes)
-    outcomes, signs = compare(first, second, tie_margin), compare(first, second, 0.0)
-    return agreement_of_outcomes(
-        usable, outcomes, signs, votes=len(votes), bootstrap=bootstrap, seed=seed, level=level
-    )
-
-
-def agreement_of_outcomes(
-    usable: Sequence[Vote],
-    outcomes: NDArray[np.int8],
-    signs: NDArray[np.int8],
-    *,
-    votes: int,
-    bootstrap: int,
-    seed: int,
-    level: float,
-) -> Agreement:
-    """Return how often outcomes (1: a, 0: tie, -1: b) equal those of their votes.
-
-    `signs` are the outcomes without a tie margin; `votes` includes unusable votes.
-    """
-    voted = vote_outcomes(usable)
-    same = (outcomes == voted).astype(np.float64)
-    by_sign = 0.5 + 0.5 * signs * voted
-    decisive = voted != 0
-    query_ids = [vote.query_id for vote in usable]
-    decisive_ids = [vote.query_id for vote in usable if vote.winner != "tie"]
-    settings = (bootstrap, seed, level)
-    return Agreement(
-        with_ties=share_of_votes(query_ids, same, *settings),
-        without_ties=share_of_votes(decisive_ids, by_sign[decisive], *settings),
-        votes=votes,
-        used=len(usable),
-        decisive=len(decisive_ids),
-        unusable=votes - len(usable),
-    )
+    paired = find_paired_votes(grid, votes)
+    own = {"": hits(paired, grid.scores, tie_margin)}
+    found = measure_votes(paired, own, bootstrap=bootstrap, seed=seed, level=level)
+    return as_agreement(found[""], paired.given)
 
 
 def human_hits(paired: PairedVotes) -> VoteHits:
@@ -446,12 +467,3 @@ def scored_votes(grid: ScoreGrid, votes: Sequence[Vote]) -> tuple[list[Vote], Fl
     scored = ~(np.isnan(first) | np.isnan(second))
     usable = [vote for vote, keep in zip(known, scored.tolist(), strict=True) if keep]
     return usable, first[scored], second[scored]
-
-
-def share_of_votes(
-    query_ids: Sequence[str], hits: Floats, times: int, seed: int, level: float = 0.95
-) -> Interval | None:
-    """Return the mean of `hits` with its query-bootstrap interval; None without hits."""
-    rows = {query: row for row, query in enumerate(dict.fromkeys(query_ids))}
-    places = np.array([rows[query] for query in query_ids], dtype=np.intp)
-    return Resampling(times, seed, level).mean(hits, places)

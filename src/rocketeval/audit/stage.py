@@ -299,8 +299,9 @@ def _graded(store: RunStore, config: RunConfig, variant: Variant) -> MethodGrade
     answers, _ = read_answers(store)
     gold = Gold(store.inputs.labels(), store.inputs.votes(), (), store.inputs.clusters())
     scored = score_answers(answers, gold, variant_scorer(config.scorer, variant))
+    columns = (answers.query_ids, answers.candidates, scored.scores.tolist())
     return MethodGrades(
-        grid=ScoreGrid.from_columns(answers.query_ids, answers.candidates, scored.scores.tolist()),
+        grid=ScoreGrid.from_columns(*columns).clustered(gold.clusters),
         usage=store.ledger_usage(),
         unanswered=int((answers.items - answers.answered).sum()),
         unscored=int(np.isnan(scored.scores).sum()),

@@ -22,15 +22,14 @@ from rocketeval.audit.figures import (
     PairedVotes,
     VoteHits,
     VoterAgreement,
-    agreement_of_outcomes,
     as_agreement,
     baseline_hits,
     find_paired_votes,
-    find_voted,
     hits,
     human_agreement,
     measure_votes,
     on_scale,
+    outcome_hits,
 )
 from rocketeval.config import RankingConfig
 from rocketeval.grid import ScoreGrid, compare
@@ -42,6 +41,7 @@ def verdict_agreement(
     verdicts: Iterable[Vote],
     votes: Iterable[Vote],
     *,
+    clusters: Mapping[str, str] | None = None,
     bootstrap: int = 1000,
     seed: int = 0,
     level: float = 0.95,
@@ -50,7 +50,7 @@ def verdict_agreement(
 
     Every vote counts once per verdict on the same pair. Among decided votes, a verdict of a tie
     counts half, as an equal score of a judge does. The order in which the responses were shown is
-    ignored.
+    ignored. `clusters` names the cluster of each query that is not independent of others.
     """
     given: dict[tuple[str, frozenset[str]], list[str | None]] = defaultdict(list)
     for verdict in verdicts:
@@ -61,7 +61,8 @@ def verdict_agreement(
         for winner in given.get(_pair(vote), ())
     ]
     resampling = Resampling(bootstrap, seed, level)
-    places = query_places([query_id for query_id, _, _ in met], len(met))
+    named = clusters or {}
+    places = query_places([named.get(query_id, query_id) for query_id, _, _ in met], len(met))
     same = np.array([one == other for _, one, other in met], dtype=np.float64)
     decisive = np.array([voted is not None for _, voted, _ in met], dtype=bool)
     half = 0.5 * np.array([verdict is None for _, _, verdict in met], dtype=np.float64)
@@ -95,21 +96,19 @@ def majority_agreement(
 ) -> Agreement:
     """Return how often a majority of judges agrees with the votes.
 
-    A judge without both scores is skipped; equal counts are a tie. The grids have the same queries
-    and candidates.
+    A judge without both scores is skipped; equal counts are a tie. The grids have the same queries,
+    candidates and clusters.
     """
-    known, row, a, b = find_voted(grids[0], votes)
-    first, second = (np.stack([grid.scores[row, side] for grid in grids]) for side in (a, b))
-    judged = (~np.isnan(first - second)).any(axis=0)
-    return agreement_of_outcomes(
-        [known[place] for place in np.flatnonzero(judged).tolist()],
-        _majority(first, second, tie_margin)[judged],
-        _majority(first, second, 0.0)[judged],
-        votes=len(votes),
-        bootstrap=bootstrap,
-        seed=seed,
-        level=level,
+    paired = find_paired_votes(grids[0], votes)
+    first, second = (
+        np.stack([grid.scores[paired.rows, side] for grid in grids])
+        for side in (paired.first, paired.second)
     )
+    outcomes, signs = (_majority(first, second, margin) for margin in (tie_margin, 0.0))
+    judged = np.asarray((~np.isnan(first - second)).any(axis=0), dtype=np.bool_)
+    own = {"": outcome_hits(paired, outcomes, signs, judged)}
+    found = measure_votes(paired, own, bootstrap=bootstrap, seed=seed, level=level)
+    return as_agreement(found[""], paired.given)
 
 
 def _majority(first: Floats, second: Floats, tie_margin: float) -> NDArray[np.int8]:

@@ -162,6 +162,15 @@ def _lines(found: Comparison) -> Iterator[tuple[str, str]]:
             "The ranking shows these two as tied: it corrects for testing all pairs, while this is "
             "one planned comparison.",
         )
+    if found.contradicts_ranking:
+        better, other = found.first, found.second
+        if found.verdict is ComparisonVerdict.WORSE:
+            better, other = other, better
+        yield (
+            "",
+            f"The ranking places {other} above {better}: it counts wins, while this compares mean "
+            "scores. The two ways to rank disagree.",
+        )
     if found.doubt:
         yield "caution", found.doubt
 

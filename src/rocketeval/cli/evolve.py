@@ -91,8 +91,10 @@ def _cases_of(found: Evolution, number: int) -> str:
     return count_of(number, one, one + "s")
 
 
-def _show_figures(console: Console, found: HeldOutFigures) -> None:
-    over = f"{found.cases:,} held-out cases of {count_of(found.queries, 'query', 'queries')}"
+def _show_figures(console: Console, found: HeldOutFigures, queries: int) -> None:
+    """Print the table of all arms; some of the held-out queries may depend on each other."""
+    over = f"{found.cases:,} held-out cases of {count_of(queries, 'query', 'queries')}"
+    over += f" ({found.queries:,} independent)" if found.queries < queries else ""
     measure = MEASURES[found.measure]
     paired = found.measure == "accuracy"
     first = make_table(f"On {over}" + (", in percent" if paired else ""))
@@ -267,7 +269,7 @@ def show_evolution(found: Evolution) -> None:
     """Print the result, its certainty, how it came about and what it cost."""
     console = make_console()
     _show_summary(console, found)
-    _show_figures(console, found.figures)
+    _show_figures(console, found.figures, found.held_out.queries)
     if found.confidence is not None:
         _show_confidence(console, found.confidence, found.held_out.cases)
     if found.missing:

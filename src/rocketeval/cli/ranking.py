@@ -155,7 +155,7 @@ def _drawn(rating: Interval, low: float, high: float, cells: int, marks: Marks) 
 
 
 def _brief_words(ranking: Ranking, doubt: str) -> Iterator[str]:
-    from rocketeval.ranking.summary import every_step
+    from rocketeval.ranking.summary import contradicted_ranks, every_step, is_tied
 
     rows = ranking.rows
     groups = [row.group for row in rows]
@@ -166,10 +166,11 @@ def _brief_words(ranking: Ranking, doubt: str) -> Iterator[str]:
     unclear = [
         f"{one.candidate} and {two.candidate}"
         for one, two in pairwise(rows)
-        if one.group != two.group and not one.beats_next
+        if one.group != two.group and is_tied(one, two)
     ]
     if unclear:
         yield f"Also tied: {join_words(unclear, most=MOST_PAIRS)}."
+    yield from contradicted_ranks(rows, MOST_PAIRS)
 
 
 def _oddities(ranking: Ranking) -> Iterator[str]:

@@ -148,11 +148,15 @@ def next_step(outcome: Outcome, missing: Missing, typed: Typed) -> NextStep:
             "Label a few responses to check the judge. Choose which:",
         )
     best = [row.candidate for row in rows[:2]]
-    unclear = len(best) == 2 and rows[0].beats_next is False
-    if unclear and _is_measured(*rows[:2]) and all(name.isprintable() for name in best):
+    contradicted = len(best) == 2 and best[1] in rows[0].outscored_by
+    unclear = len(best) == 2 and rows[0].beats_next is False and not contradicted
+    worth_comparing = (unclear or contradicted) and _is_measured(*rows[:2])
+    if worth_comparing and all(name.isprintable() for name in best):
         return NextStep(
             typed.of_run("compare", names=best),
-            "The top two are tied. See how large the difference is:",
+            "Wins and mean scores order the top two differently. See how large the difference is:"
+            if contradicted
+            else "The top two are tied. See how large the difference is:",
         )
     return NextStep(shlex.join([PROGRAM, "view", as_argument(outcome.path)]), _look(rows, unclear))
 

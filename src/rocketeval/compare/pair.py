@@ -14,7 +14,7 @@ Queries of one cluster, such as the turns of one conversation, are resampled and
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 import numpy as np
@@ -27,6 +27,7 @@ from rocketeval.records import Interval
 from rocketeval.stats.bootstrap import interval, ratio_draws
 from rocketeval.stats.permutation import detectable_effect, queries_needed, sign_flip_p
 from rocketeval.stats.prediction_powered import column_of
+from rocketeval.store.codec import OPTIONAL
 
 FARTHEST = 100
 """No number of queries is given if more than this many times the present ones are needed."""
@@ -83,6 +84,9 @@ class Comparison:
     not say."""
     doubt: str = ""
     """Why the judge's scores prove nothing about quality, if so."""
+    contradicts_ranking: bool = field(default=False, metadata=OPTIONAL)
+    """Whether the ranking, which counts wins, places the better one below the other, and the two
+    are not tied in it."""
 
 
 def compare(

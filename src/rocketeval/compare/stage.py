@@ -12,7 +12,7 @@ import numpy as np
 from rocketeval.arrays import Floats
 from rocketeval.benchmarks.collected import CollectedLabels
 from rocketeval.compare.labeling import Advice, WantedVote, advise, draw_pairs
-from rocketeval.compare.pair import Comparison, compare, find_verdict
+from rocketeval.compare.pair import Comparison, ComparisonVerdict, compare, find_verdict
 from rocketeval.config import RunConfig
 from rocketeval.errors import BenchmarkError, ConfigError, EvaluatedOnTraining
 from rocketeval.grid import ScoreGrid
@@ -93,7 +93,13 @@ def compare_candidates(
     tests = ranking.tests if ranking else None
     if ranking is None or tests is None or not {first, second} <= set(tests.candidates):
         return found
-    return replace(found, tied_in_ranking=tests.tied(first, second, ranking.level))
+    tied = tests.tied(first, second, ranking.level)
+    ranks = {row.candidate: row.rank for row in ranking.rows}
+    against = not tied and (
+        (found.verdict is ComparisonVerdict.BETTER and ranks[first] > ranks[second])
+        or (found.verdict is ComparisonVerdict.WORSE and ranks[first] < ranks[second])
+    )
+    return replace(found, tied_in_ranking=tied, contradicts_ranking=against)
 
 
 def estimate_labels(

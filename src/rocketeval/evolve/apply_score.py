@@ -15,7 +15,7 @@ from rocketeval.config import RunConfig
 from rocketeval.errors import StageMissing
 from rocketeval.evolve.apply_setup import FOLDER, EvaluatorCases, GivenEvaluator, open_evaluator
 from rocketeval.evolve.ask import AnswersTable, QuestionSetAnswers
-from rocketeval.evolve.cases import Case, CaseTable, Task
+from rocketeval.evolve.cases import Case, CaseTable, Task, query_groups
 from rocketeval.evolve.describe import describe_evaluator
 from rocketeval.evolve.perspective import Perspective
 from rocketeval.evolve.predictions import Predictions
@@ -259,13 +259,18 @@ def _on_scale(means: Floats, task: Task, scale: tuple[float, float]) -> tuple[Fl
 def _basis(
     queries: Mapping[str, Query], given: GivenEvaluator, query_ids: Sequence[str]
 ) -> tuple[Basis, ...]:
-    """Return the basis of each score; all are FITTED if the training queries are unknown."""
+    """Return the basis of each score; all are FITTED if the training queries are unknown.
+
+    A query whose group has a training query is FITTED, such as the other turn of a conversation.
+    """
     noted = given.evaluator.provenance.get("learned_from")
     if noted is None:
         return (Basis.FITTED,) * len(query_ids)
-    learned = set(noted)
-    fitted = {name for name, query in queries.items() if query.content_hash.hex() in learned}
-    return tuple(Basis.FITTED if name in fitted else Basis.UNSEEN for name in query_ids)
+    learned, groups = set(noted), query_groups(queries.values())
+    fitted = {
+        groups[name] for name, query in queries.items() if query.content_hash.hex() in learned
+    }
+    return tuple(Basis.FITTED if groups[name] in fitted else Basis.UNSEEN for name in query_ids)
 
 
 def score_with_evaluator(store: RunStore, config: RunConfig) -> ScoreFacts:

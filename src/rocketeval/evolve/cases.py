@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rocketeval.arrays import Floats, Ints
 from rocketeval.errors import ArtifactError
 from rocketeval.evolve.perspective import Perspective
-from rocketeval.records import Label, Vote, Winner
+from rocketeval.records import Label, Query, Vote, Winner
 
 Task = Literal["pairs", "scores"]
 OUTCOMES: tuple[Winner, ...] = ("b", "tie", "a")
@@ -29,13 +29,19 @@ class Case:
     """One candidate, or two: a and b."""
     gold: float | None
     """The label; for a pair 1 if a wins, -1 if b wins, 0 for a tie; None if unknown."""
-    same_as: str | None = None
-    """Id of an earlier query with the same text; folds keep the two together."""
+    group: str | None = None
+    """Id of the first query of its group, if that is another one; see `query_groups`. Split, folds
+    and resampling keep a group together."""
 
     @property
     def name(self) -> str:
         """Return a readable name."""
         return f"{self.query_id}: {' vs '.join(self.candidates)}"
+
+    @property
+    def unit(self) -> str:
+        """Return the id of the first query of its group."""
+        return self.group or self.query_id
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,8 +80,8 @@ class CaseTable:
 
     @property
     def query_ids(self) -> list[str]:
-        """Return the query id of every case; queries with the same text share one id."""
-        return [case.same_as or case.query_id for case in self.cases]
+        """Return the query id of every case; queries of one group share the id of the first."""
+        return [case.unit for case in self.cases]
 
     def take(self, rows: Sequence[int] | NDArray[np.intp]) -> CaseTable:
         """Return the given rows, in order."""
@@ -100,6 +106,36 @@ class CaseTable:
             tuple(self.about_queries[place] for place in independent),
             self.traits[:, independent],
         )
+
+
+def query_groups(queries: Iterable[Query]) -> dict[str, str]:
+    """Return the id of the first query of each query's group.
+
+    Queries with the same text or the same cluster are in one group, also if only through others.
+
+    >>> turns = [Query("1", "Hi", cluster="x"), Query("2", "Why?", cluster="x"), Query("3", "Hi")]
+    >>> query_groups([*turns, Query("4", "Bye")])
+    {'1': '1', '2': '1', '3': '1', '4': '4'}
+    """
+    first: list[int] = []
+    seen: dict[str | bytes, int] = {}
+
+    def find(place: int) -> int:
+        while first[place] != place:
+            first[place] = first[first[place]]
+            place = first[place]
+        return place
+
+    names = []
+    for place, query in enumerate(queries):
+        names.append(query.id)
+        first.append(place)
+        for mark in (query.content_hash, query.cluster):
+            if mark is None:
+                continue
+            one, other = find(seen.setdefault(mark, place)), find(place)
+            first[max(one, other)] = min(one, other)
+    return {name: names[find(place)] for place, name in enumerate(names)}
 
 
 def cases_from_votes(votes: Iterable[Vote]) -> tuple[Case, ...]:

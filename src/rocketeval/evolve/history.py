@@ -14,7 +14,7 @@ from typing import Any, Literal
 from rocketeval.config import EvolveConfig, PriceConfig
 from rocketeval.errors import BenchmarkError, ConfigError, RunMismatch, StoreError
 from rocketeval.evolve.ask import most_questions, questions
-from rocketeval.evolve.cases import Case, cases_from_labels, cases_from_votes
+from rocketeval.evolve.cases import Case, cases_from_labels, cases_from_votes, query_groups
 from rocketeval.evolve.perspective import (
     Answers,
     Perspective,
@@ -111,9 +111,9 @@ class History:
                 raise RunMismatch(
                     f"{self.path.parent} holds rounds that learned from the mistakes on other "
                     "queries; some of those queries may be held out now.",
-                    hint="The votes or labels changed, or `gold`, `asking`, `share` or `seed` of "
-                    "`evolve`. Give this run another `name`; existing answers are reused from the "
-                    "cache.",
+                    hint="The votes, labels or clusters changed, or `gold`, `asking`, `share` or "
+                    "`seed` of `evolve`. Give this run another `name`; existing answers are reused "
+                    "from the cache.",
                 )
         return rows
 
@@ -301,38 +301,44 @@ def gather_cases(inputs: Inputs, settings: EvolveConfig) -> tuple[Case, ...]:
 
 
 def split_cases(inputs: Inputs, settings: EvolveConfig) -> CaseSplit:
-    """Split the cases by query, with the seed; queries with the same text stay together."""
-    content = {name: query.content_hash.hex() for name, query in inputs.queries.items()}
-    cases = _joined(gather_cases(inputs, settings), content)
-    distinct = {content[case.query_id] for case in cases}
-    _refuse_too_few(cases, len(distinct), settings)
-    drawn = sorted(distinct, key=lambda one: content_hash("evolve split", settings.seed, one))
+    """Split the cases by group of queries, with the seed; see `query_groups`."""
+    cases = _grouped(gather_cases(inputs, settings), inputs.queries)
+    texts = {name: query.content_hash.hex() for name, query in inputs.queries.items()}
+    # A group is drawn by the smallest hash of its texts, which does not depend on ids or order.
+    marks: dict[str, str] = {}
+    for case in cases:
+        own = texts[case.query_id]
+        marks[case.unit] = min(own, marks.get(case.unit, own))
+    _refuse_too_few(cases, len(marks), settings)
+    drawn = sorted(marks, key=lambda unit: content_hash("evolve split", settings.seed, marks[unit]))
     least = _fewest(settings)
     wanted = round(settings.share * len(drawn))
     shown = set(drawn[: min(len(drawn) - least, max(least, wanted))])
+    seen = tuple(case for case in cases if case.unit in shown)
+    seen_texts = sorted({texts[case.query_id] for case in seen})
     return CaseSplit(
-        tuple(case for case in cases if content[case.query_id] in shown),
-        tuple(case for case in cases if content[case.query_id] not in shown),
-        content_hash("evolve split", settings.gold, settings.asking, sorted(shown)).hex(),
+        seen,
+        tuple(case for case in cases if case.unit not in shown),
+        content_hash("evolve split", settings.gold, settings.asking, seen_texts).hex(),
     )
 
 
-def _joined(cases: Iterable[Case], content: Mapping[str, str]) -> tuple[Case, ...]:
-    """Return the cases, with those of queries with the same text joined."""
-    first: dict[str, str] = {}
-    for name, text in content.items():
-        first.setdefault(text, name)
+def _grouped(cases: Iterable[Case], queries: Mapping[str, Query]) -> tuple[Case, ...]:
+    """Return the cases with the group of their query."""
+    groups = query_groups(queries.values())
     return tuple(
-        replace(case, same_as=None if known == case.query_id else known)
+        replace(case, group=None if first == case.query_id else first)
         for case in cases
-        for known in (first[content[case.query_id]],)
+        for first in (groups[case.query_id],)
     )
 
 
 def learned_from(queries: Mapping[str, Query], cases: Iterable[Case]) -> list[str]:
-    """Return the sorted content hashes of all queries whose cases have reference data."""
-    with_gold = {case.query_id for case in cases if case.gold is not None}
-    return sorted({queries[name].content_hash.hex() for name in with_gold})
+    """Return the sorted content hashes of all queries in a group with reference data."""
+    groups = query_groups(queries.values())
+    with_gold = {groups[case.query_id] for case in cases if case.gold is not None}
+    learned = (query for name, query in queries.items() if groups[name] in with_gold)
+    return sorted({query.content_hash.hex() for query in learned})
 
 
 def _fewest(settings: EvolveConfig) -> int:

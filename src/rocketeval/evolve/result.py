@@ -166,6 +166,7 @@ class HeldOutFigures:
     """The metric of `gain`: accuracy or rho."""
     cases: int
     queries: int
+    """Independent queries: those with the same text or of one cluster count once."""
     experts: tuple[int, ...]
     """Number of experts that each fold chose."""
     overall: str

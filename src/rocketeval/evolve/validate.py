@@ -22,7 +22,12 @@ from rocketeval.evolve.predictions import Predictions, joined
 from rocketeval.evolve.select import weigh_perspectives, with_gold
 from rocketeval.records import Interval
 from rocketeval.scoring.split import group_folds
-from rocketeval.stats.bootstrap import interval, resample_queries, sum_draws
+from rocketeval.stats.bootstrap import (
+    interval,
+    interval_without_spread,
+    resample_queries,
+    sum_draws,
+)
 from rocketeval.stats.correlation import (
     kendall_adds,
     resampled_rho,
@@ -31,6 +36,9 @@ from rocketeval.stats.correlation import (
     tau_of_counts,
 )
 
+_SHARES = {"accuracy": (0.0, 1.0)}
+"""Metrics that are a share of the cases, with its ends."""
+ROUNDING = 1e-9
 TIMES = 1000
 """Number of bootstrap resamples of queries."""
 LEVEL = 0.95
@@ -47,20 +55,34 @@ class ResampledFigures:
     def intervals(self) -> dict[str, Interval]:
         """Return each metric with its 95% interval."""
         return {
-            name: self._with_interval(value, self.draws[name])
+            name: self._with_interval(value, self.draws[name], _SHARES.get(name))
             for name, value in self.figures.items()
         }
 
     def difference_from(self, other: ResampledFigures, name: str) -> Interval:
         """Return the paired-bootstrap difference of one metric from that of `other`."""
         value = self.figures[name] - other.figures[name]
-        return self._with_interval(value, self.draws[name] - other.draws[name])
+        draws = self.draws[name] - other.draws[name]
+        if not value and not draws.any():
+            return Interval(0.0, 0.0, 0.0)
+        return self._with_interval(value, draws, (-1.0, 1.0) if name in _SHARES else None)
 
-    def _with_interval(self, value: float, draws: Floats) -> Interval:
+    def _with_interval(
+        self, value: float, draws: Floats, ends: tuple[float, float] | None
+    ) -> Interval:
+        """Return a metric with its interval; `ends` are given for a share of the cases.
+
+        If resamples do not vary, the interval of a share is exact, and others are unknown.
+        """
         if np.isnan(draws).any():
             # Resamples with a single verdict are NaN; the others alone would be too optimistic.
             return Interval(value, np.nan, np.nan)
-        return interval(value, draws, queries=self.queries, level=LEVEL)
+        found = interval(value, draws, queries=self.queries, level=LEVEL)
+        if np.isnan(found.low) or found.high - found.low > ROUNDING:
+            return found
+        if ends is None:
+            return Interval(value, np.nan, np.nan)
+        return interval_without_spread(value, self.queries, LEVEL, ends)
 
 
 def verdict_figures(

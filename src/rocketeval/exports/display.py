@@ -11,6 +11,7 @@ from rocketeval.audit.audit import Audit
 from rocketeval.audit.wording import SPEARMAN, label_figures, rating_figures, vote_figures
 from rocketeval.errors import ExportError
 from rocketeval.ranking.rank import Ranking
+from rocketeval.ranking.summary import contradicted_ranks
 from rocketeval.records import Interval
 from rocketeval.text import count_of, figure, join_words
 
@@ -65,6 +66,7 @@ def _ranking_notes(ranking: Ranking, percent: str) -> Iterator[str]:
         f"Scores that differ by less than {ranking.tie_margin:g} count as a tie."
     )
     yield "Candidates in a group are statistically tied with the first one in it."
+    yield from contradicted_ranks(ranking.rows)
     if ranking.anchor is not None:
         yield f"Ratings are relative to {ranking.anchor}, fixed at {ranking.anchor_rating:g}."
     if ranking.islands > 1:

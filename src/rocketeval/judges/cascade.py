@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import ClassVar
@@ -23,13 +23,12 @@ from rocketeval.errors import BenchmarkError
 from rocketeval.judges.draw import LEVEL, Draw
 from rocketeval.judges.runs import JudgedRun, judge_names
 from rocketeval.prices import PricedUsage
-from rocketeval.ranking.rank import tied_groups
 from rocketeval.ranking.stage import clip_interval
 from rocketeval.ranking.summary import table_of_rows
 from rocketeval.records import Interval
 from rocketeval.scoring.stage import score_judged
 from rocketeval.stats.two_phase import Combined, TwoPhaseSample, combine
-from rocketeval.store.codec import encode_finding
+from rocketeval.store.codec import OPTIONAL, encode_finding
 from rocketeval.store.files import refuse_inside_run, write_bytes, write_json
 from rocketeval.store.manifest import GradeFacts
 from rocketeval.store.schema import table_schema
@@ -65,6 +64,8 @@ class CascadeRow:
     scored: int
     """Drawn responses with a score of the strong judge."""
     responses: int
+    outscored_by: tuple[str, ...] = field(default=(), metadata=OPTIONAL)
+    """Candidates of later rows with a significantly higher mean on the queries that both have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +159,8 @@ def _rows(
     order = sorted(ranked, key=lambda column: (-means[column].value, names[column]))
     tests = combined.take(order).tests(LEVEL)
     better, (lows, highs) = tests.better(), tests.rank_bounds()
-    groups = tied_groups(range(len(order)), better)
+    places = range(len(order))
+    groups, outscored = tests.tied_groups(places), tests.outscored(places)
     gaps = [combined.difference(one, two, LEVEL) for one, two in pairwise(order)]
     values = [means[column].value for column in order]
     rows = []
@@ -181,6 +183,7 @@ def _rows(
                 drawn=int(draw.drawn[:, column].sum()),
                 scored=int(known[:, column].sum()),
                 responses=int((~np.isnan(draw.cheap.scores[:, column])).sum()),
+                outscored_by=tuple(names[order[other]] for other in outscored[place]),
             )
         )
     return tuple(rows)

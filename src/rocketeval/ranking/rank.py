@@ -10,6 +10,8 @@ definition of a tie in a ranking: groups, rank intervals, words and exports foll
 **Group**: in ranking order, the first candidate opens group 1. The next one joins if it is tied
 with the group's *first* candidate; otherwise it opens the next group. Neighbors in different groups
 can be tied too (see `beats_next`).
+**Outscored**: ratings count wins, ties compare mean scores. Few large wins can outweigh many small
+ones, so a lower-ranked candidate can be significantly better by mean score (see `outscored_by`).
 **Rank intervals**: simultaneous by default: all of them contain the true ranks at once, at the
 given level. `pairwise` ones are narrower and hold for one candidate at a time.
 **Islands**: candidates that share no queries, directly or through others, cannot be compared. Each
@@ -30,7 +32,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rocketeval.arrays import Bools, Floats, Ints
+from rocketeval.arrays import Floats, Ints
 from rocketeval.errors import ConfigError, RocketEvalError
 from rocketeval.grid import ScoreGrid
 from rocketeval.records import Interval
@@ -240,6 +242,8 @@ class RankedCandidate:
     """Number of the island; ratings are comparable only within one, and usually all are 1."""
     beats_next: bool | None = None
     """Whether it is significantly better than the next row's candidate; None for the last."""
+    outscored_by: tuple[str, ...] = field(default=(), metadata=OPTIONAL)
+    """Candidates of later rows whose mean score is significantly higher."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -389,7 +393,9 @@ def rank_pooled(
         test = partial(pairwise_tests, scores, level=level, seed=seed, clusters=places, flips=flips)
         if race is not None:
             test = partial(race_tests, scores, places, candidates, race, level)
-        tests = test()
+        found = test()
+        # Rounded as in the file, so that everything that follows from the tests agrees with it.
+        tests = replace(found, p_values=found.p_values.round(DIGITS))
         bounds = (tests if rank_intervals != "pairwise" else test(adjusted=False)).rank_bounds()
     order = sorted(range(len(candidates)), key=lambda c: (-standing.ratings[c], candidates[c]))
     ordered = [candidates[column] for column in order]
@@ -437,7 +443,7 @@ def _affordable_flips(candidates: int) -> int:
 def _tests(names: Sequence[str], p_values: Floats) -> PairTests | None:
     if len(names) > MATRIX_CANDIDATES:
         return None
-    rows = p_values.round(DIGITS).tolist()
+    rows = p_values.tolist()
     return PairTests(
         tuple(names),
         tuple(
@@ -459,8 +465,7 @@ def _rows(
     ranks = 1 + wins_and_losses(standing.ratings[None, :], 0.0)[1][0]
     lows, highs = bounds
     ratings, means = standing.rating_intervals(level), standing.mean_intervals(level)
-    better = tests.better()
-    groups = tied_groups(order, better)
+    better, groups, outscored = tests.better(), tests.tied_groups(order), tests.outscored(order)
     nexts = dict(pairwise(order))
     return tuple(
         RankedCandidate(
@@ -475,20 +480,10 @@ def _rows(
             group=groups[column],
             island=int(standing.islands[column]),
             beats_next=bool(better[column, nexts[column]]) if column in nexts else None,
+            outscored_by=tuple(names[other] for other in outscored[column]),
         )
         for column in order
     )
-
-
-def tied_groups(order: Sequence[int], better: Bools) -> dict[int, int]:
-    """Return the group number of each column, walking down the ranking."""
-    groups: dict[int, int] = {}
-    first, group = order[0], 1
-    for column in order:
-        if better[first, column]:
-            first, group = column, group + 1
-        groups[column] = group
-    return groups
 
 
 def _wins(names: Sequence[str], scores: Floats, tie_margin: float) -> WinMatrix | None:

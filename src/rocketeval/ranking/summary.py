@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from rocketeval.ranking.rank import Ranking
+from rocketeval.ranking.rank import RankedCandidate, Ranking
 from rocketeval.records import Interval
 from rocketeval.store.schema import table_schema
 from rocketeval.text import csv_text, join_words
@@ -21,8 +21,9 @@ MOST_IN_CONCLUSION = 3
 
 
 def conclusion_in_words(ranking: Ranking, doubt: str = "") -> str:
-    """Return who leads and whether significantly, in one sentence; "" without ranked candidates.
+    """Return who leads and whether significantly, in a sentence; "" without ranked candidates.
 
+    If a lower-ranked candidate has a significantly higher mean score, the conclusion says so.
     `doubt` says why the judge's scores prove nothing, if so. Then nobody leads.
     """
     rows = ranking.rows
@@ -38,17 +39,57 @@ def conclusion_in_words(ranking: Ranking, doubt: str = "") -> str:
         )
     if doubt:
         return doubt
+    disagreement = _disagreement(first)
     if ranking.stopped:
-        return " ".join(ranking.stopped[:2])
-    level = [row.candidate for row in rows if row.rank == first.rank]
+        return " ".join([*ranking.stopped[:2], *disagreement])
+    level = [row for row in rows if row.rank == first.rank]
     if len(level) > 1:
-        return f"{_joined(level)} share first place."
+        return f"{_joined([row.candidate for row in level])} share first place{_though(level)}."
     alike = [row.candidate for row in rows[1:] if row.group == first.group]
+    if disagreement:
+        tied = [f"{first.candidate} is statistically tied with {_joined(alike)}."] if alike else []
+        return " ".join([*disagreement, *tied])
     if alike:
         return f"{first.candidate} leads, but is statistically tied with {_joined(alike)}."
-    if first.rank_high == 1 and len(rows) > 2:
+    if _beats_all(ranking):
         return f"{first.candidate} is significantly better than all {len(rows) - 1:,} others."
     return f"{first.candidate} is significantly better than {rows[1].candidate}."
+
+
+def _disagreement(first: RankedCandidate) -> list[str]:
+    """Return a sentence if others have a significantly higher mean score than the first row."""
+    if not first.outscored_by:
+        return []
+    higher = _higher_means(first.outscored_by)
+    return [f"{first.candidate} is first by wins, but {higher}: the two ways to rank disagree."]
+
+
+def _though(level: Sequence[RankedCandidate]) -> str:
+    """Return how mean scores contradict a shared first place; "" if they do not."""
+    names = {row.candidate for row in level}
+    higher = {name for row in level for name in row.outscored_by}
+    if not higher and len({row.group for row in level}) == 1:
+        return ""
+    if len(level) > 2 or not higher <= names:
+        return " by wins, but not by mean score"
+    best = level[1] if higher else level[0]
+    return f" by wins, but {_higher_means([best.candidate])}"
+
+
+def _higher_means(names: Sequence[str]) -> str:
+    means, are = ("mean score", "is") if len(names) == 1 else ("mean scores", "are")
+    return f"the {means} of {_joined(names)} {are} significantly higher"
+
+
+def _beats_all(ranking: Ranking) -> bool:
+    """Return whether the first row is significantly better than each of several others."""
+    first, *others = ranking.rows
+    if first.rank_high > 1 or len(others) < 2:
+        return False
+    # Pairwise rank intervals are narrower than the tests of all pairs allow.
+    tests, level = ranking.tests, ranking.level
+    names = [row.candidate for row in others]
+    return tests is None or not any(tests.tied(first.candidate, name, level) for name in names)
 
 
 def _joined(names: Sequence[str]) -> str:
@@ -76,9 +117,14 @@ class TiedRow(Protocol):
         """Whether it is significantly better than the next row."""
         ...
 
+    @property
+    def outscored_by(self) -> Sequence[str]:
+        """Candidates of later rows whose mean score is significantly higher."""
+        ...
+
 
 def separation_in_words(rows: Sequence[TiedRow], doubt: str = "") -> list[str]:
-    """Return sentences that name tied candidates, best first; `doubt` as above.
+    """Return sentences that name ties, and ranks that mean scores contradict; `doubt` as above.
 
     A long ranking is cut; the last sentence then says how many sentences are left out.
     """
@@ -107,7 +153,7 @@ def every_step(doubt: str) -> str:
 
 
 def _sentences(rows: Sequence[TiedRow]) -> Iterator[str]:
-    """Yield the members of each group, then ties between neighbors of different groups."""
+    """Yield each group's ties, the ranks that mean scores contradict, and ties with the next."""
     groups = [list(members) for _, members in groupby(rows, key=lambda row: row.group)]
     for members, following in zip(groups, [*groups[1:], []], strict=False):
         first, *others = (row.candidate for row in members)
@@ -115,11 +161,38 @@ def _sentences(rows: Sequence[TiedRow]) -> Iterator[str]:
             names = join_words(others, most=MOST_NAMES)
             tied = "is tied" if len(others) == 1 else "are tied"
             yield f"Group {members[0].group}: {names} {tied} with {first}."
-        if following and not members[-1].beats_next:
+        yield from contradicted_ranks(members, len(members))
+        if following and is_tied(members[-1], following[0]):
             yield (
                 f"{members[-1].candidate} and {following[0].candidate} are also tied, although "
                 "they are in different groups."
             )
+
+
+def is_tied(row: TiedRow, following: TiedRow) -> bool:
+    """Return whether a row is tied with the next one."""
+    return not row.beats_next and following.candidate not in row.outscored_by
+
+
+def contradicted_ranks(rows: Sequence[TiedRow], most: int = MOST_SENTENCES) -> list[str]:
+    """Return a sentence for each row above candidates with a significantly higher mean score.
+
+    After `most` of them, a sentence says how many rows are left out.
+    """
+    sentences = [
+        f"{row.candidate} is ranked above {join_words(row.outscored_by, most=MOST_NAMES)}, but "
+        + (
+            f"the mean score of {row.outscored_by[0]} is significantly higher."
+            if len(row.outscored_by) == 1
+            else "their mean scores are significantly higher."
+        )
+        for row in rows
+        if row.outscored_by
+    ]
+    left = len(sentences) - most
+    if left <= 0:
+        return sentences
+    return [*sentences[:most], f"Mean scores contradict {left:,} more of the ranks."]
 
 
 RANKING = table_schema(

@@ -142,14 +142,19 @@ def curves(
     labels: Floats,
     votes: Sequence[Vote],
     item_gold: ItemGold | None,
+    *,
+    places: Ints,
 ) -> tuple[ReportCurve, ...]:
-    """Return one curve per kind of reference data in the run."""
+    """Return one curve per kind of reference data in the run.
+
+    `places` numbers the cluster of each query.
+    """
     ranking = config.ranking
     resampling = Resampling(ranking.bootstrap, ranking.seed, 0.95)
     return (
         *_items(item_gold),
-        *_labels(cells, labels, config.scorer.scale, resampling),
-        *_votes(cells, votes, resampling),
+        *_labels(cells, labels, config.scorer.scale, places, resampling),
+        *_votes(cells, votes, places, resampling),
     )
 
 
@@ -172,7 +177,11 @@ def _items(item_gold: ItemGold | None) -> Iterator[ReportCurve]:
 
 
 def _labels(
-    cells: ResponseGrid, labels: Floats, scale: tuple[float, float], resampling: Resampling
+    cells: ResponseGrid,
+    labels: Floats,
+    scale: tuple[float, float],
+    places: Ints,
+    resampling: Resampling,
 ) -> Iterator[ReportCurve]:
     queries, candidates = np.nonzero(~np.isnan(labels) & ~np.isnan(cells.scores))
     if len(queries) < FEWEST:
@@ -185,14 +194,14 @@ def _labels(
         x_label="Score",
         y_label="Mean label",
         diagonal=same,
-        bins=_binned(scores, labeled, queries, resampling.means),
+        bins=_binned(scores, labeled, places[queries], resampling.means),
         how=f"{len(scores):,} labeled responses in ten bins of about equal size, from low to high "
         f"score; each dot is the mean label of a bin.{diagonal} {_INTERVALS}",
     )
 
 
 def _votes(
-    cells: ResponseGrid, votes: Sequence[Vote], resampling: Resampling
+    cells: ResponseGrid, votes: Sequence[Vote], places: Ints, resampling: Resampling
 ) -> Iterator[ReportCurve]:
     rows = {query: row for row, query in enumerate(cells.query_ids)}
     columns = {name: column for column, name in enumerate(cells.candidates)}
@@ -214,20 +223,23 @@ def _votes(
         x_label="Score of the first response minus the second",
         y_label="Share of votes for the first response",
         diagonal=False,
-        bins=_binned(differences[known], shares, queries[known], resampling.shares),
+        bins=_binned(differences[known], shares, places[queries[known]], resampling.shares),
         how=f"{int(known.sum()):,} votes in ten bins of about equal size, ordered by score "
         "difference; a tie counts as half a vote. For a judge that agrees with voters, the curve "
         f"climbs from 0 to 1 and passes 0.5 in the middle. {_INTERVALS}",
     )
 
 
-def _binned(x: Floats, y: Floats, queries: Ints, means: Means) -> tuple[CurveBin, ...]:
-    """Return ten bins of about equal size; equal values of x share a bin."""
+def _binned(x: Floats, y: Floats, places: Ints, means: Means) -> tuple[CurveBin, ...]:
+    """Return ten bins of about equal size; equal values of x share a bin.
+
+    `places` numbers the cluster of each value's query.
+    """
     edges = np.quantile(x, np.arange(1, BINS) / BINS)
     parts = np.searchsorted(edges, x).astype(np.intp)
     counts = np.bincount(parts, minlength=BINS)
     totals = np.bincount(parts, x, BINS)
-    found = means(y, renumbered(queries.astype(np.intp)), parts, BINS)
+    found = means(y, renumbered(places.astype(np.intp)), parts, BINS)
     return tuple(
         CurveBin(float(totals[part] / counts[part]), value, int(counts[part]))
         for part, value in enumerate(found)

@@ -11,6 +11,7 @@ from math import isfinite
 from pathlib import Path
 
 from rocketeval._version import __version__
+from rocketeval.arrays import Ints
 from rocketeval.audit.conclusion import doubt
 from rocketeval.config import RunConfig
 from rocketeval.evolve.result import EvaluatorInRun
@@ -384,7 +385,8 @@ def make_head(
     given = store.inputs.labels()
     label_means = label_grid(cells, given)
     details = judge.parts
-    slices = _slices(store, cells, ranking, clipping_scale(store, config))
+    places = _places(store, cells)
+    slices = _slices(store, cells, ranking, places, clipping_scale(store, config))
     return replace(
         bare_head(config, findings, store.inputs.checklists()),
         finished=max((made[name].finished for name in STAGES if name in made), default=""),
@@ -398,7 +400,9 @@ def make_head(
         advice=() if audit is None else audit.advice,
         figures=() if audit is None else figures(audit),
         tables=() if audit is None else tables(audit),
-        calibration=curves(cells, config, label_means, store.inputs.votes(), findings.item_gold),
+        calibration=curves(
+            cells, config, label_means, store.inputs.votes(), findings.item_gold, places=places
+        ),
         costs=costs(stages),
         cost_notes=cost_notes(stages),
         wins=_wins(ranking),
@@ -424,15 +428,24 @@ def name_of_benchmark(path: Path, kind: str) -> str:
     return path.name or kind
 
 
+def _places(store: RunStore, cells: ResponseGrid) -> Ints:
+    """Return the number of each query's cluster."""
+    grid = ScoreGrid(cells.query_ids, cells.candidates, cells.scores)
+    return grid.clustered(store.inputs.clusters()).places()
+
+
 def _slices(
-    store: RunStore, cells: ResponseGrid, ranking: Ranking, scale: tuple[float, float] | None
+    store: RunStore,
+    cells: ResponseGrid,
+    ranking: Ranking,
+    places: Ints,
+    scale: tuple[float, float] | None,
 ) -> tuple[SliceMeans, ...]:
     queries = store.inputs.queries
-    grid = ScoreGrid(cells.query_ids, cells.candidates, cells.scores)
     return slice_means(
         cells.scores,
         slice_fields([queries[name] for name in cells.query_ids]),
-        places=grid.clustered(store.inputs.clusters()).places(),
+        places=places,
         times=ranking.bootstrap,
         seed=ranking.seed,
         level=ranking.level,

@@ -287,8 +287,7 @@ GOOD_ANSWERS, FAIR_ANSWERS = 0.99, 0.95
 FAIR_LENGTH = 0.2
 """Limit for the correlation with length in excess of the labels'."""
 _ORDER_ONLY = "This shows how certain the order is, not whether the judge is right"
-
-
+_AGAINST = "the lower-ranked candidate has the higher mean score"
 _NO_VERDICT = "There is no verdict, because it is not known whether the judge is right."
 _LENGTH_RULE = (
     f"Good: the interval includes 0 or lies below it. Fair: at most {FAIR_LENGTH:g}. Weak: more."
@@ -302,15 +301,19 @@ def separation(ranking: Ranking, audit: Audit | None) -> TrustNumber:
     """
     pairs = len(ranking.rows) * (len(ranking.rows) - 1) // 2
     apart = _significant_pairs(ranking)
+    against = sum(len(row.outscored_by) for row in ranking.rows)
     value = exact(apart / pairs) if pairs else None
     mood: Mood = "unknown"
     verdict = "fewer than two ranked candidates"
     if value is not None:
-        mood = by_limits(value.value, GOOD_SEPARATION, FAIR_SEPARATION)
+        mood = by_limits((apart - against) / pairs, GOOD_SEPARATION, FAIR_SEPARATION)
         left = pairs - apart
         tied = f", {left:,} {'is' if left == 1 else 'are'} tied" if left else ""
-        more = "" if mood == "good" else "; more queries would separate more of them"
-        verdict = f"{apart:,} of {pairs:,} candidate pairs differ{tied}{more}. {_ORDER_ONLY}"
+        more = "; more queries would separate more of them" if left and mood != "good" else ""
+        verdict = f"{apart:,} of {pairs:,} candidate pairs differ{tied}{more}. "
+        if against:
+            verdict += f"In {against:,} of those that differ, {_AGAINST}. "
+        verdict += _ORDER_ONLY
         if doubt(audit):
             mood = "unknown"
     return TrustNumber(
@@ -320,7 +323,8 @@ def separation(ranking: Ranking, audit: Audit | None) -> TrustNumber:
         verdict=verdict,
         how="The share of candidate pairs whose mean scores differ significantly, with correction "
         "for all pairs of the ranking. "
-        f"{_NO_VERDICT if doubt(audit) else _limits(GOOD_SEPARATION, FAIR_SEPARATION)}",
+        f"{_NO_VERDICT if doubt(audit) else _limits(GOOD_SEPARATION, FAIR_SEPARATION)}"
+        f"{f' Pairs in which {_AGAINST} do not count as good.' if against else ''}",
         question="order",
     )
 

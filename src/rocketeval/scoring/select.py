@@ -21,7 +21,7 @@ from rocketeval.arrays import Floats
 from rocketeval.config import ScorerConfig, Section, parse_options
 from rocketeval.errors import ArtifactError, BenchmarkError, ConfigError
 from rocketeval.grid import compare, vote_outcomes
-from rocketeval.records import Gold, Vote
+from rocketeval.records import Gold
 from rocketeval.scoring.answers import AnswerTable
 from rocketeval.scoring.base import Learner, Saveable, State, create_scorer
 from rocketeval.scoring.crossfit import gold_about, held_out_scores
@@ -33,12 +33,12 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class ScorerLosses:
-    """Losses of one scorer on reference data, by query."""
+    """Losses of one scorer on reference data, by query, or by cluster of queries."""
 
     totals: Floats
-    """Sum of losses per query."""
+    """Sum of losses per query or cluster."""
     counts: Floats
-    """Number of labels or votes with scores per query."""
+    """Number of labels or votes with scores per query or cluster."""
 
     @property
     def mean(self) -> float:
@@ -52,13 +52,14 @@ def squared_errors(
 ) -> ScorerLosses:
     """Return the squared errors of scores against labels."""
     errors = (scores - label_column(answers, gold.labels, scale)) ** 2
-    return _by_query(answers.query_ids, answers.query_ids, errors)
+    return _by_cluster(answers, gold, answers.query_ids, errors)
 
 
 def disagreements(
-    answers: AnswerTable, scores: Floats, votes: Sequence[Vote], tie_margin: float
+    answers: AnswerTable, scores: Floats, gold: Gold, tie_margin: float
 ) -> ScorerLosses:
     """Return a loss of 1 for each vote that the scores do not predict, ties included."""
+    votes = gold.votes
     cells = zip(answers.query_ids, answers.candidates, strict=True)
     found = dict(zip(cells, scores.tolist(), strict=True))
 
@@ -69,19 +70,16 @@ def disagreements(
     first = side(vote.candidate_a for vote in votes)
     second = side(vote.candidate_b for vote in votes)
     wrong = (compare(first, second, tie_margin) != vote_outcomes(votes)).astype(np.float64)
-    return _by_query(
-        answers.query_ids,
-        [vote.query_id for vote in votes],
-        np.where(np.isnan(first - second), np.nan, wrong),
-    )
+    losses = np.where(np.isnan(first - second), np.nan, wrong)
+    return _by_cluster(answers, gold, [vote.query_id for vote in votes], losses)
 
 
 def simplest_of_the_best(losses: Sequence[ScorerLosses]) -> int:
     """Return the index of the first scorer within one standard error of the best.
 
-    The standard error is that of the difference between the two, clustered by query: responses to
-    one query are alike, and treating them as independent would make the error too small. With fewer
-    than two queries, the first scorer is chosen.
+    The standard error is that of the difference between the two, clustered by query, or by cluster
+    of queries: responses to one query are alike, and treating them as independent would make the
+    error too small. With fewer than two queries or clusters, the first scorer is chosen.
     """
     means = np.array([found.mean for found in losses])
     if np.isnan(means).any():
@@ -105,12 +103,16 @@ def _standard_error(one: ScorerLosses, other: ScorerLosses) -> float:
     return float(np.sqrt(variance) / one.counts.sum())
 
 
-def _by_query(names: Sequence[str], query_ids: Sequence[str], losses: Floats) -> ScorerLosses:
-    places = {name: place for place, name in enumerate(dict.fromkeys(names))}
-    there = np.array([query_id in places for query_id in query_ids], dtype=np.bool_)
+def _by_cluster(
+    answers: AnswerTable, gold: Gold, query_ids: Sequence[str], losses: Floats
+) -> ScorerLosses:
+    """Return the losses, which are on these queries, by cluster of the answered queries."""
+    own = {name: gold.cluster(name) for name in answers.query_ids}
+    places = {name: place for place, name in enumerate(dict.fromkeys(own.values()))}
+    there = np.array([query_id in own for query_id in query_ids], dtype=np.bool_)
     there &= ~np.isnan(losses)
     place: NDArray[np.intp] = np.array(
-        [places[query_id] for query_id, use in zip(query_ids, there, strict=True) if use],
+        [places[own[query_id]] for query_id, use in zip(query_ids, there, strict=True) if use],
         dtype=np.intp,
     )
     size = len(places)
@@ -258,4 +260,4 @@ def _losses(
     if config.learn_from == "labels":
         return squared_errors(answers, scores, gold, config.scale)
     margin = TIE_MARGIN if config.tie_margin is None else config.tie_margin
-    return disagreements(answers, scores, gold.votes, margin)
+    return disagreements(answers, scores, gold, margin)

@@ -45,7 +45,8 @@ def split_gold(gold: Gold, candidates: Collection[str], config: ScorerConfig) ->
     if config.learn_from == "votes":
         votes = [vote for vote in gold.votes if _votes_within(vote, config.fit_on, candidates)]
         voted = {name for vote in votes for name in (vote.candidate_a, vote.candidate_b)}
-        _refuse_too_few({vote.query_id for vote in votes}, "queries with votes", "votes", config)
+        independent = {gold.cluster(vote.query_id) for vote in votes}
+        _refuse_too_few(independent, "independent queries with votes", "votes", config)
         return GoldSplit(Gold(votes=votes, clusters=gold.clusters), tuple(sorted(voted)), ())
     labels = [label for label in gold.labels if label.candidate in candidates]
     means = mean_by_candidate(labels)

@@ -96,9 +96,9 @@ class PooledLogisticScorer:
         self.centre_, self.weights_ = np.zeros(len(self.columns)), np.zeros(len(self.columns))
         self.curves_: dict[str, QualityScale] = {}
         self.facts_: dict[str, Any] = {"votes": len(votes), "ties": int((outcomes == 0).sum())}
-        reason = _why_mean(features[first], features[second], outcomes, votes)
+        query_ids = [gold.cluster(vote.query_id) for vote in votes]
+        reason = _why_mean(features[first], features[second], outcomes, query_ids)
         if reason is None:
-            query_ids = [gold.cluster(vote.query_id) for vote in votes]
             categories = [answers.categories.get(vote.query_id, "") for vote in votes]
             reason = self._learn(features, first, second, outcomes, query_ids, categories)
         self.fallbacks_ = everywhere(answers, reason)
@@ -265,12 +265,13 @@ def _voted_rows(
 
 
 def _why_mean(
-    first: Floats, second: Floats, outcomes: NDArray[np.int8], votes: Sequence[Vote]
+    first: Floats, second: Floats, outcomes: NDArray[np.int8], query_ids: Sequence[str]
 ) -> str | None:
+    """Return why the votes cannot be learned from; `query_ids` are those of clusters."""
     decisive = int((outcomes != 0).sum())
     if decisive < FEWEST_DECISIVE:
         return f"{decisive} votes that are not ties; {FEWEST_DECISIVE} are needed"
-    if len({vote.query_id for vote in votes}) < 2:
+    if len(set(query_ids)) < 2:
         return "all votes are on one query; 2 are needed"
     if not np.any(first != second):
         return "the judge gave both responses of every vote the same answers"

@@ -218,6 +218,24 @@ def tail_probability(queries: int, level: float) -> float:
     return float(ndtr(math.sqrt(queries / (queries - 1)) * quantile))
 
 
+def interval_without_spread(
+    value: float, queries: int, level: float, ends: tuple[float, float] = (0.0, 1.0)
+) -> Interval:
+    """Return the mean of values that are equal on all queries, with an exact interval.
+
+    Resamples of such values do not vary. The share of other queries with another value is bounded
+    as by Clopper and Pearson, and such a value lies anywhere between `ends`.
+
+    >>> interval_without_spread(1.0, 6, 0.95)
+    Interval(value=1.0, low=0.540..., high=1.0)
+    >>> interval_without_spread(1.0, 6, 0.95, (-1.0, 1.0))
+    Interval(value=1.0, low=0.081..., high=1.0)
+    """
+    others = 1.0 - ((1.0 - level) / 2.0) ** (1.0 / queries)
+    low, high = (value + others * (end - value) for end in ends)
+    return Interval(value, min(low, value), max(high, value))
+
+
 def wilson(share: float, reach: float) -> Interval:
     """Return a share with Wilson's interval; `reach` is the squared quantile over the cases.
 
@@ -286,9 +304,7 @@ class Resampling:
         for part, share in enumerate(found):
             if share is not None and share.value in (0.0, 1.0) and share.low == share.high:
                 queries = len(np.unique(places[parts == part]))
-                doubt = 1.0 - ((1.0 - self.level) / 2.0) ** (1.0 / queries)
-                bounds = (0.0, doubt) if share.value == 0.0 else (1.0 - doubt, 1.0)
-                found[part] = Interval(share.value, *bounds)
+                found[part] = interval_without_spread(share.value, queries, self.level)
         return found
 
     def sure(self, value: float, draws: Floats, queries: int) -> Interval:

@@ -20,7 +20,7 @@ rank intervals contain the true ranks at the same time with probability `level` 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -149,6 +149,30 @@ class PairwiseTests:
         best: Ints = 1 + better.sum(axis=0)
         worst: Ints = len(better) - better.sum(axis=1)
         return best, worst
+
+    def tied_groups(self, order: Sequence[int]) -> dict[int, int]:
+        """Return the group number of each candidate, from 1, walking down a ranking.
+
+        A group ends before a candidate that differs significantly, in either direction, from the
+        first one in it.
+        """
+        better = self.better()
+        differs = better | better.T
+        groups: dict[int, int] = {}
+        first, group = order[0], 1
+        for column in order:
+            if differs[first, column]:
+                first, group = column, group + 1
+            groups[column] = group
+        return groups
+
+    def outscored(self, order: Sequence[int]) -> dict[int, tuple[int, ...]]:
+        """Return, for each candidate, those later in a ranking that are significantly better."""
+        later = np.tril(self.better()[np.ix_(order, order)], k=-1)
+        return {
+            column: tuple(order[other] for other in np.flatnonzero(later[:, place]).tolist())
+            for place, column in enumerate(order)
+        }
 
 
 def pairwise_tests(

@@ -143,7 +143,8 @@ def provisional_figures(store: RunStore, command: str | None = None) -> PageFigu
         scored_by = _why_no_score(manifest.stages.score, config)
     else:
         columns = (answers.query_ids, answers.candidates, scored.scores.tolist())
-        ranking = _rank(ScoreGrid.from_columns(*columns), config)
+        grid = ScoreGrid.from_columns(*columns).clustered(store.inputs.clusters())
+        ranking = _rank(grid, config)
     findings = Findings(
         score_table(answers, scored, keys),
         ranking,

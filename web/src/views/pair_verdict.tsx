@@ -30,10 +30,18 @@ function KnownVerdict({ names, block }: { names: Names; block: PairsBlock }) {
 }
 
 /** Explains why the leaderboard may seem to disagree. */
-function Otherwise({ pair, rows }: { pair: Pair; rows: Candidate[] }) {
+export function Otherwise({ pair, rows }: { pair: Pick<Pair, "verdict">; rows: Candidate[] }) {
   const [first, second] = rows as [Candidate, Candidate];
   const isSignificant = pair.verdict === "better" || pair.verdict === "worse";
   const joined = first.group !== null && first.group === second.group;
+  const [better, worse] = pair.verdict === "better" ? [first, second] : [second, first];
+  if (isSignificant && !joined && (worse.rank ?? Infinity) < (better.rank ?? 0))
+    return (
+      <p class="notice">
+        The leaderboard places <Name>{worse.name}</Name> above <Name>{better.name}</Name>: it counts wins, while
+        this compares mean scores. The two ways to rank disagree.
+      </p>
+    );
   const apart = (first.rank_high ?? 0) < (second.rank_low ?? 0) ||
     (second.rank_high ?? 0) < (first.rank_low ?? 0);
   if (isSignificant ? !joined : !apart) return null;
