@@ -18,7 +18,7 @@ from pydantic import (
 )
 
 from rocketeval.errors import ConfigError
-from rocketeval.resources import ENDINGS, explain_mistakes, read_yaml
+from rocketeval.resources import ENDINGS, explain_mistakes, is_run, read_yaml
 from rocketeval.settings import (
     ConfigFile,
     ConfigFolder,
@@ -451,12 +451,16 @@ def with_tie_margin(config: RunConfig) -> RunConfig:
 
 
 def load_config(path: Path | str) -> RunConfig:
-    """Return the config in the YAML file at `path`; relative paths start from its folder."""
+    """Return the config of a YAML file or run directory; relative paths start from its folder."""
+    path = Path(path, "run.yaml") if is_run(Path(path)) else Path(path)
     hint = "`rocketeval init` writes a config to start from."
-    if Path(path).suffix not in ENDINGS:
+    if path.suffix not in ENDINGS:
         hint += " To name a candidate or a query, use an option: see --help."
-    raw = read_yaml(Path(path), "config", hint=hint)
-    return parse_config(raw, where=Path(path))
+    config = parse_config(read_yaml(path, "config", hint=hint), where=path)
+    run = path.parent.resolve()  # It may have been moved or copied.
+    if path.name == "run.yaml" and is_run(run):
+        config = config.model_copy(update={"output": run.parent, "name": run.name})
+    return config
 
 
 def parse_config(raw: Any, *, where: Path | None = None) -> RunConfig:
@@ -467,26 +471,21 @@ def parse_config(raw: Any, *, where: Path | None = None) -> RunConfig:
         raise ConfigError(
             f"{origin} {found}.", hint="`rocketeval init` writes a config to start from."
         )
-    problem = problem_in(raw)
-    if problem is None and where is not None and not is_encodable(str(where.resolve())):
+    if where is not None and not is_encodable(str(where.resolve())):
         problem = "the name of its folder is not valid Unicode text"
-    if problem is not None:
         raise ConfigError(f"{ascii(origin)[1:-1]} cannot be used: {problem}.")
-    try:
-        return RunConfig.model_validate(raw, context=where.parent.resolve() if where else None)
-    except ValidationError as error:
-        raise ConfigError(
-            f"{origin} has a mistake:\n" + explain_mistakes(error, RunConfig)
-        ) from None
+    return parse_options(raw, RunConfig, origin, where.parent.resolve() if where else None)
 
 
-def parse_options(raw: Mapping[str, object], kind: type[Options], where: str) -> Options:
-    """Return an implementation's settings, validated like the rest of the config."""
+def parse_options(
+    raw: Mapping[str, object], kind: type[Options], where: str, folder: Path | None = None
+) -> Options:
+    """Return settings, validated; relative paths start from `folder`."""
     problem = problem_in(raw)
     if problem is not None:
         raise ConfigError(f"{where} cannot be used: {problem}.")
     try:
-        return kind.model_validate(raw)
+        return kind.model_validate(raw, context=folder)
     except ValidationError as error:
         raise ConfigError(f"{where} has a mistake:\n" + explain_mistakes(error, kind)) from None
 

@@ -51,6 +51,11 @@ class PackagedFiles:
             return read(folder / f"{name_or_path}.yaml")
 
 
+def is_run(folder: Path) -> bool:
+    """Return whether a folder is a run directory."""
+    return all((folder / name).is_file() for name in ("run.yaml", "manifest.json"))
+
+
 def read_yaml(path: Path, what: str, *, hint: str) -> Any:
     """Return the content of a user's YAML file; raise ConfigError about `what` if unreadable."""
     try:

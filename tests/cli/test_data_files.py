@@ -81,6 +81,40 @@ def test_run_writes_a_config_and_uses_it_again(folder: Path) -> None:
     assert "another `author` than" in told.stderr
 
 
+def test_a_corrected_judge_stays_in_the_config(folder: Path) -> None:
+    """A typo is replaced until something was judged; after that, another judge is only named."""
+    lists = ("--checklist", "general")
+    dead = ("--base-url", "http://127.0.0.1:9/v1")
+    cli(folder, "run", "answers.csv", "--judge", "typo", *dead, *lists, code=4)
+    config = folder / "answers.rocketeval.yaml"
+    assert load_config(config).judge.model == "typo"
+    told = cli(folder, "run", "answers.csv", "--judge", "m", *dead, *lists, code=4)
+    assert "Its judge is now m at http://127.0.0.1:9/v1." in told.stderr
+    assert load_config(config).judge.model == "m"
+    scripted(config)
+    cli(folder, "run", "answers.csv")
+    before = config.read_text()
+    told = cli(folder, "run", "answers.csv", "--judge", "other", "--name", "again")
+    assert "this command uses another one" in told.stderr
+    assert config.read_text() == before
+
+
+def test_a_moved_run_is_its_own_run(folder: Path) -> None:
+    """Verbs given a copied run directory read and write the copy, not the original."""
+    cli(folder, "init", ".", "--data", "answers.csv", "--model", "m", "--checklist", "general")
+    scripted(folder / "rocketeval.yaml")
+    cli(folder, "run")
+    run, copy = folder / "runs" / "answers", folder / "elsewhere" / "mine"
+    copy.parent.mkdir()
+    run.rename(copy)
+    (copy / "report.html").unlink()
+    cli(folder, "run", "elsewhere/mine")
+    assert (copy / "report.html").exists()
+    assert "queries with both scores" in cli(folder, "compare", "a", "b", "elsewhere/mine").stdout
+    assert "neighbors in the ranking" in cli(folder, "explain", "elsewhere/mine/run.yaml").stdout
+    assert not run.exists()
+
+
 def test_data_without_a_judge_or_checklists(folder: Path) -> None:
     """Without a judge or checklists, the choices and the cost of an author are named."""
     neither = cli(folder, "run", "answers.csv", code=2)

@@ -137,6 +137,8 @@ def config_for(
         _check_same(target, request)
         if say:
             say(f"Using {shown_path(target)}, written before. Edit it, or delete it to start over.")
+        if scratch is None:
+            _keep_judge(target, request, say)
         return target
     found = opened(request)
     if say:
@@ -150,6 +152,29 @@ def config_for(
         say(f"Judge: {judge_address(target)}")
         say(f"Config: {shown_path(target)} (edit it to change the mapping)\n")
     return target
+
+
+def _keep_judge(target: Path, request: DataRequest, say: Callable[[str], None] | None) -> None:
+    """Write this command's judge into a config that was not judged with yet, or say it differs."""
+    import yaml
+
+    from rocketeval.api import engine_settings
+    from rocketeval.config import load_config
+
+    text = target.read_text(encoding="utf-8")
+    written = yaml.safe_load(text).get("judge") or {}
+    judge, url = request.judge or written.get("model"), request.base_url or written.get("base_url")
+    wanted = engine_settings(judge, url, {})
+    if all(written.get(key) == value for key, value in wanted.items()):
+        return
+    before, ledger = _dumped({"judge": written}), load_config(target).run_path / "ledger"
+    if before in text and not any(ledger.glob("*")):
+        text = text.replace(before, _dumped({"judge": wanted}))
+        target.write_text(text, encoding="utf-8")
+        if say:
+            say(f"Its judge is now {judge_address(target)}.")
+    elif say:
+        say(f"Its judge is {judge_address(target)}; this command uses another one.")
 
 
 def judge_address(config: Path) -> str:

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rocketeval.errors import ExportError, StoreError
+from rocketeval.resources import is_run
 from rocketeval.store.checksums import check_file, damaged, line_is_whole, record, sealed_line
 
 ROW_GROUP = 1 << 20
@@ -261,11 +262,6 @@ def refuse_inside_run(path: Path, run: Path | None = None) -> None:
                 f"{path} is inside the run {folder}, whose files only its own stages write.",
                 hint="Choose a path outside of it.",
             )
-
-
-def is_run(folder: Path) -> bool:
-    """Return whether a folder is a run directory."""
-    return all((folder / name).is_file() for name in ("run.yaml", "manifest.json"))
 
 
 _SHOWN = re.compile(
