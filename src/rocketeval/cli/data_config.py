@@ -163,8 +163,8 @@ def _keep_judge(target: Path, request: DataRequest, say: Callable[[str], None] |
 
     text = target.read_text(encoding="utf-8")
     written = yaml.safe_load(text).get("judge") or {}
-    judge, url = request.judge or written.get("model"), request.base_url or written.get("base_url")
-    wanted = engine_settings(judge, url, {})
+    judge = request.judge or str(written.get("model", ""))
+    wanted = engine_settings(judge, request.base_url or written.get("base_url"), {})
     if all(written.get(key) == value for key, value in wanted.items()):
         return
     before, ledger = _dumped({"judge": written}), load_config(target).run_path / "ledger"
