@@ -192,6 +192,17 @@ def claims() -> list[Claim]:
             percent=False,
         ),
     ]
+    if (half := arena["partial"].get("checklist, 0.5B judge")) is not None:
+        found.append(
+            Claim(
+                "RocketEval, Table 6",
+                "a larger judge orders closer to the arena: 1.5B over 0.5B (difference, 22 candidates)",
+                "0.18 (12 candidates)",
+                turned(half["order"]["from_checklist"]),
+                f"{half['prompts']} prompts, both in int8",
+                percent=False,
+            )
+        )
     smaller = recorded("mt_bench/recorded/sizes.json")
     own = next(row for row in smaller["sizes"] if row["judge"] == "1.5b")
     found.append(

@@ -6,15 +6,17 @@ import asyncio
 from collections.abc import Mapping
 from concurrent.futures import CancelledError
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from fakes.openai_server import MODEL, FakeOpenAI, serving, status
 from rocketeval import Grader, Judge, ScriptedEngine
 from rocketeval.engines.base import EngineAnswers
-from rocketeval.errors import EngineError, EngineRefused, EngineUnavailable
+from rocketeval.errors import ConfigError, EngineError, EngineRefused, EngineUnavailable
 from rocketeval.grader import ResponseToGrade
-from rocketeval.records import Answer, GradingTask, Status
+from rocketeval.integrations.shared import explain_grade
+from rocketeval.records import Answer, GradingTask, Status, Turn
 
 ITEMS = ["Is it right?", "Is it short?", {"text": "Is it rude?", "weight": -2}]
 
@@ -31,6 +33,74 @@ def test_score_weighs_penalties() -> None:
     assert graded.score == pytest.approx((0.8 + 0.8 + 2 * 0.2) / 4)
     assert [item.text for item in graded.failed] == ["Is it rude?"]
     assert (graded.low, graded.high) == (graded.score, graded.score)
+
+
+class _Prompts:
+    """Keeps the prompts of a scripted judge."""
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    def __call__(self, prefix: str, item: str) -> float:
+        """Keep a prompt and answer it."""
+        self.seen.append(prefix + item)
+        return 0.8
+
+
+def test_text_as_context_is_one_passage() -> None:
+    """A context of one text is shown like a list of that text, not letter by letter."""
+    prompts, item = _Prompts(), {"text": "Is it grounded?", "uses": ["context"]}
+    with Grader(ScriptedEngine(prompts)) as grader:
+        grader.grade("q", "r", [item], context="Berlin is a city.")
+        again = grader.grade("q", "r", [item], context=["Berlin is a city."])
+    assert "Berlin is a city." in prompts.seen[0]
+    assert again.usage.requests == 0
+
+
+def test_history_of_objects() -> None:
+    """Messages in the style of the OpenAI API are shown like turns."""
+    prompts = _Prompts()
+    with Grader(ScriptedEngine(prompts)) as grader:
+        grader.grade("q", "r", ["a?"], history=[{"role": "user", "content": "Hello there"}])
+        again = grader.grade("q", "r", ["a?"], history=[Turn("user", "Hello there")])
+    assert "Hello there" in prompts.seen[0]
+    assert again.usage.requests == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"response": None}, "`response` must be a text, but is missing"),
+        ({"response": float("nan")}, "`response` must be a text, but is missing"),
+        ({"response": 7}, "`response` must be a text, but is of type int"),
+        ({"query": None}, "`query` must be a text, but is missing"),
+        ({"context": ["a", None]}, r"`context\[1\]` must be a text"),
+        ({"context": 7}, "`context` must be a text or a list of texts"),
+        ({"history": "Hello"}, "`history` must be a list of messages"),
+        ({"history": ["Hello"]}, r"`history\[0\]` is not a message"),
+        ({"history": [{"role": "user"}]}, r"`history\[0\]\.content` must be a text"),
+    ],
+)
+def test_wrong_argument_is_named(given: dict[str, Any], named: str) -> None:
+    """An argument that is missing or of another type is an error that names it."""
+    arguments = {"query": "q", "response": "r", "checklist": ["a?"], **given}
+    with Grader(engine()) as grader, pytest.raises(ConfigError, match=named):
+        grader.grade(**arguments)
+
+
+async def test_judge_names_a_wrong_argument() -> None:
+    """So does a judge without a grader."""
+    judge, missing = Judge(engine=engine()), cast(str, None)
+    with pytest.raises(ConfigError, match="`response` must be a text"):
+        await judge.answers("q", missing, ["a?"])
+
+
+def test_explanation_shows_the_answer_to_a_penalty() -> None:
+    """Other frameworks show a failed penalty with its mark, and the judge's yes."""
+    with Grader(engine(0.92)) as grader:
+        graded = grader.grade("q", "r", ITEMS)
+    line = "failed (yes 0.92): Is it rude? [penalty of weight 2]"
+    assert explain_grade(graded).splitlines()[1:] == [line]
 
 
 def test_new_item_alone_is_asked(tmp_path: Path) -> None:

@@ -302,6 +302,29 @@ async def test_report_says_what_answers_mean(tmp_path: Path) -> None:
     assert said[good, 4] == ("", 0.8)
     assert said[good, 2][0].endswith("of 3, nearest: fair")
     assert block["figures"][1]["mean"] == 0.75
+    assert [figure.get("check", False) for figure in block["figures"]] == [False] * 3 + [True] + [
+        False
+    ] * 2
+
+
+async def test_report_explains_scores_by_the_rubric(tmp_path: Path) -> None:
+    """Kinds of answers are counted, and no sentence speaks of equal weights or a plain mean."""
+    grouped = [
+        {**(item if isinstance(item, dict) else {"text": item}), "group": "g"} for item in ITEMS
+    ]
+    made, _ = await run(make(tmp_path, grouped))
+    head = report_content((made.store.path / "report.html").read_text())["head"]
+    assert head["answer_kinds"] == [["yes_no", 24], ["scale", 6], ["check", 6]]
+    assert sum(count for _, count in head["answer_kinds"]) == dict(head["sizes"])["answers"]
+    notes = " ".join(head["notes"])
+    for words in (head["groups_are"], notes):
+        assert "by their weights" in words
+        assert "penalty counts one minus its answer" in words
+        assert "as far as it applies" in words
+        assert "equal weight" not in words
+    assert "expected level" in notes
+    assert "code check" in notes
+    assert head["score_is"] == "weighted mean answer, penalties reversed, rescaled"
 
 
 @pytest.mark.parametrize(

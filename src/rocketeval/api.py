@@ -21,6 +21,8 @@ from rocketeval.records import Answer, Checklist, Query, Response, Turn
 
 GENERAL = "general"
 """Name of the packaged checklist for all queries."""
+MESSAGES = 'A message is such as {"role": "user", "content": "Hello"}, or a rocketeval Turn.'
+_TURN = ("role", "content")
 Config = RunConfig | Mapping[str, Any] | Path | str
 """A config, a mapping of settings as in YAML, or the path of a YAML file."""
 
@@ -120,7 +122,7 @@ class Judge:
         response: str | Response,
         checklist: Sequence[str | Mapping[str, object]] | Checklist,
         *,
-        history: Sequence[Turn] = (),
+        history: Sequence[Turn | Mapping[str, object]] = (),
     ) -> tuple[Answer, ...]:
         """Return the answers to the items of a checklist about one response, in its order.
 
@@ -130,10 +132,10 @@ class Judge:
         from rocketeval.checks.runner import CheckRunner
         from rocketeval.prompts.rubric import RubricPrompt
 
-        asked = query if isinstance(query, Query) else Query("query", query, tuple(history))
+        asked = query if isinstance(query, Query) else as_query(query, history)
         given = response
-        if isinstance(given, str):
-            given = Response(asked.id, "response", given)
+        if not isinstance(given, Response):
+            given = Response(asked.id, "response", as_text(given, "response"))
         items = checklist
         if not isinstance(items, Checklist):
             items = Checklist.from_items(asked.id, checklist_items(items, "checklist"))
@@ -158,7 +160,7 @@ class Judge:
         response: str | Response,
         checklist: Sequence[str | Mapping[str, object]] | Checklist,
         *,
-        history: Sequence[Turn] = (),
+        history: Sequence[Turn | Mapping[str, object]] = (),
         scale: tuple[float, float] = (1.0, 10.0),
     ) -> float | None:
         """Return the mean answer on a scale, by the items' weights; None without an answer."""
@@ -231,6 +233,58 @@ def general_author() -> dict[str, object]:
     from rocketeval.checklists.simple import GENERAL_ITEMS
 
     return {"kind": "fixed", "options": {"items": list(GENERAL_ITEMS)}}
+
+
+def as_query(
+    text: object,
+    history: object = (),
+    reference: str | None = None,
+    system: str | None = None,
+    context: object = None,
+) -> Query:
+    """Return a query made of a caller's arguments; ConfigError names the one that is wrong."""
+    return Query(
+        "query",
+        as_text(text, "query"),
+        _turns(history, "history"),
+        reference,
+        system=system,
+        context=None if context is None else _passages(context, "context"),
+    )
+
+
+def as_text(given: object, what: str) -> str:
+    """Return the argument `what` if it is a text; raise ConfigError otherwise."""
+    if isinstance(given, str):
+        return given
+    missing = given is None or (isinstance(given, float) and math.isnan(given))
+    hint = 'Leave the row out, or give "" for an empty text.' if missing else "Convert it first."
+    kind = "missing" if missing else f"of type {type(given).__name__}"
+    raise ConfigError(f"`{what}` must be a text, but is {kind}.", hint=hint)
+
+
+def _passages(given: object, what: str) -> tuple[str, ...]:
+    """Return passages given as one text or a list of texts."""
+    if isinstance(given, str):
+        return (given,)
+    if not isinstance(given, Iterable) or isinstance(given, Mapping | bytes):
+        raise ConfigError(f"`{what}` must be a text or a list of texts.")
+    return tuple(as_text(each, f"{what}[{place}]") for place, each in enumerate(given))
+
+
+def _turns(given: object, what: str) -> tuple[Turn, ...]:
+    """Return turns given as records or as objects with `role` and `content`."""
+    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
+        raise ConfigError(f"`{what}` must be a list of messages.", hint=MESSAGES)
+    turns = []
+    for place, each in enumerate(given):
+        if isinstance(each, Mapping):
+            parts = (as_text(each.get(name), f"{what}[{place}].{name}") for name in _TURN)
+            each = Turn(*parts)
+        if not isinstance(each, Turn):
+            raise ConfigError(f"`{what}[{place}]` is not a message.", hint=MESSAGES)
+        turns.append(each)
+    return tuple(turns)
 
 
 def checklist_items(given: object, what: str) -> list[ParsedItem]:

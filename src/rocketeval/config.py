@@ -80,7 +80,7 @@ class BenchmarkConfig(Section):
     queries: ConfigPath | None = None
     """File with one query id per line, such as that of `rocketeval anchors`; use only these."""
     collected: ConfigPath | None = None
-    """File for labels and votes given in `rocketeval view --label`, read with the benchmark's."""
+    """File with labels and votes, read with the benchmark's; `view --label` adds to it."""
 
 
 _IN_A_VARIABLE = "Put the key into a variable, and its name here."

@@ -17,7 +17,7 @@ from pathlib import Path
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rocketeval.api import Judge, as_judge, checklist_items
+from rocketeval.api import Judge, as_judge, as_query, as_text, checklist_items
 from rocketeval.config import JudgeConfig, RunConfig, parse_config
 from rocketeval.engines.base import Engine, EngineAnswers, create_engine, status_of
 from rocketeval.errors import EngineError, EngineRefused, EngineUnavailable, RequestRejected
@@ -99,29 +99,23 @@ class ResponseToGrade:
     query: str | Query
     response: str | Response
     checklist: Items
-    history: Sequence[Turn] = ()
+    history: Sequence[Turn | Mapping[str, object]] = ()
+    """Turns, or objects with `role` and `content`."""
     reference: str | None = None
     system: str | None = None
-    context: Sequence[str] | None = None
+    context: str | Sequence[str] | None = None
+    """Passages; a text is one passage."""
     about: str = ""
     """What is judged, for people who read the answer file; default: the start of the query."""
 
     def parts(self) -> tuple[Query, Response, Checklist]:
-        """Return the records of this grading; ConfigError names an item that is wrong."""
+        """Return the records of this grading; ConfigError names what is wrong."""
         query = self.query
         if not isinstance(query, Query):
-            context = None if self.context is None else tuple(self.context)
-            query = Query(
-                "query",
-                query,
-                tuple(self.history),
-                self.reference,
-                system=self.system,
-                context=context,
-            )
+            query = as_query(query, self.history, self.reference, self.system, self.context)
         response = self.response
         if not isinstance(response, Response):
-            response = Response(query.id, "response", response)
+            response = Response(query.id, "response", as_text(response, "response"))
         checklist = self.checklist
         if not isinstance(checklist, Checklist):
             checklist = Checklist.from_items(query.id, checklist_items(checklist, "checklist"))
@@ -202,10 +196,10 @@ class Grader:
         response: str | Response,
         checklist: Items,
         *,
-        history: Sequence[Turn] = (),
+        history: Sequence[Turn | Mapping[str, object]] = (),
         reference: str | None = None,
         system: str | None = None,
-        context: Sequence[str] | None = None,
+        context: str | Sequence[str] | None = None,
     ) -> ResponseGrade:
         """Return the graded response; EngineError if the judge cannot answer."""
         one = ResponseToGrade(query, response, checklist, history, reference, system, context)

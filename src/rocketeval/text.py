@@ -115,6 +115,15 @@ def count_of(number: int, one: str, many: str) -> str:
     return f"{number:,} {one if number == 1 else many}"
 
 
+def chance(p_value: float) -> str:
+    """Format a p-value.
+
+    >>> chance(0.0004), chance(0.0312)
+    ('p < 0.001', 'p = 0.031')
+    """
+    return "p < 0.001" if p_value < 0.001 else f"p = {p_value:.3f}"
+
+
 def between(low: str, high: str, dash: str = "-") -> str:
     """Join the bounds of an interval with a dash, or with "to" if a bound has a sign.
 

@@ -118,6 +118,11 @@ class Arena:
         partial = self.partial
         return self.of([way for way in self.scores if way not in partial])
 
+    def with_partial(self, way: str) -> Arena:
+        """Return the checklist, a way that lacks prompts, and length, on the prompts it has."""
+        here = np.isfinite(self.scores[way]).all(axis=1)
+        return self.of([CHECKLIST, way, LENGTH]).only(here)
+
     def only(self, prompts: Bools) -> Arena:
         """Return the same for some prompts."""
         kept = tuple(p for p, keep in zip(self.prompts, prompts, strict=True) if keep)
@@ -291,8 +296,7 @@ def lines_of(arena: Arena) -> list[str]:
     """Return the whole study as text."""
     lines = section(arena.whole)
     for way in arena.partial:
-        both = arena.of([CHECKLIST, way, LENGTH]).only(np.isfinite(arena.scores[way]).all(axis=1))
-        lines += ["", f"Prompts graded by {way!r} too:", *section(both)]
+        lines += ["", f"Prompts graded by {way!r} too:", *section(arena.with_partial(way))]
     lines += ["", "Spearman by number of prompts, all 22; mean and 5% quantile over 200 draws"]
     found = {way: by_prompts(arena, way) for way in (CHECKLIST, COUNTED, LENGTH)}
     sizes = list(found[CHECKLIST])
@@ -334,6 +338,13 @@ def figures_of(arena: Arena) -> dict[str, Any]:
         "prompts": len(arena.prompts),
         "orders": {
             part: {way: asdict(one) for way, one in found.items()} for part, found in parts.items()
+        },
+        "partial": {
+            way: {
+                "prompts": len(arena.with_partial(way).prompts),
+                "order": asdict(orders(arena.with_partial(way), tested=False)[way]),
+            }
+            for way in arena.partial
         },
         "reliability": reliability(arena, CHECKLIST),
         "unlimited": unlimited(arena, CHECKLIST),

@@ -10,8 +10,7 @@ import pytest
 
 from rocketeval.benchmarks.base import check_benchmark
 from rocketeval.benchmarks.messages import RowError
-from rocketeval.benchmarks.promptfoo import PromptfooResults
-from rocketeval.benchmarks.promptfoo_assertions import read_assertion
+from rocketeval.benchmarks.promptfoo import PromptfooResults, read_assertion
 from rocketeval.checks.runner import CheckSettings
 from rocketeval.config import BenchmarkConfig
 from rocketeval.errors import BenchmarkError

@@ -155,6 +155,17 @@ def test_ids_that_number_rows_are_found_late(tmp_path: Path) -> None:
     assert own.mapping()["id"] == "column 'id'"
 
 
+def test_a_second_id_of_a_query_is_named(tmp_path: Path) -> None:
+    """Ids that repeat elsewhere do not number rows: the row with the odd id is named."""
+    lines = [f"{number},What is {number}?,{name},x" for number in range(8) for name in "ab"]
+    lines[1] = lines[1].replace("0,What", "99,What")
+    reader = opened(csv_file(tmp_path, "\n".join(["ID,question,model,output", *lines])))
+    assert counts(reader)[-2:] == (8, 2)
+    assert "numbers rows" not in reader.mapping()["id"]
+    assert "two ids" in reader.mapping()["id"]
+    assert ".csv:3" in reader.mapping()["id"]
+
+
 def test_a_label_may_be_missing(tmp_path: Path) -> None:
     """One N/A does not turn the labels off: it is counted, and the others are used."""
     text = "question,model,output,score\n1?,a,one,5\n1?,b,two,N/A\n2?,a,two,4\n2?,b,one,1\n"

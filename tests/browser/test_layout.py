@@ -59,6 +59,16 @@ def test_a_third_response_is_in_sight(opened: Opener) -> None:
     assert third["x"] + 60 < columns["x"] + columns["width"]
 
 
+@pytest.mark.parametrize("width", [1024, 1100, 1400, 1440])
+def test_two_responses_are_shown_whole(opened: Opener, width: int) -> None:
+    """The buttons of the second are in reach without scrolling sideways."""
+    viewport = {"width": width, "height": 900}
+    page = opened("#/read?q=twisted-ankle&c=careful&c=solid", viewport=viewport)
+    columns = page.locator(".columns-of-responses")
+    expect(columns.locator("article.response")).to_have_count(2)
+    assert columns.evaluate("each => each.scrollWidth - each.clientWidth") == 0
+
+
 def test_filters_name_scores_not_quality(opened: Opener) -> None:
     """The judge's score decides the filter, and the judge may be wrong."""
     page = opened("#/read?c=careful&c=solid")

@@ -11,7 +11,8 @@ from click.testing import CliRunner, Result
 
 from rocketeval.cli.main import group
 from rocketeval.config import dump_config
-from rocketeval.errors import ConfigError
+from rocketeval.errors import BenchmarkError, ConfigError
+from rocketeval.records import Label
 from support.scored import scored_run, scores_and_labels
 
 
@@ -112,7 +113,11 @@ def test_labels_next_prints_a_table_and_writes_a_list(config: str, tmp_path: Pat
     shown = cli("labels", "next", config, *target, "--queries", "15", "--out", str(out)).stdout
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert len(rows) == 30
-    assert set(rows[0]) == {"query_id", "candidate", "stratum", "order"}
+    wanted = {"query": "?", "response": "x", "value": None}
+    assert {name: rows[0][name] for name in wanted} == wanted
+    assert set(rows[0]) == {"query_id", "candidate", "stratum", "order", *wanted}
+    assert "Wrote 30 responses to label on 15 queries" in shown
+    assert "`collected: labels_wanted.jsonl`" in shown
     assert "40 of 120 queries are labeled" in shown
     assert (
         f"rocketeval labels estimate --candidate new --against old --strata 3 {config}\n" in shown
@@ -121,6 +126,62 @@ def test_labels_next_prints_a_table_and_writes_a_list(config: str, tmp_path: Pat
         "labels", "next", config, *target, "--queries", "15", "--out", "-"
     ).stdout.splitlines()
     assert [json.loads(line) for line in lines] == rows
+
+
+def test_written_pairs_are_votes_without_a_winner(config: str, tmp_path: Path) -> None:
+    """Each row has the texts to compare; the output says where the votes go."""
+    out = tmp_path / "pairs.jsonl"
+    shown = cli("labels", "next", config, "--top", "2", "--pairs", "--out", str(out)).stdout
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert len(rows) == 20
+    assert (rows[0]["response_a"], rows[0]["query"], rows[0]["winner"]) == ("x", "?", None)
+    assert "Wrote 20 pairs to vote on" in shown
+    assert "a, b or tie" in shown
+
+
+def test_labels_next_names_the_file_that_the_config_reads(config: str, tmp_path: Path) -> None:
+    """If the config already reads a file, the new rows belong there."""
+    text = Path(config).read_text(encoding="utf-8")
+    Path(config).write_text(text.replace("benchmark:\n", "benchmark:\n  collected: mine.jsonl\n"))
+    out = str(tmp_path / "wanted.jsonl")
+    shown = cli("labels", "next", config, "--top", "1", "--out", out).stdout
+    assert "mine.jsonl" in shown
+    assert "add the line" not in shown
+
+
+def test_missing_labels_give_a_command_that_works(tmp_path: Path) -> None:
+    """The hint has the config and --top, so that it can be copied."""
+    scores, _ = scores_and_labels(20, 0)
+    path = tmp_path / "my.yaml"
+    path.write_text(dump_config(scored_run(tmp_path, scores)), encoding="utf-8")
+    with pytest.raises(BenchmarkError, match="labeled") as error:
+        cli("labels", "estimate", str(path))
+    assert str(path) in error.value.hint
+    command = shlex.split(error.value.hint.split("`")[1])
+    cli(*command[1:-3], "--out", str(tmp_path / "out.jsonl"), command[-1])
+
+
+def test_the_reason_for_no_interval_is_true(tmp_path: Path) -> None:
+    """Few labels and identical labels are different reasons."""
+    scores, _ = scores_and_labels(20, 0)
+    same = [Label(f"q{row}", name, 4.0) for row in range(12) for name in ("new", "old")]
+    path = tmp_path / "rocketeval.yaml"
+    path.write_text(dump_config(scored_run(tmp_path, scores, same)), encoding="utf-8")
+    shown = cli("labels", "estimate", str(path)).stdout
+    assert "all 12 labels are identical" in shown
+    assert "95% interval." not in shown.splitlines()[0]
+    pair = ("--candidate", "new", "--against", "old")
+    shown = cli("labels", "estimate", str(path), *pair).stdout
+    assert "Too few" not in shown
+    assert "same amount on all 12 queries" in shown
+
+
+def test_few_labels_are_counted(tmp_path: Path) -> None:
+    """Below the minimum, the output says how many labels there are and how many are needed."""
+    scores, labels = scores_and_labels(20, 5)
+    path = tmp_path / "rocketeval.yaml"
+    path.write_text(dump_config(scored_run(tmp_path, scores, labels)), encoding="utf-8")
+    assert "5 labels and an interval needs 10" in cli("labels", "estimate", str(path)).stdout
 
 
 def test_labels_next_without_out_writes_no_file(config: str) -> None:

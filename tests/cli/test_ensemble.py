@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from rocketeval.store.files import write_jsonl
 from support.in_process import cli, run_scripted
-from support.make import write_benchmark
+from support.make import CANDIDATES, QUERIES, write_benchmark
 
 
 @pytest.fixture(scope="module")
@@ -45,3 +46,16 @@ def test_two_runs_and_out_are_required(folder: Path) -> None:
     assert "--out" in cli(folder, "ensemble", "runs/first", code=2).stderr
     one = cli(folder, "ensemble", "runs/first", "--out", "alone", code=2)
     assert "two runs" in one.stderr
+
+
+def test_labels_that_are_not_used_are_named(tmp_path: Path) -> None:
+    """With labels only, the output says that they are not used, and which command uses them."""
+    (write_benchmark(tmp_path / "benchmark") / "votes.jsonl").unlink()
+    rows = [{"query_id": q, "candidate": c, "value": 5} for q in QUERIES for c in CANDIDATES]
+    write_jsonl(tmp_path / "benchmark" / "labels.jsonl", rows)
+    run_scripted(tmp_path, "first", "second")
+    shown = cli(tmp_path, "ensemble", "runs/first", "runs/second", "--out", "both").stdout
+    assert "no human votes, labels" not in shown
+    assert "6 labels were not used" in shown
+    command = next(line for line in shown.splitlines() if "rocketeval audit" in line)
+    cli(tmp_path, *command.partition(": rocketeval ")[2].split())

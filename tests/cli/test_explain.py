@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,20 @@ def test_overview_explains_all_candidates(folder: Path) -> None:
     assert "points lost" in shown
     assert "right" in shown
     assert (folder / "runs" / "first" / "report.html").exists()
+    command = shlex.split(shown.splitlines()[-1])
+    assert command[-1] == "first.yaml"
+    assert "points" in cli(folder, *command[1:]).stdout
+
+
+def test_the_config_of_a_data_file_is_named(tmp_path: Path) -> None:
+    """Without rocketeval.yaml, the error names the config that `run DATA` wrote."""
+    (tmp_path / "answers.rocketeval.yaml").write_text("name: answers\n")
+    error = cli(tmp_path, "compare", "new", "old", code=2).stderr
+    assert "Add answers.rocketeval.yaml to the command" in error
+    (tmp_path / "more.rocketeval.yaml").write_text("name: more\n")
+    error = cli(tmp_path, "explain", code=2).stderr
+    assert "answers.rocketeval.yaml" in error
+    assert "more.rocketeval.yaml" in error
 
 
 def test_untrusted_names_are_printed_safely(folder: Path) -> None:

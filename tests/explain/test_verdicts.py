@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rocketeval.explain.items import item_figures, item_verdicts
+from rocketeval.explain.items import (
+    FEWEST_FOR_CORRELATION,
+    FEWEST_FOR_SAME,
+    TOO_FEW,
+    item_figures,
+    item_verdicts,
+)
+from support.contract import CONTRACT
 
 RANDOM = np.random.default_rng(0)
 
@@ -102,3 +109,19 @@ def test_without_answers_there_are_no_figures() -> None:
     assert (found.mean, found.spread, found.correlation, found.influence) == (None,) * 4
     assert found.verdict == ""
     assert item_verdicts(np.empty((3, 0)), np.zeros(3), np.empty(0)) == []
+
+
+def test_two_responses_are_too_few_for_a_decisive_item() -> None:
+    """An item with a large share of influence says so; a small one says nothing."""
+    p_yes = np.array([[0.1, 0.4, 0.5, 0.6], [0.9, 0.5, 0.6, 0.5]])
+    found = item_verdicts(p_yes, p_yes.mean(axis=1), equal(4))
+    assert [(item.verdict, item.why) for item in found] == [("", TOO_FEW)] + [("", "")] * 3
+    enough = np.vstack([p_yes, p_yes.mean(axis=0)])
+    assert item_verdicts(enough, enough[:, 0], equal(4))[0].verdict == "decisive"
+
+
+def test_the_page_knows_the_fewest_responses() -> None:
+    """The page says below which number of candidates a verdict is not decided."""
+    contract = CONTRACT.read_text("utf-8")
+    assert f"FEWEST_FOR_DECISIVE = {FEWEST_FOR_CORRELATION};" in contract
+    assert f"FEWEST_FOR_REDUNDANT = {FEWEST_FOR_SAME};" in contract

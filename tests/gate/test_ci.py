@@ -189,6 +189,46 @@ def test_interval_has_its_level(
     assert f"| {shown} interval |" in comment
 
 
+@pytest.fixture(scope="module")
+def rude(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Runs of a rude version and a polite one on twelve queries, judged by a penalty."""
+    folder = tmp_path_factory.mktemp("rude")
+    items = ["Is it fine?", {"text": "Is it rude?", "weight": -1}]
+
+    def rudeness(prefix: str, item: str) -> float:
+        return 0.9 if "rude" not in item or "impolite" in prefix else 0.1
+
+    for name, text in (("head", "impolite"), ("base", "kind")):
+        rows = [
+            {"question": f"query {n}", "model": "bot", "output": f"{text} {n}"} for n in range(12)
+        ]
+        engine = ScriptedEngine(rudeness)
+        evaluate(rows, judge=engine, checklists=items, name=name, output=folder, progress=False)
+    return folder / "head", folder / "base"
+
+
+def test_worse_answers_count_penalties(rude: tuple[Path, Path], tmp_path: Path) -> None:
+    """A penalty that flipped to yes is a worse answer; rows that are not shown are counted."""
+    code, printed = gate(*rude, "--comment", tmp_path / "comment.md")
+    assert code == 7
+    comment = (tmp_path / "comment.md").read_text(encoding="utf-8")
+    rows = [line for line in comment.splitlines() if ": query " in line]
+    assert [row.split(" | ")[-1] for row in rows] == ["1 |"] * 10
+    assert "12 queries with a lower score" in comment
+    assert "and 2 more" in comment
+    assert "| < 0.001 | 12 |" in comment
+    assert "p < 0.001" in printed
+    assert printed.count(", 1 worse answer") == 3
+    assert "and 9 more queries" in printed
+
+
+def test_better_penalty_is_no_worse_answer(rude: tuple[Path, Path]) -> None:
+    """A penalty that flipped to no is an improvement."""
+    outcome = compare_runs(rude[1], rude[0])
+    assert outcome.diff.candidates[0].falls == ()
+    assert outcome.worse_answers == {}
+
+
 def test_too_few_queries_for_an_interval(runs: dict[str, Path], tmp_path: Path) -> None:
     """Unknown bounds are explained, not printed as numbers."""
     _, printed = gate(runs["four"], runs["good"], "--comment", tmp_path / "comment.md")

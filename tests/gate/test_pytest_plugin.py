@@ -155,3 +155,44 @@ def test_missing_scores_are_shown_if_the_test_passes(tmp_path: Path) -> None:
     assert done.stdout.count("cannot show a significant difference: score at least 8") == 1
     done = run_pytest(tmp_path, ACCEPT, version="3")
     assert "8 cases accepted, 3 of them without a score" in done.stdout
+
+
+LIMITED = """
+import pytest
+from rocketeval import ScriptedEngine
+
+ANSWERS = {"right": 0.7, "short": 0.9, "rude": 0.92, "harsh": 0.08, "Paris": 0.99}
+
+@pytest.fixture(scope="session")
+def rocketeval_judge():
+    def p_yes(prefix, item):
+        if "Paris" in item:
+            assert "Paris is a city." in prefix + item
+        return next(p for word, p in ANSWERS.items() if word in item)
+    return ScriptedEngine(p_yes)
+
+def test_limit(rocketeval):
+    items = ["Is it right?", "Is it short?"]
+    rocketeval.check("q", "r", items, min_score=0.5, min_item=0.8)
+
+def test_penalty(rocketeval):
+    items = [{"text": "Is it rude?", "weight": -5}, {"text": "Is it harsh?", "weight": -1}]
+    rocketeval.check("q", "r", items)
+
+def test_context(rocketeval):
+    items = [{"text": "Does it name Paris?", "uses": ["context"]}]
+    rocketeval.check("q", "r", items, context="Paris is a city.")
+"""
+
+
+def test_failure_marks_items_by_their_limit(tmp_path: Path) -> None:
+    """An item below `min_item` is a failed one, and penalties show the judge's answer."""
+    (tmp_path / "test_limited.py").write_text(LIMITED)
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    done = run_pytest(tmp_path)
+    assert "2 failed, 1 passed" in done.stdout
+    assert "1 of 2 items are below 0.80" in done.stdout
+    assert "FAILED 0.70  Is it right?" in done.stdout
+    assert "passed 0.90  Is it short?" in done.stdout
+    assert "FAILED yes 0.92  Is it rude? [penalty of weight 5]" in done.stdout
+    assert "passed yes 0.08  Is it harsh? [penalty of weight 1]" in done.stdout

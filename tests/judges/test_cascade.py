@@ -18,6 +18,7 @@ from rocketeval.config import parse_config
 from rocketeval.engines.scripted import ScriptedEngine
 from rocketeval.errors import BenchmarkError, ConfigError, Stopped
 from rocketeval.judges.cascade import Cascade, gains_in_words
+from rocketeval.judges.draw import _refuse_few
 from rocketeval.observer import Observer
 from rocketeval.pipeline import Run
 from rocketeval.records import Judgment
@@ -233,3 +234,10 @@ def test_another_seed_needs_another_folder(folder: Path) -> None:
     cascade(folder)
     with pytest.raises(ConfigError, match="seed 0, not 1"):
         cascade(folder, seed=1)
+
+
+def test_too_small_a_draw_is_shown_as_smaller() -> None:
+    """A count that rounds to the minimum is not refused as if it were the minimum."""
+    with pytest.raises(ConfigError, match=r"about 5\.98 responses of 'x'.*needs 6"):
+        _refuse_few(np.full((20, 1), 0.299), ["x"], 0.299)
+    _refuse_few(np.full((20, 1), 0.3) - 1e-16, ["x"], 0.3)

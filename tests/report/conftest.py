@@ -162,6 +162,7 @@ def made_up_head(word: str) -> ReportHead:
         author=word,
         method=word,
         scorer=word,
+        score_is=word,
         scale=(1.0, 10.0),
         answers_are=word,
         yes_no=True,

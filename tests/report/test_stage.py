@@ -276,7 +276,7 @@ def test_blocks_match_the_contract(tmp_path: Path) -> None:
     assert set(json.loads(blocks["queries"])) == set(names["QueriesBlock"])
     optional = {"rubric", "context", "contexts"}
     assert set(query) == set(names["QueryBlock"]) - optional
-    assert set(query["figures"][0]) == set(names["ItemFigure"])
+    assert set(query["figures"][0]) == set(names["ItemFigure"]) - {"check"}
     assert set(json.loads(blocks["items"])[0]) == {"texts", "groups", "figures"}
     assert set(json.loads(blocks["labels"])) == set(names["LabelsBlock"])
     assert set(json.loads(blocks["pairs"])) == set(names["PairsBlock"])

@@ -64,6 +64,7 @@ def test_a_few_queries_can_be_read(tmp_path: Path) -> None:
     """The report reads only the responses it shows."""
     inputs = save(tmp_path, [Response(f"q{n}", "a", str(n)) for n in range(3)])
     assert [one.text for one in inputs.responses_to(["q2", "q0"])] == ["0", "2"]
+    assert list(inputs.responses_to([])) == []
 
 
 def test_saving_again_replaces_the_snapshot(tmp_path: Path) -> None:

@@ -500,7 +500,7 @@ VERBS = (
     Mistake(
         "Estimate without labels",
         ran,
-        ("label", "labels.jsonl"),
+        ("label", "labels next --top 2"),
         command=("labels", "estimate"),
     ),
     Mistake(

@@ -175,8 +175,10 @@ export interface Head {
   author: string;
   method: string;
   scorer: string;
+  /** A score in a few words. */
+  score_is: string;
   scale: [number, number];
-  /** Heading for answers: "Probability of yes" or "Grade, from worst (0) to best (1)". */
+  /** Heading for answers, such as "Probability of yes". */
   answers_are: string;
   yes_no: boolean;
   level: number;
@@ -189,6 +191,10 @@ export interface Head {
   nothing_lost: string[];
   /** Ranked candidates, best first; then candidates without a score. */
   candidates: Candidate[];
+  /** Answers per kind of item ("yes_no", "scale", "check"); empty if all are yes/no questions. */
+  answer_kinds: [kind: string, answers: number][];
+  /** What the mean of an item group is. */
+  groups_are: string;
   separation: string[];
   trust: TrustNumber[];
   advice: string[];
@@ -276,9 +282,15 @@ export interface ItemFigure {
   influence: number | null;
   /** "dead" | "redundant" | "decisive" | "". */
   verdict: string;
-  /** The reason for the verdict, such as "yes to all". */
+  /** The reason for the verdict, such as "yes to all", or for the lack of one. */
   why: string;
+  /** Whether code checks it instead of the judge. */
+  check?: boolean;
 }
+
+/** Fewest responses to a query for these verdicts. */
+export const FEWEST_FOR_DECISIVE = 3;
+export const FEWEST_FOR_REDUNDANT = 10;
 
 /** Block "items": for every query with detail >= 2, in order. */
 export type ItemsBlock = {

@@ -8,10 +8,13 @@ import { markdown } from "../src/text/markdown";
 import { formula } from "../src/text/math";
 import type { Candidate } from "../src/contract";
 import { gradeOf } from "../src/parts/trust_numbers";
+import { answersOf } from "../src/parts/hero";
 import { Sentence } from "../src/parts/words";
 import { Differences } from "../src/text/rendered";
 import { wordDiff } from "../src/text/word_diff";
 import { Otherwise } from "../src/views/pair_verdict";
+import { oddWords } from "../src/views/reader_checklist";
+import { adviceOn, undecided } from "../src/views/verdicts";
 
 const only = (parts: { text: string; kind: string }[]) =>
   parts.filter(({ kind }) => kind === "only").map(({ text }) => text.trim()).filter(Boolean);
@@ -109,4 +112,30 @@ test("a comparison that contradicts the ranks says so, and never calls the pair 
   }
   assert.equal(notice("better", a, b), "");
   assert.match(notice("worse", a, row("b", 2, 1)), /tied/);
+});
+
+test("answers are counted by kind if not all are to yes/no questions", () => {
+  const head = { yes_no: true, evaluator: "", sizes: [["answers", 64]] as [string, number][] };
+  assert.equal(answersOf({ ...head, answer_kinds: [] }), "64 yes/no answers");
+  const kinds: [string, number][] = [["yes_no", 32], ["scale", 16], ["check", 16]];
+  assert.equal(answersOf({ ...head, answer_kinds: kinds }), "64 answers (32 yes/no, 16 on a scale, 16 by code checks)");
+  assert.equal(answersOf({ ...head, sizes: [["answers", 63]], answer_kinds: kinds }), "63 answers");
+});
+
+test("a range without a reason is the range alone", () => {
+  assert.equal(oddWords({ low: 0.71, high: 0.74, why: "" }), "between 0.71 and 0.74");
+  assert.equal(oddWords({ low: 0.71, high: 0.74, why: "estimated" }), "estimated: between 0.71 and 0.74");
+  assert.equal(oddWords({ low: null, high: null, why: "not judged" }), "not judged");
+});
+
+test("verdicts that two candidates cannot decide say so", () => {
+  assert.match(undecided("decisive", 2), /takes 3 responses/);
+  assert.match(undecided("redundant", 9), /takes 10 responses/);
+  assert.deepEqual([undecided("decisive", 3), undecided("dead", 2)], ["", ""]);
+});
+
+test("code checks are not said to cost requests", () => {
+  assert.match(adviceOn("dead", 4, 0), /costs requests/);
+  assert.doesNotMatch(adviceOn("dead", 4, 4), /costs requests/);
+  assert.match(adviceOn("dead", 4, 1), /1 of them is a code check and costs no requests/);
 });

@@ -1,18 +1,25 @@
-"""Labels that people give in `rocketeval view --label`, in one append-only file per benchmark.
+"""Labels that people give in `rocketeval view --label` or in a file, one file per benchmark.
 
-Every kind of benchmark reads them next to its own labels and votes. Each record names its labeler.
-A later record of the same person on the same responses replaces an earlier one.
+Every kind of benchmark reads them next to its own labels and votes. `view --label` only appends;
+each of its records has a `kind` and names its labeler, and a later record of the same person on the
+same responses replaces an earlier one. Rows without a `kind` are those of labels.jsonl and
+votes.jsonl, or of the file of `rocketeval labels next`. A null value or winner is a response that
+is not labeled yet.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import orjson
+
+from rocketeval.benchmarks.jsonl import read_label, read_vote
+from rocketeval.benchmarks.reading import Row
 from rocketeval.errors import BenchmarkError
 from rocketeval.records import Label, Vote, Winner
 from rocketeval.store.journal import Journal
@@ -92,6 +99,22 @@ KINDS: dict[str, Callable[..., Collected]] = {
 }
 _NAMES = {made: name for name, made in KINDS.items()}
 _WINNERS = ("a", "b", "tie")
+_START = b'{"kind":'
+"""Start of a record of `view --label`: a torn line with it is skipped, as nothing was lost."""
+_FORMS = (
+    'A label is {"query_id": "q1", "candidate": "x", "value": 7}, a vote {"query_id": "q1", '
+    '"candidate_a": "x", "candidate_b": "y", "winner": "a"}.'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CollectedContent:
+    """The content of a file of collected labels."""
+
+    records: tuple[Collected, ...]
+    """The records that are neither withdrawn nor replaced, oldest first."""
+    unlabeled: int
+    """Number of rows whose value or winner is null."""
 
 
 class CollectedLabels:
@@ -109,17 +132,28 @@ class CollectedLabels:
         """Withdraw a record durably; it stays in the file."""
         self._journal.append({"kind": "undo", "id": record_id, "at": _now()})
 
-    def records(self) -> list[Collected]:
-        """Return the records that are neither withdrawn nor replaced, oldest first."""
-        rows = [row for row in self._journal.rows() if isinstance(row, dict)]
-        undone = {row.get("id") for row in rows if row.get("kind") == "undo"}
+    def read(self) -> CollectedContent:
+        """Return the content; raise BenchmarkError that names the line of an unknown row."""
+        rows = list(self._rows())
+        undone = {row.values.get("id") for row in rows if row.values.get("kind") == "undo"}
         kept: dict[object, Collected] = {}
+        unlabeled = 0
         for row in rows:
-            if row.get("kind") in KINDS and row.get("id") not in undone:
+            if row.values.get("kind") is None:
+                record = _plain(row)
+                if record is None:
+                    unlabeled += 1
+                else:  # As in labels.jsonl, a plain row replaces no other.
+                    kept[row.where] = record
+            elif row.values["kind"] in KINDS and row.values.get("id") not in undone:
                 record = self._record(row)
                 kept.pop((type(record), record.about), None)
                 kept[type(record), record.about] = record
-        return list(kept.values())
+        return CollectedContent(tuple(kept.values()), unlabeled)
+
+    def records(self) -> list[Collected]:
+        """Return the records that are neither withdrawn nor replaced, oldest first."""
+        return list(self.read().records)
 
     def votes(self) -> list[Vote]:
         """Return the votes."""
@@ -129,24 +163,72 @@ class CollectedLabels:
         """Return the labels."""
         return labels_in(self.records())
 
-    def _record(self, row: dict[str, Any]) -> Collected:
-        made = KINDS[row["kind"]]
+    def _rows(self) -> Iterator[Row]:
+        """Yield every complete row with its line."""
+        if not self.path.exists():
+            return
+        for number, line in enumerate(self.path.read_bytes().split(b"\n"), 1):
+            content = line.removeprefix(b"\xef\xbb\xbf").strip()
+            where = f"{self.path.name}:{number}"
+            if not content:
+                continue
+            try:
+                values = orjson.loads(content)
+            except orjson.JSONDecodeError as error:
+                if content.startswith(_START) or _START.startswith(content):
+                    continue
+                raise BenchmarkError(f"{where}: not JSON: {error}.", hint=_FORMS) from None
+            known = (*KINDS, "undo", None)
+            if not isinstance(values, dict) or values.get("kind") not in known:
+                raise BenchmarkError(f"{where}: neither a label nor a vote.", hint=_FORMS)
+            yield Row(values, where)
+
+    def _record(self, row: Row) -> Collected:
+        made = KINDS[str(row.values["kind"])]
         names = {each.name for each in fields(made)}  # type: ignore[arg-type]
+        given: dict[str, Any] = {name: row.values[name] for name in names if name in row.values}
         try:
-            record = made(**{name: row[name] for name in names if name in row})
+            record = made(**given)
         except TypeError as error:
-            raise self._unreadable(row, str(error)) from None
+            raise _unreadable(row, str(error)) from None
         if isinstance(record, CollectedVote) and record.winner not in _WINNERS:
-            raise self._unreadable(row, f"the winner is {record.winner!r}")
+            raise _unreadable(row, f"the winner is {record.winner!r}")
         if isinstance(record, CollectedLabel) and not isinstance(record.value, int | float):
-            raise self._unreadable(row, f"the value is {record.value!r}")
+            raise _unreadable(row, f"the value is {record.value!r}")
         return record
 
-    def _unreadable(self, row: dict[str, Any], why: str) -> BenchmarkError:
-        return BenchmarkError(
-            f"{self.path}: the record {row.get('id', '')!r} cannot be read: {why}.",
-            hint="Remove its line, or restore what `rocketeval view --label` wrote.",
+
+def _unreadable(row: Row, why: str) -> BenchmarkError:
+    return BenchmarkError(
+        f"{row.where}: the record {row.values.get('id', '')!r} cannot be read: {why}.",
+        hint="Remove its line, or restore what `rocketeval view --label` wrote.",
+    )
+
+
+def _plain(row: Row) -> Collected | None:
+    """Return the label or vote of a row without a kind; None if it is not labeled yet."""
+    if "value" in row.values:
+        label = read_label(row)
+        if label is None:
+            return None
+        return CollectedLabel(
+            by=label.labeler,
+            query_id=label.query_id,
+            candidate=label.candidate,
+            value=label.value,
         )
+    if "winner" in row.values:
+        vote = read_vote(row)
+        if vote is None:
+            return None
+        return CollectedVote(
+            by=vote.voter,
+            query_id=vote.query_id,
+            candidate_a=vote.candidate_a,
+            candidate_b=vote.candidate_b,
+            winner=vote.winner,
+        )
+    raise BenchmarkError(f"{row.where}: neither a label nor a vote.", hint=_FORMS)
 
 
 def votes_in(records: Iterable[Collected]) -> list[Vote]:

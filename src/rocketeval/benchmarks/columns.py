@@ -15,6 +15,7 @@ from rocketeval.benchmarks.reading import (
     naming_wide,
     readings,
     shown_value,
+    why_not_ids,
 )
 from rocketeval.errors import BenchmarkError, Hint
 from rocketeval.text import join_words, near_name
@@ -74,7 +75,9 @@ class TableColumns:
     unread: tuple[str, ...] = ()
     """Columns that hold nothing known."""
     row_ids: str | None = None
-    """An id column that is not used, because it numbers rows instead of queries."""
+    """An id column that is not used, because it does not name queries."""
+    why_not_ids: str | None = None
+    """Why `row_ids` is not used."""
 
     def option(self) -> dict[str, str]:
         """Return the mapping as it is written in a config."""
@@ -182,13 +185,10 @@ def choose_columns(
     label = _label(given, found["label"], rows, what, bool(chosen))
     rest["labeler"] = next((each for each in found["labeler"] if label and each not in used), None)
     identity = next((each for each in found["id"] if each not in used), None)
-    row_ids = None
-    if (
-        identity
-        and candidate
-        and "id" not in given
-        and _numbers_rows(every() if every else rows, identity, query, candidate)
-    ):
+    row_ids = why = None
+    if identity and candidate and "id" not in given:
+        why = why_not_ids(every() if every else rows, identity, query, candidate)
+    if why:
         identity, row_ids = None, identity
     used |= {*rest.values(), label, identity, row_ids}
     return TableColumns(
@@ -200,6 +200,7 @@ def choose_columns(
         wide=chosen,
         unread=tuple(each for each in columns if each not in used),
         row_ids=row_ids,
+        why_not_ids=why,
         **rest,
     )
 
@@ -430,24 +431,6 @@ def _holds_conversation(rows: Sequence[Row], column: str) -> bool:
     return (last.get("role") or last.get("from")) in ("assistant", "gpt", "ai", "model")
 
 
-def _numbers_rows(rows: Iterable[Row], column: str, query: str, candidate: Sequence[str]) -> bool:
-    """Return whether candidates answer the same query under different ids: they number rows.
-
-    Stops at the first id that repeats, so that it remembers no more than one row per query.
-    """
-    ids: set[int] = set()
-    asked: dict[int, int] = {}
-    for row in rows:
-        name = hash(str(row.values.get(column)))
-        if name in ids:
-            return False
-        ids.add(name)
-        by = hash(tuple(str(row.values.get(each)) for each in candidate))
-        if asked.setdefault(hash(str(row.values.get(query))), by) != by:
-            return True
-    return False
-
-
 def _texts(rows: Sequence[Row], column: str) -> list[str]:
     return [str(row.values.get(column)) for row in rows]
 
@@ -472,7 +455,7 @@ def describe_columns(columns: TableColumns, default: str) -> Iterator[tuple[str,
         yield "response", said(columns.response) if columns.response else source
         names = " + ".join(map(repr, columns.candidate))
         yield "candidate", f"column {names}" if names else default
-    why = f" (column {columns.row_ids!r} numbers rows, not queries)" if columns.row_ids else ""
+    why = f" ({columns.why_not_ids})" if columns.why_not_ids else ""
     yield "id", said(columns.id) if columns.id else f"a hash of the query{why}"
     for role, words in (
         ("reference", ""),

@@ -31,7 +31,6 @@ from rocketeval.store.files import write_jsonl
 if TYPE_CHECKING:
     from rocketeval.benchmarks.base import Benchmark
 
-WINNERS: dict[str, Winner] = {"a": "a", "b": "b", "tie": "tie"}
 FIELDS = {
     "queries": (
         *("id", "text", "history", "reference", "category", "cluster", "system", "context"),
@@ -67,6 +66,7 @@ class JsonlBenchmark:
         self.folder = need_folder(folder)
         self.where = ""
         self._odd: dict[tuple[str, str, str], int] = {}
+        self._unlabeled: dict[str, int] = {}
 
     @classmethod
     def create(cls, config: BenchmarkConfig) -> JsonlBenchmark:
@@ -118,20 +118,23 @@ class JsonlBenchmark:
 
     def labels(self) -> Iterator[Label]:
         """Yield the rows of labels.jsonl."""
+        self._unlabeled["labels.jsonl"] = 0
         for row in self._optional("labels.jsonl"):
-            labeler = row.text("labeler", "human")
-            yield Label(row.name("query_id"), row.name("candidate"), row.number("value"), labeler)
+            label = read_label(row)
+            if label is None:
+                self._unlabeled["labels.jsonl"] += 1
+            else:
+                yield label
 
     def votes(self) -> Iterator[Vote]:
         """Yield the rows of votes.jsonl."""
+        self._unlabeled["votes.jsonl"] = 0
         for row in self._optional("votes.jsonl"):
-            yield Vote(
-                row.name("query_id"),
-                row.name("candidate_a"),
-                row.name("candidate_b"),
-                read_winner(row, WINNERS),
-                row.text("voter", "human"),
-            )
+            vote = read_vote(row)
+            if vote is None:
+                self._unlabeled["votes.jsonl"] += 1
+            else:
+                yield vote
 
     def ratings(self) -> Iterator[Rating]:
         """Yield the rows of ratings.jsonl."""
@@ -154,7 +157,9 @@ class JsonlBenchmark:
             yield row
 
     def odd_fields(self) -> Iterator[str]:
-        """Yield a sentence about each field that looks like a misspelled one; it is not used."""
+        """Yield a sentence about each field that looks misspelled, and about null labels."""
+        for name, count in self._unlabeled.items():
+            yield from not_labeled_yet(count, name)
         for (kind, name, meant), rows in self._odd.items():
             yield (
                 f"{kind} with a field {name!r}, which is not used: {rows:,}. "
@@ -225,6 +230,26 @@ def _refuse_unsupported_files(folder: Path) -> None:
             )
 
 
+WINNERS: dict[str, Winner] = {"a": "a", "b": "b", "tie": "tie"}
+
+
+def read_label(row: Row) -> Label | None:
+    """Return the label of a row; None if its value is null: not labeled yet."""
+    query_id, candidate = row.name("query_id"), row.name("candidate")
+    if row.values.get("value", "") is None:
+        return None
+    return Label(query_id, candidate, row.number("value"), row.text("labeler", "human"))
+
+
+def read_vote(row: Row) -> Vote | None:
+    """Return the vote of a row; None if its winner is null: not voted yet."""
+    query_id = row.name("query_id")
+    candidates = row.name("candidate_a"), row.name("candidate_b")
+    if row.values.get("winner", "") is None:
+        return None
+    return Vote(query_id, *candidates, read_winner(row, WINNERS), row.text("voter", "human"))
+
+
 def read_winner(row: Row, words: dict[str, Winner]) -> Winner:
     """Return the winner; raise BenchmarkError for a word that is not in `words`."""
     word = row.text("winner")
@@ -233,3 +258,12 @@ def read_winner(row: Row, words: dict[str, Winner]) -> Winner:
             f"{row.where}: winner is {word!r}.", hint=f"Valid: {', '.join(words)}."
         )
     return words[word]
+
+
+def not_labeled_yet(count: int, where: str) -> Iterator[str]:
+    """Yield a sentence about rows whose value or winner is null, if there are any."""
+    if count:
+        yield (
+            f"rows of {where} that are not labeled yet: {count:,}. Their `value` or `winner` is "
+            "null: fill it in to use them."
+        )

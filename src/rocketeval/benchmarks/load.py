@@ -19,7 +19,13 @@ from rocketeval.benchmarks.base import (
     open_benchmark,
 )
 from rocketeval.benchmarks.cells import ResponseCells
-from rocketeval.benchmarks.collected import CollectedLabels
+from rocketeval.benchmarks.collected import (
+    CollectedContent,
+    CollectedLabels,
+    labels_in,
+    votes_in,
+)
+from rocketeval.benchmarks.jsonl import not_labeled_yet
 from rocketeval.config import BenchmarkConfig, RunConfig
 from rocketeval.errors import BenchmarkError
 from rocketeval.records import Checklist, Label, Query, Rating, Response, Vote
@@ -104,7 +110,7 @@ class LoadedBenchmark:
     def labels(self) -> Iterator[Label]:
         """Yield the labels of selected queries and candidates."""
         given: set[tuple[str, str, str]] = set()
-        for label in chain(self.benchmark.labels(), self._collected_labels()):
+        for label in chain(self.benchmark.labels(), labels_in(self._collected.records)):
             if self._is_chosen("labels", label, label.candidate):
                 self._check_label(label)
                 by = (label.query_id, label.candidate, label.labeler)
@@ -119,7 +125,7 @@ class LoadedBenchmark:
     def votes(self) -> Iterator[Vote]:
         """Yield the votes on selected queries between selected candidates."""
         given: dict[tuple[str, frozenset[str], str], str | None] = {}
-        for vote in chain(self.benchmark.votes(), self._collected_votes()):
+        for vote in chain(self.benchmark.votes(), votes_in(self._collected.records)):
             if vote.candidate_a == vote.candidate_b:
                 raise BenchmarkError(
                     f"{self._at}{'a' if self._at else 'A'} vote on query {vote.query_id!r} "
@@ -136,13 +142,10 @@ class LoadedBenchmark:
                 self._check_vote(vote, given)
                 yield vote
 
-    def _collected_labels(self) -> Iterable[Label]:
+    @cached_property
+    def _collected(self) -> CollectedContent:
         path = self.config.collected
-        return () if path is None else CollectedLabels(path).labels()
-
-    def _collected_votes(self) -> Iterable[Vote]:
-        path = self.config.collected
-        return () if path is None else CollectedLabels(path).votes()
+        return CollectedContent((), 0) if path is None else CollectedLabels(path).read()
 
     def ratings(self) -> Iterator[Rating]:
         """Yield the ratings of selected candidates."""
@@ -189,6 +192,8 @@ class LoadedBenchmark:
         )
         if isinstance(self.benchmark, ReportsFields):
             yield from self.benchmark.odd_fields()
+        if self.config.collected is not None:
+            yield from not_labeled_yet(self._collected.unlabeled, self.config.collected.name)
         for what, odd in (("labels", self.foreign_labels), ("votes", self.foreign_votes)):
             yield from odd.sentence(
                 f"{what} on responses that do not exist: {{count}} of {{of}} ({{named}}). They are "

@@ -11,6 +11,7 @@ import shlex
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar, cast
 
@@ -432,3 +433,45 @@ def readings(*options: tuple[Hint, str]) -> Hint:
         for part in ("\n  ", option, f"   ({meaning})" if meaning else "")
     ]
     return Hint.of("Choose a reading:", *lines)
+
+
+MOST_IDS = 100_000
+"""Number of rows to check for repeated ids after the first query with two ids."""
+
+
+def why_not_ids(
+    rows: Iterable[Row], column: str, query: str, candidate: Sequence[str]
+) -> str | None:
+    """Return why an id column cannot name queries; None if it can.
+
+    It cannot if candidates answer the same query under different ids. Stops at the first id that
+    repeats before, so that it remembers no more than one row per query.
+    """
+    ids: set[int] = set()
+    asked: dict[int, int] = {}
+    rest = iter(rows)
+    for row in rest:
+        name = _hash(row, column)
+        if name in ids:
+            return None
+        ids.add(name)
+        by = hash(tuple(str(row.values.get(each)) for each in candidate))
+        if asked.setdefault(_hash(row, query), by) != by:
+            if _are_new(rest, column, ids):
+                return f"column {column!r} numbers rows, not queries"
+            return f"column {column!r} gives one query two ids, the second in {row.where}"
+    return None
+
+
+def _are_new(rows: Iterable[Row], column: str, ids: set[int]) -> bool:
+    """Return whether no id of the next rows repeats an earlier one."""
+    for row in islice(rows, MOST_IDS):
+        name = _hash(row, column)
+        if name in ids:
+            return False
+        ids.add(name)
+    return True
+
+
+def _hash(row: Row, column: str) -> int:
+    return hash(str(row.values.get(column)))

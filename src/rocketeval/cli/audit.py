@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rocketeval.cli.help import LISTS, codes, option, verb
+from rocketeval.cli.labels import name_run
 from rocketeval.cli.options import Verb, with_settings
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.run_with_signals import INCOMPLETE, run_with_signals
-from rocketeval.cli.text import chance, make_console, make_table, printable, show_advice
-from rocketeval.text import NO_INTERVAL, count_of, figure, share
+from rocketeval.cli.text import make_console, make_table, printable, show_advice
+from rocketeval.text import NO_INTERVAL, chance, count_of, figure, share
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,16 +31,19 @@ if TYPE_CHECKING:
     from rocketeval.audit.labels import LabelCorrelation
     from rocketeval.audit.methods import MethodComparison
     from rocketeval.audit.votes import CategoryAgreement, MarginAgreement
+    from rocketeval.cli.run import Typed
     from rocketeval.config import RunConfig
     from rocketeval.judges.reliability import JudgeReliability
     from rocketeval.scoring.split import RefusedGold
     from rocketeval.stats.correlation import Coefficient, Correlation
 
 
-def show_audit(audit: Audit, scale: tuple[float, float] | None = None) -> None:
+def show_audit(
+    audit: Audit, scale: tuple[float, float] | None = None, typed: Typed | None = None
+) -> None:
     """Print the conclusion, then the figures, then the details and advice.
 
-    `scale` is that of scores and labels, if known.
+    `scale` is that of scores and labels, if known; `typed` is the current command.
     """
     from rocketeval.audit.conclusion import conclusion
 
@@ -55,7 +59,8 @@ def show_audit(audit: Audit, scale: tuple[float, float] | None = None) -> None:
     _show_refused(audit.refused)
     if audit.ratings:
         console.print(f"Reference ratings: {_correlation(audit.ratings)}", highlight=False)
-    show_advice(console, "How far to trust this judge", audit.advice)
+    advice = [text if typed is None else name_run(text, typed) for text in audit.advice]
+    show_advice(console, "How far to trust this judge", advice)
 
 
 def _show_votes(console: Console, audit: Audit) -> None:
@@ -397,7 +402,7 @@ def command(
         scorers=None if scorers is None else run.compare_scorers(_kinds(scorers)),
         audit=run.audit() if plain else None,
     )
-    output.give(found, lambda: _show(found, settings.scorer.scale))
+    output.give(found, lambda: _show(found, run.config))
     missing = found.methods is not None and _show_missing(found.methods, output)
     return INCOMPLETE if missing else 0
 
@@ -408,13 +413,14 @@ def _kinds(scorers: str) -> list[str] | None:
     return None if kinds in ([], ["all"]) else kinds
 
 
-def _show(found: AuditResults, scale: tuple[float, float]) -> None:
+def _show(found: AuditResults, config: RunConfig) -> None:
     from rocketeval.cli.audit_tables import (
         show_methods,
         show_reference_answers,
         show_reliability,
         show_scorers,
     )
+    from rocketeval.cli.run import Typed
 
     if found.reliability is not None:
         show_reliability(found.reliability)
@@ -425,7 +431,7 @@ def _show(found: AuditResults, scale: tuple[float, float]) -> None:
     if found.scorers is not None:
         show_scorers(found.scorers)
     if found.audit is not None:
-        show_audit(found.audit, scale)
+        show_audit(found.audit, config.scorer.scale, Typed.now(config))
 
 
 def _show_missing(comparison: MethodComparison, output: Output) -> int:

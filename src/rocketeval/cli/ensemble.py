@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ from rocketeval.cli.help import codes, option, verb
 from rocketeval.cli.options import MAX_COST, FiniteRange, loaded
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.run_with_signals import INCOMPLETE, run_with_signals
-from rocketeval.cli.text import make_console, make_table, printable, shown_path
+from rocketeval.cli.text import as_argument, make_console, make_table, printable, shown_path
 from rocketeval.text import count_of, figure, join_words, share
 
 if TYPE_CHECKING:
@@ -63,11 +64,12 @@ def command(runs: tuple[Path, ...], out: Path, missing: Missing, output: Output)
 
 
 def _show(found: Ensemble, opened: Sequence[JudgedRun], out: Path) -> None:
-    from rocketeval.audit.conclusion import UNCHECKED
     from rocketeval.cli.ranking import show_ranking
 
     settings = opened[0].config.ranking
-    caution = "" if found.agreement or found.ratings else UNCHECKED
+    labels = {run.store.path: len(run.store.inputs.labels()) for run in opened}
+    path, most = max(labels.items(), key=lambda pair: pair[1])
+    caution = "" if found.agreement or found.ratings else _unchecked(most)
     show_ranking(found.mean, f"Mean of {len(opened)} judges", doubt=caution)
     show_ranking(found.pooled, f"Pooled matches of {len(opened)} judges", doubt=caution)
     _show_gold(found)
@@ -77,7 +79,24 @@ def _show(found: Ensemble, opened: Sequence[JudgedRun], out: Path) -> None:
         names = join_words((shown_path(run.store.path) for run in others), most=5)
         first = shown_path(opened[0].store.path)
         click.echo(f"Used the ranking settings of {first}; these runs have others: {names}")
+    if most:
+        command = shlex.join(["rocketeval", "audit", as_argument(path / "run.yaml")])
+        given = count_of(most, "label was", "labels were")
+        click.echo(f"{given} not used. To compare one judge with them: {printable(command)}")
     click.echo(f"Written: {shown_path(out)}")
+
+
+def _unchecked(labels: int) -> str:
+    """Return why the ensemble is unchecked: without reference data, or with labels only."""
+    from rocketeval.audit.conclusion import UNCHECKED
+
+    return _NOT_WITH_LABELS if labels else UNCHECKED
+
+
+_NOT_WITH_LABELS = (
+    "Ranked by unchecked judges: there are no human votes or reference ratings, and an ensemble is "
+    "not compared with labels."
+)
 
 
 def _show_gold(found: Ensemble) -> None:

@@ -14,6 +14,7 @@ from rocketeval.cli.text import make_console, make_table, printable, screen_widt
 from rocketeval.text import count_of, figure
 
 if TYPE_CHECKING:
+    from rocketeval.cli.run import Typed
     from rocketeval.explain.candidate import CandidateExplanation, ItemGap
     from rocketeval.explain.groups import GroupMean, GroupScore
     from rocketeval.explain.items import ItemStatistics
@@ -91,7 +92,7 @@ def _figure(own: GroupMean) -> str:
     return "-" if own.mean is None else f"{own.mean.value:.2f}"
 
 
-def show_overview(found: Explanation) -> None:
+def show_overview(found: Explanation, typed: Typed) -> None:
     """Print the conclusion, then each candidate's losses and its means by group."""
     from rich.text import Text
 
@@ -119,15 +120,22 @@ def show_overview(found: Explanation) -> None:
         items = count_of(found.items, "item", "items")
         reason = _REASONS.get(why, why)
         console.print(f"{count:,} of {items} do not discriminate: {reason}", highlight=False)
-    console.print(
-        "For details: `rocketeval explain --candidate NAME` or `--query ID`.",
-        style="dim",
-        highlight=False,
-    )
+    name = _loses_most(found) or (found.candidates[0].candidate if found.candidates else "NAME")
+    command = typed.of_run("explain", f"--candidate={name}")
+    if not command.isprintable():
+        command = "rocketeval explain --candidate NAME"
+    console.print("For details, or with --query ID:", style="dim", highlight=False)
+    click.echo(command)
 
 
 _NEGATIVE = "A negative loss is a gain over the neighbors."
 _REASONS = {"same for all": "the answer is nearly the same for all responses"}
+
+
+def _loses_most(found: Explanation) -> str | None:
+    """Return the candidate that loses the most; None if none was compared."""
+    points = {one.candidate: one.overall.points.value for one in found.candidates if one.overall}
+    return max(points, key=points.__getitem__) if points else None
 
 
 def _conclusion(found: Explanation) -> str:
@@ -353,7 +361,10 @@ def command(run: Run, candidate: str | None, query: str | None, top: int, output
     elif query is not None:
         _show(run.explain_query(query), show_query, output)
     else:
-        _show(run.explain(), show_overview, output)
+        from rocketeval.cli.run import Typed
+
+        typed = Typed.now(run.config)
+        _show(run.explain(), lambda found: show_overview(found, typed), output)
 
 
 def _show(record: Record, show: Callable[[Record], None], output: Output) -> None:

@@ -12,6 +12,9 @@ from rocketeval.cli.options import LEVEL
 from rocketeval.cli.text import printable
 from rocketeval.text import count_of
 
+MOST_FALLS = 3
+"""Queries with a lower score to print per candidate."""
+
 
 @verb(
     examples=[
@@ -59,10 +62,14 @@ def command(
     for one in outcome.diff.candidates:
         verdict = VERDICTS[one.comparison.verdict]
         click.echo(f"{printable(one.candidate)}: {verdict}, {shown_effect(one.comparison)}")
-        for fall in one.falls[:3]:
-            flipped = f", {count_of(fall.to_no, 'answer', 'answers')} to no" if fall.to_no else ""
+        for fall in one.falls[:MOST_FALLS]:
+            worse = outcome.worse_answers.get((fall.query, one.candidate), 0)
+            flipped = f", {count_of(worse, 'worse answer', 'worse answers')}" if worse else ""
             scores = f"{fall.before:.2f} -> {fall.now:.2f}"
             click.echo(f"  {printable(fall.query)}: {scores}{flipped}")
+        if len(one.falls) > MOST_FALLS:
+            more = count_of(len(one.falls) - MOST_FALLS, "more query", "more queries")
+            click.echo(f"  and {more} with a lower score")
     for note in outcome.diff.notes:
         click.echo(printable(note))
     for others, where in ((outcome.diff.new, "this run"), (outcome.diff.gone, "the baseline")):

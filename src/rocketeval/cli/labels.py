@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Callable
-from dataclasses import asdict
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,25 +14,27 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rocketeval.cli.help import VerbCommand, codes, option
-from rocketeval.cli.options import LEVEL, Verb, with_run
+from rocketeval.cli.options import DEFAULT_CONFIG, LEVEL, Verb, with_run
 from rocketeval.cli.output import Output, with_output
-from rocketeval.cli.text import make_console, make_table, near, printable
-from rocketeval.errors import ConfigError
+from rocketeval.cli.text import make_console, make_table, near, printable, shown_path
+from rocketeval.errors import BenchmarkError, ConfigError
 from rocketeval.text import count_of, figure
 
 if TYPE_CHECKING:
     from rocketeval.cli.run import Typed
-    from rocketeval.compare.labeling import Advice, WantedLabel, WantedVote
+    from rocketeval.compare.labeling import Advice, RowToLabel, RowToVote
     from rocketeval.compare.stage import Estimates, LabelScope
+    from rocketeval.config import RunConfig
     from rocketeval.pipeline import Run
-    from rocketeval.stats.prediction_powered import LabelTarget
+    from rocketeval.stats.prediction_powered import Estimate, LabelTarget
 
 
 STDOUT = "-"
+LABELS_NEXT = "`rocketeval labels next`"
+"""How library messages name the command that chooses what to label."""
+_PLAIN = re.compile(r"[\w./][\w./-]*")
+"""A file name that needs no quotes in YAML."""
 AFTERWARDS = "After labeling: `rocketeval labels estimate`, with the same options."
-
-
-VOTE_IN_VIEW = "To vote in a browser: `rocketeval view --label CONFIG`."
 
 _CANDIDATE = "Candidate to estimate; repeatable, all on the same queries."
 _TOP = "Estimate the top K candidates of the ranking."
@@ -158,57 +162,65 @@ def choose_next(
     Draws queries of CONFIG's run at random within groups by score, more where scores missed the
     labels most, and forecasts the width of the interval after labeling.
 
-    Label them in the given order, stop at any point, add the labels to the benchmark, run it again
-    (finished judgments are reused), then `rocketeval labels estimate` with the same options.
+    Label them in the given order and stop at any point: fill in `value` in FILE, name FILE as
+    `benchmark.collected` in the config, run it again (finished judgments are reused), then
+    `rocketeval labels estimate` with the same options.
     """
     from rocketeval.cli.run import Typed
+    from rocketeval.compare.labeling import rows_to_label
 
-    if out is not None and out != STDOUT:
-        _refuse_to_overwrite(Path(out), force)
+    refuse_to_overwrite(out, force)
     if pairs:
         _choose_pairs(run, choice, queries, out, seed, output)
         return
     advice = run.advise(choice, more=queries, seed=seed, level=level)
-    if out is not None and out != STDOUT:
-        Path(out).write_bytes(_lines(advice.wanted))
-    if out == STDOUT and not output.as_json:
-        click.echo(_lines(advice.wanted), nl=False)
+    if out is not None and _is_printed(
+        as_lines(rows_to_label(run.store.inputs, advice.wanted)), out, output
+    ):
         return
     typed = Typed.now(run.config)
-    output.give(advice, lambda: _show_advice(advice, choice, typed, out))
+    made = None if out is None else FileToFill.of_labels(Path(out), run.config, typed)
+    output.give(advice, lambda: _show_advice(advice, choice, typed, made))
 
 
 def _choose_pairs(
     run: Run, choice: LabelScope, more: int, out: str | None, seed: int, output: Output
 ) -> None:
+    from rocketeval.cli.run import Typed
+    from rocketeval.compare.labeling import rows_to_vote
     from rocketeval.compare.stage import advise_pairs
 
     wanted = advise_pairs(run.store, run.config, choice, more, seed)
-    if out is not None and out != STDOUT:
-        Path(out).write_bytes(_lines(wanted))
-    if out == STDOUT and not output.as_json:
-        click.echo(_lines(wanted), nl=False)
+    if out is not None and _is_printed(
+        as_lines(rows_to_vote(run.store.inputs, wanted)), out, output
+    ):
         return
+    typed = Typed.now(run.config)
+    made = None if out is None else FileToFill.of_votes(Path(out), run.config, typed)
     chosen = f"{count_of(len(wanted), 'pair', 'pairs')} to vote on"
-    where = "" if out is None else f", written to {printable(near(Path(out)))}"
-    output.give(wanted, lambda: click.echo(f"Chosen: {chosen}{where}. {VOTE_IN_VIEW}"))
+    output.give(wanted, lambda: _show_chosen(chosen if wanted else "", made))
 
 
-def _refuse_to_overwrite(path: Path, force: bool) -> None:
-    if path.exists() and not force:
-        raise ConfigError(
-            f"{path} already exists and may contain labels.",
-            hint="Choose another file, or use --force to replace it.",
-        )
+def _is_printed(lines: bytes, out: str, output: Output) -> bool:
+    """Write or print the lines; return whether they are the output."""
+    if out != STDOUT:
+        Path(out).write_bytes(lines)
+        return False
+    if not output.as_json:
+        click.echo(lines, nl=False)
+    return not output.as_json
 
 
-def _lines(wanted: tuple[WantedLabel, ...] | tuple[WantedVote, ...]) -> bytes:
-    import orjson
+def _show_chosen(chosen: str, made: FileToFill | None) -> None:
+    if not chosen:
+        click.echo("Nothing is left to label.")
+    elif made is None:
+        click.echo(f"Chosen: {chosen}; write them with --out FILE.")
+    else:
+        made.show(chosen)
 
-    return b"".join(orjson.dumps(asdict(row)) + b"\n" for row in wanted)
 
-
-def _show_advice(advice: Advice, choice: LabelScope, typed: Typed, out: str | None) -> None:
+def _show_advice(advice: Advice, choice: LabelScope, typed: Typed, made: FileToFill | None) -> None:
     who = ", ".join(
         describe_target(name, advice.target.against) for name in advice.target.candidates
     )
@@ -221,14 +233,10 @@ def _show_advice(advice: Advice, choice: LabelScope, typed: Typed, out: str | No
         click.echo("Too few labels: assumes that labels vary like scores, correlation 0.5.")
     click.echo(f"Expected widths of {advice.level:.0%} intervals.")
     queries = len({row.query_id for row in advice.wanted})
-    labels = count_of(len(advice.wanted), "label", "labels")
-    chosen = f"{labels} on {count_of(queries, 'query', 'queries')}"
-    if not advice.wanted:
-        click.echo("Every query is labeled.")
-    elif out is None:
-        click.echo(f"Chosen: {chosen}; write them with --out FILE.")
-    else:
-        click.echo(f"Wrote {chosen}: {printable(near(Path(out)))}")
+    responses = count_of(len(advice.wanted), "response", "responses")
+    chosen = f"{responses} to label on {count_of(queries, 'query', 'queries')}"
+    _show_chosen(chosen if advice.wanted else "", made)
+    if made is not None and advice.wanted:
         command = typed.of_run("labels estimate", *same_choice(choice, advice.target))
         # A name with control characters would break the command.
         click.echo("After labeling:" if command.isprintable() else AFTERWARDS)
@@ -275,7 +283,13 @@ def estimate(run: Run, choice: LabelScope, level: float, output: Output) -> None
     The labeled queries must be a random sample, or chosen by `rocketeval labels next`; then give
     the same --candidate, --against, --top, --strata and --by-category.
     """
-    found = run.estimate(choice, level=level)
+    from rocketeval.cli.run import Typed
+
+    try:
+        found = run.estimate(choice, level=level)
+    except BenchmarkError as error:
+        hint = name_run(error.hint, Typed.now(run.config))
+        raise type(error)(error.message, hint=hint) from None
     output.give(found, lambda: _show_estimates(found, level))
 
 
@@ -315,16 +329,29 @@ def _show_estimates(found: Estimates, level: float) -> None:
 
 def _estimate_conclusion(found: Estimates, level: float) -> str:
     best = max(found.rows, key=lambda row: row.with_scores.value)
-    interval = f"{figure(best.with_scores, '.2f')}, {level:.0%} interval"
+    known = not math.isnan(best.with_scores.low)
+    interval = figure(best.with_scores, ".2f")
+    interval += f", {level:.0%} interval" if known else f", {_why_no_interval(best)}"
     if best.against is None:
         return f"{best.candidate} has the highest estimated mean label: {interval}."
     low, high = best.with_scores.low, best.with_scores.high
     verdict = "significantly better than" if low > 0.0 else "tied with"
     verdict = "significantly worse than" if high < 0.0 else verdict
-    if math.isnan(low):
-        return f"Too few labels to compare {best.candidate} with {best.against}."
     difference = f"the estimated difference in mean label is {interval}"
+    if not known:
+        return f"No verdict on {best.candidate} and {best.against}: {difference}."
     return f"{best.candidate} is {verdict} {best.against}: {difference}."
+
+
+def _why_no_interval(row: Estimate) -> str:
+    from rocketeval.stats.prediction_powered import FEWEST_LABELS
+
+    if row.labelled < FEWEST_LABELS:
+        labels = count_of(row.labelled, "label", "labels")
+        return f"because there are {labels} and an interval needs {FEWEST_LABELS}"
+    if row.against is None:
+        return f"because all {row.labelled:,} labels are identical"
+    return f"because the labels differ by the same amount on all {row.labelled:,} queries"
 
 
 def _known(value: float, digits: str) -> str:
@@ -354,3 +381,77 @@ def _notes(found: Estimates) -> list[str]:
         "queries alike; a scorer fitted per query does not.": found.learned,
     }
     return [note for note, applies in notes.items() if applies]
+
+
+def refuse_to_overwrite(out: str | None, force: bool) -> None:
+    """Raise ConfigError if the file exists, unless it may be replaced."""
+    if out not in (None, STDOUT) and Path(str(out)).exists() and not force:
+        raise ConfigError(
+            f"{out} already exists and may contain labels.",
+            hint="Choose another file, or use --force to replace it.",
+        )
+
+
+def as_lines(rows: Iterable[RowToLabel | RowToVote]) -> bytes:
+    """Return the rows as JSON lines; an empty conversation history is left out."""
+    import orjson
+
+    values = map(asdict, rows)
+    kept = ({k: v for k, v in row.items() if k != "history" or v} for row in values)
+    return b"".join(orjson.dumps(row) + b"\n" for row in kept)
+
+
+def name_run(text: str, typed: Typed) -> str:
+    """Replace the bare `labels next` of a library message by the command for the same run."""
+    from rocketeval.cli.run import WANTED
+
+    command = typed.of_run("labels next", "--top", "2", "--out", WANTED)
+    return text.replace(LABELS_NEXT, f"`{command}`") if command.isprintable() else text
+
+
+@dataclass(frozen=True, slots=True)
+class FileToFill:
+    """A written file, and how its labels get into the run."""
+
+    path: Path
+    field: str
+    """The field to fill in."""
+    values: str
+    """The values that the field can have, in words."""
+    collected: Path | None
+    """The file that the config reads labels from."""
+    typed: Typed
+    """The current command."""
+
+    @classmethod
+    def of_labels(cls, path: Path, config: RunConfig, typed: Typed) -> FileToFill:
+        """Return a file of responses to label."""
+        low, high = config.scorer.scale
+        return cls(path, "value", f"{low:g} to {high:g}", config.benchmark.collected, typed)
+
+    @classmethod
+    def of_votes(cls, path: Path, config: RunConfig, typed: Typed) -> FileToFill:
+        """Return a file of pairs to vote on."""
+        return cls(path, "winner", "a, b or tie", config.benchmark.collected, typed)
+
+    def show(self, written: str) -> None:
+        """Print what was `written`, and the steps until the labels are used."""
+        click.echo(f"Wrote {written}: {shown_path(self.path)}")
+        for number, step in enumerate(self._steps(), 1):
+            click.echo(f"{number}. {step}")
+
+    def _steps(self) -> Iterator[str]:
+        config = Path(self.typed.config or DEFAULT_CONFIG)
+        path, folder = self.path.absolute(), config.absolute().parent
+        yield f"Fill in `{self.field}` ({self.values}) in the file; what stays null is not used."
+        if self.collected is None:
+            name = str(path.relative_to(folder) if path.is_relative_to(folder) else path)
+            text = name if _PLAIN.fullmatch(name) else json.dumps(name, ensure_ascii=False)
+            line = f"`collected: {printable(text)}`"
+            yield f"In {shown_path(config)}, add the line {line} under `benchmark:`."
+        elif path != self.collected.absolute():
+            read = printable(near(self.collected))
+            yield f"Add its lines to {read}, which {shown_path(config)} names as `collected`."
+        command = self.typed.of_run("run")
+        again = "Run again; finished judgments are reused"
+        yield f"{again}: {command}" if command.isprintable() else f"{again}."

@@ -13,6 +13,7 @@ import click
 
 from rocketeval.cli.help import COST, DATA, JUDGE, RUN, option
 from rocketeval.errors import ConfigError
+from rocketeval.text import join_words
 
 if TYPE_CHECKING:
     from rocketeval.config import RunConfig
@@ -102,6 +103,14 @@ def loaded(path: Path) -> RunConfig:
         if written.exists():
             hint = f"Its config is {written}: give that."
         raise ConfigError(f"{path} is data, not a config.", hint=hint)
+    if path == DEFAULT_CONFIG and not path.exists():
+        others = sorted(str(each) for each in Path().glob(f"*{ENDING}") if each.is_file())
+        if others:
+            named = shlex.quote(others[0]) if len(others) == 1 else "one of them"
+            there = join_words(others, most=5)
+            raise ConfigError(
+                f"There is no {path}, but {there}.", hint=f"Add {named} to the command."
+            )
     return load_config(path)
 
 

@@ -26,11 +26,6 @@ def failed(failure: Failure) -> str:
     return printable(f"failed: {where}: {failure.reason}")
 
 
-def chance(p_value: float) -> str:
-    """Format a p-value."""
-    return "p < 0.001" if p_value < 0.001 else f"p = {p_value:.3f}"
-
-
 def clock(seconds: float) -> str:
     """Format seconds as M:SS, or H:MM:SS from one hour."""
     minutes, rest = divmod(round(seconds), 60)

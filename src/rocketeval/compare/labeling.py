@@ -11,15 +11,17 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, zip_longest
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rocketeval.arrays import Bools, Floats, Ints
 from rocketeval.errors import ConfigError
 from rocketeval.grid import ScoreGrid
+from rocketeval.records import Query, Response, Turn
 from rocketeval.stats.prediction_powered import (
     FEWEST_IN_STRATUM,
     FEWEST_LABELS,
@@ -29,6 +31,9 @@ from rocketeval.stats.prediction_powered import (
     merge_thin,
     satterthwaite,
 )
+
+if TYPE_CHECKING:
+    from rocketeval.store.inputs import Inputs
 
 ASSUMED_CORRELATION = 0.5
 """Assumed correlation of labels and scores if there are too few labels to measure it."""
@@ -300,3 +305,76 @@ def _wanted(
         for candidate in target.labelled_together
         if (sample.query_ids[row], candidate) not in given
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowToLabel:
+    """A response to label; with a value, it is a row of labels.jsonl."""
+
+    query_id: str
+    candidate: str
+    history: tuple[Turn, ...]
+    query: str
+    response: str
+    value: float | None = None
+    stratum: int
+    order: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowToVote:
+    """A pair of responses to vote on; with a winner, it is a row of votes.jsonl."""
+
+    query_id: str
+    candidate_a: str
+    candidate_b: str
+    history: tuple[Turn, ...]
+    query: str
+    response_a: str
+    response_b: str
+    winner: str | None = None
+    stratum: int
+    order: int
+
+
+def rows_to_label(inputs: Inputs, wanted: Sequence[WantedLabel]) -> Iterator[RowToLabel]:
+    """Yield the rows to label, in the order of `wanted`."""
+    responses = _responses(inputs, (row.query_id for row in wanted))
+    for row in wanted:
+        query, response = inputs.queries[row.query_id], responses[row.query_id, row.candidate]
+        yield RowToLabel(
+            query_id=row.query_id,
+            candidate=row.candidate,
+            history=_history(query, response),
+            query=query.text,
+            response=response.text,
+            stratum=row.stratum,
+            order=row.order,
+        )
+
+
+def rows_to_vote(inputs: Inputs, wanted: Sequence[WantedVote]) -> Iterator[RowToVote]:
+    """Yield the pairs to vote on, in the order of `wanted`."""
+    responses = _responses(inputs, (row.query_id for row in wanted))
+    for row in wanted:
+        query, first = inputs.queries[row.query_id], responses[row.query_id, row.candidate_a]
+        yield RowToVote(
+            query_id=row.query_id,
+            candidate_a=row.candidate_a,
+            candidate_b=row.candidate_b,
+            history=_history(query, first),
+            query=query.text,
+            response_a=first.text,
+            response_b=responses[row.query_id, row.candidate_b].text,
+            stratum=row.stratum,
+            order=row.order,
+        )
+
+
+def _responses(inputs: Inputs, query_ids: Iterable[str]) -> dict[tuple[str, str], Response]:
+    chosen = list(dict.fromkeys(query_ids))
+    return {(one.query_id, one.candidate): one for one in inputs.responses_to(chosen)}
+
+
+def _history(query: Query, response: Response) -> tuple[Turn, ...]:
+    return query.history if response.history is None else response.history

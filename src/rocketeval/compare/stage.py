@@ -200,8 +200,7 @@ def _labelled(grid: ScoreGrid, labels: Floats, choice: LabelScope) -> tuple[str,
     if not named:
         raise BenchmarkError(
             "No candidate has two labeled responses with a score.",
-            hint="Add labels to the benchmark (labels.jsonl) and run it again: `rocketeval labels "
-            "next` chooses which responses to label.",
+            hint="Choose responses to label: `rocketeval labels next`. It says what to do next.",
         )
     return named
 

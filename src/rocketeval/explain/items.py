@@ -113,6 +113,8 @@ DECISIVE_CORRELATION = 0.7
 """A decisive item's answers correlate at least this much with the score."""
 
 DEAD, REDUNDANT, DECISIVE, ORDINARY = "dead", "redundant", "decisive", ""
+TOO_FEW = f"fewer than {FEWEST_FOR_CORRELATION} responses: too few to call it decisive"
+"""Why an item with the influence of a decisive one has no verdict."""
 
 _STILL = 1e-9
 
@@ -133,6 +135,7 @@ class ItemVerdict:
     verdict: str
     """`dead`, `redundant`, `decisive` or empty."""
     why: str
+    """The reason; without a verdict, `TOO_FEW` or empty."""
 
 
 def item_verdicts(p_yes: Floats, scores: Floats, weights: Floats | None) -> list[ItemVerdict]:
@@ -162,7 +165,8 @@ def item_verdicts(p_yes: Floats, scores: Floats, weights: Floats | None) -> list
     dead = [why_dead(p_yes[known[:, item], item]) for item in range(items)]
     found = []
     for item in range(items):
-        verdict, why = _verdict(item, dead, with_items, influence[item], with_score[item])
+        both = int((known[:, item] & ~np.isnan(scores)).sum())
+        verdict, why = _verdict(item, dead, with_items, influence[item], with_score[item], both)
         given = counts[item] > 0
         found.append(
             ItemVerdict(
@@ -183,6 +187,7 @@ def _verdict(
     with_items: Floats,
     influence: float,
     correlation: float,
+    responses: int,
 ) -> tuple[str, str]:
     why = dead[item]
     if why is not None:
@@ -192,12 +197,15 @@ def _verdict(
         if dead[earlier] is None and abs(alike) >= SAME_ANSWER:
             says = "says the same as" if alike > 0 else "says the opposite of"
             return REDUNDANT, f"{says} item {earlier + 1} ({alike:.2f})"
-    if influence * len(dead) >= DECISIVE_SHARES and correlation >= DECISIVE_CORRELATION:
+    large = influence * len(dead) >= DECISIVE_SHARES
+    if not large:
+        return ORDINARY, ""
+    if correlation >= DECISIVE_CORRELATION:
         return DECISIVE, (
             f"makes {influence:.0%} of the differences in scores; correlation with the score "
             f"{correlation:.2f}"
         )
-    return ORDINARY, ""
+    return ORDINARY, TOO_FEW if responses < FEWEST_FOR_CORRELATION else ""
 
 
 def _column(scores: Floats) -> tuple[Floats, NDArray[np.bool_]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from os import getpid
@@ -13,10 +13,12 @@ from pathlib import Path
 import orjson
 
 from rocketeval._version import __version__
+from rocketeval.arrays import Floats
 from rocketeval.config import RunConfig
 from rocketeval.errors import ExportError, StoreError
 from rocketeval.exports.formats import ExportRequest, file_stems
 from rocketeval.exports.official import (
+    AnsweredItem,
     Row,
     checklist_row,
     judgment_row,
@@ -25,7 +27,7 @@ from rocketeval.exports.official import (
     score_entry,
     score_row,
 )
-from rocketeval.records import Response
+from rocketeval.records import Checklist, Response
 from rocketeval.scoring.read_answers import answers_yes_or_no, read_answers
 from rocketeval.store.files import read_json, refuse_inside_run, write_json, write_jsonl
 from rocketeval.store.run import RunStore
@@ -116,6 +118,8 @@ class GradedResponse:
 
     response: Response
     p_yes: list[float | None]
+    turned: list[float | None]
+    """The answers, those of penalties turned around, so that 1 is always better."""
     judged: bool
     score: float | None
 
@@ -168,7 +172,7 @@ def _write_official(
         )
     queries, files = store.inputs.queries, _Files(folder)
     write_jsonl(folder / "query.jsonl", map(query_row, queries.values()))
-    checklists = store.inputs.checklists().values()
+    checklists = list(store.inputs.checklists().values())
     write_jsonl(folder / "checklist" / "checklist.jsonl", map(checklist_row, checklists))
     rows = unjudged = unscored = unanswered = own_history = 0
     for found in graded_responses(store):
@@ -193,7 +197,30 @@ def _write_official(
         "labels (the format holds the judge's scores only)": len(store.inputs.labels()),
         "votes (the format has no votes)": len(store.inputs.votes()),
     }
-    return Exported(rows, left_out, tuple(_official_notes(unanswered, own_history)))
+    notes = (*_lost_details(checklists), *_official_notes(unanswered, own_history))
+    return Exported(rows, left_out, notes)
+
+
+def _lost_details(checklists: Sequence[Checklist]) -> Iterator[str]:
+    """Yield a note on what the files do not hold of items that are no plain yes/no questions."""
+    details = [each for made in checklists for each in made.every_detail]
+    counts = {
+        "weights": sum(each.weight >= 0 and each.weight != 1.0 for each in details),
+        "penalties": sum(each.weight < 0 for each in details),
+        "levels": sum(bool(each.levels) for each in details),
+        "code checks": sum(each.check is not None for each in details),
+        "the answer 'not applicable'": sum(each.na for each in details),
+        "material": sum(bool(each.uses) and each.check is None for each in details),
+    }
+    lost = [f"{what} ({count_of(n, 'item', 'items')})" for what, n in counts.items() if n]
+    if lost:
+        yield (
+            f"The files hold only the texts of items, without {', '.join(lost)}. The paper's "
+            "scripts read every item as a yes/no question of weight 1: scores that they compute "
+            "differ from the exported ones."
+        )
+    if counts["penalties"]:
+        yield "In scores that the paper's scripts compute, a yes to a penalty counts as good."
 
 
 def _official_notes(unanswered: int, own_history: int) -> Iterator[str]:
@@ -216,8 +243,9 @@ def _write_wildbench(
         if found.score is None:
             unscored += 1
             continue
-        items = checklists[response.query_id].items if yes_no else ()
-        entry = score_entry(response, found.score, items, found.p_yes)
+        titles = checklists[response.query_id].titles if yes_no else ()
+        items = zip(titles, found.p_yes, found.turned, strict=False)
+        entry = score_entry(response, found.score, [AnsweredItem(*each) for each in items])
         files.add(f"score.v2/eval={judge}/{stems[response.candidate]}.json", entry)
         rows += 1
     files.close()
@@ -227,6 +255,7 @@ def _write_wildbench(
 def graded_responses(store: RunStore) -> Iterator[GradedResponse]:
     """Yield every response with its answers and its score, in query order."""
     answers, keys = read_answers(store)
+    turned = answers.turned
     scores: list[float | None] = store.scores(["score"])["score"].to_pylist()
     names = (store.score_names("query_id"), store.score_names("candidate"))
     rows = zip(store.inputs.responses(), *names, scores, keys, strict=True)
@@ -236,9 +265,13 @@ def graded_responses(store: RunStore) -> Iterator[GradedResponse]:
                 f"The scores of {store.path} do not match its responses.",
                 hint="Run `rocketeval run --only score` again.",
             )
-        own = answers.shown[answers.offsets[row] : answers.offsets[row + 1]].tolist()
-        p_yes = [None if math.isnan(p) else p for p in own]
-        yield GradedResponse(response, p_yes, bool(own), score)
+        own = slice(answers.offsets[row], answers.offsets[row + 1])
+        p_yes, better = (_or_none(column[own]) for column in (answers.shown, turned))
+        yield GradedResponse(response, p_yes, better, bool(p_yes), score)
+
+
+def _or_none(values: Floats) -> list[float | None]:
+    return [None if math.isnan(p) else p for p in values.tolist()]
 
 
 class _Files:

@@ -10,7 +10,7 @@ score/<judge>/<candidate>.json       an array of session_id, model_test, score, 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
@@ -84,18 +84,33 @@ def _answer_text(p_yes: float | None) -> str:
     return f"{'Yes' if p_yes > 0.5 else 'No'} ({100 * p_yes:.1f})%"
 
 
-def score_entry(
-    response: Response, score: float, items: Sequence[str], p_yes: Sequence[float | None]
-) -> Row:
+@dataclass(frozen=True, slots=True)
+class AnsweredItem:
+    """An item as shown to people, with its answer."""
+
+    title: str
+    p_yes: float | None
+    """The judge's answer; None if it is missing."""
+    turned: float | None
+    """The answer, turned around for a penalty, so that 1 is always better."""
+
+
+def score_entry(response: Response, score: float, items: Sequence[AnsweredItem]) -> Row:
     """Return an entry with the score as text and the items as strengths and weaknesses.
 
-    >>> entry = score_entry(Response("q", "c", "Hi."), 5.5, ["Is it short?"], [0.9])
-    >>> entry["score"], entry["parsed_result"]["strengths"]
-    ('5.5', 'Is it short? (yes 0.90)')
+    A penalty is a strength if it is answered no.
+
+    >>> items = [AnsweredItem("Is it short?", 0.9, 0.9), AnsweredItem("Is it rude?", 0.8, 0.2)]
+    >>> entry = score_entry(Response("q", "c", "Hi."), 5.5, items)
+    >>> entry["score"], entry["parsed_result"]["strengths"], entry["parsed_result"]["weaknesses"]
+    ('5.5', 'Is it short? (yes 0.90)', 'Is it rude? (yes 0.80)')
     """
-    answers = list(zip(items, p_yes, strict=False))
-    strengths = [f"{item} (yes {p:.2f})" for item, p in answers if p is not None and p >= 0.5]
-    weaknesses = [f"{item} (yes {p:.2f})" for item, p in answers if p is not None and p < 0.5]
+    strengths: list[str] = []
+    weaknesses: list[str] = []
+    for each in items:
+        if each.turned is not None:
+            found = strengths if each.turned >= 0.5 else weaknesses
+            found.append(f"{each.title} (yes {each.p_yes:.2f})")
     return {
         "session_id": response.query_id,
         "parsed_result": {

@@ -58,13 +58,15 @@ class WrittenScore:
     """Score as a share of the scale."""
     items: tuple[tuple[str, float | None], ...]
     """Each item, and the probability of yes."""
+    titles: tuple[str, ...]
+    """The items as shown to people, with weight or penalty."""
 
     @property
     def explanation(self) -> str:
-        """One line per item: the probability of yes, and the item."""
+        """One line per item: the probability of yes, and the item with its weight or penalty."""
         return "\n".join(
-            f"{'unanswered' if p_yes is None else format(p_yes, '.2f')}  {item}"
-            for item, p_yes in self.items
+            f"{'unanswered' if p_yes is None else format(p_yes, '.2f')}  {title}"
+            for title, (_, p_yes) in zip(self.titles, self.items, strict=False)
         )
 
 
@@ -96,11 +98,11 @@ def _open(store: RunStore) -> _Source:
         response = graded.response
         if graded.score is None or response.query_id not in lists:
             continue
-        items = lists[response.query_id].items
+        made = lists[response.query_id]
         share = min(1.0, max(0.0, (graded.score - low) / (high - low)))
-        pairs = tuple(zip(items, graded.p_yes, strict=False))
+        pairs = tuple(zip(made.items, graded.p_yes, strict=False))
         cell = (response.query_id, response.candidate)
-        source.scores[cell] = WrittenScore(response, round(share, 6), pairs)
+        source.scores[cell] = WrittenScore(response, round(share, 6), pairs, made.titles)
     benchmark = config.benchmark
     if benchmark.path.exists():
         reader = open_benchmark(benchmark)

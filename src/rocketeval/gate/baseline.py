@@ -16,7 +16,7 @@ from rocketeval.errors import BenchmarkError, ConfigError
 from rocketeval.resources import first_mistake
 from rocketeval.settings import Section
 from rocketeval.store.files import make_folder, write_bytes
-from rocketeval.text import NO_INTERVAL, count_of, join_words
+from rocketeval.text import NO_INTERVAL, chance, count_of, join_words
 
 if TYPE_CHECKING:
     from rocketeval.compare.pair import Comparison
@@ -167,7 +167,7 @@ def shown_effect(found: Comparison, one: str = "query", many: str = "queries") -
     if not math.isnan(found.effect.low):
         bounds = f"{shown_level(found.level)} interval {bounds}"
     both = f"on {shown_count(found)} {one if found.queries + found.missing == 1 else many}"
-    return f"mean difference {found.effect.value:+.3f} ({bounds}, p = {found.p_value:.3f}) {both}"
+    return f"mean difference {found.effect.value:+.3f} ({bounds}, {chance(found.p_value)}) {both}"
 
 
 def shown_count(found: Comparison) -> str:

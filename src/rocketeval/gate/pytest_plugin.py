@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rocketeval.api import Judge
     from rocketeval.engines.base import Engine
     from rocketeval.gate.cases import ChecklistCase
-    from rocketeval.grader import Grader, Items, ResponseGrade
+    from rocketeval.grader import GradedItem, Grader, Items, ResponseGrade
     from rocketeval.records import Query, Turn
 
 ANSWERS = ".rocketeval/answers.jsonl"
@@ -143,7 +143,8 @@ class RocketEvalChecks:
     ) -> ResponseGrade:
         """Fail the test unless the response scores at least `min_score`, by default 0.8.
 
-        With `min_item`, every item must reach that value. An unanswered item fails the test unless
+        With `min_item`, every item that applies must reach that value, a penalty one minus its
+        answer. An unanswered item fails the test unless
         `missing` is "skip". Further arguments are those of `score`.
         """
         __tracebackhide__ = True
@@ -152,7 +153,7 @@ class RocketEvalChecks:
         least = 0.8 if least is None else least
         problem = _problem(graded, least, min_item, missing)
         if problem:
-            raise AssertionError(f"{problem}\n{describe(graded)}")
+            raise AssertionError(f"{problem}\n{describe(graded, min_item)}")
         return graded
 
     def score(
@@ -162,10 +163,10 @@ class RocketEvalChecks:
         checklist: Items | None = None,
         *,
         id: str | None = None,
-        history: Sequence[Turn] = (),
+        history: Sequence[Turn | Mapping[str, object]] = (),
         reference: str | None = None,
         system: str | None = None,
-        context: Sequence[str] | None = None,
+        context: str | Sequence[str] | None = None,
     ) -> ResponseGrade:
         """Return the graded response, without a limit; `id` names it in a baseline.
 
@@ -263,21 +264,30 @@ class RocketEvalChecks:
             )
 
 
-def describe(graded: ResponseGrade) -> str:
-    """Return the items of a graded response for people, the failed ones first."""
+def describe(graded: ResponseGrade, min_item: float | None = None) -> str:
+    """Return the items of a graded response for people, the failed ones first.
+
+    With `min_item`, an item below it is a failed one. Answers are shown as the judge gave them.
+    """
     lines = [
         f"  query:    {_short(graded.query.text)}",
         f"  response: {_short(graded.response.text)}",
         f"  judge:    {graded.judged_by}",
     ]
-    for item in graded.failed:
-        lines.append(f"  FAILED {item.value:.2f}  {_titled(item.text, item.weight)}")
-    for item in graded.unanswered:
-        lines.append(f"  UNANSWERED ({item.answer.status})  {_titled(item.text, item.weight)}")
-    for item in graded.items:
-        if item.passed:
-            lines.append(f"  passed {item.value:.2f}  {_titled(item.text, item.weight)}")
+    outcomes = [(item, _reaches(item, min_item)) for item in graded.items]
+    lines += [f"  FAILED {item.shown_answer}  {item.title}" for item, ok in outcomes if ok is False]
+    lines += [
+        f"  UNANSWERED ({item.shown_answer})  {item.title}" for item, ok in outcomes if ok is None
+    ]
+    lines += [f"  passed {item.shown_answer}  {item.title}" for item, ok in outcomes if ok]
     return "\n".join(lines)
+
+
+def _reaches(item: GradedItem, min_item: float | None) -> bool | None:
+    """Return whether an item passes, with `min_item` as its limit; None if it is unanswered."""
+    if min_item is None or item.value is None or item.not_applicable:
+        return item.passed
+    return item.value >= min_item
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -342,21 +352,15 @@ def _problem(
         bounds = f" ({graded.low:.2f} to {graded.high:.2f})" if wide else ""
         return f"score {graded.score:.2f}{bounds} is below {least:.2f}"
     if min_item is not None:
-        below = [item for item in graded.items if item.value is not None and item.value < min_item]
+        below = sum(_reaches(item, min_item) is False for item in graded.items)
         if below:
-            return f"{len(below)} of {len(graded.items)} items are below {min_item:.2f}"
+            return f"{below} of {len(graded.items)} items are below {min_item:.2f}"
     return None
 
 
 def _short(text: str) -> str:
     joined = " ".join(text.split())
     return joined if len(joined) <= SHOWN else f"{joined[:SHOWN]}..."
-
-
-def _titled(text: str, weight: float) -> str:
-    if weight < 0:
-        return f"{text} [penalty of weight {-weight:g}]"
-    return text if weight == 1 else f"{text} [weight {weight:g}]"
 
 
 def _setting(config: pytest.Config, name: str) -> str:

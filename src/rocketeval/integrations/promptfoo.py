@@ -43,8 +43,8 @@ def get_assert(output: str, context: Mapping[str, Any]) -> dict[str, Any]:
 
 def _component(item: GradedItem) -> dict[str, Any]:
     value = 0.0 if item.value is None else item.value
-    answer = f"unanswered ({item.answer.status})" if item.value is None else f"{item.value:.2f}"
-    return {"pass": item.passed is True, "score": value, "reason": f"{answer}: {item.text}"}
+    answer = f"unanswered ({item.shown_answer})" if item.value is None else item.shown_answer
+    return {"pass": item.passed is True, "score": value, "reason": f"{answer}: {item.title}"}
 
 
 def _query(context: Mapping[str, Any]) -> str:

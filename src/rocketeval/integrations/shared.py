@@ -82,6 +82,6 @@ def explain_grade(graded: ResponseGrade) -> str:
     else:
         passed = sum(item.passed is True for item in graded.items)
         head = f"score {graded.score:.2f}: {passed} of {len(graded.items)} items passed"
-    lines = [f"failed ({item.value:.2f}): {item.text}" for item in graded.failed]
-    lines += [f"unanswered ({item.answer.status}): {item.text}" for item in graded.unanswered]
+    lines = [f"failed ({item.shown_answer}): {item.title}" for item in graded.failed]
+    lines += [f"unanswered ({item.shown_answer}): {item.title}" for item in graded.unanswered]
     return "\n".join([head, *lines])

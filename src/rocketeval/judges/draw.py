@@ -181,18 +181,31 @@ def _refuse_other_checklists(cheap: JudgedRun, strong: JudgedRun) -> None:
             )
 
 
+_ROUNDING = 1e-9
+
+
 def _refuse_few(probabilities: Floats, candidates: Sequence[str], share: float) -> None:
     """Raise ConfigError if too few responses of a candidate would be drawn for an interval."""
     expected, least = np.nansum(probabilities, axis=0), least_queries(LEVEL)
     place = int(expected.argmin())
-    if expected[place] < least:
+    if expected[place] < least - _ROUNDING:
         raise ConfigError(
-            f"A share of {share:g} draws about {expected[place]:.1f} responses of "
+            f"A share of {share:g} draws about {_below(expected[place], least)} responses of "
             f"{candidates[place]!r}, and an interval needs {least}.",
             hint=f"Use --share {min(1.0, share * least / expected[place]) + 0.005:.2f} or more."
             if share < 1.0
             else "Add queries.",
         )
+
+
+def _below(number: float, limit: int) -> str:
+    """Format a number below a limit, with as many digits as show that it is below.
+
+    >>> _below(4.26, 6), _below(5.98, 6), _below(5.99999, 6)
+    ('4.3', '5.98', '5.999')
+    """
+    digits = next((each for each in (1, 2, 3) if float(f"{number:.{each}f}") < limit), None)
+    return f"{number:.{digits}f}" if digits else f"{limit - 0.001:.3f}"
 
 
 def _uncertainty(run: JudgedRun, grid: ScoreGrid) -> Floats:

@@ -311,6 +311,8 @@ class RunContent:
                     weights = weight_shares(checklist, len(signs), points=points)
             figures = figures_of(answers, self.scores[place], weights, learned=learned is not None)
             for figure, detail in zip(figures, checklist.every_detail, strict=True):
+                if detail.check is not None:
+                    figure["check"] = True
                 if detail.weight < 0 and figure["mean"] is not None:
                     figure["mean"] = _short(1.0 - figure["mean"])
                     figure["why"] = _TURNED.get(figure["why"], figure["why"])
@@ -322,7 +324,10 @@ class RunContent:
         return self._made[place]
 
     def _odd(self, place: int, judged: JudgedColumns) -> Iterator[OddAnswer]:
-        """Yield answers that need an explanation: unanswered items and wide bounds."""
+        """Yield answers that need an explanation: unanswered items and wide bounds.
+
+        The explanation is empty if the server listed too few tokens for an exact probability.
+        """
         rows, items = judged.rows_of(place), int(self.items[place])
         spots, there = judged.spots(place, items)
         unjudged = self.cells.responses[place] & (rows < 0)

@@ -17,9 +17,7 @@ from rocketeval.config import RunConfig
 from rocketeval.evolve.result import EvaluatorInRun
 from rocketeval.explain.groups import GroupScore
 from rocketeval.explain.stage import Explanation
-from rocketeval.grading.methods import YES_NO, kind_of
 from rocketeval.grid import ScoreGrid
-from rocketeval.items import ItemKind
 from rocketeval.ranking.rank import Ranking
 from rocketeval.ranking.stage import clipping_scale
 from rocketeval.ranking.summary import (
@@ -33,10 +31,15 @@ from rocketeval.report.cells import ResponseGrid, quantiles, weighing
 from rocketeval.report.content import label_grid
 from rocketeval.report.figures import curves, figures, tables
 from rocketeval.report.findings import Findings, losses, sizes
+from rocketeval.report.method_notes import (
+    Rubric,
+    answer_kinds,
+    answers_are,
+    groups_are,
+    notes,
+    score_is,
+)
 from rocketeval.report.model import (
-    GRADE,
-    PROBABILITY,
-    RUBRIC_VALUE,
     Candidate,
     Explained,
     GroupMeans,
@@ -49,7 +52,7 @@ from rocketeval.report.slices import SliceMeans, slice_fields, slice_means, slic
 from rocketeval.report.trust import number, share, trust
 from rocketeval.scoring.learning import mean_by_candidate
 from rocketeval.scoring.read_answers import answers_yes_or_no
-from rocketeval.store.manifest import LearnedFacts, ScoreFacts, StageFacts, Stages
+from rocketeval.store.manifest import StageFacts, Stages
 from rocketeval.store.run import RunStore
 from rocketeval.text import count_of
 
@@ -119,94 +122,6 @@ def _cost(stage: str, facts: StageFacts) -> StageCost:
         cost=usage.cost,
         currency=usage.currency,
     )
-
-
-_SCORERS = {
-    "mean": "A score is the mean answer of a response, mapped from 0-1 to {low:g}-{high:g}.",
-    "hard": "A score is the share of items answered yes, mapped from 0-1 to {low:g}-{high:g}.",
-    "extra_trees": "A score blends the mean answer with an extra-trees model fitted to the query. "
-    "The model's weight grows with how evenly the query's labels cover the scale.",
-    "random_forest": "A score blends the mean answer with a random forest fitted to the query. "
-    "The forest's weight grows with how evenly the query's labels cover the scale.",
-    "pooled_ridge": "A score is a ridge regression over all queries, adjusted to each query's "
-    "labels.",
-    "isotonic": "A score is the mean answer, calibrated to the labels by isotonic regression.",
-    "pooled_logistic": "A score comes from a logistic regression on votes from other queries.",
-    "select": "A score comes from the scorer that was best in cross-validation.",
-    "evaluator": "A score is the label that the evaluator predicts. If the evaluator compares "
-    "pairs, a score is the predicted share of wins over the other responses to the query; a tie "
-    "counts as half a win.",
-}
-_EVALUATED = (
-    "An answer comes from the judge's log-probabilities: p(Yes) / (p(Yes) + p(No)), or the mean "
-    "grade on a scale from worst (0) to best (1). If the judge sees two responses at once, the "
-    "answer is the mean over the other responses to the query."
-)
-
-
-_YES_NO = "An item's answer is p(Yes) / (p(Yes) + p(No)), from the judge's log-probabilities."
-_GRADES = (
-    "An answer is the mean of the grades {low} to {high}, weighted by the judge's probabilities, "
-    "on a scale from worst (0) to best (1)."
-)
-_WRITTEN = {
-    "cot": "An answer is the score that the judge wrote, mapped from 1-10 to 0-1.",
-    "multi_item": "An item's answer is the text that the judge wrote: 1 for yes, 0 for no.",
-    "perplexity": "An answer is the geometric mean of the probabilities of the response's tokens.",
-}
-
-
-def notes(
-    ranking: Ranking, score: ScoreFacts, grading: str, scale: tuple[float, float]
-) -> tuple[str, ...]:
-    """Return sentences on how the figures were computed; `grading` names the grading method."""
-    low, high = scale
-    scorer = score.scorer or "mean"
-    level = f"{ranking.level:.0%}"
-    anchor, rating = ranking.anchor, f"{ranking.anchor_rating:g}"
-    placed = f"centered on {rating}" if anchor is None else f"with {anchor} fixed at {rating}"
-    return (
-        *ranking.stopped[1:],
-        *(_answers(grading) if scorer != "evaluator" else [_EVALUATED]),
-        _SCORERS[scorer].format(low=low, high=high)
-        if scorer in _SCORERS
-        else f"Scores come from the scorer {scorer!r}.",
-        *_learned(score.learned),
-        f"Ratings are a Bradley-Terry fit, on the Elo scale {placed}. Every pair of candidates on "
-        "each query counts as one match. Scores that differ by less than "
-        f"{ranking.tie_margin:g} count as a tie.",
-        f"{level} intervals come from {ranking.bootstrap} bootstrap resamples of the queries. "
-        "Ranks and ties come from sign-flip tests of all pairs. "
-        f"{RANK_INTERVALS[ranking.rank_intervals]}",
-        "Candidates in a group are statistically tied with the first one in it.",
-    )
-
-
-def _answers(grading: str) -> list[str]:
-    """Return what an answer is, and the grading method unless it is the checklist method."""
-    kind = kind_of(grading)
-    asked = [] if grading == "checklist" else [f"Grading method {grading}: {kind.summary}."]
-    usual = _YES_NO if kind.labels == YES_NO else _GRADES
-    return [*asked, _WRITTEN.get(grading, usual).format(low=kind.labels[-1], high=kind.labels[0])]
-
-
-def _learned(learned: LearnedFacts) -> list[str]:
-    """Return what the scorer learned from and what was held out."""
-    if learned.fitted is None:
-        return []
-    learned_from = f"{learned.labels} labels" if learned.labels else f"{learned.votes or 0} votes"
-    held_out = ", ".join(learned.held_out or ())
-    sentences = [
-        f"The scorer learned from {learned_from} on {len(learned.fitted)} candidates; their scores "
-        "are out-of-fold."
-    ]
-    if held_out:
-        sentences.append(f"Held out for testing: {held_out}.")
-    if learned.queries_by_mean:
-        sentences.append(
-            f"{learned.queries_by_mean} queries had too little reference data to learn from."
-        )
-    return sentences
 
 
 MOST_CANDIDATES = 200
@@ -338,6 +253,8 @@ def bare_head(
     """Return the head of a run before its first judgment, without figures."""
     ranking = findings.ranking
     yes_no = answers_yes_or_no(config)
+    rubric = _rubric(config, checklists)
+    scorer = findings.stages.score.scorer or config.scorer.kind
     lost, nothing_lost = losses(findings, yes_no=yes_no)
     weighed = weighing(findings, config)
     return ReportHead(
@@ -355,9 +272,10 @@ def bare_head(
         judge_details=(_JUDGE_LATER,),
         author=_author_names(checklists),
         method=config.method.kind,
-        scorer=findings.stages.score.scorer or config.scorer.kind,
+        scorer=scorer,
+        score_is=score_is(scorer, rubric),
         scale=config.scorer.scale,
-        answers_are=_answers_are(checklists) if yes_no else GRADE,
+        answers_are=answers_are(rubric),
         yes_no=yes_no,
         level=ranking.level,
         rank_intervals=RANK_INTERVALS[ranking.rank_intervals],
@@ -366,13 +284,12 @@ def bare_head(
         losses=lost,
         nothing_lost=nothing_lost,
         candidates=tuple(Candidate(name, missing=ranking.queries) for name in ranking.unranked),
+        groups_are=groups_are(config.scorer.kind, rubric),
     )
 
 
-def _answers_are(checklists: Mapping[str, Checklist]) -> str:
-    """Return the heading for answers of a judge that is asked yes/no questions and rubrics."""
-    kinds = {each.kind for made in checklists.values() for each in made.details or ()}
-    return PROBABILITY if kinds <= {ItemKind.YES_NO} else RUBRIC_VALUE
+def _rubric(config: RunConfig, checklists: Mapping[str, Checklist]) -> Rubric:
+    return Rubric.of(checklists) if answers_yes_or_no(config) else Rubric(grades=True)
 
 
 def make_head(
@@ -386,15 +303,18 @@ def make_head(
     label_means = label_grid(cells, given)
     details = judge.parts
     places = _places(store, cells)
+    checklists = store.inputs.checklists()
+    rubric = _rubric(config, checklists)
     slices = _slices(store, cells, ranking, places, clipping_scale(store, config))
     return replace(
-        bare_head(config, findings, store.inputs.checklists()),
+        bare_head(config, findings, checklists),
         finished=max((made[name].finished for name in STAGES if name in made), default=""),
         provisional=provisional,
         conclusion="" if provisional else conclusion_in_words(ranking, doubt(audit)),
         judge=judge.name,
         judge_details=tuple({**details, "model": judge.name}.items()),
         candidates=tuple(candidates(ranking, store, mean_by_candidate(given), cells)),
+        answer_kinds=answer_kinds(findings.scores, checklists) if rubric.mixed else (),
         separation=tuple(separation_in_words(ranking.rows, doubt(audit))),
         trust=trust(findings),
         advice=() if audit is None else audit.advice,
@@ -407,7 +327,7 @@ def make_head(
         cost_notes=cost_notes(stages),
         wins=_wins(ranking),
         explained=() if explain is None else tuple(_explained(explain, cells)),
-        notes=notes(ranking, stages.score, config.method.kind, config.scorer.scale),
+        notes=notes(ranking, stages.score, config, rubric),
         files=tuple(RunFile(*file) for file in _FILES.items() if (store.path / file[0]).is_file()),
         slices=slices,
         slice_notes=tuple(slices_in_words(slices, ranking.level)),

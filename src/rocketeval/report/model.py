@@ -52,10 +52,6 @@ GRADE_STATUS_TEXT: Mapping[str, str] = {
 }
 """The same for judges that give grades."""
 
-PROBABILITY, GRADE = "Probability of yes", "Grade, from worst (0) to best (1)"
-RUBRIC_VALUE = "Probability of yes, expected level (0 to 1), or result of a check"
-"""Headings for the three kinds of answers."""
-
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
@@ -290,9 +286,11 @@ class ReportHead:
     author: str
     method: str
     scorer: str
+    score_is: str
+    """A score in a few words."""
     scale: tuple[float, float]
     answers_are: str
-    """Heading for answers: `PROBABILITY`, `GRADE` or `RUBRIC_VALUE`."""
+    """Heading for answers."""
     yes_no: bool
     level: float
     rank_intervals: str
@@ -304,6 +302,10 @@ class ReportHead:
     """Checks that found nothing missing."""
     candidates: tuple[Candidate, ...]
     """Ranked candidates, best first; then candidates without a score."""
+    answer_kinds: tuple[tuple[str, int], ...] = ()
+    """Answers per kind of item; empty if all are yes/no questions."""
+    groups_are: str = ""
+    """What the mean of an item group is."""
     separation: tuple[str, ...] = ()
     trust: tuple[TrustNumber, ...] = ()
     advice: tuple[str, ...] = ()
@@ -364,6 +366,7 @@ class ItemFigure(TypedDict):
     influence: float | None
     verdict: str
     why: str
+    check: NotRequired[bool]
 
 
 class ItemsBlock(TypedDict):

@@ -71,6 +71,11 @@ class AnswerTable:
         """Return the answers as the judge gave them."""
         return self.p_yes if self.rubric is None else self.rubric.values
 
+    @property
+    def turned(self) -> Floats:
+        """Return the judge's answers, those of penalties turned around: 1 is always better."""
+        return self.p_yes if self.rubric is None else self.rubric.turned
+
     def as_given(self) -> AnswerTable:
         """Return the table with the judge's answers instead of their contributions to scores."""
         return self if self.rubric is None else replace(self, p_yes=self.rubric.values)

@@ -239,12 +239,35 @@ class GradedItem:
         return p_yes if p_yes is None or self.weight >= 0 else 1.0 - p_yes
 
     @property
+    def title(self) -> str:
+        """The text as shown to people, with weight and kind in brackets unless plain."""
+        summary = self.detail.summary
+        return f"{self.text} [{summary}]" if summary else self.text
+
+    @property
+    def shown_answer(self) -> str:
+        """The answer as shown to people; that of a penalty is marked, because yes is worse.
+
+        >>> GradedItem("Is it rude?", ItemDetail(-1.0), Answer(Status.OK, 0.9)).shown_answer
+        'yes 0.90'
+        """
+        p_yes = self.answer.p_yes
+        if p_yes is None:
+            return str(self.answer.status)
+        return f"yes {p_yes:.2f}" if self.weight < 0 and not self.detail.levels else f"{p_yes:.2f}"
+
+    @property
+    def not_applicable(self) -> bool:
+        """Whether the item more likely does not apply."""
+        return (self.answer.p_na or 0.0) > 0.5
+
+    @property
     def passed(self) -> bool | None:
         """Whether the answer is more likely good than bad; None if the item is unanswered.
 
         An item that more likely does not apply is passed.
         """
-        if (self.answer.p_na or 0.0) > 0.5:
+        if self.not_applicable:
             return True
         return None if self.value is None else self.value >= 0.5
 

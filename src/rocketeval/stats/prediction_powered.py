@@ -364,7 +364,7 @@ def estimate(
     if labelled < 2:
         raise BenchmarkError(
             f"{_name(sample.candidate, against)} has {labelled} labeled queries with a score.",
-            hint="Label at least 2: `rocketeval labels next` chooses which.",
+            hint="Label at least 2. Choose which: `rocketeval labels next`.",
         )
     strata = merge_thin(sample.strata, sample.labelled)
     alone = fit_mean(sample, strata, use_scores=False)

@@ -201,7 +201,7 @@ class Inputs:
 
     def responses_to(self, query_ids: Sequence[str]) -> Iterator[Response]:
         """Yield the responses to a few queries, in the same order."""
-        chosen = pc.field("query_id").isin(list(query_ids))
+        chosen = pc.field("query_id").isin(pa.array(list(query_ids), pa.string()))
         for path in self._parts():
             with reading(path):
                 columns = _present(pq.read_schema(path), _RESPONSE_COLUMNS)

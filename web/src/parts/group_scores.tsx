@@ -1,4 +1,4 @@
-// Mean answers by candidate and item group: one figure per dimension and sub-dimension.
+// Means by candidate and item group: one figure per dimension and sub-dimension.
 
 import { useState } from "preact/hooks";
 import type { GroupMeans, Head, Interval } from "../contract";
@@ -20,11 +20,11 @@ export function GroupScores({ head }: { head: Head }) {
   return (
     <Section
       title="Results by item group"
-      lead={<>{head.answers_are}, mean over the items of a group, then over responses. Blue is above 0.5, orange below. <button type="button" onClick={() => saveCsv(fileName(head.run, "groups"), table(head))}>CSV</button></>}
+      lead={<>{head.groups_are} Blue is above 0.5, orange below. <button type="button" onClick={() => saveCsv(fileName(head.run, "groups"), table(head))}>CSV</button></>}
     >
       <div class="scroll">
         <table class="heat-map group-map">
-          <caption class="spoken">{head.answers_are} by candidate and item group</caption>
+          <caption class="spoken">Means by candidate and item group</caption>
           <GroupHead groups={groups} />
           <tbody>
             {rows.map(({ name, rank }, candidate) => (
@@ -56,7 +56,6 @@ function words(head: Head, candidates: number): string {
   const bounded = head.groups.some(({ means }) => means.some((mean) => isBounded(mean)));
   const more = head.candidates.length - candidates;
   return [
-    "All items have equal weight here.",
     bounded
       ? `Small numbers are ${Math.round(100 * head.level)}% intervals from resampled queries.`
       : "Too few queries for intervals.",

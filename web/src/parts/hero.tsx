@@ -7,7 +7,7 @@ import { cost, hasRequests, time, tokens } from "./bill";
 import { Conclusion } from "./conclusion";
 import { Name } from "./words";
 
-const size = (head: Head, name: string) => head.sizes.find(([known]) => known === name)?.[1] ?? 0;
+const size = (head: Pick<Head, "sizes">, name: string) => head.sizes.find(([known]) => known === name)?.[1] ?? 0;
 
 function judged(head: Head): string {
   const all = size(head, "responses");
@@ -17,8 +17,20 @@ function judged(head: Head): string {
   const items = size(head, "items");
   const inAll = `${plural(items, "item", "items")} in ${plural(size(head, "checklists"), "checklist", "checklists")}`;
   const asked = items && !head.evaluator ? `, each against the checklist of its query (${inAll})` : "";
-  const kind = head.yes_no && !head.evaluator ? "yes/no " : "";
-  return `${responses}${asked}: ${plural(size(head, "answers"), `${kind}answer`, `${kind}answers`)}`;
+  return `${responses}${asked}: ${answersOf(head)}`;
+}
+
+const KINDS: Record<string, string> = { yes_no: "yes/no", scale: "on a scale", check: "by code checks" };
+
+/** The number of answers, by kind if not all are to yes/no questions. */
+export function answersOf(head: Pick<Head, "answer_kinds" | "evaluator" | "sizes" | "yes_no">): string {
+  const all = size(head, "answers");
+  const kinds = head.answer_kinds;
+  const kind = head.yes_no && !head.evaluator && !kinds.length ? "yes/no " : "";
+  const words = plural(all, `${kind}answer`, `${kind}answers`);
+  const counted = kinds.reduce((sum, [, each]) => sum + each, 0);
+  if (!kinds.length || counted !== all) return words;
+  return `${words} (${kinds.map(([name, each]) => `${count(each)} ${KINDS[name] ?? name}`).join(", ")})`;
 }
 
 const isRecorded = (head: Head) =>

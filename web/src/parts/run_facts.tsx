@@ -60,7 +60,7 @@ export function Facts({ head }: { head: Head }) {
           </>
         )}
         {head.cost_notes.map(([name, value]) => <Fact key={name} name={name} value={value} />)}
-        <Fact name="score" value={SCORES[head.scorer] ?? head.scorer} title={`Scorer: ${head.scorer}`} />
+        <Fact name="score" value={head.score_is} title={`Scorer: ${head.scorer}`} />
         <Fact name="grading method" value={head.method} title="What the judge was asked about each response" />
       </dl>
       <details class="fingerprint">
@@ -70,8 +70,6 @@ export function Facts({ head }: { head: Head }) {
     </section>
   );
 }
-
-const SCORES: Record<string, string> = { mean: "mean p_yes, rescaled", hard: "share of yes" };
 
 /** Names and definitions of counts that do not explain themselves. */
 const SIZES: Record<string, [name: string, title: string]> = {
@@ -86,7 +84,8 @@ const SIZES: Record<string, [name: string, title: string]> = {
 
 function Size({ name, value, head }: { name: string; value: number; head: Head }) {
   const known = head.evaluator && (name === "judgments" || name === "answers") ? undefined : SIZES[name];
-  return <Fact name={known?.[0] ?? name} value={count(value)} title={known?.[1]} />;
+  const checked = name === "answers" && head.answer_kinds.some(([kind]) => kind === "check");
+  return <Fact name={checked ? name : known?.[0] ?? name} value={count(value)} title={known?.[1]} />;
 }
 
 function Fact({ name, value, title }: { name: string; value: string; title?: string | undefined }) {

@@ -7,7 +7,8 @@ import type { Head } from "../contract";
 export const Name = ({ children }: { children: string }) => <bdi>{children}</bdi>;
 
 /** The short name of an answer's number. */
-export const answerName = (head: Head) => (head.yes_no ? "P(yes)" : "grade");
+export const answerName = (head: Head) =>
+  head.yes_no ? (head.answer_kinds.length ? "answer" : "P(yes)") : "grade";
 
 /** The ends of the scale of scores, such as 1-10. */
 export const Scale = ({ head }: { head: Head }) => <>{head.scale[0]}&#8211;{head.scale[1]}</>;

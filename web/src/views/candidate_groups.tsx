@@ -13,7 +13,7 @@ export function CandidateGroups({ candidate }: { candidate: number }) {
   const others = there < head.candidates.filter(({ rank }) => rank !== null).length ? `Others in the top ${count(there)}` : "Other candidates";
   const lacking = head.groups.some(({ missing }) => missing[candidate]);
   return (
-    <Section title="Results by item group" lead={<>{head.answers_are}, mean over the items of a group, then over responses.</>}>
+    <Section title="Results by item group" lead={head.groups_are}>
       <div class="scroll">
         <table class="categories own-groups">
           <thead>

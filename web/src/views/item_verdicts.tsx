@@ -1,10 +1,11 @@
 // Number of items per verdict, with meaning and advice; a click filters the list.
 
 import { useMemo } from "preact/hooks";
+import { useReport } from "../context";
 import { capital, count, plural, share } from "../format";
 import type { Queries } from "../report";
 import type { ItemRow } from "./item_rows";
-import { ADVICE, VERDICTS, VerdictTag, type Verdict } from "./verdicts";
+import { adviceOn, undecided, VERDICTS, VerdictTag, type Verdict } from "./verdicts";
 
 interface VerdictsProps {
   queries: Queries;
@@ -46,16 +47,19 @@ interface KindProps {
 }
 
 function Kind({ kind, rows, isShown, onShown }: KindProps) {
+  const candidates = useReport().head.candidates.length;
   const members = useMemo(() => rows.filter(({ figure }) => figure.verdict === kind), [rows]);
+  const checks = members.filter(({ figure }) => figure.check).length;
+  const open = members.length ? "" : undecided(kind, candidates);
   return (
     <div class="kind">
       <p>
-        <b class="amount">{count(members.length)}</b> <VerdictTag verdict={kind} />{" "}
-        {rows.length > 0 && <small>{share(members.length / rows.length)}</small>}
+        <b class="amount">{open ? "\u2013" : count(members.length)}</b> <VerdictTag verdict={kind} />{" "}
+        {rows.length > 0 && !open && <small>{share(members.length / rows.length)}</small>}
       </p>
       <p>{VERDICTS[kind]}</p>
       {kind === "dead" && <Reasons rows={members} />}
-      <p class="hint">{ADVICE[kind]}</p>
+      <p class="hint">{open || adviceOn(kind, members.length, checks)}</p>
       {members.length > 0 && (
         <button type="button" aria-pressed={isShown} onClick={() => onShown(!isShown)}>
           {isShown ? "Show all items" : `Show only ${kind} items`}

@@ -31,7 +31,10 @@ export function ReaderChecklist({ results, candidates }: ChecklistProps) {
   return (
     <aside class="reader-checklist" aria-label="Checklist" tabIndex={0}>
       <h2>Checklist</h2>
-      <p class="hint">{head.answers_are}. {weighed(head, figures)}</p>
+      <p class="hint">
+        {head.answers_are}. {weighed(head, figures)}
+        {hasRanges(results, candidates) && <> {RANGES}</>}
+      </p>
       <table class="answers-table">
         <caption class="spoken">{head.answers_are} of the shown responses</caption>
         <thead>
@@ -144,7 +147,7 @@ function Answer({ p, odd, meaning }: AnswerProps) {
         {p === null ? <b class="loud">unanswered</b> : <b>{two(p)} {word && <small>{word}</small>}</b>}
       </div>
       {na && <Tag>{na}</Tag>}
-      {odd !== undefined && <small class="odd">{oddWords(odd)}</small>}
+      {odd !== undefined && <small class={odd.why ? "odd" : "range"} title={odd.why ? undefined : RANGES}>{oddWords(odd)}</small>}
     </>
   );
 }
@@ -155,7 +158,15 @@ export function inapplicable(meaning: Meaning | undefined): string {
   return na < 0.005 ? "" : `not applicable: ${two(na)}`;
 }
 
+const RANGES = "The judge's server lists only the most likely tokens, so some answers are known only within a range.";
+
+/** Whether a shown answer is fine, but known only as a range. */
+const hasRanges = (results: QueryResults, candidates: number[]) =>
+  results.block.odd.some(([candidate, , low, , why]) => low !== null && !why && candidates.includes(candidate));
+
+/** Why an answer is missing or not exact; only its range if the server listed too few tokens. */
 export function oddWords(odd: { low: number | null; high: number | null; why: string }): string {
   if (odd.low === null || odd.high === null) return odd.why;
-  return `${odd.why}: between ${two(odd.low)} and ${two(odd.high)}`;
+  const range = `between ${two(odd.low)} and ${two(odd.high)}`;
+  return odd.why ? `${odd.why}: ${range}` : range;
 }
