@@ -196,7 +196,7 @@ def claims() -> list[Claim]:
         found.append(
             Claim(
                 "RocketEval, Table 6",
-                "a larger judge orders closer to the arena: 1.5B over 0.5B (difference, 22 candidates)",
+                "a larger judge is closer to the arena: 1.5B over 0.5B (difference, 22 candidates)",
                 "0.18 (12 candidates)",
                 turned(half["order"]["from_checklist"]),
                 f"{half['prompts']} prompts, both in int8",
