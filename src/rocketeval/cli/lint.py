@@ -311,13 +311,7 @@ def fixable_config(what: Path, name: str | None) -> RunConfig | None:
     from rocketeval.judges.runs import open_run
 
     if what.is_dir() and (what / "run.yaml").exists():
-        config = open_run(what).config
-        if config.run_path.resolve() != what.resolve():
-            raise ConfigError(
-                f"{what} was moved: its config points to {config.run_path}.",
-                hint="Give the config of the run instead.",
-            )
-        return config
+        return open_run(what).config
     return own_config(what, name)
 
 
