@@ -226,7 +226,8 @@ def test_better_penalty_is_no_worse_answer(rude: tuple[Path, Path]) -> None:
     """A penalty that flipped to no is an improvement."""
     outcome = compare_runs(rude[1], rude[0])
     assert outcome.diff.candidates[0].falls == ()
-    assert outcome.worse_answers == {}
+    changes = outcome.diff.candidates[0].changes
+    assert [(one.to_no, one.worse_answers) for one in changes] == [(1, 0)] * 12
 
 
 def test_too_few_queries_for_an_interval(runs: dict[str, Path], tmp_path: Path) -> None:

@@ -671,6 +671,8 @@ export interface ResponseChange {
   /** Numbers of answers that flipped. */
   to_no: number;
   to_yes: number;
+  /** Answers that flipped for the worse: to no, and to yes for a penalty. */
+  worse_answers: number;
   rewritten: boolean;
 }
 

@@ -9,7 +9,7 @@ import { changingOf, listedChanges } from "../src/views/change_list";
 import { earlierIn, groupsOf, measuredIn, sharing, slugOf } from "../src/views/run_groups";
 
 const change = (query: string, candidate: string, before: number, now: number, more = {}): ResponseChange => ({
-  query, snippet: query, candidate, before, now, to_no: 0, to_yes: 0, rewritten: false, ...more,
+  query, snippet: query, candidate, before, now, to_no: 0, to_yes: 0, worse_answers: 0, rewritten: false, ...more,
 });
 const changes = [
   change("q0", "x", 5, 7, { to_yes: 1 }),

@@ -123,9 +123,10 @@ def config_for(
     It is written to the current folder, or to `scratch` if nothing may stay there.
     """
     from rocketeval.benchmarks.opened import describe
+    from rocketeval.resources import is_run
 
     path = Path(request.path)
-    if path.is_dir() and (path / "manifest.json").exists() and (path / "run.yaml").exists():
+    if is_run(path):
         return path / "run.yaml"
     inside = path / "rocketeval.yaml"
     if path.is_dir() and inside.is_file():
@@ -137,7 +138,7 @@ def config_for(
         _check_same(target, request)
         if say:
             say(f"Using {shown_path(target)}, written before. Edit it, or delete it to start over.")
-        if scratch is None:
+        if scratch is None and (request.judge or request.base_url):
             _keep_judge(target, request, say)
         return target
     found = opened(request)

@@ -63,7 +63,7 @@ def command(
         verdict = VERDICTS[one.comparison.verdict]
         click.echo(f"{printable(one.candidate)}: {verdict}, {shown_effect(one.comparison)}")
         for fall in one.falls[:MOST_FALLS]:
-            worse = outcome.worse_answers.get((fall.query, one.candidate), 0)
+            worse = fall.worse_answers
             flipped = f", {count_of(worse, 'worse answer', 'worse answers')}" if worse else ""
             scores = f"{fall.before:.2f} -> {fall.now:.2f}"
             click.echo(f"  {printable(fall.query)}: {scores}{flipped}")

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
-from rocketeval.arrays import Floats
 from rocketeval.compare.pair import ComparisonVerdict
 from rocketeval.gate.baseline import shown_bounds, shown_count, shown_level
 from rocketeval.judges.runs import open_run
-from rocketeval.report.run_diff import VERDICTS, CandidateDiff, RunDiff, diff_runs, flips
-from rocketeval.scoring.read_answers import scored_answers
-from rocketeval.store.run import RunStore
+from rocketeval.report.run_diff import VERDICTS, CandidateDiff, RunDiff, diff_runs
 from rocketeval.text import chance, count_of, join_words
 
 MOST_SHOWN = 10
@@ -26,9 +21,6 @@ class GateOutcome:
 
     diff: RunDiff
     max_drop: float | None = None
-    worse_answers: Mapping[tuple[str, str], int] = field(default_factory=dict)
-    """Answers that flipped for the worse (to no; for a penalty to yes), of each response with a
-    lower score, by query id and candidate."""
 
     @property
     def failed(self) -> tuple[CandidateDiff, ...]:
@@ -65,31 +57,7 @@ def compare_runs(
     level: float = 0.95,
 ) -> GateOutcome:
     """Compare the scores of two runs; ConfigError if they are not comparable."""
-    diff = diff_runs(open_run(head), open_run(base), candidates, level)
-    return GateOutcome(diff, max_drop, _worse_answers(diff))
-
-
-def _worse_answers(diff: RunDiff) -> dict[tuple[str, str], int]:
-    """Count the answers that flipped for the worse, of each response with a lower score."""
-    cells = {(fall.query, one.candidate) for one in diff.candidates for fall in one.falls}
-    if not cells:
-        return {}
-    before, now = (_turned_answers(run.store, cells) for run in (diff.base, diff.head))
-    none = np.empty(0)
-    return {cell: flips(before.get(cell, none), now.get(cell, none))[0] for cell in cells}
-
-
-def _turned_answers(
-    store: RunStore, cells: Collection[tuple[str, str]]
-) -> dict[tuple[str, str], Floats]:
-    """Return the answers of some responses, those of penalties turned around."""
-    found, _ = scored_answers(store)
-    turned, offsets = found.turned, found.offsets
-    return {
-        cell: turned[offsets[row] : offsets[row + 1]]
-        for row, cell in enumerate(zip(found.query_ids, found.candidates, strict=True))
-        if cell in cells
-    }
+    return GateOutcome(diff_runs(open_run(head), open_run(base), candidates, level), max_drop)
 
 
 def gate_comment(outcome: GateOutcome, report: str | None = None) -> str:
@@ -119,7 +87,7 @@ def gate_comment(outcome: GateOutcome, report: str | None = None) -> str:
             lines += ["", "| query | base | this branch | worse answers |", "|---|---|---|---|"]
             lines += [
                 f"| {_cell(fall.query)}: {_cell(fall.snippet[:80])} | {fall.before:.2f} | "
-                f"{fall.now:.2f} | {outcome.worse_answers.get((fall.query, one.candidate), 0)} |"
+                f"{fall.now:.2f} | {fall.worse_answers} |"
                 for fall in one.falls[:MOST_SHOWN]
             ]
             more = len(one.falls) - MOST_SHOWN

@@ -143,9 +143,9 @@ class RocketEvalChecks:
     ) -> ResponseGrade:
         """Fail the test unless the response scores at least `min_score`, by default 0.8.
 
-        With `min_item`, every item that applies must reach that value, a penalty one minus its
-        answer. An unanswered item fails the test unless
-        `missing` is "skip". Further arguments are those of `score`.
+        With `min_item`, every item that applies must reach that value; for a penalty, one minus its
+        answer must reach it. An unanswered item fails the test unless `missing` is "skip". Further
+        arguments are those of `score`.
         """
         __tracebackhide__ = True
         graded = self.score(query, response, checklist, **more)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -54,6 +55,8 @@ class ResponseChange:
     to_no: int
     """Answers that flipped from yes to no."""
     to_yes: int
+    worse_answers: int
+    """Answers that flipped for the worse: to no, and to yes for a penalty."""
     rewritten: bool
     """Whether the text of the response differs."""
 
@@ -301,7 +304,9 @@ class _CommonCells:
             if np.isnan(now[place]) or np.isnan(before[place]):
                 continue
             cell = (query, name)
-            to_no, to_yes = flips(*(answers.of(cell) for answers in reversed(self._answers)))
+            now_given, given = (answers.of(cell) for answers in self._answers)
+            to_no, to_yes = flips(given.shown, now_given.shown)
+            worse, _ = flips(given.turned, now_given.turned)
             rewritten = self._hashes[0].get(cell) != self._hashes[1].get(cell)
             if rewritten or to_no or to_yes or now[place] != before[place]:
                 yield ResponseChange(
@@ -312,6 +317,7 @@ class _CommonCells:
                     float(now[place]),
                     to_no,
                     to_yes,
+                    worse,
                     rewritten,
                 )
 
@@ -344,21 +350,29 @@ class _CommonCells:
                 yield f"{count_of(count, 'query is', 'queries are')} only in {where}."
 
 
+class CellAnswers(NamedTuple):
+    """The answers of one response."""
+
+    shown: Floats
+    """As the judge gave them."""
+    turned: Floats
+    """Those of penalties turned around: 1 is always better."""
+
+
 class ResponseAnswers:
     """The answers of some responses of a run."""
 
     def __init__(self, store: RunStore, queries: Collection[str], names: Collection[str]) -> None:
         found, _ = scored_answers(store)
-        self._values, self._offsets = found.shown, found.offsets
+        self._columns, self._offsets = CellAnswers(found.shown, found.turned), found.offsets
         cells = enumerate(zip(found.query_ids, found.candidates, strict=True))
         self._rows = {cell: row for row, cell in cells if cell[0] in queries and cell[1] in names}
 
-    def of(self, cell: tuple[str, str]) -> Floats:
+    def of(self, cell: tuple[str, str]) -> CellAnswers:
         """Return the answers of a response; empty if it was not judged."""
         row = self._rows.get(cell)
-        if row is None:
-            return np.empty(0)
-        return self._values[self._offsets[row] : self._offsets[row + 1]]
+        own = slice(0) if row is None else slice(self._offsets[row], self._offsets[row + 1])
+        return CellAnswers(*(column[own] for column in self._columns))
 
 
 def flips(before: Floats, now: Floats) -> tuple[int, int]:

@@ -153,6 +153,11 @@ class QueryRows:
     """Size of each item's weight; None if all items are plain."""
 
     @property
+    def sizes(self) -> Floats:
+        """Return the size of each item's weight; 1 if all items are plain."""
+        return np.ones(self.p_yes.shape[1]) if self.weights is None else self.weights
+
+    @property
     def rows(self) -> slice:
         """Return the block's rows in its table."""
         return slice(self.start, self.start + len(self.candidates))

@@ -158,8 +158,7 @@ class PerQueryForest:
             given = usable & ~np.isnan(labels[block.rows])
             self._fit_query(block.query_id, p_yes[given], labels[block.rows][given], levels)
             if block.query_id in self.forests_:
-                alike = np.ones(p_yes.shape[1])
-                self.sizes_[block.query_id] = alike if block.weights is None else block.weights
+                self.sizes_[block.query_id] = block.sizes
         return self
 
     def predict(self, answers: AnswerTable) -> Floats:

@@ -209,8 +209,7 @@ def offset_columns(
         p_yes = filled_rows(block.p_yes, missing, block.weights)[0][given[block.rows]]
         if len(p_yes):
             centre = p_yes.mean(axis=0)
-            sizes = np.ones(len(centre)) if block.weights is None else block.weights
-            found[block.query_id] = LabeledItems(centre, sizes)
+            found[block.query_id] = LabeledItems(centre, block.sizes)
             parts.append(p_yes - centre)
     starts = np.cumsum([0, *map(len, parts)])
     items = np.zeros((starts[-1], 1 + max(len(each.centre) for each in found.values())))
