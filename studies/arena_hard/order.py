@@ -54,10 +54,11 @@ SIZES = (5, 10, 20, 40, 80, 120)
 TIMES = 200
 """Draws of that many prompts, and splits into halves."""
 RESAMPLES = 1_000
-WIDTH = 28
+WIDTH, CELL = 28, 26
 ELO = "arena rating"
-LIMITS = ("with the arena", "reliability", "unlimited prompts")
-"""With the arena; of two such sets of prompts; with the arena, estimated for unlimited prompts."""
+LIMITS = ("with the arena", "reliability", "unlimited prompts", "gained by them", "then missing")
+"""With the arena; of two such sets of prompts; with the arena, estimated for unlimited prompts; how
+much they would add; and how much is missing to 1 even then."""
 
 
 @dataclass(frozen=True)
@@ -244,20 +245,40 @@ def unlimited(arena: Arena, way: str) -> float:
     return with_arena(arena, way) / float(np.sqrt(reliability(arena, way)))
 
 
-def unlimited_range(arena: Arena, way: str) -> tuple[float, float]:
-    """Return a rough 95% interval of that estimate, from leaving out one prompt at a time.
+@dataclass(frozen=True)
+class Limits:
+    """The correlation with the arena for unlimited prompts, and what is missing, roughly."""
 
-    Here reliability is Cronbach's alpha, the mean over all halves, which needs no random splits.
+    unlimited: Interval
+    gained: Interval
+    """How much unlimited prompts would add."""
+    missing: Interval
+    """1 minus the correlation for unlimited prompts."""
+
+
+def limits(arena: Arena, way: str) -> Limits:
+    """Return what limits the correlation, with 95% intervals from leaving out one prompt at a time.
+
+    For the intervals, reliability is Cronbach's alpha, the mean over all halves, which needs no
+    random splits.
     """
     scores = arena.scores[way]
     count = len(scores)
     without = [scores[np.arange(count) != left_out] for left_out in range(count)]
-    found = np.array(
-        [pearson(overall(rows), arena.ratings) / np.sqrt(alpha(rows)) for rows in without]
-    )
-    error = float(np.sqrt((count - 1) / count * ((found - found.mean()) ** 2).sum()))
+    now = np.array([pearson(overall(rows), arena.ratings) for rows in without])
+    later = now / np.sqrt([alpha(rows) for rows in without])
+
+    def around(value: float, left_out: Floats) -> Interval:
+        spread = ((left_out - left_out.mean()) ** 2).sum()
+        error = 1.96 * float(np.sqrt((count - 1) / count * spread))
+        return Interval(value, value - error, value + error)
+
     value = unlimited(arena, way)
-    return value - 1.96 * error, value + 1.96 * error
+    return Limits(
+        around(value, later),
+        around(value - with_arena(arena, way), later - now),
+        around(1.0 - value, later),
+    )
 
 
 def alpha(scores: Floats) -> float:
@@ -274,22 +295,24 @@ def with_arena(arena: Arena, way: str) -> float:
 
 def section(arena: Arena) -> list[str]:
     """Return the coefficients of every way to score as text."""
-    head = ["12 test, Spearman", "12 test, Kendall", "all 22, Spearman", "all 22, Kendall"]
+    head = ["Spearman", "from checklist", "Kendall"]
     lines = [
         f"{len(arena.prompts)} prompts, {len(arena.candidates)} candidates",
-        row("", [*head, "all 22, Spearman from the checklist"]),
+        row("", [f"{part}, {what}" for part in ("12 test", "all 22") for what in head]),
     ]
-    tested, every = orders(arena, tested=True), orders(arena, tested=False)
-    for way, one in every.items():
-        shown = [tested[way].spearman, tested[way].kendall, one.spearman, one.kendall]
-        apart = "" if way == CHECKLIST else figure(one.from_checklist, "+.2f")
-        lines.append(row(way, [*(figure(each, ".2f") for each in shown), apart]))
+    parts = [orders(arena, tested=True), orders(arena, tested=False)]
+    for way in arena.scores:
+        cells = []
+        for one in (part[way] for part in parts):
+            apart = "" if way == CHECKLIST else figure(one.from_checklist, "+.2f")
+            cells += [figure(one.spearman, ".2f"), apart, figure(one.kendall, ".2f")]
+        lines.append(row(way, cells))
     return lines
 
 
 def row(name: str, cells: Sequence[str]) -> str:
     """Return one line of a table."""
-    return (name.ljust(WIDTH) + "".join(cell.ljust(26) for cell in cells)).rstrip()
+    return (name.ljust(WIDTH) + "".join(cell.ljust(CELL) for cell in cells)).rstrip()
 
 
 def lines_of(arena: Arena) -> list[str]:
@@ -305,10 +328,13 @@ def lines_of(arena: Arena) -> list[str]:
         lines.append(row(way, [f"{values[size][0]:.2f} ({values[size][1]:.2f})" for size in sizes]))
     lines += ["", "Pearson's correlation of mean scores, all 22", row("", LIMITS)]
     for way in found:
-        low, high = unlimited_range(arena, way)
         figures = (with_arena(arena, way), reliability(arena, way))
-        unbounded = f"{unlimited(arena, way):.2f} ({low:.2f} to {high:.2f})"
-        lines.append(row(way, [*(f"{each:.2f}" for each in figures), unbounded]))
+        limit = limits(arena, way)
+        bounds = [
+            f"{one.value:.2f} ({one.low:.2f} to {one.high:.2f})"
+            for one in (limit.unlimited, limit.gained, limit.missing)
+        ]
+        lines.append(row(way, [*(f"{each:.2f}" for each in figures), *bounds]))
     lines += ["", "Spearman between the orders of all 22 candidates (Fig. 6)"]
     everyone = [*arena.scores, ELO]
     lines.append(row("", everyone))
@@ -342,12 +368,13 @@ def figures_of(arena: Arena) -> dict[str, Any]:
         "partial": {
             way: {
                 "prompts": len(arena.with_partial(way).prompts),
-                "order": asdict(orders(arena.with_partial(way), tested=False)[way]),
+                "12 test": asdict(orders(arena.with_partial(way), tested=True)[way]),
+                "all 22": asdict(orders(arena.with_partial(way), tested=False)[way]),
             }
             for way in arena.partial
         },
         "reliability": reliability(arena, CHECKLIST),
-        "unlimited": unlimited(arena, CHECKLIST),
+        "limits": asdict(limits(arena, CHECKLIST)),
     }
 
 

@@ -6,8 +6,9 @@
 needs MT-Bench's votes and answers (../shared/data next to the checkout). One table per turn and one
 for both, one row per way to score: agreement with the votes, ties counted, the difference from the
 checklist on the same votes, and agreement with the votes that are not ties. A row counts the
-queries of which all six responses are judged; a missing file leaves out its row. The last two rows
-are how far people agree with each other, and with the best possible prediction of their votes.
+queries of which all six responses are judged; a missing file leaves out its row. The last three
+rows count only votes on pairs that somebody else voted on: how far the checklist agrees with them,
+how far people agree with each other, and with the best possible prediction of their votes.
 Intervals are from 2,000 resamples of the questions.
 """
 
@@ -37,8 +38,12 @@ from votes import (  # noqa: E402
     votes_in,
 )
 
-from rocketeval.audit.figures import human_agreement  # noqa: E402
-from rocketeval.grid import compare, vote_outcomes  # noqa: E402
+from rocketeval.audit.figures import (  # noqa: E402
+    find_paired_votes,
+    human_agreement,
+    human_hits,
+)
+from rocketeval.grid import ScoreGrid, compare, vote_outcomes  # noqa: E402
 from rocketeval.records import Interval, Vote  # noqa: E402
 from rocketeval.scoring.mean import HardMeanScorer  # noqa: E402
 
@@ -48,10 +53,11 @@ CHECKLIST = "checklist"
 STUDY_JUDGE = "1.5b"
 """The judge whose judgments have the plain names; in int8."""
 TABLES = {"first turn": ("first",), "second turn": ("second",), "both turns": ("first", "second")}
-MEAN, COUNTED, LONGER = (
+MEAN, COUNTED, LONGER, SAME = (
     "checklist, mean of p_yes",
     "checklist, yes counted",
     "longer response",
+    "checklist, on the same votes",
 )
 OTHERS = {
     "direct": "Direct",
@@ -74,7 +80,7 @@ class Row:
     votes: int
     agreement: Interval
     difference: Interval | None
-    """From the checklist, on the same votes; None for the checklist itself."""
+    """From the checklist, on the same votes; None for the checklist itself, and for the bound."""
     decided: Interval | None
     """Agreement with votes that are not ties; equal scores count half."""
 
@@ -146,19 +152,33 @@ def decided_share(scores: Scores, votes: list[Vote]) -> Interval:
 
 
 def people(found: Mapping[str, Scores]) -> list[Row]:
-    """Return how far people agree on the checklist's queries, and the bound this sets."""
-    queries = whole_queries(found[MEAN])
-    votes = votes_in("human_votes", queries)
+    """Return how far people agree on the checklist's queries, and the checklist on the same votes.
+
+    The last row is the bound that the votes set.
+    """
+    checklist = found[MEAN]
+    queries = sorted(whole_queries(checklist))
+    votes = votes_in("human_votes", set(queries))
     clusters = {query: question_of(query) for query in queries}
     agreement = human_agreement(votes, clusters=clusters, bootstrap=2000)
     if agreement is None:
         return []
-    shares = [("human-human agreement", agreement.with_ties, agreement.without_ties)]
+    names = tuple(sorted({name for _, name in checklist}))
+    grid = ScoreGrid(tuple(queries), names, np.zeros((len(queries), len(names))))
+    paired = find_paired_votes(grid, votes)
+    others = human_hits(paired).with_ties
+    shared = [vote for vote, met in zip(paired.votes, np.isfinite(others), strict=True) if met]
+    own = hits_of(checklist, shared)
+    ahead = share_of_votes(others[np.isfinite(others)] - own, shared)
+    counts = len({vote.query_id for vote in shared}), len(shared)
+    made = [
+        Row(SAME, *counts, share_of_votes(own, shared), None, decided_share(checklist, shared)),
+        Row("human-human agreement", *counts, agreement.with_ties, ahead, agreement.without_ties),
+    ]
     if agreement.best_with_ties is not None:
-        best = agreement.best_with_ties, agreement.best_without_ties
-        shares.append(("expected upper bound", *best))
-    counts = len(queries), len(votes)
-    return [Row(name, *counts, share, None, decided) for name, share, decided in shares]
+        best = agreement.best_with_ties, None, agreement.best_without_ties
+        made.append(Row("expected upper bound", *counts, *best))
+    return made
 
 
 def tables() -> dict[str, list[Row]]:

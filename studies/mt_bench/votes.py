@@ -7,8 +7,9 @@
 needs MT-Bench's votes and questions (../shared/data next to the checkout), and no judge. Fixed
 before the judgments were read: the arms below; ten folds of questions, five inner folds for the
 penalties; agreement with all votes (win, loss or tie at the run's margin), intervals from 2,000
-resamples of the questions, differences paired with the mean. In the rows "new candidates", the
-scorer also never saw a vote on either candidate of the pair that it predicts.
+resamples of the questions, differences paired with the mean. In the rows "new", the scorer also
+never saw a vote on either candidate of the pair that it predicts. Added later: p values from
+flipped signs of whole questions, and Holm's correction for the six comparisons.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from rocketeval.scoring.crossfit import held_out_scores
 from rocketeval.scoring.mean import MeanScorer
 from rocketeval.scoring.votes import PooledLogisticScorer
 from rocketeval.stats.bootstrap import interval, ratio_draws
+from rocketeval.stats.permutation import holm_list, sign_flip_p
 
 HERE = Path(__file__).parent
 sys.path.append(str(HERE.parent))
@@ -223,31 +225,35 @@ def rows_without_a_fit(study: Study) -> dict[str, Interval | None]:
     }
 
 
-def learned_row(study: Study, arm: Arm) -> str:
-    """Return the row of scores that are learned from votes on other questions."""
-    hits = hits_of(study.of(arm), study.votes)
-    gain = percent(study.share(hits - hits_of(study.of(None), study.votes)), "+")
-    return f"{arm.name:{WIDTH}}{percent(study.share(hits)):24}{gain}"
+def learned_row(study: Study, arm: Arm, *, new: bool = False) -> tuple[str, float]:
+    """Return the row of scores that are learned from votes on other questions, and its p value."""
+    hits = study.unseen_hits(arm) if new else hits_of(study.of(arm), study.votes)
+    gains = hits - hits_of(study.of(None), study.votes)
+    p_value = sign_flip_p(by_question(gains, study.votes))
+    shares = f"{percent(study.share(hits)):24}{percent(study.share(gains), '+'):24}"
+    return f"{arm.name + ('; new' if new else ''):{WIDTH}}{shares}{p_value:.3f}", p_value
 
 
 def table(study: Study) -> str:
     """Return the table."""
-    mean = hits_of(study.of(None), study.votes)
     first, *last = [
         f"{name:{WIDTH}}{percent(found)}" for name, found in rows_without_a_fit(study).items()
     ]
+    learned = [learned_row(study, arm) for arm in ARMS]
+    learned += [learned_row(study, arm, new=True) for arm in ARMS[1::2]]
+    corrected = holm_list(np.array([p_value for _, p_value in learned])).tolist()
     lines = [
         f"{len(study.clusters)} queries, {len(study.votes)} votes",
         "",
-        f"{'% of votes, ties counted':{WIDTH}}{'agreement':24}gain over the mean",
+        f"{'% of votes, ties counted':{WIDTH}}{'agreement':24}{'gain over the mean':24}p",
         first,
+        *(row for row, _ in learned),
+        *last,
+        "",
+        "p of the six gains, corrected for six comparisons (Holm), from top to bottom:",
+        ", ".join(f"{p_value:.3f}" for p_value in corrected),
     ]
-    lines += [learned_row(study, arm) for arm in ARMS]
-    for arm in ARMS[1::2]:
-        hits = study.unseen_hits(arm)
-        gain = percent(study.share(hits - mean), "+")
-        lines.append(f"{arm.name + '; new':{WIDTH}}{percent(study.share(hits)):24}{gain}")
-    return "\n".join(line.rstrip() for line in [*lines, *last])
+    return "\n".join(lines)
 
 
 def main() -> None:

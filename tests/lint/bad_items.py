@@ -29,7 +29,7 @@ ALONE: dict[str, tuple[str, ...]] = {
     "double_barrelled": (
         "Does the response name three causes and does it explain each of them?",
         "Is the response polite and is it written in French?",
-        "Does the response apologise for the delay and offer a refund?",
+        "Does the response apologize for the delay and offer a refund?",
         "Is the answer accurate and polite?",
         "Does the email state the deadline and also ask for a confirmation?",
         "Does the response describe the plot and recommend a similar book?",

@@ -47,9 +47,11 @@ def test_a_judge_that_knows_the_ratings_is_limited_by_prompts_only() -> None:
     by_size = order.by_prompts(arena, order.CHECKLIST)
     assert by_size[5][0] < by_size[20][0] < by_size[40][0] < by_size[120][0] < 0.98
     assert order.unlimited(arena, order.CHECKLIST) == pytest.approx(1.0, abs=0.02)
-    low, high = order.unlimited_range(arena, order.CHECKLIST)
-    assert low < 1.0 < high
-    assert high - low < 0.2
+    limits = order.limits(arena, order.CHECKLIST)
+    assert limits.unlimited.low < 1.0 < limits.unlimited.high
+    assert limits.unlimited.high - limits.unlimited.low < 0.2
+    assert limits.gained.low > 0.0
+    assert limits.missing.low < 0.0 < limits.missing.high
     assert order.alpha(arena.scores[order.CHECKLIST]) == pytest.approx(
         order.reliability(arena, order.CHECKLIST), abs=0.01
     )
