@@ -166,18 +166,23 @@ def claims() -> list[Claim]:
             percent=False,
         ),
     ]
-    if (half := arena["partial"].get("checklist, 0.5B judge")) is not None:
-        for paper, which, published in (
-            ("RocketEval, Table 6", "12 test", "0.18"),
+    for way, text, published in (
+        ("checklist, 0.5B judge", "the 1.5B judge is closer to the arena than 0.5B", "0.18"),
+        ("Direct", "checklists are closer to the arena than Direct", "0.45"),
+    ):
+        if (other := arena["partial"].get(way)) is None:
+            continue
+        for paper, which, own in (
+            ("RocketEval, Table 6", "12 test", published),
             ("not in the paper", "all 22", "-"),
         ):
             found.append(
                 Claim(
                     paper,
-                    f"the 1.5B judge is closer to the arena than 0.5B (difference, {which})",
-                    published,
-                    turned(half[which]["from_checklist"]),
-                    f"{half['prompts']} prompts, both in int8",
+                    f"{text} (difference, {which})",
+                    own,
+                    turned(other[which]["from_checklist"]),
+                    f"{other['prompts']} prompts, in int8",
                     percent=False,
                 )
             )
