@@ -26,8 +26,11 @@ _GAP, _FIGURE = 2, 4
 _LONGEST_GROUP = 40
 
 
-def show_groups(groups: Sequence[GroupScore], left_out: int = 0) -> None:
-    """Print one row per group and one column per candidate; nothing without groups."""
+def show_groups(groups: Sequence[GroupScore], about: str, left_out: int = 0) -> None:
+    """Print one row per group and one column per candidate; nothing without groups.
+
+    `about` says what a figure is.
+    """
     from rich.cells import cell_len
     from rich.text import Text
 
@@ -39,7 +42,7 @@ def show_groups(groups: Sequence[GroupScore], left_out: int = 0) -> None:
     lacking = sum(own.missing for group in groups if not group.whole for own in group.candidates)
     heads, by_place = _heads(names, max(map(cell_len, titles)))
     by = "place in the ranking" if by_place else "candidate"
-    table = make_table(f"Mean answer by group and {by}")
+    table = make_table(f"Results by item group and {by}")
     table.add_column("group", overflow="fold")
     for head in heads:
         table.add_column(Text(head), justify="right", no_wrap=True)
@@ -48,7 +51,7 @@ def show_groups(groups: Sequence[GroupScore], left_out: int = 0) -> None:
         table.add_row(Text(title, style="bold" if group.whole else ""), *figures)
     console = make_console()
     console.print(table)
-    for note in _notes(len(names) - len(heads), left_out, lacking):
+    for note in (about, *_notes(len(names) - len(heads), left_out, lacking)):
         console.print(note, style="dim", highlight=False)
 
 
@@ -67,7 +70,7 @@ def _heads(names: Sequence[str], longest_title: int) -> tuple[list[str], bool]:
 
 
 def _notes(candidates: int, groups: int, lacking: int) -> list[str]:
-    notes = ["Mean over the group's items per response, then over responses; from 0 to 1."]
+    notes = []
     if lacking:
         some = count_of(lacking, "missing answer is", "missing answers are")
         notes.append(f"{some} left out; --json counts them.")
@@ -92,7 +95,7 @@ def _figure(own: GroupMean) -> str:
     return "-" if own.mean is None else f"{own.mean.value:.2f}"
 
 
-def show_overview(found: Explanation, typed: Typed) -> None:
+def show_overview(found: Explanation, typed: Typed, groups_are: str) -> None:
     """Print the conclusion, then each candidate's losses and its means by group."""
     from rich.text import Text
 
@@ -115,7 +118,7 @@ def show_overview(found: Explanation, typed: Typed) -> None:
     console.print(table)
     if any(one.overall is not None and one.overall.points.value < 0 for one in found.candidates):
         console.print(_NEGATIVE, style="dim", highlight=False)
-    show_groups(found.groups, found.groups_left_out)
+    show_groups(found.groups, groups_are, found.groups_left_out)
     for why, count in sorted(found.dead.items()):
         items = count_of(found.items, "item", "items")
         reason = _REASONS.get(why, why)
@@ -362,9 +365,12 @@ def command(run: Run, candidate: str | None, query: str | None, top: int, output
         _show(run.explain_query(query), show_query, output)
     else:
         from rocketeval.cli.run import Typed
+        from rocketeval.explain.groups import groups_are
+        from rocketeval.scoring.read_answers import rubric_of
 
-        typed = Typed.now(run.config)
-        _show(run.explain(), lambda found: show_overview(found, typed), output)
+        typed, config = Typed.now(run.config), run.config
+        about = groups_are(config.scorer.kind, rubric_of(config, run.store.inputs.checklists()))
+        _show(run.explain(), lambda found: show_overview(found, typed, about), output)
 
 
 def _show(record: Record, show: Callable[[Record], None], output: Output) -> None:
