@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,7 +11,7 @@ from rocketeval.cli.help import codes, option, verb
 from rocketeval.cli.options import with_run
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.text import make_console, make_table, printable, screen_width
-from rocketeval.text import count_of, figure
+from rocketeval.text import count_of, figure, query_name, starts_of_queries
 
 if TYPE_CHECKING:
     from rocketeval.cli.run import Typed
@@ -95,7 +95,9 @@ def _figure(own: GroupMean) -> str:
     return "-" if own.mean is None else f"{own.mean.value:.2f}"
 
 
-def show_overview(found: Explanation, typed: Typed, groups_are: str) -> None:
+def show_overview(
+    found: Explanation, typed: Typed, groups_are: str, query_texts: Mapping[str, str]
+) -> None:
     """Print the conclusion, then each candidate's losses and its means by group."""
     from rich.text import Text
 
@@ -110,7 +112,7 @@ def show_overview(found: Explanation, typed: Typed, groups_are: str) -> None:
             str(one.place),
             Text(printable(one.candidate)),
             figure(one.overall.points if one.overall else None, ".2f"),
-            Text(printable(_named(worst))) if worst else "-",
+            Text(printable(_named(worst, query_texts))) if worst else "-",
         )
     console = make_console()
     console.print(printable(_conclusion(found)), highlight=False)
@@ -157,15 +159,16 @@ def _conclusion(found: Explanation) -> str:
     )
 
 
-def show_candidate(found: CandidateExplanation) -> None:
+def show_candidate(found: CandidateExplanation, query_texts: Mapping[str, str]) -> None:
     """Print where a candidate loses and gains against its neighbors."""
     from rich.text import Text
 
     console = make_console()
+    worst = f" Largest loss: {_named(found.losses[0], query_texts)}" if found.losses else ""
     console.print(
         printable(f"{found.candidate} is in place {found.place} of the ranking")
         + printable(_overall(found))
-        + (printable(f" Largest loss: {_named(found.losses[0])}") if found.losses else ""),
+        + printable(worst),
         markup=False,
         highlight=False,
     )
@@ -186,7 +189,7 @@ def show_candidate(found: CandidateExplanation) -> None:
         ("Largest strengths", "gained", found.strengths, -1.0),
     ):
         if gaps:
-            console.print(_gap_table(title, points, gaps, sign))
+            console.print(_gap_table(title, points, gaps, sign, query_texts))
         else:
             console.print(f"{title}: none", highlight=False)
     if found.not_compared:
@@ -262,7 +265,9 @@ def _query_conclusion(found: QueryExplanation) -> str:
     )
 
 
-def _gap_table(title: str, points: str, gaps: Sequence[ItemGap], sign: float) -> object:
+def _gap_table(
+    title: str, points: str, gaps: Sequence[ItemGap], sign: float, query_texts: Mapping[str, str]
+) -> object:
     from rich.text import Text
 
     table = make_table(title)
@@ -278,7 +283,7 @@ def _gap_table(title: str, points: str, gaps: Sequence[ItemGap], sign: float) ->
             f"{gap.neighbours_p_yes:.2f}",
             f"{gap.weight:.2f}",
             f"{gap.score:.2f}",
-            Text(printable(gap.query_id)),
+            Text(printable(query_name(gap.query_id, query_texts))),
             str(gap.item),
             Text(printable(gap.text)),
         )
@@ -310,8 +315,9 @@ def _neighbors(found: CandidateExplanation) -> str:
     return f" {', '.join(names)} and {last}" if names else f" {last}"
 
 
-def _named(gap: ItemGap) -> str:
-    return f"{gap.points:.2f} on {gap.query_id}, item {gap.item}: {gap.text}"
+def _named(gap: ItemGap, query_texts: Mapping[str, str]) -> str:
+    query = query_name(gap.query_id, query_texts)
+    return f"{gap.points:.2f} on {query}, item {gap.item}: {gap.text}"
 
 
 def _figures(item: ItemStatistics) -> tuple[float | None, ...]:
@@ -320,9 +326,6 @@ def _figures(item: ItemStatistics) -> tuple[float | None, ...]:
 
 def _two_places(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
-
-
-Record = TypeVar("Record", "CandidateExplanation", "QueryExplanation", "Explanation")
 
 
 @verb(
@@ -360,9 +363,12 @@ def command(run: Run, candidate: str | None, query: str | None, top: int, output
     if candidate is not None and query is not None:
         raise click.UsageError("Give --candidate or --query, not both.")
     if candidate is not None:
-        _show(run.explain_candidate(candidate, top), show_candidate, output)
+        found = run.explain_candidate(candidate, top)
+        texts = starts_of_queries(run.store.inputs.queries)
+        output.give(found, lambda: show_candidate(found, texts))
     elif query is not None:
-        _show(run.explain_query(query), show_query, output)
+        explained = run.explain_query(query)
+        output.give(explained, lambda: show_query(explained))
     else:
         from rocketeval.cli.run import Typed
         from rocketeval.explain.groups import groups_are
@@ -370,8 +376,5 @@ def command(run: Run, candidate: str | None, query: str | None, top: int, output
 
         typed, config = Typed.now(run.config), run.config
         about = groups_are(config.scorer.kind, rubric_of(config, run.store.inputs.checklists()))
-        _show(run.explain(), lambda found: show_overview(found, typed, about), output)
-
-
-def _show(record: Record, show: Callable[[Record], None], output: Output) -> None:
-    output.give(record, lambda: show(record))
+        overview, texts = run.explain(), starts_of_queries(run.store.inputs.queries)
+        output.give(overview, lambda: show_overview(overview, typed, about, texts))
