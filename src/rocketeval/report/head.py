@@ -13,6 +13,7 @@ from pathlib import Path
 from rocketeval._version import __version__
 from rocketeval.arrays import Ints
 from rocketeval.audit.conclusion import doubt
+from rocketeval.audit.wording import LABELS_NEXT
 from rocketeval.config import RunConfig
 from rocketeval.evolve.result import EvaluatorInRun
 from rocketeval.explain.groups import GroupScore, groups_are
@@ -307,7 +308,7 @@ def make_head(
         answer_kinds=answer_kinds(findings.scores, checklists) if rubric.mixed else (),
         separation=tuple(separation_in_words(ranking.rows, doubt(audit))),
         trust=trust(findings),
-        advice=() if audit is None else audit.advice,
+        advice=() if audit is None else tuple(map(_whole_command, audit.advice)),
         figures=() if audit is None else figures(audit),
         tables=() if audit is None else tables(audit),
         calibration=curves(
@@ -377,6 +378,12 @@ def _wins(ranking: Ranking) -> tuple[tuple[float | None, ...], ...]:
         tuple(None if share is None else round(share, 4) for share in row[:MOST_WINS])
         for row in shares
     )
+
+
+def _whole_command(advice: str) -> str:
+    """Return a sentence of the audit with the run in its command; a report has no terminal."""
+    whole = "`rocketeval labels next --top 2 RUN`, with the directory of this run,"
+    return advice.replace(LABELS_NEXT, whole)
 
 
 def _explained(found: Explanation, cells: ResponseGrid) -> Iterator[Explained]:
