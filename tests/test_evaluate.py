@@ -115,6 +115,24 @@ def test_skipped_rows_are_said() -> None:
     assert evaluate(rows(), judge=judge(), checklists=ITEMS).notes == ()
 
 
+def test_printed_result_names_ranks_that_mean_scores_contradict() -> None:
+    """Many narrow wins outrank a few large ones; the printed result says so."""
+    rows = [
+        {"question": f"{n}?", "model": name, "output": f"{name} {'low' if large else 'close'}"}
+        for n, large in enumerate([True] * 9 + [False] * 11)
+        for name in ("narrow", "large")
+    ]
+    chances = {"narrow low": 0.1, "large low": 0.9, "narrow close": 0.6, "large close": 0.5}
+
+    def p_yes(prefix: str, item: str) -> float:
+        return next(p for words, p in chances.items() if words in prefix)
+
+    result = evaluate(rows, judge=ScriptedEngine(p_yes), checklists=["Fine?"], progress=False)
+    for shown in (repr(result), result._repr_html_()):
+        assert "the order by mean score differs" in shown
+        assert "narrow is ranked above large, but the mean score of large" in shown
+
+
 def test_compare_audit_and_report() -> None:
     """A result compares candidates, audits labels, and shows its report in a frame."""
     labeled = [{**row, "score": 9 if row["version"] == "good" else 2} for row in rows()]

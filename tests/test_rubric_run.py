@@ -224,6 +224,11 @@ async def test_points_by_group_and_pair(tmp_path: Path) -> None:
     # 2 * 0.9 - 1 * 0.2 of 2 points; the mean of turned answers would be 0.87.
     assert means["tone"].value == pytest.approx(0.8)
     assert means["harm"] is None
+    run_folder = str(made.store.path)
+    for call in (("explain",), ("export", "--to", "markdown", "--what", "groups")):
+        shown = " ".join(cli(tmp_path, call[0], run_folder, *call[1:]).stdout.split())
+        assert "Points earned over the points" in shown
+        assert "Mean answer" not in shown
     found = compare_candidates(made.store, config, "good", "bad", None, 0.95)
     # 0.65 and -0.55 points: the mean of the second counts as 0, as in the ranking.
     assert found.effect.value == pytest.approx(0.65)
@@ -325,6 +330,8 @@ async def test_report_explains_scores_by_the_rubric(tmp_path: Path) -> None:
     assert "expected level" in notes
     assert "code check" in notes
     assert head["score_is"] == "weighted mean answer, penalties reversed, rescaled"
+    shown = cli(tmp_path, "explain", str(made.store.path)).stdout
+    assert head["groups_are"] in " ".join(shown.split())
 
 
 @pytest.mark.parametrize(

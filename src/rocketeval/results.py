@@ -301,16 +301,24 @@ class Evaluation:
             for row in self.ranking[:MOST_SHOWN]
             if row.mean_score is not None
         ]
-        read = self.data.lines[0]
-        return "\n".join([self.verdict, *lines, *self.notes, read, f"run: {self.path}"])
+        after = (*self._order, *self.notes, self.data.lines[0], f"run: {self.path}")
+        return "\n".join([self.verdict, *lines, *after])
 
     def _repr_html_(self) -> str:
         shown = ["rank", "candidate", "mean_score", "mean_score_low", "mean_score_high", "rating"]
         table = self.ranking.to_arrow().select(shown)
-        notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
+        notes = "".join(f"<li>{escape(note)}</li>" for note in (*self._order, *self.notes))
         listed = f"<ul>{notes}</ul>" if notes else ""
         read = f"<details><summary>Data</summary><pre>{escape(str(self.data))}</pre></details>"
         return f"<p><b>{escape(self.verdict)}</b></p>{as_html(table)}{listed}{read}"
+
+    @property
+    def _order(self) -> tuple[str, ...]:
+        """Sentences on where mean scores order the candidates otherwise than their ranks."""
+        from rocketeval.ranking.summary import contradicted_ranks, order_in_words
+
+        ranking = self.outcome.ranking
+        return (*order_in_words(ranking), *contradicted_ranks(ranking.rows))
 
     def _table(self, what: str, record: type[R]) -> ResultTable[R]:
         from rocketeval.exports.stage import read_run_table

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from rocketeval.records import Interval
+    from rocketeval.records import Interval, Query
 
 NO_INTERVAL = "no interval"
 """Shown in place of unknown bounds."""
+_HASH = re.compile(r"[0-9a-f]{12,}")
 
 
 def did_you_mean(name: str, known: Sequence[str]) -> str:
@@ -113,6 +114,40 @@ def count_of(number: int, one: str, many: str) -> str:
     ('1 query', '2,000 queries')
     """
     return f"{number:,} {one if number == 1 else many}"
+
+
+def start_of(text: str, most: int = 60) -> str:
+    """Return the start of a text on one line.
+
+    >>> start_of("one\\n two"), start_of("one two three", 7)
+    ('one two', 'one two...')
+    """
+    line = " ".join(text[: 2 * most + 1].split())
+    return line if len(line) <= most and len(text) <= 2 * most else f"{line[:most].rstrip()}..."
+
+
+def is_hash(name: str) -> bool:
+    """Return whether an id is a hash, such as that of a query without an id of its own.
+
+    >>> is_hash("281feac585d9"), is_hash("q7")
+    (True, False)
+    """
+    return _HASH.fullmatch(name) is not None
+
+
+def starts_of_queries(queries: Mapping[str, Query]) -> dict[str, str]:
+    """Return the start of the text of each query whose id is a hash, by id."""
+    return {name: start_of(query.text) for name, query in queries.items() if is_hash(name)}
+
+
+def query_name(query_id: str, starts: Mapping[str, str] | None) -> str:
+    """Return a query's id, with the start of its text if `starts` has one.
+
+    >>> query_name("281feac585d9", {"281feac585d9": "What is 1?"}), query_name("q7", {})
+    ('281feac585d9 "What is 1?"', 'q7')
+    """
+    start = (starts or {}).get(query_id)
+    return f'{query_id} "{start}"' if start else query_id
 
 
 def chance(p_value: float) -> str:

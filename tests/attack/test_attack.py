@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,6 +22,7 @@ from rocketeval.errors import ConfigError, StageMissing
 from rocketeval.neutral import neutralize
 from rocketeval.observer import Observer
 from rocketeval.pipeline import Run
+from rocketeval.stats.bootstrap import wilson
 from rocketeval.store.ledger import replace_ledger
 from support.command import cli
 from support.make import write_grid
@@ -187,6 +188,23 @@ def test_intervals_resample_conversations() -> None:
     for name in ("change", "beyond_padding", "beyond_words"):
         ours, theirs = (astuple(getattr(found, name)) for found in (both, alone))
         assert ours == pytest.approx(theirs)
+
+
+def test_flip_rate_resamples_queries() -> None:
+    """Many responses to a few queries are no more certain than the queries."""
+    trials = [
+        Trial(f"q{n}", f"c{m}", 0.2, 0.8 if n < 4 else 0.3, 0.25) for n in range(8) for m in (0, 1)
+    ]
+    both, alone = (figures(ATTACKS[0], part, {}, 0).flip_rate for part in (trials, trials[::2]))
+    assert both.value == alone.value == 0.5
+    assert both.high - both.low >= alone.high - alone.low - 0.05
+    assert astuple(alone) == astuple(wilson(0.5, 1.96**2 / 8))
+    # All 16 flip: as sure as 8 of 8 queries, not as 16 of 16 responses.
+    flipped = [replace(one, attacked=0.8) for one in trials]
+    assert figures(ATTACKS[0], flipped, {}, 0).flip_rate.low == pytest.approx(0.631, abs=0.001)
+    few = figures(ATTACKS[0], trials[:6], {}, 0).flip_rate
+    assert few.value == 1.0
+    assert math.isnan(few.low)
 
 
 def test_ranks_are_gained_by_raising_answers() -> None:

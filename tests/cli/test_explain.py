@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from pathlib import Path
 
 import pytest
 
+from rocketeval import ScriptedEngine, evaluate
 from support.in_process import cli, run_scripted
 from support.make import write_benchmark
 
@@ -38,6 +40,24 @@ def test_candidate_is_explained_in_tables_and_json(folder: Path) -> None:
     assert found["candidate"] == "right"
     assert len(found["losses"]) <= 1
     assert len(found["losses"]) + len(found["strengths"]) >= 1
+
+
+def test_queries_without_ids_are_named_by_their_text(tmp_path: Path) -> None:
+    """An id that is a hash comes with the start of the query, in `explain` and `lint`."""
+    rows = [
+        {"question": f"Why is\n \x1b[31mthing {n} {'so ' * 30}?", "model": who, "output": who}
+        for n in range(2)
+        for who in ("good", "bad")
+    ]
+    judge = ScriptedEngine(lambda prefix, item: 0.9 if "good" in prefix else 0.2)
+    lists = {row["question"]: [f"Is it fine{n}?", "Is it short?"] for n, row in enumerate(rows)}
+    evaluate(rows, judge=judge, checklists=lists, name="r", output=tmp_path, progress=False)
+    for call in (("explain",), ("explain", "--candidate=bad"), ("lint",)):
+        shown = " ".join(cli(tmp_path, call[0], "r", *call[1:]).stdout.split())
+        assert "\x1b" not in shown
+        assert re.search(r'[0-9a-f]{12} "Why is \ufffd\[31mthing \d so .*\.\.\."', shown), shown
+    found = json.loads(cli(tmp_path, "lint", "r", "--json").stdout)
+    assert set(found["query_texts"]) == set(found["query_ids"])
 
 
 def test_query_is_explained(folder: Path) -> None:

@@ -145,13 +145,14 @@ def test_terminal_shows_groups(
     """By name if names fit, else by place; no control characters."""
     monkeypatch.setattr(terminal, "screen_width", lambda: width)
     found = explain_run(Run(made[0]).store, made[0])
-    show_groups(found.groups, 3)
+    show_groups(found.groups, "what a figure is", 3)
     shown = capsys.readouterr().out
     assert "\x1b" not in shown
     rows = [line.split() for line in shown.splitlines()]
     assert head in rows[1]
     assert any(row[:2] == ["warm", "0.86"] for row in rows)
     assert any(row[:2] == ["tone", "(all)"] for row in rows)
+    assert "what a figure is" in shown
     assert "5 missing answers are left out" in shown
     assert "3 more groups are not shown" in shown
 
@@ -215,7 +216,7 @@ def test_no_ranked_candidate_means_no_table(capsys: pytest.CaptureFixture[str]) 
     group = GroupScore("x", None, False, 1, ())
     found = Explanation((), 4, 5, 1, 0, 1, {}, (), (group,))
     assert group_means(found, []) == ()
-    show_groups([group])
+    show_groups([group], "about")
     assert capsys.readouterr().out == ""
 
 
@@ -229,9 +230,9 @@ def test_group_named_like_its_dimension_has_its_own_row(
         GroupScore("tone", "tone", False, 8, means),
         GroupScore("tone: warm", "tone", False, 8, means),
     ]
-    page = show_page(found, 0, "judge")
+    page = show_page(found, 0, "judge", "about")
     assert [row[0] for row in page.rows] == ["tone (all)", "tone", "tone: warm"]
-    show_groups(found)
+    show_groups(found, "about")
     shown = [line.split("0.50")[0] for line in capsys.readouterr().out.splitlines()]
     assert [line.rstrip() for line in shown if "tone" in line or "warm" in line] == [
         "tone (all)",

@@ -16,6 +16,8 @@ from rocketeval import ScriptedEngine, evaluate
 from rocketeval.cli.gate import command
 from rocketeval.errors import ConfigError
 from rocketeval.gate.ci import compare_runs, gate_comment
+from rocketeval.judges.runs import open_run
+from rocketeval.view.changes import diff_page, response_diff
 
 ROOT = Path(__file__).parents[2]
 ITEMS = ["Is it fine?", "Is it short?"]
@@ -223,11 +225,20 @@ def test_worse_answers_count_penalties(rude: tuple[Path, Path], tmp_path: Path) 
 
 
 def test_better_penalty_is_no_worse_answer(rude: tuple[Path, Path]) -> None:
-    """A penalty that flipped to no is an improvement."""
+    """A penalty that flipped to no is an improvement, for the gate and on the page of changes."""
     outcome = compare_runs(rude[1], rude[0])
     assert outcome.diff.candidates[0].falls == ()
     changes = outcome.diff.candidates[0].changes
-    assert [(one.to_no, one.worse_answers) for one in changes] == [(1, 0)] * 12
+    assert [(one.worse_answers, one.better_answers) for one in changes] == [(0, 1)] * 12
+    head, base = (open_run(path) for path in reversed(rude))
+    (line,) = diff_page(head, base).candidates
+    assert (line.worse_answers, line.better_answers) == (0, 12)
+    shown = response_diff(head, base, changes[0].query, "bot")
+    assert shown is not None
+    assert [(item.before, item.now, item.flipped) for item in shown.items] == [
+        (0.9, 0.9, ""),
+        (0.9, 0.1, "better"),
+    ]
 
 
 def test_too_few_queries_for_an_interval(runs: dict[str, Path], tmp_path: Path) -> None:

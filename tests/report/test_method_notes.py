@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from rocketeval.explain.groups import groups_are
 from rocketeval.items import Checklist, ItemDetail, ItemKind
 from rocketeval.ranking.rank import Ranking
-from rocketeval.report.method_notes import Rubric, answers_are, groups_are, notes, score_is
+from rocketeval.report.method_notes import notes, score_is
+from rocketeval.scoring.rubric import Rubric, answers_are
 from rocketeval.store.manifest import ScoreFacts
 from support.make import make_config
 

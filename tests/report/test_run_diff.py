@@ -58,12 +58,12 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, JudgedRun]:
 
 
 def test_regression_with_its_flipped_answers(runs: dict[str, JudgedRun]) -> None:
-    """The worse candidate comes first, with one answer to no per rewritten response."""
+    """The worse candidate comes first, with one worse answer per rewritten response."""
     page = diff_page(runs["bad"], runs["good"])
     assert page.refused == ""
     worse, same = page.candidates
     assert (worse.candidate, worse.mood, worse.worse, worse.same) == ("bot", "worse", 7, 1)
-    assert (worse.to_no, worse.to_yes, worse.rewritten) == (7, 0, 7)
+    assert (worse.worse_answers, worse.better_answers, worse.rewritten) == (7, 0, 7)
     assert (same.candidate, same.mood, same.effect.value) == ("old", "", 0.0)
     assert worse.effect.high < 0 < worse.before - worse.now
     assert {change.candidate for change in page.changes} == {"bot"}
@@ -82,8 +82,8 @@ def test_one_response_in_both_runs(runs: dict[str, JudgedRun]) -> None:
     assert (found.before or "")[:4] == "good"
     assert (found.now or "")[:3] == "bad"
     assert [(item.before, item.now, item.flipped) for item in found.items] == [
-        (0.9, 0.2, True),
-        (0.2, 0.2, False),
+        (0.9, 0.2, "worse"),
+        (0.2, 0.2, ""),
     ]
     assert response_diff(runs["bad"], runs["good"], "nobody", "bot") is None
 

@@ -233,6 +233,16 @@ def test_any_query_can_be_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert source.block("query-3") is None
 
 
+def test_advice_has_the_whole_command(tmp_path: Path) -> None:
+    """Without reference data, the report says how to choose responses to label in this run."""
+    config = make_config(tmp_path)
+    (tmp_path / "benchmark" / "votes.jsonl").unlink()
+    store = store_of(rocketeval.run(config, judge=ScriptedEngine(p_yes)))
+    advice = " ".join(gather(store, config, read_findings(store)).head.advice)
+    assert "`rocketeval labels next --top 2 RUN`" in advice
+    assert "`rocketeval labels next`" not in advice
+
+
 def test_an_unfinished_run_has_a_report(tmp_path: Path) -> None:
     """It has no audit and no explanation, and its figures are provisional."""
     config = make_config(tmp_path)

@@ -657,8 +657,9 @@ export interface CandidateLine {
   queries: number;
   /** Number of responses with another text. */
   rewritten: number;
-  to_no: number;
-  to_yes: number;
+  /** Numbers of answers that flipped; yes is the worse answer to a penalty. */
+  worse_answers: number;
+  better_answers: number;
 }
 
 /** One response whose score, answers or text differ. */
@@ -668,11 +669,9 @@ export interface ResponseChange {
   candidate: string;
   before: number;
   now: number;
-  /** Numbers of answers that flipped. */
-  to_no: number;
-  to_yes: number;
-  /** Answers that flipped for the worse: to no, and to yes for a penalty. */
+  /** Numbers of answers that flipped; yes is the worse answer to a penalty. */
   worse_answers: number;
+  better_answers: number;
   rewritten: boolean;
 }
 
@@ -707,7 +706,8 @@ export interface AnswerChange {
   text: string;
   before: number | null;
   now: number | null;
-  flipped: boolean;
+  /** "" if the answer did not flip. */
+  flipped: "worse" | "better" | "";
 }
 
 /** One response in both runs. */

@@ -9,12 +9,12 @@ import { changingOf, listedChanges } from "../src/views/change_list";
 import { earlierIn, groupsOf, measuredIn, sharing, slugOf } from "../src/views/run_groups";
 
 const change = (query: string, candidate: string, before: number, now: number, more = {}): ResponseChange => ({
-  query, snippet: query, candidate, before, now, to_no: 0, to_yes: 0, worse_answers: 0, rewritten: false, ...more,
+  query, snippet: query, candidate, before, now, worse_answers: 0, better_answers: 0, rewritten: false, ...more,
 });
 const changes = [
-  change("q0", "x", 5, 7, { to_yes: 1 }),
+  change("q0", "x", 5, 7, { better_answers: 1 }),
   change("q1", "x", 5, 5.05, { rewritten: true }),
-  change("q2", "y", 9, 3, { to_no: 2, rewritten: true }),
+  change("q2", "y", 9, 3, { worse_answers: 2, rewritten: true }),
   change("q3", "y", 6, 5),
 ];
 const list = (fields: string) =>

@@ -10,11 +10,13 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from rocketeval.arrays import Bools
 from rocketeval.attack.attacks import Attack, Kind
 from rocketeval.records import Interval
-from rocketeval.stats.bootstrap import wilson
+from rocketeval.stats.bootstrap import Resampling, query_places, wilson
 
 DRAWS = 1000
+LEVEL = 0.95
 REACH = 1.96
 YES = 0.5
 WEAK = 0.1
@@ -75,6 +77,7 @@ class AttackFigures:
     flips_padded: int
     """Answers that became yes with padding of the same length."""
     flip_rate: Interval
+    """Share of answers that became yes; without bounds if the queries are too few."""
     change: Interval
     """Mean change of p_yes."""
     change_padded: float
@@ -149,7 +152,7 @@ def figures(
         unanswered=len(trials) - len(done),
         flips=flips,
         flips_padded=flips_padded,
-        flip_rate=_share(flips, len(done)),
+        flip_rate=_share(attacked >= YES, clusters, seed),
         change=change,
         change_padded=float(np.mean(padded - before)) if done else math.nan,
         beyond_padding=_mean(attacked - padded, clusters, seed),
@@ -194,10 +197,19 @@ def _ranks(standings: Mapping[str, Standing], change: Interval) -> Interval:
     return Interval(value, low, high)
 
 
-def _share(count: int, of: int) -> Interval:
-    if not of:
+def _share(flipped: Bools, clusters: Sequence[str], seed: int) -> Interval:
+    """Return the share of flips: Wilson's interval if every trial is a cluster of its own.
+
+    Otherwise clusters are resampled, because responses to one query and their items flip together.
+    """
+    if not len(flipped):
         return Interval(math.nan, math.nan, math.nan)
-    return wilson(count / of, REACH**2 / of)
+    hits = flipped.astype(np.float64)
+    if len(set(clusters)) == len(hits):
+        return wilson(float(hits.mean()), REACH**2 / len(hits))
+    found = Resampling(DRAWS, seed, LEVEL).share(hits, query_places(clusters, len(hits)))
+    assert found is not None
+    return found
 
 
 def _mean(values: NDArray[np.float64], clusters: Sequence[str], seed: int) -> Interval:

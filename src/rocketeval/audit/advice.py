@@ -24,6 +24,7 @@ from rocketeval.audit.labels import CANDIDATES, PER_QUERY, RESPONSES, LabelCorre
 from rocketeval.audit.votes import FEWEST_VOTES, JUDGE
 from rocketeval.audit.wording import (
     DISTRUST,
+    LABELS_NEXT,
     LEVEL,
     FigureText,
     Needed,
@@ -386,5 +387,5 @@ def _to_collect(audit: Audit, needed: Needed) -> Iterator[str]:
         "To find out, collect votes on pairs of responses to different queries: about "
         f"{about(strong)} votes that are not ties distinguish an agreement of 70% from guessing, "
         f"{about(weak)} one of 60%. Collect two votes on some pairs. Or label responses: "
-        "`rocketeval labels next` chooses which."
+        f"{LABELS_NEXT} chooses which."
     )

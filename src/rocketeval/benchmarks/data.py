@@ -25,7 +25,7 @@ from rocketeval.errors import BenchmarkError, Hint
 from rocketeval.hashing import content_hash
 from rocketeval.items import ParsedItem
 from rocketeval.records import Checklist, Label, Query, Rating, Response, Turn, Vote
-from rocketeval.text import count_of, join_words
+from rocketeval.text import count_of, is_hash, join_words, start_of
 
 __all__ = ["DataBenchmark", "DataOptions", "DataSummary", "Example", "Kept", "Skipped", "SourceIds"]
 
@@ -393,9 +393,7 @@ def _collect(found: DataSummary, example: Example) -> None:
 
 def _shown_query(query: Query) -> str:
     """Return a query's id, or the start of its text if the id is only a hash of it."""
-    if query.id != content_id(query.text, query.history):
-        return repr(query.id)
-    return repr(query.text if len(query.text) <= 60 else f"{query.text[:60]}...")
+    return repr(start_of(query.text) if is_hash(query.id) else query.id)
 
 
 def _named(counts: dict[str, NamedCount], name: str) -> NamedCount:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,7 +11,7 @@ from rocketeval.cli.help import codes, option, verb
 from rocketeval.cli.options import with_run
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.text import make_console, make_table, printable, screen_width
-from rocketeval.text import count_of, figure
+from rocketeval.text import count_of, figure, query_name, starts_of_queries
 
 if TYPE_CHECKING:
     from rocketeval.cli.run import Typed
@@ -26,8 +26,11 @@ _GAP, _FIGURE = 2, 4
 _LONGEST_GROUP = 40
 
 
-def show_groups(groups: Sequence[GroupScore], left_out: int = 0) -> None:
-    """Print one row per group and one column per candidate; nothing without groups."""
+def show_groups(groups: Sequence[GroupScore], about: str, left_out: int = 0) -> None:
+    """Print one row per group and one column per candidate; nothing without groups.
+
+    `about` says what a figure is.
+    """
     from rich.cells import cell_len
     from rich.text import Text
 
@@ -39,7 +42,7 @@ def show_groups(groups: Sequence[GroupScore], left_out: int = 0) -> None:
     lacking = sum(own.missing for group in groups if not group.whole for own in group.candidates)
     heads, by_place = _heads(names, max(map(cell_len, titles)))
     by = "place in the ranking" if by_place else "candidate"
-    table = make_table(f"Mean answer by group and {by}")
+    table = make_table(f"Results by item group and {by}")
     table.add_column("group", overflow="fold")
     for head in heads:
         table.add_column(Text(head), justify="right", no_wrap=True)
@@ -48,7 +51,7 @@ def show_groups(groups: Sequence[GroupScore], left_out: int = 0) -> None:
         table.add_row(Text(title, style="bold" if group.whole else ""), *figures)
     console = make_console()
     console.print(table)
-    for note in _notes(len(names) - len(heads), left_out, lacking):
+    for note in (about, *_notes(len(names) - len(heads), left_out, lacking)):
         console.print(note, style="dim", highlight=False)
 
 
@@ -67,7 +70,7 @@ def _heads(names: Sequence[str], longest_title: int) -> tuple[list[str], bool]:
 
 
 def _notes(candidates: int, groups: int, lacking: int) -> list[str]:
-    notes = ["Mean over the group's items per response, then over responses; from 0 to 1."]
+    notes = []
     if lacking:
         some = count_of(lacking, "missing answer is", "missing answers are")
         notes.append(f"{some} left out; --json counts them.")
@@ -92,7 +95,9 @@ def _figure(own: GroupMean) -> str:
     return "-" if own.mean is None else f"{own.mean.value:.2f}"
 
 
-def show_overview(found: Explanation, typed: Typed) -> None:
+def show_overview(
+    found: Explanation, typed: Typed, groups_are: str, query_texts: Mapping[str, str]
+) -> None:
     """Print the conclusion, then each candidate's losses and its means by group."""
     from rich.text import Text
 
@@ -107,7 +112,7 @@ def show_overview(found: Explanation, typed: Typed) -> None:
             str(one.place),
             Text(printable(one.candidate)),
             figure(one.overall.points if one.overall else None, ".2f"),
-            Text(printable(_named(worst))) if worst else "-",
+            Text(printable(_named(worst, query_texts))) if worst else "-",
         )
     console = make_console()
     console.print(printable(_conclusion(found)), highlight=False)
@@ -115,7 +120,7 @@ def show_overview(found: Explanation, typed: Typed) -> None:
     console.print(table)
     if any(one.overall is not None and one.overall.points.value < 0 for one in found.candidates):
         console.print(_NEGATIVE, style="dim", highlight=False)
-    show_groups(found.groups, found.groups_left_out)
+    show_groups(found.groups, groups_are, found.groups_left_out)
     for why, count in sorted(found.dead.items()):
         items = count_of(found.items, "item", "items")
         reason = _REASONS.get(why, why)
@@ -154,15 +159,16 @@ def _conclusion(found: Explanation) -> str:
     )
 
 
-def show_candidate(found: CandidateExplanation) -> None:
+def show_candidate(found: CandidateExplanation, query_texts: Mapping[str, str]) -> None:
     """Print where a candidate loses and gains against its neighbors."""
     from rich.text import Text
 
     console = make_console()
+    worst = f" Largest loss: {_named(found.losses[0], query_texts)}" if found.losses else ""
     console.print(
         printable(f"{found.candidate} is in place {found.place} of the ranking")
         + printable(_overall(found))
-        + (printable(f" Largest loss: {_named(found.losses[0])}") if found.losses else ""),
+        + printable(worst),
         markup=False,
         highlight=False,
     )
@@ -183,7 +189,7 @@ def show_candidate(found: CandidateExplanation) -> None:
         ("Largest strengths", "gained", found.strengths, -1.0),
     ):
         if gaps:
-            console.print(_gap_table(title, points, gaps, sign))
+            console.print(_gap_table(title, points, gaps, sign, query_texts))
         else:
             console.print(f"{title}: none", highlight=False)
     if found.not_compared:
@@ -259,7 +265,9 @@ def _query_conclusion(found: QueryExplanation) -> str:
     )
 
 
-def _gap_table(title: str, points: str, gaps: Sequence[ItemGap], sign: float) -> object:
+def _gap_table(
+    title: str, points: str, gaps: Sequence[ItemGap], sign: float, query_texts: Mapping[str, str]
+) -> object:
     from rich.text import Text
 
     table = make_table(title)
@@ -275,7 +283,7 @@ def _gap_table(title: str, points: str, gaps: Sequence[ItemGap], sign: float) ->
             f"{gap.neighbours_p_yes:.2f}",
             f"{gap.weight:.2f}",
             f"{gap.score:.2f}",
-            Text(printable(gap.query_id)),
+            Text(printable(query_name(gap.query_id, query_texts))),
             str(gap.item),
             Text(printable(gap.text)),
         )
@@ -307,8 +315,9 @@ def _neighbors(found: CandidateExplanation) -> str:
     return f" {', '.join(names)} and {last}" if names else f" {last}"
 
 
-def _named(gap: ItemGap) -> str:
-    return f"{gap.points:.2f} on {gap.query_id}, item {gap.item}: {gap.text}"
+def _named(gap: ItemGap, query_texts: Mapping[str, str]) -> str:
+    query = query_name(gap.query_id, query_texts)
+    return f"{gap.points:.2f} on {query}, item {gap.item}: {gap.text}"
 
 
 def _figures(item: ItemStatistics) -> tuple[float | None, ...]:
@@ -317,9 +326,6 @@ def _figures(item: ItemStatistics) -> tuple[float | None, ...]:
 
 def _two_places(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
-
-
-Record = TypeVar("Record", "CandidateExplanation", "QueryExplanation", "Explanation")
 
 
 @verb(
@@ -357,15 +363,18 @@ def command(run: Run, candidate: str | None, query: str | None, top: int, output
     if candidate is not None and query is not None:
         raise click.UsageError("Give --candidate or --query, not both.")
     if candidate is not None:
-        _show(run.explain_candidate(candidate, top), show_candidate, output)
+        found = run.explain_candidate(candidate, top)
+        texts = starts_of_queries(run.store.inputs.queries)
+        output.give(found, lambda: show_candidate(found, texts))
     elif query is not None:
-        _show(run.explain_query(query), show_query, output)
+        explained = run.explain_query(query)
+        output.give(explained, lambda: show_query(explained))
     else:
         from rocketeval.cli.run import Typed
+        from rocketeval.explain.groups import groups_are
+        from rocketeval.scoring.read_answers import rubric_of
 
-        typed = Typed.now(run.config)
-        _show(run.explain(), lambda found: show_overview(found, typed), output)
-
-
-def _show(record: Record, show: Callable[[Record], None], output: Output) -> None:
-    output.give(record, lambda: show(record))
+        typed, config = Typed.now(run.config), run.config
+        about = groups_are(config.scorer.kind, rubric_of(config, run.store.inputs.checklists()))
+        overview, texts = run.explain(), starts_of_queries(run.store.inputs.queries)
+        output.give(overview, lambda: show_overview(overview, typed, about, texts))

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 
 STDOUT = "-"
-LABELS_NEXT = "`rocketeval labels next`"
-"""How library messages name the command that chooses what to label."""
 _PLAIN = re.compile(r"[\w./][\w./-]*")
 """A file name that needs no quotes in YAML."""
 AFTERWARDS = "After labeling: `rocketeval labels estimate`, with the same options."
@@ -403,6 +401,7 @@ def as_lines(rows: Iterable[RowToLabel | RowToVote]) -> bytes:
 
 def name_run(text: str, typed: Typed) -> str:
     """Replace the bare `labels next` of a library message by the command for the same run."""
+    from rocketeval.audit.wording import LABELS_NEXT
     from rocketeval.cli.run import WANTED
 
     command = typed.of_run("labels next", "--top", "2", "--out", WANTED)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +24,7 @@ from rocketeval.cli.text import (
 )
 from rocketeval.errors import ConfigError
 from rocketeval.lint.findings import KINDS, Severity
-from rocketeval.text import count_of
+from rocketeval.text import count_of, query_name, starts_of_queries
 
 if TYPE_CHECKING:
     from rocketeval.config import RunConfig
@@ -110,8 +110,9 @@ def _show_behaviour(found: Lint, behaviour: AnswerBehavior) -> None:
         if largest.places:
             by = count_of(largest.places, "place", "places")
             places = f"a candidate moves by {by} in the ranking by mean score"
+        query = printable(query_name(largest.query_id, found.query_texts))
         _say(
-            f"The single item with the largest effect is {printable(largest.query_id)}, item "
+            f"The single item with the largest effect is {query}, item "
             f"{largest.item}: without it, {places}, and the difference between two candidates' "
             f"mean scores changes by at most {largest.shift:.3f} points."
         )
@@ -150,7 +151,9 @@ def _show_items(found: Lint, most: int) -> None:
     console = make_console()
     for own in by_item[:most]:
         first = own[0]
-        whose = in_queries(len(found.query_ids)) if _is_shared(found) else first.query_id
+        whose = query_name(first.query_id, found.query_texts)
+        if _is_shared(found):
+            whose = in_queries(len(found.query_ids))
         console.print()
         console.print(
             Text(printable(f"{whose}, item {first.item}: {first.text}"), style="bold"),
@@ -187,31 +190,33 @@ ALONE = "checklist"
 """The method that asks each item independently, so unchanged answers are reused."""
 
 
-def show_fixes(fixes: Fixes, file: str, method: str, most: int) -> None:
+def show_fixes(
+    fixes: Fixes, file: str, method: str, most: int, query_texts: Mapping[str, str]
+) -> None:
     """Print the counts, the changed items and the next step; `file` is the path for the config."""
     _say(_counts(fixes))
     for change in fixes.changes[:most]:
-        _show_change(change)
+        _show_change(change, query_name(change.query_id, query_texts))
     if len(fixes.changes) > most:
         more = count_of(len(fixes.changes) - most, "more item", "more items")
         _say(f"\n{more}: use --top {len(fixes.changes)} or --json, or read the file.")
     if fixes.changes:
         _say("")
     for name, reason in fixes.failures.items():
-        _say(printable(f"No rewrite for {name}: {reason}"))
+        _say(printable(f"No rewrite for {query_name(name, query_texts)}: {reason}"))
     if fixes.not_offered:
         named = ", ".join(f"{kind} ({count:,})" for kind, count in fixes.not_offered.items())
         _say(f"Rewritten only with --kind: {named}.")
     _show_next(fixes, file, method)
 
 
-def _show_change(change: ItemChange) -> None:
+def _show_change(change: ItemChange, query: str) -> None:
     from rich.text import Text
 
     from rocketeval.lint.rewrite import FixOutcome
 
     console = make_console()
-    whose = in_queries(change.queries) if change.queries > 1 else change.query_id
+    whose = in_queries(change.queries) if change.queries > 1 else query
     about = f"{whose}, item {change.item}: {change.outcome} ({', '.join(change.kinds)})"
     console.print()
     console.print(Text(printable(about), style="bold"), highlight=False)
@@ -299,7 +304,8 @@ def fix(
         run, lambda: run.propose_fixes(path, kinds=kinds, query_id=query_id, force=force)
     )
     file = "" if fixes.path is None else from_config(fixes.path, what)
-    output.give(fixes, lambda: show_fixes(fixes, file, config.method.kind, most))
+    texts = starts_of_queries(run.store.inputs.queries)
+    output.give(fixes, lambda: show_fixes(fixes, file, config.method.kind, most, texts))
     lost = fixes.path and without_about(fixes.path, fixes.checklists)
     if lost:
         click.echo(printable(lost), err=True)

@@ -181,7 +181,7 @@ def _oddities(ranking: Ranking) -> Iterator[str]:
 
 
 def _made_how(ranking: Ranking, scale: tuple[float, float] | None) -> Iterator[str]:
-    from rocketeval.ranking.summary import RANK_INTERVALS
+    from rocketeval.ranking.summary import RANK_INTERVALS, order_in_words
 
     if not ranking.rows:
         return
@@ -192,9 +192,7 @@ def _made_how(ranking: Ranking, scale: tuple[float, float] | None) -> Iterator[s
         zero += " per set"
     scores = "" if scale is None else f" Mean scores from {scale[0]:g} to {scale[1]:g}."
     yield f"rating: Bradley-Terry, on the Elo scale, {zero}.{scores}"
-    means = [row.mean_score.value for row in ranking.rows]
-    if any(one < two for one, two in pairwise(means)):
-        yield "Ranked by rating; the order by mean score differs."
+    yield from order_in_words(ranking)
     if any(_is_bounded(row.rating) or _is_bounded(row.mean_score) for row in ranking.rows):
         resamples = f"{ranking.bootstrap} resamples of the queries"
         yield f"Ranges are {ranking.level:.0%} intervals from {resamples}."

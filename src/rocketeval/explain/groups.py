@@ -23,6 +23,7 @@ from rocketeval.arrays import Floats, Ints
 from rocketeval.ranking.stage import clip_interval
 from rocketeval.records import Checklist, Interval
 from rocketeval.scoring.answers import AnswerTable
+from rocketeval.scoring.rubric import POINTS, Rubric, answers_are
 from rocketeval.stats.bootstrap import Resamples, interval, ratios
 from rocketeval.workers import one_blas_thread
 
@@ -232,6 +233,17 @@ def column_means(
             mean = interval(value, draws[:, column], queries=independent[column], level=level)
         found.append((mean, given))
     return found
+
+
+def groups_are(scorer: str, rubric: Rubric) -> str:
+    """Return what the mean of an item group is."""
+    if scorer == POINTS:
+        return (
+            "Points earned over the points that the items of a group can earn, mean over "
+            "responses, clipped to 0-1. A group without a positive weight has no mean."
+        )
+    rule = rubric.rule or "All items have equal weight here."
+    return f"{answers_are(rubric)}, mean over the items of a group, then over responses. {rule}"
 
 
 def _parts(groups: Sequence[Group]) -> list[str]:

@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 
 from rocketeval.audit.audit import Audit
 from rocketeval.audit.conclusion import doubt
-from rocketeval.config import RunConfig
+from rocketeval.config import RunConfig, load_config
 from rocketeval.errors import ExportError
-from rocketeval.explain.groups import GroupScore, find_groups, group_columns
+from rocketeval.explain.groups import GroupScore, find_groups, group_columns, groups_are
 from rocketeval.explain.stage import Explanation
 from rocketeval.exports.display import (
     TextTable,
@@ -48,7 +48,7 @@ from rocketeval.exports.write_back import write_inspect_logs, write_rows_back
 from rocketeval.ranking.rank import Ranking, WinMatrix
 from rocketeval.ranking.stage import read_ranking
 from rocketeval.ranking.summary import ranking_table
-from rocketeval.scoring.read_answers import scored_answers
+from rocketeval.scoring.read_answers import rubric_of, scored_answers
 from rocketeval.scoring.rubric import POINTS
 from rocketeval.scoring.stage import read_grid
 from rocketeval.store.files import replacing
@@ -119,7 +119,9 @@ def _display(store: RunStore, what: str) -> TextTable:
     if what == "audit":
         return show_audit(store.read(Audit), judge)
     if what == "groups":
-        return show_groups(*_groups(store), judge)
+        config = load_config(store.path / "run.yaml")
+        about = groups_are(config.scorer.kind, rubric_of(config, store.inputs.checklists()))
+        return show_groups(*_groups(store), judge, about)
     ranking = read_ranking(store)
     table = show_wins(ranking, judge) if what == "wins" else show_ranking(ranking, judge)
     caution = doubt(store.read_if_made(Audit))

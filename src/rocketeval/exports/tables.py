@@ -280,8 +280,11 @@ def group_score_rows(column: GroupColumn, cells: pa.Table, names: ExportNames) -
     return pa.table([made[name] for name in GROUP_SCORES.names], schema=GROUP_SCORES)
 
 
-def show_groups(found: Sequence[GroupScore], left_out: int, judge: str) -> TextTable:
-    """Return one row per group and one column per candidate; raise ExportError if too wide."""
+def show_groups(found: Sequence[GroupScore], left_out: int, judge: str, about: str) -> TextTable:
+    """Return one row per group and one column per candidate; raise ExportError if too wide.
+
+    `about` says what a figure is.
+    """
     names = [own.candidate for own in found[0].candidates] if found else []
     if len(names) > MOST_COLUMNS:
         raise ExportError(
@@ -290,14 +293,14 @@ def show_groups(found: Sequence[GroupScore], left_out: int, judge: str) -> TextT
             hint="Use --to csv --what groups.",
         )
     return TextTable(
-        title=f"Mean answer by item group, judged by {judge}",
+        title=f"Results by item group, judged by {judge}",
         label="groups",
         heads=("Group", *names),
         numeric=(False, *(True for _ in names)),
         rows=tuple(
             (_title(group), *(_cell(own.mean) for own in group.candidates)) for group in found
         ),
-        notes=tuple(_notes(found, left_out)),
+        notes=(about, *_notes(found, left_out)),
     )
 
 
@@ -307,10 +310,7 @@ def _title(group: GroupScore) -> str:
 
 
 def _notes(found: Sequence[GroupScore], left_out: int) -> Iterator[str]:
-    yield (
-        "Mean over the items of a group, then over responses. "
-        "In parentheses: intervals from resampled queries."
-    )
+    yield "In parentheses: intervals from resampled queries."
     missing = sum(own.missing for group in found if not group.whole for own in group.candidates)
     if missing:
         yield f"Left out: {count_of(missing, 'unanswered item', 'unanswered items')}."

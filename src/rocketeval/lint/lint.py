@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from rocketeval.checklists.base import is_shared
 from rocketeval.errors import ConfigError
 from rocketeval.lint.answer_checks import ItemBehavior, ItemInfluence, RankingWithout
 from rocketeval.lint.findings import KINDS, ORDER, ItemFinding, Severity
 from rocketeval.lint.static import StaticFindings, merge_shared
-from rocketeval.records import Checklist
-from rocketeval.text import did_you_mean
+from rocketeval.records import Checklist, Query
+from rocketeval.store.codec import OPTIONAL
+from rocketeval.text import did_you_mean, starts_of_queries
 
 SAYS_NOTHING = ("always_yes", "never_yes", "same_for_all", "redundant")
 """Kinds of items that a ranking should not depend on."""
@@ -77,6 +78,8 @@ class Lint:
     in_few_queries: int = 0
     """Findings on answers to shared items that apply to fewer than half of the queries; `findings`
     excludes them."""
+    query_texts: Mapping[str, str] | None = field(default=None, metadata=OPTIONAL)
+    """Start of the text of each query whose id is a hash, by id; None without such queries."""
 
 
 def make_lint(
@@ -86,6 +89,7 @@ def make_lint(
     behavioural: Sequence[ItemFinding] = (),
     behaviour: AnswerBehavior | None = None,
     no_behaviour: str | None = None,
+    queries: Mapping[str, Query] | None = None,
 ) -> Lint:
     """Sort and count the findings; those of a shared checklist count once."""
     every, left_out = [*static.findings, *behavioural], 0
@@ -110,6 +114,7 @@ def make_lint(
         behaviour=behaviour,
         no_behaviour=no_behaviour,
         in_few_queries=left_out,
+        query_texts=starts_of_queries(queries or {}) or None,
     )
 
 

@@ -73,10 +73,10 @@ def look_at_run(store: RunStore, config: RunConfig) -> LintedRun:
     source, made = str(store.path), list(checklists.values())
     if answers is None or np.isnan(answers.table.p_yes).all():
         why = NOT_GRADED if answers_yes_or_no(config) else NOT_YES_NO
-        lint = make_lint(source, made, static, no_behaviour=why)
+        lint = make_lint(source, made, static, no_behaviour=why, queries=queries)
     else:
         found, behaviour = _behaviour(store, config, answers, checklists, static)
-        lint = make_lint(source, made, static, found, behaviour)
+        lint = make_lint(source, made, static, found, behaviour, queries=queries)
     return LintedRun(lint, checklists, queries, candidates)
 
 
@@ -128,4 +128,10 @@ def _behaviour(
 
 def _static_only(found: FoundChecklists) -> Lint:
     static = check_checklists(found.checklists, found.queries)
-    return make_lint(found.source, list(found.checklists), static, no_behaviour=NO_RUN)
+    return make_lint(
+        found.source,
+        list(found.checklists),
+        static,
+        no_behaviour=NO_RUN,
+        queries=found.queries,
+    )

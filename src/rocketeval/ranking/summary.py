@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -193,6 +193,14 @@ def contradicted_ranks(rows: Sequence[TiedRow], most: int = MOST_SENTENCES) -> l
     if left <= 0:
         return sentences
     return [*sentences[:most], f"Mean scores contradict {left:,} more of the ranks."]
+
+
+def order_in_words(ranking: Ranking) -> list[str]:
+    """Return a sentence if the order by mean score is not that of the ranks; else nothing."""
+    means = [row.mean_score.value for row in ranking.rows]
+    if any(one < two for one, two in pairwise(means)):
+        return ["Ranked by rating; the order by mean score differs."]
+    return []
 
 
 RANKING = table_schema(

@@ -13,9 +13,10 @@ from pathlib import Path
 from rocketeval._version import __version__
 from rocketeval.arrays import Ints
 from rocketeval.audit.conclusion import doubt
+from rocketeval.audit.wording import LABELS_NEXT
 from rocketeval.config import RunConfig
 from rocketeval.evolve.result import EvaluatorInRun
-from rocketeval.explain.groups import GroupScore
+from rocketeval.explain.groups import GroupScore, groups_are
 from rocketeval.explain.stage import Explanation
 from rocketeval.grid import ScoreGrid
 from rocketeval.ranking.rank import Ranking
@@ -31,14 +32,7 @@ from rocketeval.report.cells import ResponseGrid, quantiles, weighing
 from rocketeval.report.content import label_grid
 from rocketeval.report.figures import curves, figures, tables
 from rocketeval.report.findings import Findings, losses, sizes
-from rocketeval.report.method_notes import (
-    Rubric,
-    answer_kinds,
-    answers_are,
-    groups_are,
-    notes,
-    score_is,
-)
+from rocketeval.report.method_notes import answer_kinds, notes, score_is
 from rocketeval.report.model import (
     Candidate,
     Explained,
@@ -51,7 +45,8 @@ from rocketeval.report.model import (
 from rocketeval.report.slices import SliceMeans, slice_fields, slice_means, slices_in_words
 from rocketeval.report.trust import number, share, trust
 from rocketeval.scoring.learning import mean_by_candidate
-from rocketeval.scoring.read_answers import answers_yes_or_no
+from rocketeval.scoring.read_answers import answers_yes_or_no, rubric_of
+from rocketeval.scoring.rubric import answers_are
 from rocketeval.store.manifest import StageFacts, Stages
 from rocketeval.store.run import RunStore
 from rocketeval.text import count_of
@@ -253,7 +248,7 @@ def bare_head(
     """Return the head of a run before its first judgment, without figures."""
     ranking = findings.ranking
     yes_no = answers_yes_or_no(config)
-    rubric = _rubric(config, checklists)
+    rubric = rubric_of(config, checklists)
     scorer = findings.stages.score.scorer or config.scorer.kind
     lost, nothing_lost = losses(findings, yes_no=yes_no)
     weighed = weighing(findings, config)
@@ -288,10 +283,6 @@ def bare_head(
     )
 
 
-def _rubric(config: RunConfig, checklists: Mapping[str, Checklist]) -> Rubric:
-    return Rubric.of(checklists) if answers_yes_or_no(config) else Rubric(grades=True)
-
-
 def make_head(
     store: RunStore, config: RunConfig, findings: Findings, cells: ResponseGrid, provisional: str
 ) -> ReportHead:
@@ -304,7 +295,7 @@ def make_head(
     details = judge.parts
     places = _places(store, cells)
     checklists = store.inputs.checklists()
-    rubric = _rubric(config, checklists)
+    rubric = rubric_of(config, checklists)
     slices = _slices(store, cells, ranking, places, clipping_scale(store, config))
     return replace(
         bare_head(config, findings, checklists),
@@ -317,7 +308,7 @@ def make_head(
         answer_kinds=answer_kinds(findings.scores, checklists) if rubric.mixed else (),
         separation=tuple(separation_in_words(ranking.rows, doubt(audit))),
         trust=trust(findings),
-        advice=() if audit is None else audit.advice,
+        advice=() if audit is None else tuple(map(_whole_command, audit.advice)),
         figures=() if audit is None else figures(audit),
         tables=() if audit is None else tables(audit),
         calibration=curves(
@@ -387,6 +378,12 @@ def _wins(ranking: Ranking) -> tuple[tuple[float | None, ...], ...]:
         tuple(None if share is None else round(share, 4) for share in row[:MOST_WINS])
         for row in shares
     )
+
+
+def _whole_command(advice: str) -> str:
+    """Return a sentence of the audit with the run in its command; a report has no terminal."""
+    whole = "`rocketeval labels next --top 2 RUN`, with the directory of this run,"
+    return advice.replace(LABELS_NEXT, whole)
 
 
 def _explained(found: Explanation, cells: ResponseGrid) -> Iterator[Explained]:

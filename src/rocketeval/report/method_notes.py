@@ -1,9 +1,8 @@
-"""Sentences on how answers, scores and group means were computed, chosen by rubric and scorer."""
+"""Sentences on how answers and scores were computed, chosen by rubric and scorer."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,80 +13,8 @@ from rocketeval.items import ItemKind
 from rocketeval.ranking.rank import Ranking
 from rocketeval.ranking.summary import RANK_INTERVALS
 from rocketeval.records import Checklist
-from rocketeval.scoring.rubric import POINTS
+from rocketeval.scoring.rubric import POINTS, Rubric
 from rocketeval.store.manifest import LearnedFacts, ScoreFacts
-
-PROBABILITY, GRADE = "Probability of yes", "Grade, from worst (0) to best (1)"
-_ANSWERS = {
-    ItemKind.YES_NO: PROBABILITY,
-    ItemKind.SCALE: "expected level (0 to 1)",
-    ItemKind.CHECK: "result of a check",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Rubric:
-    """What the items of a run have besides plain yes/no questions."""
-
-    kinds: frozenset[ItemKind] = frozenset({ItemKind.YES_NO})
-    weights: bool = False
-    """Whether items of a checklist differ in weight; the sign does not count."""
-    penalties: bool = False
-    na: bool = False
-    """Whether some item may not apply."""
-    grades: bool = False
-    """Whether the judge gives grades instead of answers to items."""
-
-    @classmethod
-    def of(cls, checklists: Mapping[str, Checklist]) -> Rubric:
-        """Return the rubric of a run's checklists."""
-        details = [made.every_detail for made in checklists.values() if made.items]
-        every = [detail for own in details for detail in own]
-        return cls(
-            kinds=frozenset(detail.kind for detail in every) or frozenset({ItemKind.YES_NO}),
-            weights=any(len({abs(detail.weight) for detail in own}) > 1 for own in details),
-            penalties=any(detail.weight < 0 for detail in every),
-            na=any(detail.na for detail in every),
-        )
-
-    @property
-    def mixed(self) -> bool:
-        """Whether some items are no yes/no questions."""
-        return self.kinds != {ItemKind.YES_NO}
-
-    @property
-    def rule(self) -> str:
-        """How unequal items count in a mean, in one sentence; empty if they count the same."""
-        parts = []
-        if self.weights:
-            parts.append("items count by their weights")
-        if self.penalties:
-            parts.append("a penalty counts one minus its answer")
-        if self.na:
-            parts.append("an item that may not apply counts as far as it applies")
-        return f"{_capital(_joined(parts, 'and'))}." if parts else ""
-
-
-def answers_are(rubric: Rubric) -> str:
-    """Return the heading for answers.
-
-    >>> answers_are(Rubric(kinds=frozenset({ItemKind.YES_NO, ItemKind.CHECK})))
-    'Probability of yes or result of a check'
-    """
-    if rubric.grades:
-        return GRADE
-    names = [name for kind, name in _ANSWERS.items() if kind in rubric.kinds]
-    return _capital(_joined(names, "or"))
-
-
-def _joined(parts: Sequence[str], word: str) -> str:
-    *first, last = parts
-    comma = "," if len(first) > 1 else ""
-    return f"{', '.join(first)}{comma} {word} {last}" if first else last
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def answer_kinds(
@@ -118,17 +45,6 @@ def score_is(scorer: str, rubric: Rubric) -> str:
         share = "share of answers of at least 0.5" if rubric.mixed else "share of yes"
         return f"{weighted}{share}{turned}"
     return "points earned / points possible" if scorer == POINTS else scorer
-
-
-def groups_are(scorer: str, rubric: Rubric) -> str:
-    """Return what the mean of an item group is."""
-    if scorer == POINTS:
-        return (
-            "Points earned over the points that the items of a group can earn, mean over "
-            "responses, clipped to 0-1. A group without a positive weight has no mean."
-        )
-    rule = rubric.rule or "All items have equal weight here."
-    return f"{answers_are(rubric)}, mean over the items of a group, then over responses. {rule}"
 
 
 _SCORERS = {

@@ -3,14 +3,13 @@
 Two runs are comparable if the same judge graded them in the same way and the same scorer scored
 them. Candidates are compared on the queries whose text and checklist are equal in both, with the
 paired test of `rocketeval compare`. An answer flipped if it crossed 0.5 and moved by `FLIPPED` or
-more.
+more. It is then worse or better: for a penalty, yes is the worse answer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -52,11 +51,10 @@ class ResponseChange:
     candidate: str
     before: float
     now: float
-    to_no: int
-    """Answers that flipped from yes to no."""
-    to_yes: int
     worse_answers: int
-    """Answers that flipped for the worse: to no, and to yes for a penalty."""
+    """Answers that flipped to no, or to yes for a penalty."""
+    better_answers: int
+    """Answers that flipped to yes, or to no for a penalty."""
     rewritten: bool
     """Whether the text of the response differs."""
 
@@ -305,19 +303,17 @@ class _CommonCells:
                 continue
             cell = (query, name)
             now_given, given = (answers.of(cell) for answers in self._answers)
-            to_no, to_yes = flips(given.shown, now_given.shown)
-            worse, _ = flips(given.turned, now_given.turned)
+            worse, better = flips(given, now_given)
             rewritten = self._hashes[0].get(cell) != self._hashes[1].get(cell)
-            if rewritten or to_no or to_yes or now[place] != before[place]:
+            if rewritten or worse or better or now[place] != before[place]:
                 yield ResponseChange(
                     query,
                     _snippet(self._queries[query]),
                     name,
                     float(before[place]),
                     float(now[place]),
-                    to_no,
-                    to_yes,
                     worse,
+                    better,
                     rewritten,
                 )
 
@@ -350,33 +346,24 @@ class _CommonCells:
                 yield f"{count_of(count, 'query is', 'queries are')} only in {where}."
 
 
-class CellAnswers(NamedTuple):
-    """The answers of one response."""
-
-    shown: Floats
-    """As the judge gave them."""
-    turned: Floats
-    """Those of penalties turned around: 1 is always better."""
-
-
 class ResponseAnswers:
-    """The answers of some responses of a run."""
+    """The answers of some responses of a run, those of penalties turned around: 1 is better."""
 
     def __init__(self, store: RunStore, queries: Collection[str], names: Collection[str]) -> None:
         found, _ = scored_answers(store)
-        self._columns, self._offsets = CellAnswers(found.shown, found.turned), found.offsets
+        self._turned, self._offsets = found.turned, found.offsets
         cells = enumerate(zip(found.query_ids, found.candidates, strict=True))
         self._rows = {cell: row for row, cell in cells if cell[0] in queries and cell[1] in names}
 
-    def of(self, cell: tuple[str, str]) -> CellAnswers:
+    def of(self, cell: tuple[str, str]) -> Floats:
         """Return the answers of a response; empty if it was not judged."""
         row = self._rows.get(cell)
         own = slice(0) if row is None else slice(self._offsets[row], self._offsets[row + 1])
-        return CellAnswers(*(column[own] for column in self._columns))
+        return self._turned[own]
 
 
 def flips(before: Floats, now: Floats) -> tuple[int, int]:
-    """Count the answers that flipped to no, and to yes.
+    """Count the answers that flipped for the worse and for the better, if 1 is always better.
 
     >>> flips(np.array([0.9, 0.2, 0.55]), np.array([0.1, 0.7, 0.49]))
     (1, 1)
@@ -384,9 +371,9 @@ def flips(before: Floats, now: Floats) -> tuple[int, int]:
     if len(before) != len(now):
         return 0, 0
     moved = np.abs(now - before) >= FLIPPED
-    to_no = moved & (before >= 0.5) & (now < 0.5)
-    to_yes = moved & (before < 0.5) & (now >= 0.5)
-    return int(to_no.sum()), int(to_yes.sum())
+    worse = moved & (before >= 0.5) & (now < 0.5)
+    better = moved & (before < 0.5) & (now >= 0.5)
+    return int(worse.sum()), int(better.sum())
 
 
 def _equal(query: Query, other: Query | None) -> bool:

@@ -17,7 +17,7 @@ from rocketeval.items import Checklist
 from rocketeval.records import Judgment
 from rocketeval.scoring.answers import AnswerTable, RubricColumns
 from rocketeval.scoring.crossfit import align_answers, table_of_lists
-from rocketeval.scoring.rubric import AnswerBounds, credits, rubric_columns
+from rocketeval.scoring.rubric import AnswerBounds, Rubric, credits, rubric_columns
 from rocketeval.store.ledger_index import LedgerIndex, hex_column, to_keys
 from rocketeval.store.run import RunStore
 from rocketeval.store.schema import no_judgments
@@ -208,3 +208,8 @@ def answers_yes_or_no(config: RunConfig) -> bool:
     An evaluator's answers may be grades, or means over opponents.
     """
     return config.evaluator is None and kind_of(config.method.kind).yes_no
+
+
+def rubric_of(config: RunConfig, checklists: Mapping[str, Checklist]) -> Rubric:
+    """Return what the answers of this run are besides plain yes and no."""
+    return Rubric.of(checklists) if answers_yes_or_no(config) else Rubric(grades=True)

@@ -54,8 +54,9 @@ class CandidateLine:
     queries: int
     rewritten: int
     """Responses with another text."""
-    to_no: int
-    to_yes: int
+    worse_answers: int
+    """Answers that flipped to no, or to yes for a penalty."""
+    better_answers: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +124,8 @@ def _line(one: CandidateDiff) -> CandidateLine:
         better=found.wins,
         queries=found.queries,
         rewritten=sum(change.rewritten for change in one.changes),
-        to_no=sum(change.to_no for change in one.changes),
-        to_yes=sum(change.to_yes for change in one.changes),
+        worse_answers=sum(change.worse_answers for change in one.changes),
+        better_answers=sum(change.better_answers for change in one.changes),
     )
 
 
@@ -166,7 +167,8 @@ class AnswerChange:
     text: str
     before: float | None
     now: float | None
-    flipped: bool
+    flipped: str
+    """"worse" or "better" if the answer flipped; otherwise empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,9 +204,9 @@ def response_diff(
         texts[1],
         texts[0],
         tuple(
-            AnswerChange(title, _known(was), _known(is_now), flips(was, is_now) != (0, 0))
-            for title, was, is_now in zip(
-                checklist.titles, before[:, None], now[:, None], strict=True
+            AnswerChange(title, _known(was), _known(is_now), _flipped(was, is_now, detail.weight))
+            for title, detail, was, is_now in zip(
+                checklist.titles, checklist.every_detail, before, now, strict=True
             )
         ),
     )
@@ -222,5 +224,13 @@ def _answers(store: RunStore, query: str, candidate: str) -> Floats:
     return np.array([math.nan if one.p_yes is None else one.p_yes for one in answers])
 
 
-def _known(value: Floats) -> float | None:
-    return None if np.isnan(value[0]) else round(float(value[0]), 4)
+def _flipped(before: float, now: float, weight: float) -> str:
+    """Return whether an answer flipped for the worse or the better; empty if it did not."""
+    answers = np.array([before, now])
+    was, is_now = 1.0 - answers if weight < 0 else answers
+    worse, better = flips(np.array([was]), np.array([is_now]))
+    return "worse" if worse else "better" if better else ""
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else round(float(value), 4)

@@ -10,9 +10,12 @@ export const KINDS: readonly (readonly [ChangeKind, string])[] = [
   ["", "All changes"],
   ["worse", "Score fell"],
   ["better", "Score rose"],
-  ["flipped", "An answer flipped"],
+  ["flipped", "A worse or better answer"],
   ["rewritten", "Another response"],
 ];
+
+/** The mood of a tag for what got worse or better. */
+export const MOODS = { worse: "poor", better: "good", "": "" } as const;
 
 const LOOKS: readonly Look[] = ["diff", "rendered", "raw"];
 
@@ -48,7 +51,7 @@ export function isOfKind(change: ResponseChange, kind: ChangeKind, margin: numbe
     case "": return true;
     case "worse": return rise <= -margin;
     case "better": return rise >= margin;
-    case "flipped": return change.to_no + change.to_yes > 0;
+    case "flipped": return change.worse_answers + change.better_answers > 0;
     case "rewritten": return change.rewritten;
   }
 }

@@ -17,7 +17,7 @@ import { Left } from "../parts/words_box";
 import { fieldsIn, setFields, to, withFields } from "../routes";
 import { Differences, Rendered, type Look } from "../text/rendered";
 import { wordDiff, type Part } from "../text/word_diff";
-import { KINDS, listedChanges, type Changing } from "./change_list";
+import { KINDS, listedChanges, MOODS, type Changing } from "./change_list";
 import { gapWords } from "./gaps";
 
 interface ChangeProps {
@@ -76,8 +76,8 @@ function ChangeLine({ change, changing }: { change: ResponseChange; changing: Ch
         <b class={rise < 0 ? "fell" : rise > 0 ? "rose" : ""}>{gapWords(rise)}</b>
         <span class="query-category"><Name>{candidate}</Name></span>
         <span>{two(before)} → {two(now)}</span>
-        {change.to_no > 0 && <span>{change.to_no} to no</span>}
-        {change.to_yes > 0 && <span>{change.to_yes} to yes</span>}
+        {change.worse_answers > 0 && <span>{plural(change.worse_answers, "worse answer", "worse answers")}</span>}
+        {change.better_answers > 0 && <span>{plural(change.better_answers, "better answer", "better answers")}</span>}
       </span>
     </a>
   );
@@ -204,7 +204,7 @@ function inOrder(items: AnswerChange[]): (AnswerChange & { number: number })[] {
   const moved = ({ before, now }: AnswerChange) => Math.abs((now ?? 0) - (before ?? 0));
   return items
     .map((item, place) => ({ ...item, number: place + 1 }))
-    .sort((a, b) => Number(b.flipped) - Number(a.flipped) || moved(b) - moved(a));
+    .sort((a, b) => Number(b.flipped !== "") - Number(a.flipped !== "") || moved(b) - moved(a));
 }
 
 function ItemChanges({ items, base }: { items: AnswerChange[]; base: string }) {
@@ -221,7 +221,7 @@ function ItemChanges({ items, base }: { items: AnswerChange[]; base: string }) {
             <tr>
               <th scope="rowgroup" colSpan={2}>
                 <span class="item-number">{item.number}</span> <span dir="auto">{item.text}</span>{" "}
-                {item.flipped && <Tag mood="fair">flipped</Tag>}
+                {item.flipped && <Tag mood={MOODS[item.flipped]}>{item.flipped}</Tag>}
               </th>
             </tr>
             <tr>{[item.before, item.now].map((p, place) => <td key={place}><Answered p={p} /></td>)}</tr>

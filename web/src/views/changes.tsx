@@ -9,7 +9,7 @@ import { fetched } from "../parts/pulse";
 import { Heading, Name, Section, Tag } from "../parts/words";
 import { fieldsIn, to, useHash } from "../routes";
 import { ChangeLines, ChangeReader } from "./change_reader";
-import { changingOf } from "./change_list";
+import { changingOf, MOODS } from "./change_list";
 import { gapWords } from "./gaps";
 
 const TRAIL: [string, string][] = [[to.overview(), "Overview"]];
@@ -126,7 +126,7 @@ function Changes({ page }: { page: DiffPage }) {
       <p class="change-verdict"><Name>{page.conclusion}</Name></p>
       <ul class="facts change-facts">
         <li><b>{count(sum((line) => line.worse))}</b> scores fell, <b>{count(sum((line) => line.better))}</b> rose (by {page.tie_margin} or more)</li>
-        <li><b>{count(sum((line) => line.to_no))}</b> answers flipped to no, <b>{count(sum((line) => line.to_yes))}</b> to yes</li>
+        <li><b>{count(sum((line) => line.worse_answers))}</b> worse answers, <b>{count(sum((line) => line.better_answers))}</b> better</li>
         <li>{rewritten === 0 ? "no response has another text" : <><b>{count(rewritten)}</b> responses have another text</>}</li>
         {own.length > 1 && <li>the best response changed on <b>{count(page.best.length + page.best_left_out)}</b> queries</li>}
       </ul>
@@ -134,7 +134,7 @@ function Changes({ page }: { page: DiffPage }) {
       {page.best.length > 0 && <BestChanges page={page} />}
       <Section
         title="Responses, regressions first"
-        lead={<>An answer flipped if it crossed 0.5 and moved by {page.flipped} or more. Scores are on the scale {head.scale[0]}&#8211;{head.scale[1]}.</>}
+        lead={<>An answer is worse or better if it crossed 0.5 and moved by {page.flipped} or more; for a penalty, yes is worse. Scores are on the scale {head.scale[0]}&#8211;{head.scale[1]}.</>}
       >
         {page.changes.length === 0
           ? <p class="hint">No score, answer or response changed.</p>
@@ -143,8 +143,6 @@ function Changes({ page }: { page: DiffPage }) {
     </>
   );
 }
-
-const MOODS = { worse: "poor", better: "good", "": "" } as const;
 
 function Verdicts({ page }: { page: DiffPage }) {
   const axis = axisAround(page.candidates.map(({ effect }) => effect), [0]);
