@@ -66,6 +66,12 @@ class Budget:
         """Reserve an amount permanently, for usage that an engine does not report."""
         self._kept_back += most
 
+    def settle_kept_back(self, most: float, spent: float) -> None:
+        """Release an amount of `keep_back` and count what was spent instead."""
+        self._kept_back = max(0.0, self._kept_back - most)
+        self.spent += spent
+        self._changed.set()
+
     def spent_out(self, left: str, currency: str | None = None) -> BudgetSpent:
         """Return the error that states what was spent, what is `left`, and how to continue.
 
@@ -117,6 +123,11 @@ class PricedBudget:
     def keep_back(self, most: Usage) -> None:
         """Reserve an amount permanently, for usage that an engine does not report."""
         self._budget.keep_back(money(most, self._worst))
+
+    def settle_kept_back(self, most: Usage, usage: Usage, *, untold: float = 0.0) -> None:
+        """Release an amount of `keep_back`; count the usage, plus a share `untold` of `most`."""
+        reserved = money(most, self._worst)
+        self._budget.settle_kept_back(reserved, money(usage, self._price) + untold * reserved)
 
 
 def most_tokens(prompt: str, template: int = TEMPLATE_TOKENS) -> int:

@@ -128,6 +128,25 @@ class PricedUsage:
     """None without a price."""
     currency: str = ""
 
+    @property
+    def usage(self) -> Usage:
+        """The usage without its cost."""
+        return Usage(self.requests, self.prompt_tokens, self.cached_tokens, self.completion_tokens)
+
+    def __add__(self, other: PricedUsage) -> PricedUsage:
+        """Return the sum; without a cost if one of two with requests has none."""
+        if not (self.requests and other.requests):
+            return self if self.requests else other
+        costs = self.cost, other.cost
+        return PricedUsage(
+            self.requests + other.requests,
+            self.prompt_tokens + other.prompt_tokens,
+            self.cached_tokens + other.cached_tokens,
+            self.completion_tokens + other.completion_tokens,
+            None if costs[0] is None or costs[1] is None else round(costs[0] + costs[1], 6),
+            self.currency or other.currency,
+        )
+
 
 def priced(usage: Usage, price: PriceConfig | None) -> PricedUsage:
     """Return `usage` with its cost."""
@@ -139,3 +158,8 @@ def priced(usage: Usage, price: PriceConfig | None) -> PricedUsage:
         None if price is None else round(money(usage, price), 6),
         "" if price is None else price.currency,
     )
+
+
+def priced_if_used(usage: Usage, price: PriceConfig | None) -> PricedUsage:
+    """Return `usage` with its cost; empty without a request."""
+    return priced(usage, price) if usage.requests else PricedUsage()

@@ -45,6 +45,7 @@ LAST_CALL = frozenset(
         "finished_earlier",
         "from_cache",
         "judged",
+        "overhead",
         "precision_unknown",
         "retries",
         "reused",

@@ -82,3 +82,6 @@ def test_labels_of_a_run_come_from_both_files(tmp_path: Path) -> None:
     notes = " ".join(found.notes())
     assert "labels.jsonl that are not labeled yet: 1" in notes
     assert "mine.jsonl that are not labeled yet: 1" in notes
+    assert "does not exist" not in notes
+    absent = load(JsonlBenchmark(folder), BenchmarkConfig(path=folder, collected=Path("x.jsonl")))
+    assert any("x.jsonl, which does not exist" in note for note in absent.notes())

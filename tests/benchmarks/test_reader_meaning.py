@@ -177,6 +177,24 @@ def test_a_label_may_be_missing(tmp_path: Path) -> None:
     assert "column 'verdict' cannot be the label" in told
 
 
+@pytest.mark.parametrize("value", ["True", "85%", '"3,5"'])
+def test_a_label_that_is_no_plain_number(value: str, tmp_path: Path) -> None:
+    """The reason names the value and its row; skipping drops the label and keeps the response."""
+    head = "question,model,output,score\n1?,a,one,"
+    shown = value.strip('"')
+    column = opened(csv_file(tmp_path, f"{head}{value}\n2?,a,two,{value}\n"))
+    assert column.summary.responses == 2
+    (line,) = column.summary.lines()
+    assert all(part in line for part in ("2 rows", "'score'", "x.csv:2", shown, "3.5"))
+    rows = csv_file(tmp_path, f"{head}{value}\n2?,a,two,4\n3?,a,two,5\n")
+    told = refused(rows)
+    assert all(part in told for part in ("'score'", "x.csv:2", shown, "3.5"))
+    skipping = opened(rows, bad_rows="skip")
+    assert skipping.summary.responses == 3
+    assert [label.value for label in skipping.labels()] == [4.0, 5.0]
+    assert any("1 row" in line and shown in line for line in skipping.summary.lines())
+
+
 def test_two_people_label_one_response(tmp_path: Path) -> None:
     """Both labels are kept, with their place, and by name if a column names the people."""
     text = "question,model,output,score\n1?,a,one,5\n1?,a,one,3\n1?,a,one,3\n"

@@ -144,9 +144,12 @@ def test_labels_next_names_the_file_that_the_config_reads(config: str, tmp_path:
     text = Path(config).read_text(encoding="utf-8")
     Path(config).write_text(text.replace("benchmark:\n", "benchmark:\n  collected: mine.jsonl\n"))
     out = str(tmp_path / "wanted.jsonl")
-    shown = cli("labels", "next", config, "--top", "1", "--out", out).stdout
-    assert "mine.jsonl" in shown
-    assert "add the line" not in shown
+    done = cli("labels", "next", config, "--top", "1", "--out", out)
+    assert "mine.jsonl" in done.stdout
+    assert "add the line" not in done.stdout
+    assert "mine.jsonl, which does not exist" in done.stderr
+    (tmp_path / "mine.jsonl").touch()
+    assert "does not exist" not in cli("labels", "next", config, "--top", "1").stderr
 
 
 def test_missing_labels_give_a_command_that_works(tmp_path: Path) -> None:

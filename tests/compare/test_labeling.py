@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -37,7 +38,7 @@ def labelled_as(sample: LabeledSample, labels: np.ndarray, query_ids: set[str]) 
     """Return the sample with these queries labeled, too."""
     asked = np.array([query in query_ids for query in sample.query_ids])
     known = np.where(asked, labels, sample.labels)
-    return LabeledSample(sample.candidate, sample.query_ids, sample.scores, known, sample.strata)
+    return replace(sample, labels=known)
 
 
 def test_allocation_is_optimal() -> None:
@@ -140,6 +141,35 @@ def test_forecasts_are_accurate() -> None:
                 )
     for pairs in ratios.values():
         assert np.median(pairs, axis=0) == pytest.approx([1.0, 1.0], abs=0.1)
+
+
+def clustered(seed: int, labelled: int, shared: float) -> tuple[LabeledSample, np.ndarray]:
+    """Return a sample of 30 clusters whose scores are close and whose errors are correlated."""
+    rng = np.random.default_rng(seed)
+    clusters = np.repeat(np.arange(30), QUERIES // 30)
+    scores = rng.normal(5.0, 1.5, 30)[clusters] + rng.normal(0.0, 0.5, QUERIES)
+    errors = math.sqrt(shared) * rng.normal(size=30)[clusters]
+    labels = scores + errors + math.sqrt(1.0 - shared) * rng.normal(size=QUERIES)
+    known = np.full(QUERIES, np.nan)
+    rows = rng.permutation(QUERIES)[:labelled]
+    known[rows] = labels[rows]
+    names = tuple(f"q{row}" for row in range(QUERIES))
+    return LabeledSample("a", names, scores, known, make_strata(scores, 3), clusters), labels
+
+
+@pytest.mark.parametrize("shared", [0.0, 0.8])
+def test_forecasts_of_clusters_are_not_too_narrow(shared: float) -> None:
+    """With 50 more labels the forecast is near the width that the estimate has for clusters."""
+    ratios = []
+    for seed in range(60):
+        sample, labels = clustered(seed, 25, shared)
+        advice = advise([sample], LabelTarget(("a",), strata=3), more=50, seed=seed)
+        (forecast,) = (each for each in advice.forecasts if each.labelled == 75)
+        found = estimate(labelled_as(sample, labels, {row.query_id for row in advice.wanted}))
+        widths = (forecast.with_scores, forecast.labels_only)
+        intervals = (found.with_scores, found.labels_only)
+        ratios.append([w / (i.high - i.low) for w, i in zip(widths, intervals, strict=True)])
+    assert np.median(ratios, axis=0) == pytest.approx([1.0, 1.0], abs=0.1)
 
 
 def test_forecasts_narrow_and_end_with_the_queries() -> None:

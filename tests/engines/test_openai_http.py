@@ -27,8 +27,9 @@ from fakes.openai_server import (
 from rocketeval.config import EngineConfig
 from rocketeval.engines.base import create_engine
 from rocketeval.engines.http import MOST_UNUSABLE
-from rocketeval.engines.openai_http import OpenAIEngine, base_url
+from rocketeval.engines.openai_http import OpenAIEngine
 from rocketeval.engines.scripted import exact_answer
+from rocketeval.engines.server import base_url
 from rocketeval.errors import ConfigError, EngineRefused, EngineUnavailable, RequestRejected
 from rocketeval.records import GradingTask, Status
 

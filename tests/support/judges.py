@@ -15,6 +15,7 @@ from rocketeval.engines.http import HttpClient
 from rocketeval.engines.openai_http import OpenAIEngine
 from rocketeval.engines.probe import ProbeResult, probe
 from rocketeval.engines.readout import Readout
+from rocketeval.engines.replies import UsageMeter
 from rocketeval.engines.server import inspect_server
 from rocketeval.engines.transports.base import ServerConnection
 
@@ -68,6 +69,6 @@ async def probed(server: NativeServer, name: str) -> AsyncIterator[ProbeResult]:
             wire = ServerConnection(
                 http, await inspect_server(http, MODEL), MODEL, Readout(), top_logprobs=20
             )
-            yield await probe(wire, name, engine._frame)
+            yield await probe(wire, name, engine._frame, UsageMeter())
         finally:
             await http.aclose()

@@ -117,6 +117,16 @@ class CollectedContent:
     """Number of rows whose value or winner is null."""
 
 
+def absent_file(path: Path | None) -> Iterator[str]:
+    """Yield a note if the config names a file of collected labels that does not exist."""
+    if path is not None and not path.exists():
+        yield (
+            f"`benchmark.collected` names {path}, which does not exist: no labels or votes are "
+            "read from it. `rocketeval view --label` creates it; if it should exist, correct the "
+            "path."
+        )
+
+
 class CollectedLabels:
     """The file of collected labels; a record is on disk when `add` returns."""
 

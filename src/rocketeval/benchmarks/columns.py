@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from rocketeval.benchmarks.messages import from_json, is_messages
 from rocketeval.benchmarks.reading import (
+    PLAIN_NUMBER,
     Row,
     both,
     field_hint,
@@ -78,6 +79,10 @@ class TableColumns:
     """An id column that is not used, because it does not name queries."""
     why_not_ids: str | None = None
     """Why `row_ids` is not used."""
+    not_labels: str | None = None
+    """A column with the name of labels that is not used, because it does not hold numbers."""
+    why_not_labels: str | None = None
+    """Why `not_labels` is not used."""
 
     def option(self) -> dict[str, str]:
         """Return the mapping as it is written in a config."""
@@ -182,7 +187,7 @@ def choose_columns(
         role: next((each for each in found[role] if each not in used), None)
         for role in ("reference", "category", "checklist", "context", "system")
     }
-    label = _label(given, found["label"], rows, what, bool(chosen))
+    label, not_labels, why_not = _label(given, found["label"], rows, what, bool(chosen))
     rest["labeler"] = next((each for each in found["labeler"] if label and each not in used), None)
     identity = next((each for each in found["id"] if each not in used), None)
     row_ids = why = None
@@ -201,6 +206,8 @@ def choose_columns(
         unread=tuple(each for each in columns if each not in used),
         row_ids=row_ids,
         why_not_ids=why,
+        not_labels=not_labels,
+        why_not_labels=why_not,
         **rest,
     )
 
@@ -397,8 +404,8 @@ def _is_numeric(rows: Sequence[Row], column: str) -> bool:
 
 def _label(
     given: Mapping[str, str], likely: Sequence[str], rows: Sequence[Row], what: str, wide: bool
-) -> str | None:
-    """Return the first column of labels: most of its cells are numbers."""
+) -> tuple[str | None, str | None, str | None]:
+    """Return the first column whose cells are mostly numbers, or a refused one and the reason."""
     named = given.get("label")
     if wide:
         if named:
@@ -407,19 +414,29 @@ def _label(
                 "of several candidates.",
                 hint="Drop it, or write one row per response.",
             )
-        return None
+        return None, None, None
+    refused = why = None
     for column in likely:
         filled = _filled(rows, column)
         words = [value for value in filled if not _number(value)]
         if len(words) * 2 < len(filled):
-            return column
+            return column, None, None
         if named:
             found = f"holds {shown_value(words[0])}" if words else "is empty"
             raise BenchmarkError(
                 f"{what}: column {column!r} cannot be the label: it {found}, not numbers.",
-                hint="Write a number per response, such as 1 for pass and 0 for fail.",
+                hint=f"Write {PLAIN_NUMBER} per response, or 1 for pass and 0 for fail.",
             )
-    return None
+        if words and refused is None:
+            first = next(row for row in rows if row.values.get(column) == words[0])
+            refused, why = (
+                column,
+                (
+                    f"column {column!r} is not read as labels: {first.where} holds "
+                    f"{shown_value(words[0])}, not {PLAIN_NUMBER}"
+                ),
+            )
+    return None, refused, why
 
 
 def _holds_conversation(rows: Sequence[Row], column: str) -> bool:

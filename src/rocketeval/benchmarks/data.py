@@ -33,6 +33,7 @@ MOST_NAMED = 10
 """Rows that are named per kind of skip or problem; all are counted."""
 SAME_TWICE = "the same response again"
 NOT_DATA = "not a data file"
+BAD_LABEL = "the label is left out, the response is used"
 OTHER_FIRST = "another {} than the first row of its query; the first is used"
 
 
@@ -60,6 +61,8 @@ class Example:
     notes: tuple[str, ...] = ()
     """What was changed or left out in the row, in a few words."""
     source: SourceIds | None = None
+    bad_label: BadRow | None = None
+    """A label that cannot be read: an error, or left out if `bad_rows` is skip."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +82,7 @@ class DataOptions(Section):
 
     bad_rows: Literal["refuse", "skip"] = "refuse"
     """refuse: a row with a mistake is an error that lists all of them; skip: leave such rows out,
-    and count them."""
+    and count them; of a row whose only mistake is its label, leave out the label."""
 
 
 @dataclass
@@ -273,6 +276,14 @@ class DataBenchmark(ABC):
             else:
                 found.used += 1
                 yield checked
+            if isinstance(kept, Example) and kept.bad_label and not isinstance(checked, BadRow):
+                self._count_bad_label(found, kept.bad_label)
+
+    def _count_bad_label(self, found: DataSummary, label: BadRow) -> None:
+        _count_problem(found, label)
+        if self.options.bad_rows == "skip":
+            note = f"{BAD_LABEL}: {label.kind}"
+            _named(found.notes, note).add(f"{label.where}: {label.detail}")
 
     def _finish(self, found: DataSummary) -> None:
         if found.problems and self.options.bad_rows == "refuse":

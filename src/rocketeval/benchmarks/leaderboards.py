@@ -27,6 +27,7 @@ from rocketeval.benchmarks.messages import (
     RowError,
     content_text,
     is_messages,
+    label_in_column,
     mapped,
     read_turns,
     split_turns,
@@ -35,7 +36,7 @@ from rocketeval.benchmarks.reading import Row, as_number, as_question, shown_val
 from rocketeval.benchmarks.row_files import BadRow, Rows, Sample, data_files, rows_of, stem_of
 from rocketeval.errors import BenchmarkError
 from rocketeval.items import ParsedItem
-from rocketeval.records import Label, Query, Response, Turn, Vote, Winner
+from rocketeval.records import Query, Response, Turn, Vote, Winner
 from rocketeval.text import count_of, join_words
 
 NO_QUESTION = "the question is not in question.jsonl"
@@ -360,7 +361,9 @@ def _wildbench(row: Row, asked: Mapping[str, Query], stem: str) -> Kept:
     candidate = _short(row.name("model_test", stem))
     text = row.values.get("model_output")
     response = (Response(name, candidate, text),) if isinstance(text, str) else ()
-    label = Label(name, candidate, row.number("score"), row.text("judge", "wildbench"))
+    label = label_in_column(row, "score", name, candidate, row.text("judge", "wildbench"))
+    if isinstance(label, BadRow):
+        return Example(row.where, asked[name], response, bad_label=label)
     return Example(row.where, asked[name], response, labels=(label,))
 
 

@@ -22,6 +22,7 @@ from rocketeval.benchmarks.cells import ResponseCells
 from rocketeval.benchmarks.collected import (
     CollectedContent,
     CollectedLabels,
+    absent_file,
     labels_in,
     votes_in,
 )
@@ -192,6 +193,7 @@ class LoadedBenchmark:
         )
         if isinstance(self.benchmark, ReportsFields):
             yield from self.benchmark.odd_fields()
+        yield from absent_file(self.config.collected)
         if self.config.collected is not None:
             yield from not_labeled_yet(self._collected.unlabeled, self.config.collected.name)
         for what, odd in (("labels", self.foreign_labels), ("votes", self.foreign_votes)):

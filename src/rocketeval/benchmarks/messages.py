@@ -7,7 +7,7 @@ Read: OpenAI messages (text, or parts of text and images), `parts` of OpenTeleme
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import orjson
@@ -15,9 +15,17 @@ import orjson
 from rocketeval.benchmarks.reading import Row, shown_value
 from rocketeval.benchmarks.row_files import BadRow
 from rocketeval.errors import BenchmarkError
-from rocketeval.records import Turn
+from rocketeval.records import Label, Turn
 
-__all__ = ["Conversation", "RowError", "join_turns", "mapped", "read_turns", "split_turns"]
+__all__ = [
+    "Conversation",
+    "RowError",
+    "join_turns",
+    "label_in_column",
+    "mapped",
+    "read_turns",
+    "split_turns",
+]
 
 ROLES = {"human": "user", "ai": "assistant", "gpt": "assistant", "model": "assistant",
          "developer": "system", "bot": "assistant"}  # fmt: skip
@@ -51,6 +59,16 @@ def mapped(row: Row, make: Callable[[Row], T]) -> T | BadRow:
         what = error.message.removeprefix(f"{row.where}: ").rstrip(".")
         kind, _, found = what.partition(", but ")
         return BadRow(row.where, kind, f"it {found}" if found else "", error.hint)
+
+
+def label_in_column(
+    row: Row, column: str, query_id: str, candidate: str, labeler: str
+) -> Label | BadRow:
+    """Return the label in a column of numbers, or its mistake."""
+    value = mapped(row, lambda row: row.number(column))
+    if isinstance(value, BadRow):
+        return replace(value, hint=f"{value.hint} If skipped, only the label is left out.".strip())
+    return Label(query_id, candidate, value, labeler)
 
 
 @dataclass(frozen=True, slots=True)

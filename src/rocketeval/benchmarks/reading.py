@@ -29,6 +29,8 @@ _BOM = b"\xef\xbb\xbf"
 UNREADABLE = (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error)
 _TEXT = (str, int)
 _NUMBER = (int, float, str)
+PLAIN_NUMBER = "a plain number such as 4 or 3.5"
+"""What a label is: neither a percentage, nor with a decimal comma, nor true or false."""
 _EXPECTED: Mapping[object, str] = {
     _TEXT: "text",
     _NUMBER: "a number",
@@ -61,7 +63,9 @@ class Row:
             raise BenchmarkError(
                 f"{self.where}: the field {name!r} should be {_EXPECTED[kind]}, "
                 f"but is {shown_value(value)}.",
-                hint='Write "" for an empty text, or remove the row.' * (value is None),
+                hint='Write "" for an empty text, or remove the row.'
+                if value is None
+                else f"Write {PLAIN_NUMBER}." * (kind is _NUMBER),
             )
         return value
 
@@ -167,7 +171,10 @@ def as_number(value: Any, what: str) -> float:
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
-        raise BenchmarkError(f"{what} should be a number, but is {shown_value(value)}.")
+        raise BenchmarkError(
+            f"{what} should be a number, but is {shown_value(value)}.",
+            hint=f"Write {PLAIN_NUMBER}.",
+        )
     if abs(number) > MOST_ON_SCALE:
         raise BenchmarkError(
             f"{what} is {number:g}; numbers from -{MOST_ON_SCALE:g} to {MOST_ON_SCALE:g} can be "

@@ -37,6 +37,7 @@ from rocketeval.benchmarks.messages import (
     from_json,
     is_messages,
     join_turns,
+    label_in_column,
     mapped,
     read_turns,
     split_turns,
@@ -203,6 +204,8 @@ class TableBenchmark(DataBenchmark):
         label = self._label(row, query.id, next(iter(answered)))
         if label is None and columns.label and row.values.get(columns.label) not in (None, ""):
             notes = (*notes, f"column {columns.label!r} holds no number: the row has no label")
+        if columns.not_labels and not is_missing(row.values.get(columns.not_labels)):
+            notes = (*notes, columns.why_not_labels or "")
         return Example(
             row.where,
             query,
@@ -210,8 +213,9 @@ class TableBenchmark(DataBenchmark):
                 Response(query.id, name, text, context=context) for name, text in answered.items()
             ),
             items,
-            () if label is None else (label,),
+            (label,) if isinstance(label, Label) else (),
             notes=(*notes, *dropped),
+            bad_label=label if isinstance(label, BadRow) else None,
         )
 
     def _query(self, row: Row) -> tuple[Query, str | None, tuple[str, ...]]:
@@ -283,14 +287,14 @@ class TableBenchmark(DataBenchmark):
             return (), (NOT_ITEMS,)
         return tuple(ParsedItem(as_question(each)) for each in value if each.strip()), ()
 
-    def _label(self, row: Row, query_id: str, candidate: str) -> Label | None:
+    def _label(self, row: Row, query_id: str, candidate: str) -> Label | BadRow | None:
         column = self.columns.label
         value = row.values.get(column) if column else None
         if column is None or is_missing(value):
             return None
         by = row.values.get(self.columns.labeler) if self.columns.labeler else None
         labeler = snake(column) if is_missing(by) else str(by)
-        return Label(query_id, candidate, row.number(column), labeler)
+        return label_in_column(row, column, query_id, candidate, labeler)
 
 
 def _text_or_none(row: Row, column: str | None) -> str | None:

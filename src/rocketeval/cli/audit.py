@@ -384,6 +384,7 @@ def command(
     Sends no requests, except with --methods, which grades the benchmark once per method, each in
     its own subfolder of the run.
     """
+    from rocketeval.cli.labels import note_absent_file
     from rocketeval.cli.progress import make_observer
     from rocketeval.evolve.apply_setup import as_graded
     from rocketeval.pipeline import Run
@@ -403,6 +404,7 @@ def command(
         audit=run.audit() if plain else None,
     )
     output.give(found, lambda: _show(found, run.config))
+    note_absent_file(run.config, output)
     missing = found.methods is not None and _show_missing(found.methods, output)
     return INCOMPLETE if missing else 0
 

@@ -118,7 +118,7 @@ def _cost(examination: Examination, settings: JudgeConfig) -> str:
 
 
 def _where(settings: JudgeConfig) -> str:
-    from rocketeval.engines.openai_http import base_url
+    from rocketeval.engines.server import base_url
 
     at = f" at {base_url(settings)}" if settings.engine == "openai" else ""
     return at if settings.engine == "recorded" else f"{at} (engine {settings.engine})"

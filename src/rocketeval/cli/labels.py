@@ -79,6 +79,14 @@ def with_scope(strata: int) -> Callable[[Verb], Verb]:
     return decorate
 
 
+def note_absent_file(config: RunConfig, output: Output) -> None:
+    """Print a note to stderr if the file of collected labels does not exist."""
+    from rocketeval.benchmarks.collected import absent_file
+
+    for note in () if output.quiet else absent_file(config.benchmark.collected):
+        click.echo(printable(f"Note: {note}"), err=True)
+
+
 def describe_target(candidate: str, against: str | None) -> str:
     """Return the candidate, or the difference of two, for a terminal."""
     return printable(candidate if against is None else f"{candidate} - {against}")
@@ -179,6 +187,7 @@ def choose_next(
     typed = Typed.now(run.config)
     made = None if out is None else FileToFill.of_labels(Path(out), run.config, typed)
     output.give(advice, lambda: _show_advice(advice, choice, typed, made))
+    note_absent_file(run.config, output)
 
 
 def _choose_pairs(
@@ -197,6 +206,7 @@ def _choose_pairs(
     made = None if out is None else FileToFill.of_votes(Path(out), run.config, typed)
     chosen = f"{count_of(len(wanted), 'pair', 'pairs')} to vote on"
     output.give(wanted, lambda: _show_chosen(chosen if wanted else "", made))
+    note_absent_file(run.config, output)
 
 
 def _is_printed(lines: bytes, out: str, output: Output) -> bool:

@@ -27,6 +27,7 @@ from rocketeval.cli.run_with_signals import INCOMPLETE, run_with_signals
 from rocketeval.cli.stages import (
     MOST_NAMED,
     StageName,
+    overhead_in_words,
     refuse_unused,
     run_stage,
     show_learned,
@@ -268,6 +269,10 @@ def _costs(stages: Stages) -> Iterator[str]:
         yield f"no requests: {reused}" if kept else "no requests"
         return
     yield f"judge: {_use(grade.usage, grade.usage.currency)}"
+    if grade.overhead.requests:
+        yield f"of these, {overhead_in_words(grade.overhead)}{'; not in the plan' if bill else ''}"
+    if grade.ray is not None:
+        yield "not counted: the requests with which each Ray worker checks its judge"
     if bill:
         yield f"plan: {_planned(bill)}"
     if bill and bill.times_least is not None:

@@ -15,6 +15,7 @@ from rocketeval.text import count_of
 if TYPE_CHECKING:
     from rocketeval.config import RunConfig
     from rocketeval.pipeline import Run
+    from rocketeval.prices import PricedUsage
     from rocketeval.store.manifest import (
         Bill,
         ChecklistFacts,
@@ -153,6 +154,18 @@ def _show_graded(facts: GradeFacts) -> None:
     if facts.continuity is not None:
         click.echo(printable(f"Judge {facts.continuity.in_words}"))
     show_bill(facts.bill)
+    if facts.bill is not None and facts.overhead.requests:
+        click.echo(f"Besides the plan, {overhead_in_words(facts.overhead)}")
+
+
+def overhead_in_words(overhead: PricedUsage) -> str:
+    """Return the requests that checked the judge, with their cost if it has a price."""
+    from rocketeval.prices import shown_money
+
+    count = count_of(overhead.requests, "request", "requests")
+    cost = overhead.cost
+    paid = "" if cost is None else f" for {shown_money(cost, overhead.currency)}"
+    return f"{count} checked the judge{paid} (probe and canaries)"
 
 
 def _run_score(run: Run, output: Output) -> int:

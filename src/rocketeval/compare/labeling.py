@@ -39,6 +39,8 @@ ASSUMED_CORRELATION = 0.5
 """Assumed correlation of labels and scores if there are too few labels to measure it."""
 PRIOR_LABELS = 8.0
 """Prior weight, in labels, of the spread over all strata against a stratum's own spread."""
+TINY = 1e-12
+"""Variance of residuals that are all equal."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,6 +53,11 @@ class Spread:
     """Variance of the label around the prediction, per query; equal within a stratum."""
     assumed: bool
     """True if assumed because there are too few labels."""
+    clusters: Ints | None = None
+    """The number of each query's cluster, from 0; None if all queries are independent."""
+    shared: float = 0.0
+    """Correlation of residuals within a cluster. It is 1 until labels show less, so that no width
+    is too narrow."""
 
 
 def measure_spread(sample: LabeledSample) -> Spread:
@@ -59,16 +66,34 @@ def measure_spread(sample: LabeledSample) -> Spread:
     if known.sum() < FEWEST_LABELS:
         share = ASSUMED_CORRELATION**2
         unexplained = np.full(len(known), (1.0 - share) * float(sample.scores.var()))
-        return Spread(ASSUMED_CORRELATION * sample.scores, unexplained, assumed=True)
+        predicted, clusters = ASSUMED_CORRELATION * sample.scores, sample.clusters
+        return Spread(predicted, unexplained, True, clusters, 0.0 if clusters is None else 1.0)
     merged = merge_thin(sample.strata, known)
     fit = fit_mean(sample, merged)
-    squares = (sample.labels - fit.predicted)[known] ** 2
+    residuals = (sample.labels - fit.predicted)[known]
+    squares = residuals**2
     squares *= len(squares) / (len(squares) - merged.max() - 2.0)
     strata = int(sample.strata.max()) + 1
     own = np.bincount(sample.strata[known], weights=squares, minlength=strata)
     counts = np.bincount(sample.strata[known], minlength=strata)
     shrunk = (own + PRIOR_LABELS * squares.mean()) / (counts + PRIOR_LABELS)
-    return Spread(fit.predicted, shrunk[sample.strata], assumed=False)
+    variances: Floats = shrunk[sample.strata]
+    shared = 0.0
+    if sample.clusters is not None:
+        pairs, products = _within_clusters(
+            residuals / np.sqrt(np.maximum(variances[known], TINY)), sample.clusters[known]
+        )
+        prior = PRIOR_LABELS / 2.0
+        shared = min(1.0, max(0.0, (products + prior) / (pairs + prior)))
+    return Spread(fit.predicted, variances, False, sample.clusters, shared)
+
+
+def _within_clusters(values: Floats, clusters: Ints) -> tuple[float, float]:
+    """Return the number of pairs of values in the same cluster, and the sum of their products."""
+    sizes = np.bincount(clusters).astype(np.float64)
+    sums = np.bincount(clusters, weights=values)
+    pairs = float((sizes * (sizes - 1.0)).sum()) / 2.0
+    return pairs, (float(sums @ sums) - float(values @ values)) / 2.0
 
 
 def expected_width(
@@ -88,16 +113,42 @@ def expected_width(
     counts = np.bincount(merged[planned]).astype(np.float64)
     inside = np.bincount(merged, weights=spread.residual) / sizes
     slopes = 1.0 if use_scores else 0.0
-    between = float(spread.predicted.var())
+    center, apart = spread.predicted, np.zeros(queries)
     if not use_scores:
-        means = np.bincount(merged, weights=spread.predicted) / sizes
-        inside = inside + np.bincount(merged, (spread.predicted - means[merged]) ** 2) / sizes
-        between = float(means[merged].var())
+        center = (np.bincount(merged, weights=spread.predicted) / sizes)[merged]
+        apart = spread.predicted - center
+        inside = inside + np.bincount(merged, apart**2) / sizes
     # A slope estimated from few labels adds its own error and the leave-one-out error.
-    parts = (sizes / queries) ** 2 * inside / counts * (1.0 + 2.0 * slopes / (labels - 3.0))
+    more = 1.0 + 2.0 * slopes / (labels - 3.0)
+    parts = (sizes / queries) ** 2 * inside / counts * more
     freedom = satterthwaite(parts, counts - 1.0) - slopes
-    variance = between / queries + float(parts.sum())
+    variance = float(center.var()) / queries + float(parts.sum())
+    if spread.clusters is not None:
+        labeled = len(np.unique(spread.clusters[planned]))
+        freedom = max(1.0, labeled - len(sizes) - slopes)
+        shares = (sizes / queries / counts)[merged]
+        variance += _shared_variance(spread, center, apart, shares, planned) * more
+        if labeled < 2:
+            return math.nan
     return 2.0 * float(stdtrit(freedom, (1.0 + level) / 2.0)) * math.sqrt(variance)
+
+
+def _shared_variance(
+    spread: Spread, center: Floats, apart: Floats, shares: Floats, planned: Bools
+) -> float:
+    """Return what queries of the same cluster add to the variance of independent queries.
+
+    `center` is what all queries contribute, `apart` what scores would explain but are not used
+    for. A label has the weight in `shares`.
+    """
+    assert spread.clusters is not None
+    _, every = _within_clusters((center - center.mean()) / len(center), spread.clusters)
+    clusters, weights = spread.clusters[planned], shares[planned]
+    _, errors = _within_clusters(weights * np.sqrt(spread.residual[planned]), clusters)
+    pairs, products = _within_clusters(apart, spread.clusters)
+    _, drawn = _within_clusters(weights, clusters)
+    unused = products / pairs * drawn if pairs else 0.0
+    return 2.0 * (every + spread.shared * errors + max(0.0, unused))
 
 
 STEPS = (0, 10, 20, 50, 100)

@@ -314,6 +314,8 @@ async def grade_on_ray(
         judged=outcome.found.judged,
         failed=len(outcome.found.failures.keys() - work.ledger.finished),
         spent=watched.spent,
+        # Workers do not report the requests with which they identify their replica.
+        overhead=Usage(),
         seconds=seconds,
         # An earlier command paid for part of it.
         bill=not jobs.resumed,

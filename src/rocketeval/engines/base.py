@@ -226,6 +226,16 @@ def drop_after(engine: object, seconds: float) -> None:
         drop(seconds)
 
 
+def take_probe_usage(engine: object) -> Usage | None:
+    """Return the usage of requests that probed an engine's server, each request once.
+
+    None if the engine does not count them.
+    """
+    take = getattr(engine, "take_probe_usage", None)
+    usage: Usage | None = None if take is None else take()
+    return usage
+
+
 async def offline_identity(engine: Engine) -> EngineIdentity:
     """Return an engine's identity, through `identify_offline` (no model loading) if it has one."""
     identify = getattr(engine, "identify_offline", engine.identify)

@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import SplitResult, urlsplit
 
 from rocketeval.config import EngineConfig, JudgeConfig, Section, parse_options
 from rocketeval.engines.base import (
@@ -31,7 +30,7 @@ from rocketeval.engines.probe import (
 from rocketeval.engines.replies import ReplyWatch, UsageMeter, secrets_in
 from rocketeval.engines.rubric_readout import item_readout
 from rocketeval.engines.scale_readout import make_readout
-from rocketeval.engines.server import ChatFrame, Server, inspect_server
+from rocketeval.engines.server import ChatFrame, Server, base_url, inspect_server
 from rocketeval.engines.transports.base import ServerConnection, Transport, items_of
 from rocketeval.engines.transports.chat import read_text, user, wire_body, writing_settings
 from rocketeval.engines.transports.registry import check_transport
@@ -172,7 +171,6 @@ def items_per_call(transport: Transport) -> int:
     return MOST_ITEMS if transport.several else 1
 
 
-DEFAULT_BASE_URL = "https://api.openai.com/v1"
 MOST_IN_FLIGHT = 64
 """Default limit of concurrent requests."""
 WHOLE_RESPONSES = 16
@@ -214,6 +212,7 @@ class OpenAIEngine:
         self._controls: ControlTokens | None = None
         self._answered = 0
         self._probing = asyncio.Lock()
+        self._probes = UsageMeter()
         self._http = HttpClient(
             self.base_url,
             key=os.environ.get(config.api_key_env),
@@ -262,6 +261,11 @@ class OpenAIEngine:
         """Number of items per call; 1 until the server has been probed."""
         return items_per_call(self._probed.transport) if self._probed else 1
 
+    def take_probe_usage(self) -> Usage:
+        """Return the usage of the requests that probed the server, each request once."""
+        usage, self._probes = self._probes.usage, UsageMeter()
+        return usage
+
     async def ready(self) -> None:
         """Check that the server is up and serves the model; log-probabilities are not required."""
         await self._look()
@@ -271,7 +275,7 @@ class OpenAIEngine:
         probed = await self._probe()
         reported = probed.wire.server.precision
         if not reported and self._measured is None:
-            self._measured = await measure(probed)
+            self._measured = await measure(probed, self._probes)
         return EngineIdentity(
             engine="openai",
             model=self.config.model,
@@ -286,7 +290,7 @@ class OpenAIEngine:
 
     async def findings(self) -> Sequence[EngineFinding]:
         """Return the results of the probe, after trying every request form of this server."""
-        found = await wire_findings(await self._probe())
+        found = await wire_findings(await self._probe(), self._probes)
         return (*found, (await self._control_tokens()).finding())
 
     async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
@@ -427,7 +431,7 @@ class OpenAIEngine:
             async with self._probing:
                 if self._probed is None:
                     wire = await self._plain_wire()
-                    probed = await probe(wire, self.config.transport, self._frame)
+                    probed = await probe(wire, self.config.transport, self._frame, self._probes)
                     self.in_flight = self.config.concurrency or _suitable(probed)
                     self._probed = probed
         return self._probed
@@ -441,33 +445,6 @@ class OpenAIEngine:
         if self._frame is not None:
             extra["chat"] = [self._frame.head, self._frame.tail]
         return f"{mode}{processed}{extra_mark(extra)}"
-
-
-def base_url(config: EngineConfig) -> str:
-    """Return the base URL: the config's, else $OPENAI_BASE_URL, else the OpenAI API."""
-    url = config.base_url or os.environ.get("OPENAI_BASE_URL") or DEFAULT_BASE_URL
-    parts = urlsplit(url)
-    if parts.username or parts.password:
-        raise ConfigError(
-            "base_url contains a user name or password.",
-            hint="Put the key into the environment variable that `api_key_env` names.",
-        )
-    if parts.scheme not in ("http", "https") or not parts.hostname or not _valid_port(parts):
-        raise ConfigError(f"base_url {url!r} is not an http(s) address.", hint=_meant(url))
-    if parts.query or parts.fragment:
-        raise ConfigError(f"base_url {url!r} has a query or fragment after its path; remove it.")
-    return url.rstrip("/")
-
-
-def _meant(url: str) -> str:
-    if "$" in url:
-        return (
-            "Variables in the config are not replaced. Write the URL itself, or leave "
-            "`base_url` out and set $OPENAI_BASE_URL."
-        )
-    if "://" not in url:
-        return f"Did you mean http://{url}? A URL starts with http:// or https://."
-    return "Write it like http://127.0.0.1:8000/v1."
 
 
 def extra_mark(extra: Mapping[str, Any]) -> str:
@@ -491,10 +468,3 @@ def _suitable(probed: ProbeResult) -> int:
         # llama.cpp keeps one prefix per slot: more responses at once would evict each other.
         return slots
     return WHOLE_RESPONSES if probed.transport.several else SINGLE_ITEMS
-
-
-def _valid_port(parts: SplitResult) -> bool:
-    try:
-        return parts.port != 0
-    except ValueError:
-        return False

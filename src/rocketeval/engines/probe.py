@@ -92,20 +92,22 @@ def probe_prompts(words: Sequence[str]) -> tuple[str, ...]:
     return tuple(PREFIX + question + ending for question in QUESTIONS)
 
 
-async def probe(wire: ServerConnection, name: str, frame: ChatFrame | None) -> ProbeResult:
+async def probe(
+    wire: ServerConnection, name: str, frame: ChatFrame | None, meter: UsageMeter
+) -> ProbeResult:
     """Choose the request form for a judge; EngineRefused if its answers cannot be trusted.
 
     `name` is a request form, or `auto` for the best one that works. `frame` is a chat template
-    from the config, if any.
+    from the config, if any. `meter` counts the requests.
     """
-    wire, listed = await _allowed_logprobs(wire)
-    wire, processed = await _unscaled(wire, listed)
-    reference = await ask_reference(wire)
+    wire, listed = await _allowed_logprobs(wire, meter)
+    wire, processed = await _unscaled(wire, listed, meter)
+    reference = await ask_reference(wire, meter)
     _refuse_untrustworthy(reference, wire)
     wire = await _with_knowledge(wire, frame)
     for form in BEST_FIRST.get(wire.server.kind, ("chat",)) if name == "auto" else (name,):
         transport = TRANSPORTS[form](wire)
-        trial = await try_transport(transport, reference)
+        trial = await try_transport(transport, reference, meter)
         if trial.refused is None:
             return ProbeResult(wire, transport, reference, processed)
     raise EngineRefused(
@@ -114,12 +116,14 @@ async def probe(wire: ServerConnection, name: str, frame: ChatFrame | None) -> P
     )
 
 
-async def try_transport(transport: Transport, reference: ProbeReference) -> TransportTrial:
+async def try_transport(
+    transport: Transport, reference: ProbeReference, meter: UsageMeter
+) -> TransportTrial:
     """Try a request form, and compare its answers with the reference for the same prompts."""
     missing = transport.missing()
     if missing:
         return TransportTrial(transport.name, missing)
-    meter, prompts = UsageMeter(), probe_prompts(transport.wire.words)
+    before, prompts = meter.usage.prompt_tokens, probe_prompts(transport.wire.words)
     together = [prompts] if transport.several else [[prompt] for prompt in prompts]
     try:
         with transport.wire.http.trying():
@@ -131,22 +135,23 @@ async def try_transport(transport: Transport, reference: ProbeReference) -> Tran
         return TransportTrial(transport.name, why)
     except NO_ANSWER as error:
         return TransportTrial(transport.name, error.message)
-    refused = _difference(answers, meter.usage.prompt_tokens, reference, transport)
+    tokens = meter.usage.prompt_tokens - before
+    refused = _difference(answers, tokens, reference, transport)
     return TransportTrial(transport.name, refused, tuple(answers))
 
 
-async def ask_reference(wire: ServerConnection) -> ProbeReference:
+async def ask_reference(wire: ServerConnection, meter: UsageMeter) -> ProbeReference:
     """Return the answers of chat requests to the probe prompts."""
-    meter = UsageMeter()
+    before = meter.usage.prompt_tokens
     replies = [await _listed(wire, prompt, meter) for prompt in probe_prompts(wire.words)]
     return ProbeReference(
         tuple(wire.readout.read(listed) for listed in replies),
-        meter.usage.prompt_tokens,
+        meter.usage.prompt_tokens - before,
         tuple(map(tuple, replies)),
     )
 
 
-async def measure(probed: ProbeResult) -> Measured:
+async def measure(probed: ProbeResult, meter: UsageMeter) -> Measured:
     """Measure what distinguishes this judge from the same weights at another precision.
 
     The probe's own questions are asked once more, the extra ones twice, always one at a time.
@@ -154,13 +159,15 @@ async def measure(probed: ProbeResult) -> Measured:
     wire, reference = probed.wire, probed.reference
 
     async def asked(prompts: Sequence[str]) -> list[dict[str, float]]:
-        return [_reported(await _listed(wire, prompt, UsageMeter())) for prompt in prompts]
+        return [_reported(await _listed(wire, prompt, meter)) for prompt in prompts]
 
     first = [*(_reported(list(one)) for one in reference.replies), *await asked(MORE_PROMPTS)]
     return Measured.of(first, await asked((*probe_prompts(wire.words), *MORE_PROMPTS)))
 
 
-async def _allowed_logprobs(wire: ServerConnection) -> tuple[ServerConnection, Listed]:
+async def _allowed_logprobs(
+    wire: ServerConnection, meter: UsageMeter
+) -> tuple[ServerConnection, Listed]:
     """Return the wire with as many listed tokens as the server allows, and a first list."""
     fewer = [number for number in FEWER_LOGPROBS if number < wire.top_logprobs]
     prompt, *_ = probe_prompts(wire.words)
@@ -168,7 +175,7 @@ async def _allowed_logprobs(wire: ServerConnection) -> tuple[ServerConnection, L
     for number in (wire.top_logprobs, *fewer):
         allowed = replace(wire, top_logprobs=number)
         try:
-            return allowed, await _listed(allowed, prompt, UsageMeter())
+            return allowed, await _listed(allowed, prompt, meter)
         except RequestRejected as error:
             rejected = rejected or error
     raise EngineRefused(
@@ -179,7 +186,9 @@ async def _allowed_logprobs(wire: ServerConnection) -> tuple[ServerConnection, L
     )
 
 
-async def _unscaled(wire: ServerConnection, listed: Listed) -> tuple[ServerConnection, bool]:
+async def _unscaled(
+    wire: ServerConnection, listed: Listed, meter: UsageMeter
+) -> tuple[ServerConnection, bool]:
     """Return the wire that gets unscaled log-probabilities, and whether temperature scales them.
 
     `listed` is the list after the first prompt with the current settings.
@@ -189,7 +198,7 @@ async def _unscaled(wire: ServerConnection, listed: Listed) -> tuple[ServerConne
 
     async def at(temperature: float) -> dict[str, float]:
         hot = replace(wire, temperature=temperature)
-        return _reported(await _listed(hot, prompt, UsageMeter()))
+        return _reported(await _listed(hot, prompt, meter))
 
     cold = _reported(listed)
     try:
@@ -328,10 +337,10 @@ HARDLY = 0.5
 """With less probability than this on all labels, the judge hardly answers the question."""
 
 
-async def wire_findings(probed: ProbeResult) -> Sequence[EngineFinding]:
+async def wire_findings(probed: ProbeResult, meter: UsageMeter) -> Sequence[EngineFinding]:
     """Return findings about the server, after trying every request form it offers."""
     trials = [
-        await try_transport(TRANSPORTS[name](probed.wire), probed.reference)
+        await try_transport(TRANSPORTS[name](probed.wire), probed.reference, meter)
         for name in OFFERED.get(probed.wire.server.kind, ("chat",))
     ]
     return (

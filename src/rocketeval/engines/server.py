@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
+from urllib.parse import SplitResult, urlsplit
 
+from rocketeval.config import EngineConfig
 from rocketeval.engines.http import HttpClient
 from rocketeval.engines.replies import UsageMeter, mapping_or_empty
-from rocketeval.errors import EngineRefused, RequestRejected
+from rocketeval.errors import ConfigError, EngineRefused, RequestRejected
 
 Kind = Literal["vllm", "sglang", "llamacpp", "ollama", "unknown"]
 NO_ANSWER = (EngineRefused, RequestRejected)
@@ -202,3 +205,40 @@ async def learn_frame(tokenizer: Tokenizer, extra_body: Mapping[str, Any]) -> Ch
         # The text does not tokenize back to the same tokens: the model would read another prompt.
         return None
     return frame
+
+
+DEFAULT_BASE_URL = "https://api.openai.com/v1"
+
+
+def base_url(config: EngineConfig) -> str:
+    """Return the base URL: the config's, else $OPENAI_BASE_URL, else the OpenAI API."""
+    url = config.base_url or os.environ.get("OPENAI_BASE_URL") or DEFAULT_BASE_URL
+    parts = urlsplit(url)
+    if parts.username or parts.password:
+        raise ConfigError(
+            "base_url contains a user name or password.",
+            hint="Put the key into the environment variable that `api_key_env` names.",
+        )
+    if parts.scheme not in ("http", "https") or not parts.hostname or not _valid_port(parts):
+        raise ConfigError(f"base_url {url!r} is not an http(s) address.", hint=_meant(url))
+    if parts.query or parts.fragment:
+        raise ConfigError(f"base_url {url!r} has a query or fragment after its path; remove it.")
+    return url.rstrip("/")
+
+
+def _meant(url: str) -> str:
+    if "$" in url:
+        return (
+            "Variables in the config are not replaced. Write the URL itself, or leave "
+            "`base_url` out and set $OPENAI_BASE_URL."
+        )
+    if "://" not in url:
+        return f"Did you mean http://{url}? A URL starts with http:// or https://."
+    return "Write it like http://127.0.0.1:8000/v1."
+
+
+def _valid_port(parts: SplitResult) -> bool:
+    try:
+        return parts.port != 0
+    except ValueError:
+        return False

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import operator
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import partial
+from functools import partial, reduce
 from typing import Any, get_args
 
 from rocketeval.benchmarks.base import open_benchmark
@@ -198,17 +199,16 @@ def add_up(parts: Collection[GradeFacts]) -> GradeFacts:
     return GradeFacts(
         **counts,
         usage=_usage([facts.usage for facts in parts]),
-        usage_of_ledger=_usage([facts.paid for facts in parts]),
+        usage_of_ledger=_usage([facts.usage_of_ledger or facts.usage for facts in parts]),
+        overhead=_usage([facts.overhead for facts in parts]),
+        overhead_of_run=_usage([facts.overhead_of_run for facts in parts]),
         bill=_bill([facts.bill for facts in parts if facts.judged or facts.failed]),
     )
 
 
 def _usage(usages: Sequence[PricedUsage]) -> PricedUsage:
     """Return the total usage; without a cost if any part has none."""
-    names = ("requests", "prompt_tokens", "cached_tokens", "completion_tokens")
-    sums: dict[str, Any] = {name: sum(getattr(usage, name) for usage in usages) for name in names}
-    cost = total([usage.cost for usage in usages])
-    return PricedUsage(**sums, cost=cost, currency=usages[0].currency)
+    return reduce(operator.add, usages)
 
 
 def _bill(asked: Sequence[Bill | None]) -> Bill | None:

@@ -84,16 +84,22 @@ class GradingBudget:
         self._template = TEMPLATE_TOKENS
         self._reserved: dict[bytes, float] = {}
 
-    async def learn(self, *, contacted: bool = False) -> None:
-        """Measure the chat template, and reserve the cost of the first contact.
+    async def learn(self, *, contacted: bool = False, probes: Usage | None = None) -> None:
+        """Measure the chat template, and count the first contact.
 
-        `contacted` means that it is already reserved.
+        `contacted` means that its cost is already reserved. It stays reserved if the engine does
+        not count its `probes`.
         """
         tokens = await self._engine.tokenise(["."])
         if tokens:
             self._template = len(tokens[0])
+        most = most_for_contact() if contacted else most_for_contact(self._template)
         if not contacted:
-            self._budget.keep_back(most_for_contact(self._template))
+            self._budget.keep_back(most)
+        if probes is not None:
+            answered = min(probes.requests, probes.completion_tokens) if probes.prompt_tokens else 0
+            lost = probes.requests - answered
+            self._budget.settle_kept_back(most, probes, untold=lost / CONTACT_CALLS)
 
     async def admit(
         self, task: GradingTask, known: Mapping[int, Answer], ending: Callable[[], bool]
@@ -187,6 +193,8 @@ class Grading:
     judged: int = 0
     spent: Usage = field(default_factory=Usage)
     """Usage of judged and failed tasks together."""
+    probes: Usage = field(default_factory=Usage)
+    """Usage of the requests that probed the judge before."""
     failures: list[Failure] = field(default_factory=list)
     cut_off: list[Failure] = field(default_factory=list)
     """Tasks interrupted by a stop, with the answers they got; they did not fail."""
@@ -196,6 +204,12 @@ class Grading:
     """True if it gave up because too many consecutive tasks found the judge unavailable."""
     useless: bool = False
     """True if it gave up because none of the first tasks could be judged."""
+
+
+def spent_in_all(grading: Grading, canaries: Canaries | None) -> Usage:
+    """Return the usage of a grading, with the probes before it and the items asked again."""
+    again = Usage() if canaries is None else canaries.facts.usage
+    return grading.spent + grading.probes + again
 
 
 async def grade(
@@ -226,6 +240,8 @@ async def grade(
     """
     observer.watched(partial(status_of, engine))
     grading = into or Grading()
+    if spent_in_all(grading, canaries).requests:
+        observer.spent(spent_in_all(grading, canaries))
     ask = ask or each_item_independently(engine)
     failed_queries: set[str] = set()
     unavailable = 0
@@ -275,7 +291,7 @@ async def grade(
             and len(failed_queries) >= USELESS_QUERIES
             and sum(not each.by_check for each in grading.failures) >= USELESS_AFTER
         )
-        observer.spent(grading.spent)
+        observer.spent(spent_in_all(grading, canaries))
         observer.failed(failure)
 
     def ending() -> bool:
@@ -300,7 +316,10 @@ async def grade(
                 canaries.expect(task)
             settle(task, graded)
             if canaries is not None and grading.judged > judged:
+                asked = canaries.facts.items
                 await canaries.finished(task, graded.answers)
+                if canaries.facts.items > asked:
+                    observer.spent(spent_in_all(grading, canaries))
 
     await run_workers(
         work,

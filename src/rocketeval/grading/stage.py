@@ -16,7 +16,7 @@ from rocketeval.budget import Budget, PricedBudget
 from rocketeval.checklists.rubric import rubric_options
 from rocketeval.checks.runner import CheckRunner
 from rocketeval.config import RunConfig
-from rocketeval.engines.base import Engine, offline_identity, status_of
+from rocketeval.engines.base import Engine, offline_identity, status_of, take_probe_usage
 from rocketeval.errors import EngineError, JudgeChanged
 from rocketeval.grading.ask import Method
 from rocketeval.grading.canaries import (
@@ -37,6 +37,7 @@ from rocketeval.grading.loop import (
     fingerprint,
     grade,
     most_for_contact,
+    spent_in_all,
     stop_without_judge,
 )
 from rocketeval.grading.methods import create_method
@@ -48,7 +49,7 @@ from rocketeval.grading.work import (
 )
 from rocketeval.hashing import content_hash
 from rocketeval.observer import EngineStatus, Observer
-from rocketeval.records import GradingTask, JudgeFingerprint
+from rocketeval.records import GradingTask, JudgeFingerprint, Usage
 from rocketeval.store.failures import Repeats, Unchecked
 from rocketeval.store.manifest import ContinuityFacts, GradeFacts
 from rocketeval.store.run import RunStore
@@ -208,7 +209,8 @@ async def grade_responses(
         asking = bool(left) or _is_due(work, suspects)
         if asking and remembered is not None:
             asking = await _is_there(work, method, engine, stop, needed=bool(left))
-        learning = _limit(budget, engine, config, method, contacted) if asking else None
+        probes = take_probe_usage(engine)
+        learning = _limit(budget, engine, config, method, contacted, probes) if asking else None
         limit = await unless_stopped(learning, stop) if learning else None
         earlier = store.manifest().stages.grade.continuity
         resume_watch(engine, earlier)
@@ -220,6 +222,7 @@ async def grade_responses(
         checks = CheckRunner(rubric_options(config).checks)
         try:
             grading = await _without_drift(
+                Grading(probes=probes or Usage()),
                 work,
                 canaries,
                 rounds,
@@ -242,11 +245,14 @@ async def grade_responses(
         work.keep_failures([*grading.failures, *grading.cut_off])
     if not grading.stopped:
         stop_without_judge(grading, len(work.ledger.finished))
+    in_all = spent_in_all(grading, canaries)
+    observer.spent(in_all)
     facts = work.facts(
         judged=grading.judged,
         failed=len(grading.failures),
         spent=grading.spent,
         seconds=seconds,
+        overhead=in_all - grading.spent,
     )
     unchecked = len(suspects) if suspects is not None and _is_due(work, suspects) else 0
     status = status_of(engine)
@@ -333,6 +339,7 @@ async def _check_first(
 
 
 async def _without_drift(
+    grading: Grading,
     work: GradingWork,
     canaries: Canaries | None,
     rounds: GradingRounds | None,
@@ -340,7 +347,7 @@ async def _without_drift(
     **settings: Any,
 ) -> Grading:
     """Grade; if the judge changed, set aside what it judged since the last passed check."""
-    grading, done = Grading(), -1
+    done = -1
     try:
         # With rounds, a loop ends if the next tasks depend on those in flight.
         while done < (done := grading.judged + len(grading.failures)) and not grading.stopped:
@@ -385,7 +392,12 @@ def _first_contact(engine: Engine, config: RunConfig) -> EngineStatus:
 
 
 async def _limit(
-    budget: Budget | None, engine: Engine, config: RunConfig, method: Method, contacted: bool
+    budget: Budget | None,
+    engine: Engine,
+    config: RunConfig,
+    method: Method,
+    contacted: bool,
+    probes: Usage | None,
 ) -> GradingBudget | None:
     """Return the budget of this grading; None if there is no limit."""
     if budget is None or config.judge.price is None:
@@ -394,5 +406,5 @@ async def _limit(
     limit = GradingBudget(
         priced, engine, config.judge.extra_body, method.most_written, alone=method.alone
     )
-    await limit.learn(contacted=contacted)
+    await limit.learn(contacted=contacted, probes=probes)
     return limit

@@ -31,7 +31,7 @@ from rocketeval.grading.schedule import (
 )
 from rocketeval.hashing import combine
 from rocketeval.observer import Expected, Observer
-from rocketeval.prices import priced
+from rocketeval.prices import priced, priced_if_used
 from rocketeval.prompts.render import GradingPrompt, shown_checklist, shown_query
 from rocketeval.records import (
     NO_ANSWER,
@@ -436,13 +436,21 @@ class GradingWork(WorkList):
         self.store.save_failures(failure for key, failure in latest.items() if key in unfinished)
 
     def facts(
-        self, *, judged: int, failed: int, spent: Usage, seconds: float, bill: bool = True
+        self,
+        *,
+        judged: int,
+        failed: int,
+        spent: Usage,
+        overhead: Usage,
+        seconds: float,
+        bill: bool = True,
     ) -> GradeFacts:
         """Return counts and cost of this grading, for the manifest.
 
-        Pass `bill=False` if this command did not pay for what was planned.
+        `overhead` is beyond its tasks. Pass `bill=False` if it did not pay for what was planned.
         """
         price, unfinished = self._price, self.unfinished()
+        earlier = self.store.manifest().stages.grade.overhead_of_run.usage
         plan = self.store.read_if_made(Plan) if bill else None
         return GradeFacts(
             tasks=len(self.wanted),
@@ -454,8 +462,10 @@ class GradingWork(WorkList):
             unfinished=len(unfinished),
             responses_unfinished=self._responses(unfinished),
             responses_without_checklist=self.without_checklist,
-            usage=priced(spent, price),
+            usage=priced(spent + overhead, price),
             usage_of_ledger=priced(self.store.ledger_usage(), price),
+            overhead=priced_if_used(overhead, price),
+            overhead_of_run=priced_if_used(earlier + overhead, price),
             bill=make_bill(plan, self.wanted, self.left, spent, seconds, price),
         )
 

@@ -97,10 +97,13 @@ def cost_notes(stages: Stages) -> tuple[tuple[str, str], ...]:
         ("reused judgments", earlier),
         ("reused checklists", stages.checklist.reused),
         ("prompt tokens cached by the server", stages.grade.paid.cached_tokens),
+        ("requests that checked the judge", stages.grade.overhead_of_run.requests),
     )
     notes = [(name, f"{count:,}") for name, count in found if count]
     if earlier:
         notes.append(("time counts", "the last call of each stage, without reused judgments"))
+    if stages.grade.ray is not None:
+        notes.append(("not counted", "requests with which each Ray worker checks its judge"))
     if stages.grade.continuity is not None:
         notes.append(("judge", stages.grade.continuity.in_words))
     return tuple(notes)

@@ -24,10 +24,7 @@ MOST_PROMPTS = 4000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EstimatedGrading:
-    """The estimated grading of checklists that are not written yet.
-
-    It assumes that each has the items of a typical checklist.
-    """
+    """The estimated grading of unwritten checklists, each with the items of a typical one."""
 
     checklists: int
     responses: int
@@ -184,11 +181,7 @@ class InputSummary:
 
     @property
     def absent_responses(self) -> int:
-        """Number of responses missing from the full grid of queries and candidates.
-
-        >>> InputSummary(queries=3, candidates=2, responses=5).absent_responses
-        1
-        """
+        """Number of responses missing from the full grid of queries and candidates."""
         return max(0, self.all_responses - self.responses)
 
 
@@ -338,9 +331,8 @@ class ContinuityFacts:
 
     def after(self, earlier: ContinuityFacts) -> ContinuityFacts:
         """Return the facts of a run: those of earlier commands, then those of this one."""
-        known = [
-            one.largest_difference for one in (self, earlier) if one.largest_difference is not None
-        ]
+        largest = self.largest_difference, earlier.largest_difference
+        known = [one for one in largest if one is not None]
         return ContinuityFacts(
             model=self.model or earlier.model,
             fingerprints=tuple(dict.fromkeys([*earlier.fingerprints, *self.fingerprints])),
@@ -394,6 +386,10 @@ class GradeFacts(StageFacts):
     """Requests resent by the last call, by reason; None without any."""
     usage_of_ledger: PricedUsage | None = field(default=None, metadata=OPTIONAL)
     """Of all judgments in the run."""
+    overhead: PricedUsage = field(default=PricedUsage(), metadata=OPTIONAL)
+    """Part of `usage`: probes of the judge, and items asked again."""
+    overhead_of_run: PricedUsage = field(default=PricedUsage(), metadata=OPTIONAL)
+    """The same of all calls; not in `usage_of_ledger`."""
     bill: Bill | None = None
     """None unless a plan was made for exactly this grading."""
     continuity: ContinuityFacts | None = field(default=None, metadata=OPTIONAL)
@@ -412,8 +408,9 @@ class GradeFacts(StageFacts):
 
     @property
     def paid(self) -> PricedUsage:
-        """Usage and cost of all judgments in the run, including those of earlier calls."""
-        return self.usage_of_ledger or self.usage
+        """Usage and cost of the run so far, including those of earlier calls."""
+        ledger = self.usage_of_ledger
+        return self.usage if ledger is None else ledger + self.overhead_of_run
 
 
 @dataclass(frozen=True, kw_only=True)

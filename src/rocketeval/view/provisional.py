@@ -220,7 +220,12 @@ def _manifest(
     usage = priced(store.ledger_usage(), config.judge.price)
     return _with_stages(
         store.manifest(),
-        GradeFacts(tasks=tasks, unfinished=tasks - judged, usage_of_ledger=usage),
+        GradeFacts(
+            tasks=tasks,
+            unfinished=tasks - judged,
+            usage_of_ledger=usage,
+            overhead_of_run=store.manifest().stages.grade.overhead_of_run,
+        ),
         ScoreFacts(
             scorer=scored.kind,
             without_score=int(np.isnan(scored.scores).sum()),

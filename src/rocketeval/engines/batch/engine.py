@@ -27,11 +27,11 @@ from rocketeval.engines.batch.queue import Batcher, BatchOptions, Outcome
 from rocketeval.engines.batch.store import BatchStore
 from rocketeval.engines.label_tokens import AnyReadout
 from rocketeval.engines.likelihood import refused_likelihood
-from rocketeval.engines.openai_http import base_url, extra_mark
+from rocketeval.engines.openai_http import extra_mark
 from rocketeval.engines.replies import UsageMeter, secrets_in
 from rocketeval.engines.rubric_readout import item_readout
 from rocketeval.engines.scale_readout import make_readout
-from rocketeval.engines.server import Server, inspect_server
+from rocketeval.engines.server import Server, base_url, inspect_server
 from rocketeval.engines.transports.base import items_of, usable
 from rocketeval.engines.transports.chat import (
     chat_body,
