@@ -134,9 +134,15 @@ class PricedUsage:
         return Usage(self.requests, self.prompt_tokens, self.cached_tokens, self.completion_tokens)
 
     def __add__(self, other: PricedUsage) -> PricedUsage:
-        """Return the sum; without a cost if one of two with requests has none."""
-        if not (self.requests and other.requests):
-            return self if self.requests else other
+        """Return the sum; without a cost if one of two with requests has none.
+
+        >>> (PricedUsage(cost=0.0, currency="USD") + PricedUsage()).cost
+        0.0
+        """
+        if not other.requests:
+            return self
+        if not self.requests:
+            return other
         costs = self.cost, other.cost
         return PricedUsage(
             self.requests + other.requests,

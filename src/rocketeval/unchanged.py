@@ -78,13 +78,14 @@ class MadeFrom:
         manifest = self._store.manifest()
         earlier = ["load", "checklist", "grade", *STAGES[: STAGES.index(stage)]]
         facts = {name: encode(getattr(manifest.stages, name)) for name in earlier}
+        ignored = LAST_CALL if stage == "report" else LAST_CALL | {"overhead_of_run"}
         return content_hash(
             installation(),
             self._config.model_dump(mode="json"),
             [(str(path), hash_file(path)) for path in _named_files(self._config)],
             [manifest.created, manifest.judge_digest],
             {
-                name: {k: v for k, v in own.items() if k not in LAST_CALL}
+                name: {k: v for k, v in own.items() if k not in ignored}
                 for name, own in facts.items()
             },
             self._files(stage),

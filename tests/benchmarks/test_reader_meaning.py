@@ -195,6 +195,17 @@ def test_a_label_that_is_no_plain_number(value: str, tmp_path: Path) -> None:
     assert any("1 row" in line and shown in line for line in skipping.summary.lines())
 
 
+def test_notes_on_bad_labels_name_the_row_and_say_what_is_used(tmp_path: Path) -> None:
+    """The number 1 is not taken for true, and a repeated row is not called used."""
+    row = '{{"question": "{}?", "model": "a", "output": "one", "score": {}}}\n'
+    mixed = tmp_path / "x.jsonl"
+    mixed.write_text("".join(row.format(at, "1" if at == 1 else "true") for at in range(1, 5)))
+    assert any("x.jsonl:2 holds true" in line for line in opened(mixed).summary.lines())
+    text = "question,model,output,score\n1?,a,one,4\n2?,a,one,5\n1?,a,one,bad\n"
+    lines = opened(csv_file(tmp_path, text), bad_rows="skip").summary.lines()
+    assert any("the label is left out: " in line for line in lines)
+
+
 def test_two_people_label_one_response(tmp_path: Path) -> None:
     """Both labels are kept, with their place, and by name if a column names the people."""
     text = "question,model,output,score\n1?,a,one,5\n1?,a,one,3\n1?,a,one,3\n"

@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from rocketeval.compare.labeling import STEPS, advise, allocate, measure_spread
+from rocketeval.compare.labeling import STEPS, advise, allocate, expected_width, measure_spread
 from rocketeval.errors import ConfigError
 from rocketeval.stats.prediction_powered import (
     FEWEST_IN_STRATUM,
@@ -170,6 +170,20 @@ def test_forecasts_of_clusters_are_not_too_narrow(shared: float) -> None:
         intervals = (found.with_scores, found.labels_only)
         ratios.append([w / (i.high - i.low) for w, i in zip(widths, intervals, strict=True)])
     assert np.median(ratios, axis=0) == pytest.approx([1.0, 1.0], abs=0.1)
+
+
+def test_forecast_of_clusters_whose_scores_differ_in_opposite_ways() -> None:
+    """An easy and a hard turn per conversation: their mean varies little, and no width is NaN."""
+    half = np.linspace(0.2, 2.0, 10)
+    scores = np.stack([3.0 + half, 3.0 - half], axis=1).reshape(-1)
+    known = np.arange(20) % 2 == 0
+    noisy = scores + 0.3 * np.random.default_rng(0).standard_normal(20)
+    names, strata = tuple(f"q{row}" for row in range(20)), np.zeros(20, dtype=np.intp)
+    labels = np.where(known, noisy, np.nan)
+    sample = LabeledSample("a", names, scores, labels, strata, np.repeat(np.arange(10), 2))
+    width = expected_width(measure_spread(sample), strata, known, 0.95, use_scores=True)
+    found = estimate(sample).with_scores
+    assert width == pytest.approx(found.high - found.low, rel=0.5)
 
 
 def test_forecasts_narrow_and_end_with_the_queries() -> None:

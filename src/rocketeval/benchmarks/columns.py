@@ -428,7 +428,7 @@ def _label(
                 hint=f"Write {PLAIN_NUMBER} per response, or 1 for pass and 0 for fail.",
             )
         if words and refused is None:
-            first = next(row for row in rows if row.values.get(column) == words[0])
+            first = next(row for row in rows if row.values.get(column) is words[0])
             refused, why = (
                 column,
                 (

@@ -25,7 +25,7 @@ from rocketeval.errors import BenchmarkError, Hint
 from rocketeval.hashing import content_hash
 from rocketeval.items import ParsedItem
 from rocketeval.records import Checklist, Label, Query, Rating, Response, Turn, Vote
-from rocketeval.text import count_of, is_hash, join_words, start_of
+from rocketeval.text import count_of, join_words, start_of
 
 __all__ = ["DataBenchmark", "DataOptions", "DataSummary", "Example", "Kept", "Skipped", "SourceIds"]
 
@@ -33,7 +33,7 @@ MOST_NAMED = 10
 """Rows that are named per kind of skip or problem; all are counted."""
 SAME_TWICE = "the same response again"
 NOT_DATA = "not a data file"
-BAD_LABEL = "the label is left out, the response is used"
+BAD_LABEL, RESPONSE_USED = "the label is left out", ", the response is used"
 OTHER_FIRST = "another {} than the first row of its query; the first is used"
 
 
@@ -277,12 +277,13 @@ class DataBenchmark(ABC):
                 found.used += 1
                 yield checked
             if isinstance(kept, Example) and kept.bad_label and not isinstance(checked, BadRow):
-                self._count_bad_label(found, kept.bad_label)
+                used = isinstance(checked, Example) and bool(checked.responses)
+                self._count_bad_label(found, kept.bad_label, used=used)
 
-    def _count_bad_label(self, found: DataSummary, label: BadRow) -> None:
+    def _count_bad_label(self, found: DataSummary, label: BadRow, *, used: bool) -> None:
         _count_problem(found, label)
         if self.options.bad_rows == "skip":
-            note = f"{BAD_LABEL}: {label.kind}"
+            note = f"{BAD_LABEL}{RESPONSE_USED if used else ''}: {label.kind}"
             _named(found.notes, note).add(f"{label.where}: {label.detail}")
 
     def _finish(self, found: DataSummary) -> None:
@@ -404,7 +405,8 @@ def _collect(found: DataSummary, example: Example) -> None:
 
 def _shown_query(query: Query) -> str:
     """Return a query's id, or the start of its text if the id is only a hash of it."""
-    return repr(start_of(query.text) if is_hash(query.id) else query.id)
+    made = query.id == content_id(query.text, query.history)
+    return repr(start_of(query.text) if made else query.id)
 
 
 def _named(counts: dict[str, NamedCount], name: str) -> NamedCount:

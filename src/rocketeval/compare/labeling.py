@@ -56,8 +56,8 @@ class Spread:
     clusters: Ints | None = None
     """The number of each query's cluster, from 0; None if all queries are independent."""
     shared: float = 0.0
-    """Correlation of residuals within a cluster. It is 1 until labels show less, so that no width
-    is too narrow."""
+    """Correlation of residuals within a cluster. It is 1 until labels show less, so that widths
+    are rarely too narrow."""
 
 
 def measure_spread(sample: LabeledSample) -> Spread:
@@ -127,19 +127,19 @@ def expected_width(
         labeled = len(np.unique(spread.clusters[planned]))
         freedom = max(1.0, labeled - len(sizes) - slopes)
         shares = (sizes / queries / counts)[merged]
-        variance += _shared_variance(spread, center, apart, shares, planned) * more
+        variance += _shared_variance(spread, center, apart, shares, planned, more)
         if labeled < 2:
             return math.nan
     return 2.0 * float(stdtrit(freedom, (1.0 + level) / 2.0)) * math.sqrt(variance)
 
 
 def _shared_variance(
-    spread: Spread, center: Floats, apart: Floats, shares: Floats, planned: Bools
+    spread: Spread, center: Floats, apart: Floats, shares: Floats, planned: Bools, more: float
 ) -> float:
     """Return what queries of the same cluster add to the variance of independent queries.
 
     `center` is what all queries contribute, `apart` what scores would explain but are not used
-    for. A label has the weight in `shares`.
+    for. A label has the weight in `shares`; `more` multiplies what labels contribute.
     """
     assert spread.clusters is not None
     _, every = _within_clusters((center - center.mean()) / len(center), spread.clusters)
@@ -148,7 +148,7 @@ def _shared_variance(
     pairs, products = _within_clusters(apart, spread.clusters)
     _, drawn = _within_clusters(weights, clusters)
     unused = products / pairs * drawn if pairs else 0.0
-    return 2.0 * (every + spread.shared * errors + max(0.0, unused))
+    return 2.0 * (every + more * (spread.shared * errors + max(0.0, unused)))
 
 
 STEPS = (0, 10, 20, 50, 100)

@@ -150,11 +150,6 @@ class JudgedCases:
         """Return the number of prompts not sent before the command was stopped."""
         return sum(facts.unfinished - facts.failed for facts in self.question_sets.values())
 
-    @property
-    def questions(self) -> int:
-        """Return the number of requests made."""
-        return sum(facts.usage.requests for facts in self.question_sets.values())
-
 
 @dataclass(frozen=True)
 class PerspectiveAsker:

@@ -105,7 +105,7 @@ class Cascade:
     """The same, relative to grading a random share of the queries."""
     cheap_usage: PricedUsage
     strong_usage: PricedUsage
-    """Of all judgments in each run."""
+    """Of each run, with the requests that checked the judge."""
 
 
 def make_cascade(cheap: JudgedRun, strong: JudgedRun, draw: Draw, facts: GradeFacts) -> Cascade:

@@ -145,7 +145,9 @@ def samples(grid: ScoreGrid, labels: Floats, target: LabelTarget) -> tuple[Label
         raise ConfigError(f"No query has a score for {names}.", hint="Grade and score them first.")
     query_ids = tuple(grid.query_ids[row] for row in rows)
     strata = make_strata(scores[rows].mean(axis=1), target.strata, _kinds(target, query_ids))
-    clusters = None if grid.clusters is None else _numbered(grid.places()[rows])
+    places = grid.places()[rows]
+    alone = grid.clusters is None or len(np.unique(places)) == len(places)
+    clusters = None if alone else _numbered(places)
     return tuple(
         LabeledSample(name, query_ids, scores[rows, place], known[rows, place], strata, clusters)
         for place, name in enumerate(target.candidates)

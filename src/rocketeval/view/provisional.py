@@ -17,7 +17,7 @@ from rocketeval.errors import RocketEvalError, StageMissing
 from rocketeval.explain.groups import score_groups
 from rocketeval.explain.stage import Explanation
 from rocketeval.grid import ScoreGrid
-from rocketeval.prices import priced
+from rocketeval.prices import priced, priced_if_used
 from rocketeval.ranking.rank import Ranking, rank
 from rocketeval.records import Checklist, Gold
 from rocketeval.report.blocks import ReportSource, served_detail
@@ -217,14 +217,15 @@ def _manifest(
     """
     judged = int((answers.items > 0).sum())
     tasks = len(keys) - keys.count(None)
-    usage = priced(store.ledger_usage(), config.judge.price)
+    price, manifest = config.judge.price, store.manifest()
+    overhead = manifest.stages.grade.overhead_of_run.usage
     return _with_stages(
-        store.manifest(),
+        manifest,
         GradeFacts(
             tasks=tasks,
             unfinished=tasks - judged,
-            usage_of_ledger=usage,
-            overhead_of_run=store.manifest().stages.grade.overhead_of_run,
+            usage_of_ledger=priced(store.ledger_usage(), price),
+            overhead_of_run=priced_if_used(overhead, price),
         ),
         ScoreFacts(
             scorer=scored.kind,
