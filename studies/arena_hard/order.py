@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.stats import kendalltau, rankdata
+from scipy.stats import rankdata
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
@@ -182,8 +182,11 @@ def pearson(one: Floats, other: Floats) -> float:
 
 
 def kendall(rows: Floats, ratings: Floats) -> Floats:
-    """Return Kendall's coefficient of each row with the ratings."""
-    return np.array([kendalltau(row, ratings).statistic for row in rows])
+    """Return Kendall's coefficient (tau-b) of each row with the ratings."""
+    one, two = np.triu_indices(len(ratings), 1)
+    signs = np.sign(rows[..., one] - rows[..., two])
+    wanted = np.sign(ratings[one] - ratings[two])
+    return np.asarray(signs @ wanted / np.sqrt((signs**2).sum(-1) * (wanted**2).sum()))
 
 
 def orders(arena: Arena, *, tested: bool) -> dict[str, Order]:

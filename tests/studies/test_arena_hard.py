@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from arena_hard import order
+from scipy.stats import kendalltau
 
 ROOT = Path(__file__).parents[2]
 
@@ -39,6 +40,14 @@ def planted(prompts: int, noise: float) -> order.Arena:
     }
     queries = tuple(f"prompt {number}" for number in range(prompts))
     return order.Arena(queries, names, scores, ratings, np.arange(len(names)) < 12)
+
+
+def test_kendall_equals_scipy() -> None:
+    """All rows at once, also with ties."""
+    rng = np.random.default_rng(0)
+    rows, ratings = rng.integers(0, 9, (20, 12)).astype(float), rng.permutation(12).astype(float)
+    wanted = [kendalltau(row, ratings).statistic for row in rows]
+    assert order.kendall(rows, ratings) == pytest.approx(wanted)
 
 
 def test_a_judge_that_knows_the_ratings_is_limited_by_prompts_only() -> None:
