@@ -172,14 +172,14 @@ def claims() -> list[Claim]:
     ):
         if (other := arena["partial"].get(way)) is None:
             continue
-        for paper, which, own in (
-            ("RocketEval, Table 6", "12 test", published),
-            ("not in the paper", "all 22", "-"),
+        for paper, which, candidates, own in (
+            ("RocketEval, Table 6", "12 test", 12, published),
+            ("not in the paper", "all 22", 22, "-"),
         ):
             found.append(
                 Claim(
                     paper,
-                    f"{text} (difference, {which})",
+                    f"{text} (difference, {candidates} candidates)",
                     own,
                     turned(other[which]["from_checklist"]),
                     f"{other['prompts']} prompts, in int8",
