@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 NO_INTERVAL = "no interval"
 """Shown in place of unknown bounds."""
+LABELS_NEXT = "`rocketeval labels next`"
+"""How sentences of the library name this command; the command line and the report add the run."""
 _HASH = re.compile(r"[0-9a-f]{12,}")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import time
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,8 @@ import pytest
 
 from rocketeval.errors import StoreError
 from rocketeval.store.files import write_json
+from rocketeval.store.run import RunStore
+from rocketeval.view import run_list
 from rocketeval.view.catalog import MOST_OPEN, find_target
 from support.make import write_benchmark
 from support.viewing import View, Viewing, files_of, finish
@@ -192,21 +193,30 @@ async def test_only_recently_viewed_runs_stay_in_memory(tmp_path: Path, viewing:
     assert len(view.shelf._open) == MOST_OPEN
 
 
-async def test_two_hundred_runs_are_listed_quickly(tmp_path: Path, viewing: Viewing) -> None:
-    """The first list takes seconds at most, the next one far less."""
+async def test_unchanged_runs_are_read_once(
+    tmp_path: Path, viewing: Viewing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The list reads the results of a run again only after they changed, and writes nothing."""
     good = finish(tmp_path, "run-000")
-    for number in range(1, 200):
+    for number in range(1, 40):
         shutil.copytree(good, tmp_path / "runs" / f"run-{number:03d}")
     before = files_of(tmp_path)
+    read: list[str] = []
+
+    def count(store: RunStore) -> tuple[str, run_list.RunLine]:
+        read.append(store.path.name)
+        return original(store)
+
+    original = run_list._read
+    monkeypatch.setattr(run_list, "_read", count)
     view = await viewing(tmp_path / "runs")
-    took = []
     for _ in range(2):
-        started = time.monotonic()
-        assert len((await view.json("/runs.json"))["runs"]) == 200
-        took.append(time.monotonic() - started)
-    assert took[0] < 20
-    assert took[1] < 4
+        assert len((await view.json("/runs.json"))["runs"]) == 40
+    assert len(read) == len(set(read)) == 40
     assert files_of(tmp_path) == before
+    backdate(good, "2024-01-01T00:00:00+00:00")
+    await view.json("/runs.json")
+    assert read[40:] == ["run-000"]
 
 
 def test_find_target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,6 @@ from rocketeval.audit.labels import CANDIDATES, PER_QUERY, RESPONSES, LabelCorre
 from rocketeval.audit.votes import FEWEST_VOTES, JUDGE
 from rocketeval.audit.wording import (
     DISTRUST,
-    LABELS_NEXT,
     LEVEL,
     FigureText,
     Needed,
@@ -45,7 +44,7 @@ from rocketeval.audit.wording import (
 )
 from rocketeval.records import Interval
 from rocketeval.stats.correlation import Correlation
-from rocketeval.text import count_of, join_words
+from rocketeval.text import LABELS_NEXT, count_of, join_words
 
 LEANS = 0.3
 """Without reference data, a correlation of score and length is reported from this value on."""

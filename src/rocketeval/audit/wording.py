@@ -25,8 +25,6 @@ UPPER_BOUND = "expected upper bound"
 UPPER_NOTE = "expected share of the outcome that most people would choose"
 VOTER_NOTE = "how often two voters agree"
 SPEARMAN = "Spearman"
-LABELS_NEXT = "`rocketeval labels next`"
-"""How sentences of the library name the command that chooses what to label."""
 _TESTS_MOST = ("held-out labels", "all labels", "labels out of fold")
 """Kinds of labels, the strictest test first: candidates unseen in training, all, out-of-fold."""
 _COUNTED = {

@@ -55,6 +55,14 @@ CANDIDATE_WORDS = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
+class RefusedColumn:
+    """A column that is not used for what its name says, and why."""
+
+    name: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class TableColumns:
     """The column of each part; None if the table has none."""
 
@@ -75,14 +83,10 @@ class TableColumns:
     """In a wide table: each candidate, and its column."""
     unread: tuple[str, ...] = ()
     """Columns that hold nothing known."""
-    row_ids: str | None = None
-    """An id column that is not used, because it does not name queries."""
     why_not_ids: str | None = None
-    """Why `row_ids` is not used."""
-    not_labels: str | None = None
+    """Why a column of ids is not used; None without such a column."""
+    not_labels: RefusedColumn | None = None
     """A column with the name of labels that is not used, because it does not hold numbers."""
-    why_not_labels: str | None = None
-    """Why `not_labels` is not used."""
 
     def option(self) -> dict[str, str]:
         """Return the mapping as it is written in a config."""
@@ -187,7 +191,7 @@ def choose_columns(
         role: next((each for each in found[role] if each not in used), None)
         for role in ("reference", "category", "checklist", "context", "system")
     }
-    label, not_labels, why_not = _label(given, found["label"], rows, what, bool(chosen))
+    label, not_labels = _label(given, found["label"], rows, what, bool(chosen))
     rest["labeler"] = next((each for each in found["labeler"] if label and each not in used), None)
     identity = next((each for each in found["id"] if each not in used), None)
     row_ids = why = None
@@ -204,10 +208,8 @@ def choose_columns(
         label=label,
         wide=chosen,
         unread=tuple(each for each in columns if each not in used),
-        row_ids=row_ids,
         why_not_ids=why,
         not_labels=not_labels,
-        why_not_labels=why_not,
         **rest,
     )
 
@@ -404,8 +406,8 @@ def _is_numeric(rows: Sequence[Row], column: str) -> bool:
 
 def _label(
     given: Mapping[str, str], likely: Sequence[str], rows: Sequence[Row], what: str, wide: bool
-) -> tuple[str | None, str | None, str | None]:
-    """Return the first column whose cells are mostly numbers, or a refused one and the reason."""
+) -> tuple[str | None, RefusedColumn | None]:
+    """Return the first column whose cells are mostly numbers, or one that was refused."""
     named = given.get("label")
     if wide:
         if named:
@@ -414,13 +416,13 @@ def _label(
                 "of several candidates.",
                 hint="Drop it, or write one row per response.",
             )
-        return None, None, None
-    refused = why = None
+        return None, None
+    refused = None
     for column in likely:
         filled = _filled(rows, column)
         words = [value for value in filled if not _number(value)]
         if len(words) * 2 < len(filled):
-            return column, None, None
+            return column, None
         if named:
             found = f"holds {shown_value(words[0])}" if words else "is empty"
             raise BenchmarkError(
@@ -429,14 +431,12 @@ def _label(
             )
         if words and refused is None:
             first = next(row for row in rows if row.values.get(column) is words[0])
-            refused, why = (
+            refused = RefusedColumn(
                 column,
-                (
-                    f"column {column!r} is not read as labels: {first.where} holds "
-                    f"{shown_value(words[0])}, not {PLAIN_NUMBER}"
-                ),
+                f"column {column!r} is not read as labels: {first.where} holds "
+                f"{shown_value(words[0])}, not {PLAIN_NUMBER}",
             )
-    return None, refused, why
+    return None, refused
 
 
 def _holds_conversation(rows: Sequence[Row], column: str) -> bool:

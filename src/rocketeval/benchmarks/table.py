@@ -204,8 +204,9 @@ class TableBenchmark(DataBenchmark):
         label = self._label(row, query.id, next(iter(answered)))
         if label is None and columns.label and row.values.get(columns.label) not in (None, ""):
             notes = (*notes, f"column {columns.label!r} holds no number: the row has no label")
-        if columns.not_labels and not is_missing(row.values.get(columns.not_labels)):
-            notes = (*notes, columns.why_not_labels or "")
+        refused = columns.not_labels
+        if refused and not is_missing(row.values.get(refused.name)):
+            notes = (*notes, refused.why)
         return Example(
             row.where,
             query,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rocketeval.cli.help import LISTS, codes, option, verb
-from rocketeval.cli.labels import name_run
+from rocketeval.cli.labels import name_run, note_absent_file
 from rocketeval.cli.options import Verb, with_settings
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.run_with_signals import INCOMPLETE, run_with_signals
@@ -384,7 +384,6 @@ def command(
     Sends no requests, except with --methods, which grades the benchmark once per method, each in
     its own subfolder of the run.
     """
-    from rocketeval.cli.labels import note_absent_file
     from rocketeval.cli.progress import make_observer
     from rocketeval.evolve.apply_setup import as_graded
     from rocketeval.pipeline import Run

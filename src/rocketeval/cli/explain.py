@@ -364,17 +364,24 @@ def command(run: Run, candidate: str | None, query: str | None, top: int, output
         raise click.UsageError("Give --candidate or --query, not both.")
     if candidate is not None:
         found = run.explain_candidate(candidate, top)
-        texts = starts_of_queries(run.store.inputs.queries)
-        output.give(found, lambda: show_candidate(found, texts))
+        output.give(found, lambda: show_candidate(found, _starts(run)))
     elif query is not None:
         explained = run.explain_query(query)
         output.give(explained, lambda: show_query(explained))
     else:
-        from rocketeval.cli.run import Typed
-        from rocketeval.explain.groups import groups_are
-        from rocketeval.scoring.read_answers import rubric_of
+        overview = run.explain()
+        output.give(overview, lambda: _show_overview(run, overview))
 
-        typed, config = Typed.now(run.config), run.config
-        about = groups_are(config.scorer.kind, rubric_of(config, run.store.inputs.checklists()))
-        overview, texts = run.explain(), starts_of_queries(run.store.inputs.queries)
-        output.give(overview, lambda: show_overview(overview, typed, about, texts))
+
+def _show_overview(run: Run, found: Explanation) -> None:
+    from rocketeval.cli.run import Typed
+    from rocketeval.explain.groups import groups_are
+    from rocketeval.scoring.read_answers import rubric_of
+
+    rubric = rubric_of(run.config, run.store.inputs.checklists())
+    about = groups_are(run.config.scorer.kind, rubric)
+    show_overview(found, Typed.now(run.config), about, _starts(run))
+
+
+def _starts(run: Run) -> dict[str, str]:
+    return starts_of_queries(run.store.inputs.queries)

@@ -18,7 +18,7 @@ from rocketeval.cli.options import DEFAULT_CONFIG, LEVEL, Verb, with_run
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.text import make_console, make_table, near, printable, shown_path
 from rocketeval.errors import BenchmarkError, ConfigError
-from rocketeval.text import count_of, figure
+from rocketeval.text import LABELS_NEXT, count_of, figure
 
 if TYPE_CHECKING:
     from rocketeval.cli.run import Typed
@@ -411,7 +411,6 @@ def as_lines(rows: Iterable[RowToLabel | RowToVote]) -> bytes:
 
 def name_run(text: str, typed: Typed) -> str:
     """Replace the bare `labels next` of a library message by the command for the same run."""
-    from rocketeval.audit.wording import LABELS_NEXT
     from rocketeval.cli.run import WANTED
 
     command = typed.of_run("labels next", "--top", "2", "--out", WANTED)

@@ -304,8 +304,8 @@ def fix(
         run, lambda: run.propose_fixes(path, kinds=kinds, query_id=query_id, force=force)
     )
     file = "" if fixes.path is None else from_config(fixes.path, what)
-    texts = starts_of_queries(run.store.inputs.queries)
-    output.give(fixes, lambda: show_fixes(fixes, file, config.method.kind, most, texts))
+    queries, method = run.store.inputs.queries, config.method.kind
+    output.give(fixes, lambda: show_fixes(fixes, file, method, most, starts_of_queries(queries)))
     lost = fixes.path and without_about(fixes.path, fixes.checklists)
     if lost:
         click.echo(printable(lost), err=True)

@@ -25,6 +25,7 @@ from rocketeval.stats.prediction_powered import Estimate, LabelTarget, column_of
 from rocketeval.stopping.race import RaceResult
 from rocketeval.stopping.summary import over_looks, widen_interval
 from rocketeval.store.run import RunStore
+from rocketeval.text import LABELS_NEXT
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +201,7 @@ def _labelled(grid: ScoreGrid, labels: Floats, choice: LabelScope) -> tuple[str,
     if not named:
         raise BenchmarkError(
             "No candidate has two labeled responses with a score.",
-            hint="Choose responses to label: `rocketeval labels next`. It says what to do next.",
+            hint=f"Choose responses to label: {LABELS_NEXT}. It says what to do next.",
         )
     return named
 

@@ -13,7 +13,6 @@ from pathlib import Path
 from rocketeval._version import __version__
 from rocketeval.arrays import Ints
 from rocketeval.audit.conclusion import doubt
-from rocketeval.audit.wording import LABELS_NEXT
 from rocketeval.config import RunConfig
 from rocketeval.evolve.result import EvaluatorInRun
 from rocketeval.explain.groups import GroupScore, groups_are
@@ -46,10 +45,10 @@ from rocketeval.report.slices import SliceMeans, slice_fields, slice_means, slic
 from rocketeval.report.trust import number, share, trust
 from rocketeval.scoring.learning import mean_by_candidate
 from rocketeval.scoring.read_answers import answers_yes_or_no, rubric_of
-from rocketeval.scoring.rubric import answers_are
+from rocketeval.scoring.rubric import Rubric, answers_are
 from rocketeval.store.manifest import StageFacts, Stages
 from rocketeval.store.run import RunStore
-from rocketeval.text import count_of
+from rocketeval.text import LABELS_NEXT, count_of
 
 
 def candidates(
@@ -246,12 +245,11 @@ _FILES = {
 
 
 def bare_head(
-    config: RunConfig, findings: Findings, checklists: Mapping[str, Checklist]
+    config: RunConfig, findings: Findings, checklists: Mapping[str, Checklist], rubric: Rubric
 ) -> ReportHead:
     """Return the head of a run before its first judgment, without figures."""
     ranking = findings.ranking
     yes_no = answers_yes_or_no(config)
-    rubric = rubric_of(config, checklists)
     scorer = findings.stages.score.scorer or config.scorer.kind
     lost, nothing_lost = losses(findings, yes_no=yes_no)
     weighed = weighing(findings, config)
@@ -301,7 +299,7 @@ def make_head(
     rubric = rubric_of(config, checklists)
     slices = _slices(store, cells, ranking, places, clipping_scale(store, config))
     return replace(
-        bare_head(config, findings, checklists),
+        bare_head(config, findings, checklists, rubric),
         finished=max((made[name].finished for name in STAGES if name in made), default=""),
         provisional=provisional,
         conclusion="" if provisional else conclusion_in_words(ranking, doubt(audit)),

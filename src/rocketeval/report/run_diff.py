@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rocketeval.arrays import Floats
+from rocketeval.arrays import Floats, Ints
 from rocketeval.compare.pair import Comparison, ComparisonVerdict, compare
 from rocketeval.errors import ConfigError
 from rocketeval.grid import ScoreGrid
@@ -370,10 +370,15 @@ def flips(before: Floats, now: Floats) -> tuple[int, int]:
     """
     if len(before) != len(now):
         return 0, 0
+    found = flipped(before, now)
+    return int((found < 0).sum()), int((found > 0).sum())
+
+
+def flipped(before: Floats, now: Floats) -> Ints:
+    """Return -1 for each answer that flipped for the worse, 1 for the better, and 0 for others."""
     moved = np.abs(now - before) >= FLIPPED
-    worse = moved & (before >= 0.5) & (now < 0.5)
-    better = moved & (before < 0.5) & (now >= 0.5)
-    return int(worse.sum()), int(better.sum())
+    yes = (now >= 0.5).astype(np.intp) - (before >= 0.5).astype(np.intp)
+    return np.where(moved, yes, 0)
 
 
 def _equal(query: Query, other: Query | None) -> bool:

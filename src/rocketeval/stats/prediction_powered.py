@@ -39,7 +39,7 @@ from rocketeval.arrays import Bools, Floats, Ints
 from rocketeval.errors import BenchmarkError, ConfigError
 from rocketeval.grid import ScoreGrid
 from rocketeval.records import Interval
-from rocketeval.text import did_you_mean
+from rocketeval.text import LABELS_NEXT, did_you_mean
 
 FEWEST_IN_STRATUM = 5
 """A stratum with fewer labels is merged with a neighbor."""
@@ -366,7 +366,7 @@ def estimate(
     if labelled < 2:
         raise BenchmarkError(
             f"{_name(sample.candidate, against)} has {labelled} labeled queries with a score.",
-            hint="Label at least 2. Choose which: `rocketeval labels next`.",
+            hint=f"Label at least 2. Choose which: {LABELS_NEXT}.",
         )
     strata = merge_thin(sample.strata, sample.labelled)
     alone = fit_mean(sample, strata, use_scores=False)

@@ -13,7 +13,7 @@ from rocketeval.arrays import Floats
 from rocketeval.compare.pair import ComparisonVerdict
 from rocketeval.errors import ConfigError
 from rocketeval.judges.runs import JudgedRun
-from rocketeval.records import Interval
+from rocketeval.records import Checklist, Interval
 from rocketeval.report.run_diff import (
     FLIPPED,
     VERDICTS,
@@ -22,7 +22,7 @@ from rocketeval.report.run_diff import (
     ResponseChange,
     RunDiff,
     diff_runs,
-    flips,
+    flipped,
 )
 from rocketeval.scoring.read_answers import read_judgment
 from rocketeval.store.run import RunStore
@@ -203,12 +203,7 @@ def response_diff(
         candidate,
         texts[1],
         texts[0],
-        tuple(
-            AnswerChange(title, _known(was), _known(is_now), _flipped(was, is_now, detail.weight))
-            for title, detail, was, is_now in zip(
-                checklist.titles, checklist.every_detail, before, now, strict=True
-            )
-        ),
+        tuple(_answer_changes(checklist, before, now)),
     )
 
 
@@ -224,12 +219,15 @@ def _answers(store: RunStore, query: str, candidate: str) -> Floats:
     return np.array([math.nan if one.p_yes is None else one.p_yes for one in answers])
 
 
-def _flipped(before: float, now: float, weight: float) -> str:
-    """Return whether an answer flipped for the worse or the better; empty if it did not."""
-    answers = np.array([before, now])
-    was, is_now = 1.0 - answers if weight < 0 else answers
-    worse, better = flips(np.array([was]), np.array([is_now]))
-    return "worse" if worse else "better" if better else ""
+def _answer_changes(checklist: Checklist, before: Floats, now: Floats) -> Iterator[AnswerChange]:
+    penalty = np.array([detail.weight < 0 for detail in checklist.every_detail], dtype=bool)
+    turned = (np.where(penalty, 1.0 - answers, answers) for answers in (before, now))
+    found = flipped(*turned).tolist()
+    for title, was, is_now, flip in zip(checklist.titles, before, now, found, strict=True):
+        yield AnswerChange(title, _known(was), _known(is_now), _FLIPS[flip])
+
+
+_FLIPS = {-1: "worse", 0: "", 1: "better"}
 
 
 def _known(value: float) -> float | None:

@@ -30,7 +30,12 @@ from rocketeval.report.stage import gather
 from rocketeval.scoring.answers import AnswerTable
 from rocketeval.scoring.base import Learner, create_scorer
 from rocketeval.scoring.crossfit import Scored, count_statuses, score_answers, score_table
-from rocketeval.scoring.read_answers import answers_yes_or_no, read_answers, scored_answers
+from rocketeval.scoring.read_answers import (
+    answers_yes_or_no,
+    read_answers,
+    rubric_of,
+    scored_answers,
+)
 from rocketeval.scoring.rubric import POINTS
 from rocketeval.store.inputs import Inputs
 from rocketeval.store.manifest import GradeFacts, Manifest, ScoreFacts, Stages
@@ -181,7 +186,7 @@ def _nothing_yet(run: RunStore, config: RunConfig, command: str | None) -> PageF
     cells = make_cells(findings.scores, queries, candidates)
     content = RunContent(store, config, findings, cells)
     page, detail = (
-        bare_head(config, findings, checklists),
+        bare_head(config, findings, checklists, rubric_of(config, checklists)),
         served_detail(cells.scores, content.items),
     )
     total = sum(head.query_id in checklists for head in heads) if checklists else len(heads)
