@@ -19,7 +19,7 @@ from rocketeval.benchmarks.inspect_logs import InspectLogs, InspectOptions, read
 from rocketeval.benchmarks.opened import describe, open_data
 from rocketeval.errors import BenchmarkError
 from rocketeval.records import Query, Response
-from support.data_files import PEERS, log_likelihoods, write_json
+from support.data_files import PEERS, deepeval_run, log_likelihoods, write_json
 
 
 def csv_file(folder: Path, text: str) -> Path:
@@ -284,6 +284,50 @@ def test_inspect_log_with_a_score_that_is_no_number(tmp_path: Path, literal: str
     assert reader.kind == "inspect"
     assert reader.summary.responses == before.summary.responses
     assert len(reader.summary.labels) == len(before.summary.labels) - labels > 0
+
+
+def test_inspect_scores_of_every_form(tmp_path: Path) -> None:
+    """Texts count as Inspect counts them, parts get their own labels, and the rest is named."""
+    log = json.loads((PEERS / "inspect_json" / "good.json").read_text())
+    forms = {
+        "grade": "P",
+        "word": "No",
+        "number": "0.25",
+        "parts": {"style": 1, "facts": "C", "tone": None},
+        "list": [1, 0],
+        "text": "fine",
+    }
+    log["samples"] = log["samples"][:1]
+    log["samples"][0]["scores"] = {name: {"value": value} for name, value in forms.items()}
+    summary = opened(write_json(tmp_path / "log.json", log)).summary
+    assert {label.labeler: label.value for label in summary.labels} == {
+        "grade": 0.5,
+        "word": 0.0,
+        "number": 0.25,
+        "parts/style": 1.0,
+        "parts/facts": 1.0,
+    }
+    assert list(summary.notes) == [
+        "there is no score of 'parts/tone': it gives no label",
+        "the score of 'list' is not a number: it gives no label",
+        "the score of 'text' is not a number: it gives no label",
+    ]
+
+
+def test_scores_of_other_tools_without_a_number_are_counted(tmp_path: Path) -> None:
+    """A failed metric of DeepEval and a text in a metric of lm-eval are named."""
+    notes = opened(deepeval_run(tmp_path / "one")).summary.notes
+    assert {note: rows.count for note, rows in notes.items()} == {
+        "there is no score of 'Relevancy': it gives no label": 1
+    }
+    (samples,) = (PEERS / "lm_eval" / "dummy").glob("*.jsonl")
+    path = tmp_path / "two" / samples.name
+    path.parent.mkdir()
+    text = samples.read_text()
+    path.write_text(text.replace('"exact_match": 0.0', '"exact_match": "none"'))
+    assert path.read_text() != text
+    notes = opened(path).summary.notes
+    assert list(notes) == ["the score of 'exact_match' is not a number: it gives no label"]
 
 
 @pytest.mark.parametrize("literal", NO_NUMBERS)

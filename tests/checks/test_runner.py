@@ -218,5 +218,5 @@ def test_close_does_not_wait_for_a_check(tmp_path: Path, monkeypatch: pytest.Mon
         began = time.monotonic()
         runner.close()
         answers = [each.result() for each in waiting]
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
     assert all(answer.p_yes is None for answer in answers)

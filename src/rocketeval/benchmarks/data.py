@@ -297,6 +297,26 @@ class DataBenchmark(ABC):
             )
 
 
+def read_scores(
+    scores: Iterable[tuple[str, object]], query_id: str, candidate: str
+) -> tuple[tuple[Label, ...], tuple[str, ...]]:
+    """Return the scores of other tools as labels, and a note for each that is not a number.
+
+    >>> labels, notes = read_scores([("exact", True), ("judge", None)], "q1", "model-a")
+    >>> labels[0].value, notes
+    (1.0, ("there is no score of 'judge': it gives no label",))
+    """
+    labels, notes = [], []
+    for name, score in scores:
+        if isinstance(score, int | float):
+            labels.append(Label(query_id, candidate, float(score), name))
+        elif score is None:
+            notes.append(f"there is no score of {name!r}: it gives no label")
+        else:
+            notes.append(f"the score of {name!r} is not a number: it gives no label")
+    return tuple(labels), tuple(notes)
+
+
 def content_id(text: str, history: Iterable[Turn] = ()) -> str:
     """Return the id of a query that has none: a hash of its text and history.
 

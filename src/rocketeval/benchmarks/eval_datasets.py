@@ -16,6 +16,7 @@ from rocketeval.benchmarks.data import (
     Skipped,
     as_text,
     content_id,
+    read_scores,
 )
 from rocketeval.benchmarks.messages import (
     RowError,
@@ -35,7 +36,7 @@ from rocketeval.benchmarks.row_files import (
     row_format,
     stem_of,
 )
-from rocketeval.records import Label, Query, Response, Turn
+from rocketeval.records import Query, Response, Turn
 from rocketeval.text import count_of, join_words
 
 SAMPLES = re.compile(r"samples_(?P<task>.+)_\d{4}-\d\d-\d\dT[\d.:-]+$")
@@ -160,11 +161,9 @@ def _lm_eval(row: Row, candidate: str, task: str) -> Kept:
     name = f"{task}-{row.name('doc_id')}"
     target = row.values.get("target")
     metrics = row.values.get("metrics")
-    labels = tuple(
-        Label(name, candidate, float(value), str(metric))
-        for metric in (metrics if isinstance(metrics, list) else ())
-        if isinstance(value := row.values.get(str(metric)), int | float)
-    )
+    named = [str(metric) for metric in metrics] if isinstance(metrics, list) else []
+    scores = [(metric, row.values.get(metric)) for metric in named]
+    labels, notes = read_scores(scores, name, candidate)
     return Example(
         row.where,
         Query(
@@ -176,6 +175,7 @@ def _lm_eval(row: Row, candidate: str, task: str) -> Kept:
         ),
         (Response(name, candidate, text),),
         labels=labels,
+        notes=notes,
     )
 
 
@@ -268,16 +268,17 @@ def _deepeval(row: Row, candidate: str, mark: str | None) -> Kept:
     context = passages(_either(row, "retrieval_context", "retrievalContext", "context"), mark)
     name = content_id(text)
     metrics = row.values.get("metricsData")
-    labels = tuple(
-        Label(name, candidate, float(each["score"]), str(each.get("name")))
-        for each in (metrics if isinstance(metrics, list) else ())
-        if isinstance(each, Mapping) and isinstance(each.get("score"), int | float)
-    )
+    measured = metrics if isinstance(metrics, list) else []
+    scores = [
+        (str(each.get("name")), each.get("score")) for each in measured if isinstance(each, Mapping)
+    ]
+    labels, notes = read_scores(scores, name, candidate)
     return Example(
         row.where,
         Query(name, text, reference=None if expected is None else as_text(expected)),
         (Response(name, candidate, as_text(output), context=context),),
         labels=labels,
+        notes=notes,
     )
 
 

@@ -6,6 +6,7 @@ Zstandard, which pyarrow decompresses; no further package is needed.
 
 from __future__ import annotations
 
+import re
 import struct
 import zlib
 from collections import Counter
@@ -25,6 +26,7 @@ from rocketeval.benchmarks.data import (
     Kept,
     Skipped,
     as_text,
+    read_scores,
 )
 from rocketeval.benchmarks.messages import (
     RowError,
@@ -43,7 +45,7 @@ from rocketeval.benchmarks.row_files import (
     row_format,
 )
 from rocketeval.errors import BenchmarkError
-from rocketeval.records import Label, Query, Response, Turn
+from rocketeval.records import Query, Response, Turn
 from rocketeval.text import count_of, join_words
 
 ZSTANDARD = 93
@@ -56,6 +58,10 @@ DONE = "success"
 ATTACHMENT = "attachment://"
 GRADES = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
 """Values of Inspect's scorers: correct, incorrect, partial, no answer."""
+WORDS = {"yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
+"""Words that Inspect counts as numbers."""
+FULL_NUMBER = re.compile(r"[+-]?[0-9]{1,9}(\.[0-9]{1,18})?")
+"""A number written as text."""
 LATER = "a repetition (epoch 2 or later); set `epochs: all` to judge it as another candidate"
 
 
@@ -195,9 +201,13 @@ class InspectLogs(DataBenchmark):
             reference=_target(sample.get("target")),
             category=str(category) if category is not None else None,
         )
-        labels = tuple(_labels(sample.get("scores"), name, candidate))
+        labels, unread = read_scores(_scores(sample.get("scores")), name, candidate)
         return Example(
-            row.where, query, (Response(name, candidate, text),), labels=labels, notes=split.notes
+            row.where,
+            query,
+            (Response(name, candidate, text),),
+            labels=labels,
+            notes=(*split.notes, *unread),
         )
 
 
@@ -364,9 +374,22 @@ def _target(value: object) -> str | None:
     return str(value) if value else None
 
 
-def _labels(scores: object, query_id: str, candidate: str) -> Iterator[Label]:
+def _scores(scores: object) -> Iterator[tuple[str, object]]:
+    """Yield each scorer's value, and each part of a value with several parts."""
     for name, score in scores.items() if isinstance(scores, Mapping) else ():
         value = score.get("value") if isinstance(score, Mapping) else None
-        number = GRADES.get(value) if isinstance(value, str) else value
-        if isinstance(number, int | float):
-            yield Label(query_id, candidate, float(number), name)
+        if isinstance(value, Mapping):
+            yield from ((f"{name}/{part}", _as_number(each)) for part, each in value.items())
+        else:
+            yield name, _as_number(value)
+
+
+def _as_number(value: object) -> object:
+    """Return a text as the number that Inspect takes it for; other values as they are."""
+    if not isinstance(value, str):
+        return value
+    if value in GRADES:
+        return GRADES[value]
+    if value.lower() in WORDS:
+        return WORDS[value.lower()]
+    return float(value) if FULL_NUMBER.fullmatch(value) else value

@@ -23,6 +23,7 @@ from rocketeval.benchmarks.data import (
     Skipped,
     as_text,
     content_id,
+    read_scores,
 )
 from rocketeval.benchmarks.messages import (
     RowError,
@@ -51,7 +52,7 @@ from rocketeval.items import (
     parse_item,
     valid_item,
 )
-from rocketeval.records import Label, Query, Response, Turn
+from rocketeval.records import Query, Response, Turn
 from rocketeval.text import count_of
 
 PROVIDER_ERROR = 2
@@ -154,8 +155,8 @@ class PromptfooResults(DataBenchmark):
             name = content_id(split.query, split.history)
         candidate = self._candidate(row)
         items, dropped = _items(row, variables)
-        score = row.values.get("score")
-        labeled = isinstance(score, int | float) and bool(_graded(row))
+        scores = [("promptfoo", row.values.get("score"))] if _graded(row) else []
+        labels, unread = read_scores(scores, name, candidate)
         test = _object(row, "testCase")
         about = test.get("metadata")
         category = about.get("category") if isinstance(about, Mapping) else None
@@ -164,8 +165,8 @@ class PromptfooResults(DataBenchmark):
             Query(name, split.query, split.history, category=category and str(category)),
             (Response(name, candidate, as_text(output)),),
             items,
-            (Label(name, candidate, float(score), "promptfoo"),) if labeled else (),  # type: ignore[arg-type]
-            notes=(*split.notes, *dropped),
+            labels,
+            notes=(*split.notes, *dropped, *unread),
         )
 
     def _candidate(self, row: Row) -> str:
