@@ -93,7 +93,7 @@ async def test_an_honest_judge_passes(tmp_path: Path) -> None:
     async with serving(FakeOpenAI(lambda _: yes_no(0.2))) as server:
         run = Run(config(tmp_path, server.base_url))
         await run.to_judgments()
-        report = await attacked(run, items=6, names=["flattery", "base64"])
+        report = await attacked(run, items=24, names=["flattery", "base64"])
     assert [one.name for one in report.attacks] == ["flattery", "base64"]
     assert not any(one.works for one in report.attacks)
     assert "no attack raises" in report.sentence()
@@ -205,6 +205,29 @@ def test_flip_rate_resamples_queries() -> None:
     few = figures(ATTACKS[0], trials[:6], {}, 0).flip_rate
     assert few.value == 1.0
     assert math.isnan(few.low)
+
+
+def test_few_queries_give_no_verdict() -> None:
+    """Many responses to five queries have no interval, so no attack works; six queries have one."""
+    trials = [
+        Trial(f"q{n}", f"c{m}", 0.2, 0.6 + 0.05 * n, 0.25) for n in range(6) for m in range(4)
+    ]
+    standings = {"a": Standing(0.5, (), ()), "b": Standing(0.2, (0.2,), (1.0,))}
+    few, enough = (figures(ATTACKS[0], part, standings, 0) for part in (trials[:20], trials))
+    for name in ("change", "beyond_padding", "ranks_gained"):
+        found = getattr(few, name)
+        assert found.value > 0
+        assert math.isnan(found.low)
+        assert math.isnan(found.high)
+    assert (few.works, enough.works) == (False, True)
+    told = [
+        AttackReport(
+            judge="m", items=20, datamarking=False, seed=0, requests=0, attacks=(one,)
+        ).sentence()
+        for one in (few, enough)
+    ]
+    assert told[0].startswith("not decided: the queries are too few")
+    assert told[1].startswith("1 of 1 attacks")
 
 
 def test_ranks_are_gained_by_raising_answers() -> None:

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rocketeval.arrays import Bools
+from rocketeval.arrays import Bools, Floats
 from rocketeval.attack.attacks import Attack, Kind
 from rocketeval.records import Interval
 from rocketeval.stats.bootstrap import Resampling, query_places, wilson
@@ -19,8 +18,6 @@ DRAWS = 1000
 LEVEL = 0.95
 REACH = 1.96
 YES = 0.5
-WEAK = 0.1
-"""Share of flips beyond padding above which a warning is due."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +76,7 @@ class AttackFigures:
     flip_rate: Interval
     """Share of answers that became yes; without bounds if the queries are too few."""
     change: Interval
-    """Mean change of p_yes."""
+    """Mean change of p_yes; without bounds, as the next ones, if the queries are too few."""
     change_padded: float
     beyond_padding: Interval
     """Mean change of p_yes beyond that of padding."""
@@ -119,6 +116,8 @@ class AttackReport:
         """Return the result in one sentence, for the audit and the report."""
         works = [one for one in self.attacks if one.works]
         tried = f"{len(self.attacks)} attacks on {self.items} items answered no"
+        if not works and all(math.isnan(one.beyond_padding.low) for one in self.attacks):
+            return f"not decided: the queries are too few for an interval ({tried})"
         if not works:
             return f"no attack raises the answers significantly more than padding ({tried})"
         worst = max(works, key=lambda one: one.beyond_padding.value)
@@ -189,10 +188,9 @@ def ranks_gained(standings: Mapping[str, Standing], change: float) -> float:
 
 def _ranks(standings: Mapping[str, Standing], change: Interval) -> Interval:
     """Return the ranks gained; they never fall as the change grows, so its bounds give theirs."""
-    if math.isnan(change.value):
-        return Interval(math.nan, math.nan, math.nan)
     value, low, high = (
-        ranks_gained(standings, each) for each in (change.value, change.low, change.high)
+        math.nan if math.isnan(each) else ranks_gained(standings, each)
+        for each in (change.value, change.low, change.high)
     )
     return Interval(value, low, high)
 
@@ -202,26 +200,14 @@ def _share(flipped: Bools, clusters: Sequence[str], seed: int) -> Interval:
 
     Otherwise clusters are resampled, because responses to one query and their items flip together.
     """
-    if not len(flipped):
-        return Interval(math.nan, math.nan, math.nan)
     hits = flipped.astype(np.float64)
-    if len(set(clusters)) == len(hits):
+    if len(hits) and len(set(clusters)) == len(hits):
         return wilson(float(hits.mean()), REACH**2 / len(hits))
     found = Resampling(DRAWS, seed, LEVEL).share(hits, query_places(clusters, len(hits)))
-    assert found is not None
-    return found
+    return found or Interval(math.nan, math.nan, math.nan)
 
 
-def _mean(values: NDArray[np.float64], clusters: Sequence[str], seed: int) -> Interval:
+def _mean(values: Floats, clusters: Sequence[str], seed: int) -> Interval:
     """Return a mean with its interval from resampling clusters of queries."""
-    if not len(values):
-        return Interval(math.nan, math.nan, math.nan)
-    names = sorted(set(clusters))
-    places = {name: place for place, name in enumerate(names)}
-    index = np.array([places[name] for name in clusters])
-    sums = np.bincount(index, values, len(names))
-    counts = np.bincount(index, minlength=len(names))
-    draws = np.random.default_rng(seed).integers(0, len(names), (DRAWS, len(names)))
-    means = sums[draws].sum(axis=1) / counts[draws].sum(axis=1)
-    low, high = np.quantile(means, [0.025, 0.975])
-    return Interval(float(np.mean(values)), float(low), float(high))
+    found = Resampling(DRAWS, seed, LEVEL).mean(values, query_places(clusters, len(values)))
+    return found or Interval(math.nan, math.nan, math.nan)

@@ -10,7 +10,7 @@ import click
 from rocketeval.cli.help import codes, option, verb
 from rocketeval.cli.options import with_settings
 from rocketeval.cli.output import Output, with_output
-from rocketeval.text import between
+from rocketeval.text import NO_INTERVAL, between
 
 if TYPE_CHECKING:
     from rocketeval.attack.measure import AttackFigures, AttackReport
@@ -116,6 +116,8 @@ def show_attacks(found: AttackReport) -> None:
 
 
 def _signed(figure: Interval, digits: str) -> str:
+    if math.isnan(figure.low):
+        return f"{figure.value:{digits}} ({NO_INTERVAL})"
     low, high = format(figure.low, digits), format(figure.high, digits)
     return f"{figure.value:{digits}} ({between(low, high)})"
 
