@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import yaml
 from click.testing import CliRunner
 
 from rocketeval import ScriptedEngine, evaluate
+from rocketeval.cli.compare import GATE_FAILED
 from rocketeval.cli.gate import command
 from rocketeval.errors import ConfigError
 from rocketeval.gate.ci import compare_runs, gate_comment
@@ -76,6 +78,10 @@ def test_worse_version_fails(runs: dict[str, Path]) -> None:
     (failed,) = outcome.failed
     assert failed.comparison.effect.value == pytest.approx(-6.3)
     assert len(failed.falls) == 8
+    code, told = gate(runs["bad"], runs["good"])
+    assert code == GATE_FAILED
+    # A query without an id of its own is shown with its text.
+    assert re.search(r'^  [0-9a-f]{12,} "query \| \d <b>": 9.10 -> 2.80', told, re.MULTILINE)
     assert compare_runs(runs["good"], runs["bad"]).failed == ()
     assert compare_runs(runs["good"], runs["good"], max_drop=0.0).failed == ()
 

@@ -10,7 +10,7 @@ from rocketeval.cli.compare import GATE_FAILED
 from rocketeval.cli.help import codes, option, verb
 from rocketeval.cli.options import LEVEL
 from rocketeval.cli.text import printable
-from rocketeval.text import count_of
+from rocketeval.text import count_of, is_hash, query_name, start_of
 
 MOST_FALLS = 3
 """Queries with a lower score to print per candidate."""
@@ -66,7 +66,8 @@ def command(
             worse = fall.worse_answers
             flipped = f", {count_of(worse, 'worse answer', 'worse answers')}" if worse else ""
             scores = f"{fall.before:.2f} -> {fall.now:.2f}"
-            click.echo(f"  {printable(fall.query)}: {scores}{flipped}")
+            starts = {fall.query: start_of(fall.snippet)} if is_hash(fall.query) else None
+            click.echo(f"  {printable(query_name(fall.query, starts))}: {scores}{flipped}")
         if len(one.falls) > MOST_FALLS:
             more = count_of(len(one.falls) - MOST_FALLS, "more query", "more queries")
             click.echo(f"  and {more} with a lower score")
