@@ -219,13 +219,15 @@ def _query(
 ) -> str:
     likely = found["query"]
     if not likely:
+        nearest = _nearest_part("query", columns)
+        if nearest or found["response"] or len(_wide_by_name(rows, columns, set())) > 1:
+            missing, option = "", Hint.of(f"{nearest}Name it: ", naming(query="COLUMN"))
+        else:
+            missing = ", and none like a response"
+            option = Hint.of("Name both: ", naming(query="COLUMN", response="COLUMN"))
         raise BenchmarkError(
-            f"{what}: no column looks like the query (the prompt or question).",
-            hint=Hint.of(
-                f"{_nearest_part('query', columns)}Name it: ",
-                naming(query="COLUMN"),
-                f". Columns: {join_words(columns, most=30)}.",
-            ),
+            f"{what}: no column looks like the query (the prompt or question){missing}.",
+            hint=Hint.of(option, f". Columns: {join_words(columns, most=30)}."),
         )
     if len(likely) == 1:
         return likely[0]
