@@ -117,7 +117,7 @@ def claims() -> list[Claim]:
         (
             "a checklist per query over one for all",
             "+14.2",
-            stored("first turn", "fixed checklist"),
+            stored("both turns", "fixed checklist"),
         ),
         (
             "items asked independently over in sequence",
