@@ -37,7 +37,7 @@ from rocketeval.benchmarks.messages import (
     split_turns,
 )
 from rocketeval.benchmarks.reading import Row, is_inspect_log, nan_as_null, shown_value
-from rocketeval.benchmarks.request_logs import NO_TEXT_OUTPUT, Output, read_output
+from rocketeval.benchmarks.request_logs import NO_TEXT_OUTPUT, LoggedOutput, read_output
 from rocketeval.benchmarks.row_files import (
     BadRow,
     Rows,
@@ -352,7 +352,7 @@ def _input(sample: Mapping[str, Any]) -> tuple[tuple[Turn, ...], tuple[str, ...]
     return (Turn("user", given),), ()
 
 
-def _completion(sample: Mapping[str, Any]) -> Output:
+def _completion(sample: Mapping[str, Any]) -> LoggedOutput:
     given, messages = sample.get("output"), sample.get("messages")
     turns, spoken = read_turns(messages, "messages") if is_messages(messages) else ((), ())
     # The text of the completion is that of the first choice.
@@ -363,7 +363,7 @@ def _completion(sample: Mapping[str, Any]) -> Output:
     if text is None and turns and turns[-1].role == "assistant":
         text, notes = turns[-1].content or None, (*notes, *spoken)
     steps = (STEPS,) if any(turn.role == "tool" for turn in turns) else ()
-    return Output(text, (*notes, *steps))
+    return LoggedOutput(text, (*notes, *steps))
 
 
 def _target(value: object) -> str | None:

@@ -54,7 +54,7 @@ MESSAGES = "an output has several messages: only the last is judged"
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class LoggedOutput:
     """What a model wrote."""
 
     text: str | None
@@ -73,7 +73,7 @@ def request_example(
     turns: tuple[Turn, ...],
     notes: tuple[str, ...],
     model: str,
-    output: Output | None,
+    output: LoggedOutput | None,
     source: SourceIds | None = None,
 ) -> Kept:
     """Return the example of one request; its id is a hash of the conversation.
@@ -84,7 +84,7 @@ def request_example(
         return Skipped(row.where, output.lack)
     split = split_turns(turns, notes)
     if output is None:
-        output = Output(split.response, () if turns[-1].role == "user" else notes)
+        output = LoggedOutput(split.response, () if turns[-1].role == "user" else notes)
     if output.text is None:
         return Skipped(row.where, output.lack)
     hidden = (STEPS,) if split.response not in (None, output.text) else ()
@@ -111,11 +111,11 @@ def asked_turns(given: object, field: str) -> tuple[tuple[Turn, ...], tuple[str,
     return (Turn("user", text),), ()
 
 
-def read_output(body: object) -> Output:
+def read_output(body: object) -> LoggedOutput:
     """Return the text of a chat completion, a response of the Responses API, or a message."""
     notes: set[str] = set()
     text = _output_text(from_json(body), notes)
-    return Output(text or None, tuple(sorted(notes)))
+    return LoggedOutput(text or None, tuple(sorted(notes)))
 
 
 def _output_text(value: object, notes: set[str]) -> str:

@@ -18,7 +18,7 @@ from rocketeval.benchmarks.messages import content_text, from_json, mapped, read
 from rocketeval.benchmarks.reading import Row
 from rocketeval.benchmarks.request_logs import (
     MESSAGES,
-    Output,
+    LoggedOutput,
     asked_turns,
     read_output,
     request_example,
@@ -212,9 +212,9 @@ def _openinference(row: Row, found: Mapping[str, Any], source: SourceIds) -> Kep
     if output.text is None:
         # Notes of both: the value may be the same message in another shape.
         value = read_output(found.get("output.value"))
-        output = Output(value.text, (*output.notes, *value.notes))
+        output = LoggedOutput(value.text, (*output.notes, *value.notes))
     if len(written) > 1:
-        output = Output(output.text, (*output.notes, MESSAGES))
+        output = LoggedOutput(output.text, (*output.notes, MESSAGES))
     return request_example(row, turns, notes, model, output, source)
 
 
