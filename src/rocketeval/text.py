@@ -41,13 +41,13 @@ def did_you_mean(name: str, known: Sequence[str]) -> str:
     return f"There are: {join_words(map(repr, known), most=10)}."
 
 
-def near_name(name: str, known: Sequence[str]) -> str | None:
-    """Return the known name closest to `name`; None if none is close.
+def near_name(name: str, known: Sequence[str], like: float = 0.5) -> str | None:
+    """Return the known name closest to `name`; None if no similarity reaches `like`.
 
     >>> near_name("lefft", ["left", "right"]), near_name("xyz", ["left", "right"])
     ('left', None)
     """
-    return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=0.5)), None)
+    return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=like)), None)
 
 
 HIDDEN = "***"

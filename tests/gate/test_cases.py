@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rocketeval.errors import BenchmarkError
-from rocketeval.gate.cases import read_cases
+from rocketeval.gate.cases import odd_fields, read_cases
 from rocketeval.records import Query, Turn
 
 
@@ -70,6 +70,10 @@ def test_mistakes_name_the_file(tmp_path: Path, name: str, content: bytes | None
         ("history", [{"role": None, "content": "Hi"}]),
         ("context", "a passage"),
         ("context", [1]),
+        ("id", ""),
+        ("id", "  "),
+        ("min_score", 80),
+        ("min_score", -0.1),
         ("min_score", True),
         ("min_score", "0.7"),
     ],
@@ -123,6 +127,31 @@ def test_every_field_is_read(tmp_path: Path, ending: str) -> None:
                                  context=("p",))  # fmt: skip
     assert (first.min_score, first.fields) == (1.0, {"more": 3})
     assert second.record == Query("case-2", "Hi")
+
+
+def test_null_ids_are_missing_ids(tmp_path: Path) -> None:
+    """Cases with the id null are numbered, as those without an id."""
+    path = tmp_path / "c.jsonl"
+    row = json.dumps({"id": None, "query": "Hi", "checklist": ["c"]})
+    path.write_text(f"{row}\n{row}\n")
+    assert [case.id for case in read_cases(path)] == ["case-1", "case-2"]
+
+
+def test_fields_are_not_lost(tmp_path: Path) -> None:
+    """Another name of the query is a field if `query` is given; misspelled fields are named."""
+    row = {"query": "Hi", "input": "kept", "more": 1, "checklist": ["c"]}
+    path = tmp_path / "c.yaml"
+    path.write_text(
+        json.dumps([{**row, "min_scor": 0.5, "Referense": "r"}, row, {**row, "min_scor": 1}])
+    )
+    cases = read_cases(path)
+    assert cases[1].fields == {"input": "kept", "more": 1}
+    assert list(odd_fields(cases)) == [
+        "cases with a field 'min_scor', which RocketEval does not use: 2. "
+        "Did you mean 'min_score'?",
+        "cases with a field 'Referense', which RocketEval does not use: 1. "
+        "Did you mean 'reference'?",
+    ]
 
 
 @pytest.mark.parametrize("mark", ["\u2028", "\u2029", "\x85"])

@@ -99,6 +99,10 @@ def test_mistakes_are_named_without_a_traceback(project: Path) -> None:
     (project / "cases.jsonl").write_text('{"id": "a", "query": "Hi", "checklist": []}\n')
     done = run_pytest(project)
     assert "cases.jsonl, case 1" in done.stdout + done.stderr
+    row = '{"id": "a", "query": "Hi", "checklist": ["Is it polite?"], "min_scor": 0.5}'
+    (project / "cases.jsonl").write_text(row)
+    done = run_pytest(project, "--collect-only")
+    assert "Did you mean 'min_score'?" in done.stdout
     (project / "pytest.ini").write_text("[pytest]\n")
     (project / "test_bot.py").write_text(
         "def test_x(rocketeval):\n    rocketeval.check('a', 'b', ['c?'])\n"

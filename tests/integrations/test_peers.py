@@ -6,14 +6,17 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 from integrations.peers import BAD, EXPECTED, GOOD, ITEMS, PEERS, QUERY
 from integrations.word_judge import MODEL, serving
 
+from rocketeval import ScriptedEngine
 from rocketeval.errors import ConfigError
 from rocketeval.integrations.promptfoo import get_assert
-from rocketeval.integrations.shared import checklist_for, open_grader
+from rocketeval.integrations.shared import checklist_for, last_user_text, open_grader
+from rocketeval.records import Checklist
 
 STUDY = Path(__file__).parents[2] / "studies" / "integrations" / "peers.py"
 
@@ -69,3 +72,66 @@ def test_checklist_of_a_case_goes_first() -> None:
     assert len(checklist_for(None, None)) == 7
     with pytest.raises(ConfigError):
         checklist_for({"a": 1}, None)
+    own = Checklist("query", ("a?",))
+    assert checklist_for(own, None) is own
+    assert checklist_for(" ", ["b?"]) == ["b?"]
+
+
+@pytest.mark.parametrize(("own", "default"), [([], ["b?"]), ([], None), (None, []), (None, "\n")])
+def test_an_empty_checklist_is_refused(own: object, default: Any) -> None:
+    """An empty list does not become the general items."""
+    with pytest.raises(ConfigError, match="no items"):
+        checklist_for(own, default)
+
+
+def test_a_checklist_file_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The path of a file is not an item; a file without items for all queries is refused."""
+    monkeypatch.chdir(tmp_path)
+    Path("items.yaml").write_text("for_all: {items: [Is it right?, Is it short?]}")
+    Path("items.json").write_text('["Is it right?"]')
+    Path("by_id.yaml").write_text("queries: {q1: {items: [Is it right?]}}")
+    for given, count in (("items.yaml", 2), ("file://items.yaml", 2), ("items.json", 1)):
+        found = checklist_for(None, given)
+        assert isinstance(found, Checklist)
+        assert len(found.items) == count
+    with pytest.raises(ConfigError, match=r"lost\.yaml"):
+        checklist_for(None, "lost.yaml")
+    with pytest.raises(ConfigError, match=r"by_id\.yaml has checklists by query id"):
+        checklist_for(None, "by_id.yaml")
+    with pytest.raises(ConfigError, match="path of a file"):
+        checklist_for("items.yaml", None)
+
+
+def fine(config: dict[str, object], **context: object) -> dict[str, Any]:
+    """Return what the assertion returns with a judge that likes everything."""
+    judge = ScriptedEngine(lambda prefix, item: 0.9)
+    given = {"prompt": QUERY, "vars": {}, **context, "config": {"judge": judge, **config}}
+    return get_assert(GOOD, given)
+
+
+def test_promptfoo_settings(tmp_path: Path) -> None:
+    """A checklist file is read, the general items are named, and mistakes are messages."""
+    path = tmp_path / "items.yaml"
+    path.write_text("for_all: {items: [Is it right?]}")
+    found = fine({"checklist": str(path)})
+    assert [part["reason"] for part in found["componentResults"]] == ["0.90: Is it right?"]
+    assert "general items" not in found["reason"]
+    assert "general items" in fine({})["reason"]
+    assert fine({"threshold": "0.95", "checklist": ["a?"]})["pass"] is False
+    for config, context, word in (
+        ({"threshold": "80%"}, {}, "'80%'"),
+        ({"threshold": 80}, {}, "threshold"),
+        ({"checklist": str(tmp_path / "lost.yaml")}, {}, "lost.yaml"),
+        ({}, {"vars": {"checklist": []}}, "no items"),
+        ({}, {"prompt": None}, "no prompt"),
+        ({}, {"prompt": {"label": "p"}}, "no prompt"),
+    ):
+        wrong = fine(config, **context)
+        assert wrong["pass"] is False
+        assert word in wrong["reason"]
+
+
+def test_messages_of_several_parts() -> None:
+    """The text parts of a message are its text."""
+    parts = [{"type": "text", "text": "Hi"}, {"type": "text", "text": "you"}]
+    assert last_user_text([{"role": "user", "content": parts}]) == "Hi\nyou"

@@ -155,9 +155,10 @@ def _lm_eval(row: Row, candidate: str, task: str) -> Kept:
         raise RowError("the sample has no prompt", f"arguments: {shown_value(given)}")
     messages = from_json(prompt)
     turns: tuple[Turn, ...] = (Turn("user", prompt),)
+    about: tuple[str, ...] = ()
     if is_messages(messages):
-        turns, _ = read_turns(messages, "arguments")
-    split = split_turns(turns)
+        turns, about = read_turns(messages, "arguments")
+    split = split_turns(turns, about)
     name = f"{task}-{row.name('doc_id')}"
     target = row.values.get("target")
     metrics = row.values.get("metrics")
@@ -175,7 +176,7 @@ def _lm_eval(row: Row, candidate: str, task: str) -> Kept:
         ),
         (Response(name, candidate, text),),
         labels=labels,
-        notes=notes,
+        notes=(*split.notes, *notes),
     )
 
 

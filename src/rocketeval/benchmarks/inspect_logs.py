@@ -29,6 +29,7 @@ from rocketeval.benchmarks.data import (
     read_scores,
 )
 from rocketeval.benchmarks.messages import (
+    STEPS,
     RowError,
     is_messages,
     mapped,
@@ -36,6 +37,7 @@ from rocketeval.benchmarks.messages import (
     split_turns,
 )
 from rocketeval.benchmarks.reading import Row, is_inspect_log, nan_as_null, shown_value
+from rocketeval.benchmarks.request_logs import NO_TEXT_OUTPUT, LoggedOutput, read_output
 from rocketeval.benchmarks.row_files import (
     BadRow,
     Rows,
@@ -181,9 +183,10 @@ class InspectLogs(DataBenchmark):
                 return Skipped(row.where, LATER)
             candidate = f"{candidate}@{epoch}"
         sample = _attached(row)
-        text = _completion(sample)
-        if text is None:
+        output = _completion(sample)
+        if output.text is None:
             why = "the sample ended with an error" if sample.get("error") else "no output"
+            why = NO_TEXT_OUTPUT if output.notes and not sample.get("error") else why
             return Skipped(row.where, why)
         turns, notes = _input(sample)
         split = split_turns(turns, notes)
@@ -205,9 +208,9 @@ class InspectLogs(DataBenchmark):
         return Example(
             row.where,
             query,
-            (Response(name, candidate, text),),
+            (Response(name, candidate, output.text),),
             labels=labels,
-            notes=(*split.notes, *unread),
+            notes=tuple(dict.fromkeys((*split.notes, *output.notes, *unread))),
         )
 
 
@@ -349,23 +352,18 @@ def _input(sample: Mapping[str, Any]) -> tuple[tuple[Turn, ...], tuple[str, ...]
     return (Turn("user", given),), ()
 
 
-def _completion(sample: Mapping[str, Any]) -> str | None:
-    output = sample.get("output")
-    if isinstance(output, Mapping):
-        if isinstance(output.get("completion"), str) and output["completion"]:
-            return str(output["completion"])
-        choices = output.get("choices")
-        if isinstance(choices, list) and choices:
-            first = choices[0].get("message") if isinstance(choices[0], Mapping) else choices[0]
-            turns, _ = read_turns([first], "output.choices")
-            if turns[0].content:
-                return turns[0].content
-    messages = sample.get("messages")
-    if is_messages(messages):
-        turns, _ = read_turns(messages, "messages")
-        if turns[-1].role == "assistant" and turns[-1].content:
-            return turns[-1].content
-    return None
+def _completion(sample: Mapping[str, Any]) -> LoggedOutput:
+    given, messages = sample.get("output"), sample.get("messages")
+    turns, spoken = read_turns(messages, "messages") if is_messages(messages) else ((), ())
+    # The text of the completion is that of the first choice.
+    found = read_output(given)
+    text = given.get("completion") if isinstance(given, Mapping) else None
+    text = text if isinstance(text, str) and text else found.text
+    notes = found.notes
+    if text is None and turns and turns[-1].role == "assistant":
+        text, notes = turns[-1].content or None, (*notes, *spoken)
+    steps = (STEPS,) if any(turn.role == "tool" for turn in turns) else ()
+    return LoggedOutput(text, (*notes, *steps))
 
 
 def _target(value: object) -> str | None:

@@ -223,8 +223,9 @@ class ArenaHardAnswers(DataBenchmark):
         else:
             if name not in self._questions:
                 raise RowError(NO_QUESTION, name, "Put question.jsonl next to model_answer.")
-            query, notes = self._questions[name], ()
-            text, candidate = _first_turn(row), row.name("model_id")
+            query, hidden = self._questions[name], set[str]()
+            text, candidate = _first_turn(row, hidden), row.name("model_id")
+            notes = tuple(sorted(hidden))
         if text is None:
             return Skipped(row.where, "no answer")
         return Example(row.where, query, (Response(name, candidate, text),), notes=notes)
@@ -263,12 +264,12 @@ def _arena_question(row: Row) -> Query:
     return Query(_question_id(row), texts[0], category=category)
 
 
-def _first_turn(row: Row) -> str | None:
+def _first_turn(row: Row, notes: set[str]) -> str | None:
     choices = row.get("choices", list)
     turns = choices[0].get("turns") if choices and isinstance(choices[0], dict) else None
     if not isinstance(turns, list) or not turns:
         raise RowError("the answer has no turns", shown_value(choices))
-    return content_text(turns[0], set()) or None
+    return content_text(turns[0], notes) or None
 
 
 def _game(score: object) -> Winner | None:

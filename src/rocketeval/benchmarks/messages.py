@@ -34,7 +34,17 @@ TYPES = ("human", "ai", "user", "assistant", "system", "tool", "function", "deve
 """Types of messages that name their role."""
 CONTENTS = ("content", "parts", "value", "text")
 """Fields of a message that hold its content."""
+TEXT_KINDS = ("object", "text", "input_text", "output_text", "refusal", "tool_result",
+              "tool_call_response")  # fmt: skip
+"""Types of parts whose content is text; a part without a type is an object."""
+THOUGHTS = ("reasoning", "thinking", "redacted_thinking")
+"""Types of parts that users of a model do not see."""
+CALL = "[tool call]"
+"""Text of an earlier turn that only calls tools."""
 NO_TEXT = "a part that is not text (such as an image) is shown to the judge as its kind only"
+REASONING = "the model's reasoning is not shown to the judge"
+CALLS = "tool calls of a message are not shown to the judge"
+REFUSAL = "the text of a refusal is used as the message"
 STEPS = "tool calls and other steps between the query and the final response are not shown"
 
 T = TypeVar("T")
@@ -110,33 +120,74 @@ def from_json(value: object) -> object:
 
 
 def read_turns(messages: object, field: str) -> tuple[tuple[Turn, ...], tuple[str, ...]]:
-    """Return messages as turns, and notes about parts that are not text."""
+    """Return messages as turns, and notes about what is not shown of them."""
     if not is_messages(messages):
         raise RowError(
             f"the field {field!r} is not a list of messages",
             shown_value(messages),
             'Expected: [{"role": "user", "content": "..."}].',
         )
+    given: Sequence[Mapping[str, Any]] = messages  # type: ignore[assignment]
+    roles = [str(_role(message)) for message in given]
+    asked = max((place for place, role in enumerate(roles) if role == "user"), default=0)
     turns = []
     notes: set[str] = set()
-    for message in messages:  # type: ignore[attr-defined]
-        text = content_text(_content(message), notes)
-        turns.append(Turn(str(_role(message)), text))
+    for place, message in enumerate(given):
+        own: set[str] = set()
+        text = message_text(message, own)
+        if not text and CALLS in own and place < asked:
+            text = CALL
+        turns.append(Turn(roles[place], text))
+        notes |= own
     return tuple(turns), tuple(sorted(notes))
 
 
+def message_text(message: Mapping[str, Any], notes: set[str]) -> str:
+    """Return the text of a message; `notes` gets what is not shown of it.
+
+    >>> message_text({"role": "assistant", "content": None, "refusal": "I can't."}, set())
+    "I can't."
+    """
+    text = content_text(_content(message), notes)
+    if message.get("tool_calls") or message.get("function_call"):
+        notes.add(CALLS)
+    if message.get("reasoning_content") or message.get("reasoning"):
+        notes.add(REASONING)
+    refusal = message.get("refusal")
+    if text or not refusal:
+        return text
+    return content_text({"type": "refusal", "refusal": refusal}, notes)
+
+
 def content_text(content: object, notes: set[str]) -> str:
-    """Return the text of a message's content; other parts become their kind in brackets."""
+    """Return the text of a message's content; other parts become their kind in brackets.
+
+    Reasoning and tool calls are left out.
+
+    >>> content_text([{"type": "thinking", "thinking": "?"}, {"type": "text", "text": "Hi"}], set())
+    'Hi'
+    """
     if content is None:
         return ""
     if isinstance(content, str):
         return content
     if isinstance(content, Mapping):
-        for name in ("answer", "text", "content", "value"):
-            if isinstance(content.get(name), str):
+        kind = str(content.get("type") or "object")
+        plain = kind.lower().replace("-", "_")
+        hidden = CALLS if plain.endswith(("_call", "tool_use")) else None
+        if plain in THOUGHTS or content.get("thought") is True:
+            hidden = REASONING
+        if hidden:
+            notes.add(hidden)
+            return ""
+        if plain == "refusal":
+            notes.add(REFUSAL)
+        for name in ("answer", "text", "content", "value", "refusal"):
+            # A field `text` is text in every part; others may hold an address or encoded bytes.
+            if isinstance(content.get(name), str) and (name == "text" or plain in TEXT_KINDS):
                 return str(content[name])
         notes.add(NO_TEXT)
-        return f"[{content.get('type', 'object')}]"
+        return f"[{kind}]"
     if isinstance(content, Sequence):
         return "\n".join(filter(None, (content_text(part, notes) for part in content)))
     return str(content)
@@ -165,12 +216,12 @@ def split_turns(turns: Sequence[Turn], notes: Sequence[str] = ()) -> Conversatio
         raise RowError("the conversation has no user message", f"roles: {roles}")
     last = asked[-1]
     after = [turn for turn in turns[last + 1 :] if turn.role == "assistant" and turn.content]
-    steps = len(turns) - last - 1 > 1
+    steps = len(turns) - last - 1 > len(after[-1:])
     return Conversation(
         turns[last].content,
         tuple(turns[:last]),
         after[-1].content if after else None,
-        (*notes, *((STEPS,) if steps and after else ())),
+        (*notes, *((STEPS,) if steps else ())),
     )
 
 

@@ -21,11 +21,14 @@ from rocketeval.benchmarks.data import (
     content_id,
 )
 from rocketeval.benchmarks.messages import (
+    CALLS,
+    REASONING,
+    STEPS,
     RowError,
-    content_text,
     from_json,
     is_messages,
     mapped,
+    message_text,
     read_turns,
     split_turns,
 )
@@ -45,6 +48,24 @@ KNOWN_FIELDS = ("messages", "model", "id", "metadata", "request", "response", "c
                 "custom_id", "body", "input", "prompt", "object", "error", "method",
                 "url")  # fmt: skip
 NO_OUTPUT = "the call has no output"
+NO_TEXT_OUTPUT = "the output has no text, only tool calls or reasoning"
+CHOICES = "an output has several choices: only the first is judged"
+MESSAGES = "an output has several messages: only the last is judged"
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedOutput:
+    """What a model wrote."""
+
+    text: str | None
+    """None if there is no text to judge."""
+    notes: tuple[str, ...] = ()
+    """What is not shown to the judge."""
+
+    @property
+    def lack(self) -> str:
+        """Why there is no text."""
+        return NO_TEXT_OUTPUT if self.notes else NO_OUTPUT
 
 
 def request_example(
@@ -52,20 +73,27 @@ def request_example(
     turns: tuple[Turn, ...],
     notes: tuple[str, ...],
     model: str,
-    text: str | None,
+    output: LoggedOutput | None,
     source: SourceIds | None = None,
 ) -> Kept:
-    """Return the example of one request; its id is a hash of the conversation."""
+    """Return the example of one request; its id is a hash of the conversation.
+
+    If `output` is None, the response is the last of the turns.
+    """
+    if output is not None and output.text is None:
+        return Skipped(row.where, output.lack)
     split = split_turns(turns, notes)
-    answer = split.response if text is None else text
-    if answer is None:
-        return Skipped(row.where, NO_OUTPUT)
+    if output is None:
+        output = LoggedOutput(split.response, () if turns[-1].role == "user" else notes)
+    if output.text is None:
+        return Skipped(row.where, output.lack)
+    hidden = (STEPS,) if split.response not in (None, output.text) else ()
     name = content_id(split.query, split.history)
     return Example(
         row.where,
         Query(name, split.query, split.history),
-        (Response(name, model, answer),),
-        notes=split.notes,
+        (Response(name, model, output.text),),
+        notes=tuple(dict.fromkeys((*split.notes, *output.notes, *hidden))),
         source=source,
     )
 
@@ -83,25 +111,41 @@ def asked_turns(given: object, field: str) -> tuple[tuple[Turn, ...], tuple[str,
     return (Turn("user", text),), ()
 
 
-def answer_text(body: object) -> str | None:
+def read_output(body: object) -> LoggedOutput:
     """Return the text of a chat completion, a response of the Responses API, or a message."""
-    value = from_json(body)
+    notes: set[str] = set()
+    text = _output_text(from_json(body), notes)
+    return LoggedOutput(text or None, tuple(sorted(notes)))
+
+
+def _output_text(value: object, notes: set[str]) -> str:
     if isinstance(value, str):
-        return value or None
-    if is_messages(value):
-        return read_turns(value, "output")[0][-1].content or None
+        return value
+    if isinstance(value, list) and is_messages(value):
+        if len(value) > 1:
+            notes.add(MESSAGES)
+        return message_text(value[-1], notes)
     if not isinstance(value, Mapping):
-        return None
+        return ""
     choices = value.get("choices")
     if isinstance(choices, list) and choices and isinstance(choices[0], Mapping):
-        message = choices[0].get("message") or choices[0].get("text")
-        return answer_text(message)
+        if len(choices) > 1:
+            notes.add(CHOICES)
+        return _output_text(from_json(choices[0].get("message") or choices[0].get("text")), notes)
     if isinstance(value.get("output"), list):
-        said = [part for part in value["output"] if isinstance(part, Mapping) and part.get("role")]
-        return content_text(said[-1].get("content"), set()) or None if said else None
-    if "content" in value or "parts" in value:
-        return content_text(value.get("content", value.get("parts")), set()) or None
-    return None
+        parts = [part for part in value["output"] if isinstance(part, Mapping)]
+        said = [part for part in parts if part.get("role")]
+        if len(said) > 1:
+            notes.add(MESSAGES)
+        notes |= {
+            REASONING if part.get("type") == "reasoning" else CALLS
+            for part in parts
+            if not part.get("role")
+        }
+        return message_text(said[-1], notes) if said else ""
+    if any(name in value for name in ("content", "parts", "refusal", "tool_calls")):
+        return message_text(value, notes)
+    return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,10 +288,8 @@ class ChatLogs(DataBenchmark):
             if not version:
                 raise RowError(f"the field {self._versions.field!r} is empty")
             model = f"{model} / {version}" if self._versions.many_models else version
-        text = None if body is row.values and "choices" not in row.values else answer_text(body)
-        if text is None and body is not row.values:
-            return Skipped(row.where, NO_OUTPUT)
-        return request_example(row, turns, notes, model, text)
+        spoken = body is row.values and not row.values.get("choices")
+        return request_example(row, turns, notes, model, None if spoken else read_output(body))
 
     def _batch(self, row: Row) -> Kept:
         key = str(row.values["custom_id"])
@@ -271,9 +313,6 @@ class ChatLogs(DataBenchmark):
         sent = request.get("body", dict)
         turns, notes = asked_turns(sent.get("messages", sent.get("input")), "body.messages")
         body = response.get("body") if isinstance(response, Mapping) else None
-        text = answer_text(body)
-        if text is None:
-            return Skipped(row.where, NO_OUTPUT)
         served = body.get("model") if isinstance(body, Mapping) else None
         model = str(sent.get("model") or served or "unnamed model")
-        return request_example(row, turns, notes, model, text)
+        return request_example(row, turns, notes, model, read_output(body))

@@ -193,7 +193,8 @@ class TableBenchmark(DataBenchmark):
     def _example(self, row: Row, place: int) -> Kept:
         columns = self.columns
         query, spoken, notes = self._query(row)
-        found = dict(self._responses(row, spoken, place))
+        hidden: set[str] = set()
+        found = dict(self._responses(row, spoken, place, hidden))
         context = self._context(row)
         answered = {name: text for name, text in found.items() if text is not None}
         if not answered:
@@ -215,7 +216,7 @@ class TableBenchmark(DataBenchmark):
             ),
             items,
             (label,) if isinstance(label, Label) else (),
-            notes=(*notes, *dropped),
+            notes=(*notes, *sorted(hidden), *dropped),
             bad_label=label if isinstance(label, BadRow) else None,
         )
 
@@ -251,16 +252,16 @@ class TableBenchmark(DataBenchmark):
         return query, spoken, notes
 
     def _responses(
-        self, row: Row, spoken: str | None, place: int
+        self, row: Row, spoken: str | None, place: int, notes: set[str]
     ) -> Iterator[tuple[str, str | None]]:
         columns = self.columns
         for name, column in columns.wide.items():
-            yield name, _response_text(row.values.get(column))
+            yield name, _response_text(row.values.get(column), notes)
         if columns.wide:
             return
         text = spoken
         if columns.response is not None:
-            text = _response_text(self._cell(row, columns.response))
+            text = _response_text(self._cell(row, columns.response), notes)
         names = [str(self._cell(row, column) or "").strip() for column in columns.candidate]
         if columns.candidate and not all(names):
             raise RowError("the candidate is empty", f"column {columns.candidate[0]!r}")
@@ -305,15 +306,16 @@ def _text_or_none(row: Row, column: str | None) -> str | None:
     return None if value is None or value == "" else as_text(value)
 
 
-def _response_text(value: object) -> str | None:
+def _response_text(value: object, notes: set[str]) -> str | None:
     """Return a response as text; None if there is none."""
     if value is None or value == "":
         return None
     decoded = from_json(value)
     if is_messages(decoded):
-        turns, _ = read_turns(decoded, "response")
+        turns, hidden = read_turns(decoded, "response")
         if not isinstance(value, str) or turns[-1].role == "assistant":
-            return turns[-1].content
+            notes.update(hidden)
+            return turns[-1].content or None
     # Text stays as it is, also if it is JSON: the model wrote it.
     if isinstance(value, list) and len(value) == 1 and isinstance(value[0], str):
         return value[0]

@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from rocketeval.benchmarks.data import DataBenchmark, Kept, Skipped, SourceIds
-from rocketeval.benchmarks.messages import content_text, from_json, mapped
+from rocketeval.benchmarks.messages import content_text, from_json, mapped, read_turns
 from rocketeval.benchmarks.reading import Row
 from rocketeval.benchmarks.request_logs import (
-    NO_OUTPUT,
-    answer_text,
+    MESSAGES,
+    LoggedOutput,
     asked_turns,
+    read_output,
     request_example,
 )
 from rocketeval.benchmarks.row_files import (
@@ -36,6 +37,10 @@ from rocketeval.text import join_words
 NOT_A_CALL = "not an LLM call"
 CALLS = ("chat", "text_completion", "generate_content")
 """GenAI operations in which a model writes text."""
+
+
+FIRST_CALL = ("", ".0.name", ".0.tool_call.function.name", ".0.tool_call.id")
+"""Ends of the attributes of a message's first tool call."""
 
 
 class TraceExport(DataBenchmark):
@@ -173,19 +178,20 @@ def _flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, An
 def _gen_ai(row: Row, found: Mapping[str, Any], source: SourceIds) -> Kept:
     system = found.get("gen_ai.system_instructions")
     first: tuple[Turn, ...] = ()
+    hidden: set[str] = set()
     if system:
-        first = (Turn("system", content_text(from_json(system), set())),)
+        first = (Turn("system", content_text(from_json(system), hidden)),)
     if "gen_ai.input.messages" in found:
         turns, notes = asked_turns(found["gen_ai.input.messages"], "gen_ai.input.messages")
-        text = answer_text(found.get("gen_ai.output.messages"))
+        output = read_output(found.get("gen_ai.output.messages"))
     else:
-        turns, notes = tuple(_numbered(found, "gen_ai.prompt.{}", "role", "content")), ()
-        text = _text_of(found.get("gen_ai.completion.0.content"))
-    if text is None:
-        return Skipped(row.where, NO_OUTPUT)
+        turns, notes = read_turns(_numbered(found, "gen_ai.prompt.{}"), "gen_ai.prompt")
+        written = _numbered(found, "gen_ai.completion.{}")
+        output = read_output({"choices": [{"message": each} for each in written]})
     model = found.get("gen_ai.response.model") or found.get("gen_ai.request.model")
+    said = (*notes, *sorted(hidden))
     return request_example(
-        row, (*first, *turns), notes, str(model or "unnamed model"), text, source
+        row, (*first, *turns), said, str(model or "unnamed model"), output, source
     )
 
 
@@ -196,24 +202,28 @@ def _openinference(row: Row, found: Mapping[str, Any], source: SourceIds) -> Kep
         why = "the GenAI span holds no messages (content capture was off)"
         return Skipped(row.where, why if operation in CALLS else NOT_A_CALL)
     model = str(found.get("llm.model_name") or "unnamed model")
-    listed = found.get("llm.input_messages")
-    if isinstance(listed, list):
-        turns, notes = asked_turns([_unwrapped(each) for each in listed], "llm.input_messages")
+    asked = _messages(found, "llm.input_messages")
+    if asked:
+        turns, notes = asked_turns(asked, "llm.input_messages")
     else:
-        turns = tuple(_numbered(found, "llm.input_messages.{}.message", "role", "content"))
-        notes = ()
-    if not turns:
         turns, notes = asked_turns(found.get("input.value"), "input.value")
-    out = found.get("llm.output_messages")
-    if isinstance(out, list) and out:
-        text = answer_text(_unwrapped(out[-1]))
-    else:
-        said = list(_numbered(found, "llm.output_messages.{}.message", "role", "content"))
-        text = said[-1].content if said else None
-    text = text or answer_text(found.get("output.value"))
-    if text is None:
-        return Skipped(row.where, NO_OUTPUT)
-    return request_example(row, turns, notes, model, text, source)
+    written = _messages(found, "llm.output_messages")
+    output = read_output(written[-1] if written else None)
+    if output.text is None:
+        # Notes of both: the value may be the same message in another shape.
+        value = read_output(found.get("output.value"))
+        output = LoggedOutput(value.text, (*output.notes, *value.notes))
+    if len(written) > 1:
+        output = LoggedOutput(output.text, (*output.notes, MESSAGES))
+    return request_example(row, turns, notes, model, output, source)
+
+
+def _messages(found: Mapping[str, Any], name: str) -> list[object]:
+    """Return the messages of an attribute of OpenInference, a list or numbered attributes."""
+    listed = found.get(name)
+    if isinstance(listed, list):
+        return [_unwrapped(each) for each in listed]
+    return [*_numbered(found, f"{name}.{{}}.message")]
 
 
 def _unwrapped(message: object) -> object:
@@ -226,25 +236,26 @@ def _unwrapped(message: object) -> object:
     return {str(name).removeprefix("message."): value for name, value in message.items()}
 
 
-def _numbered(found: Mapping[str, Any], path: str, role: str, content: str) -> Iterator[Turn]:
-    """Yield the turns of attributes such as llm.input_messages.0.message.content."""
+def _numbered(found: Mapping[str, Any], path: str) -> list[dict[str, object]]:
+    """Return the messages of attributes such as llm.input_messages.0.message.content."""
+    messages: list[dict[str, object]] = []
     for number in range(10_000):
         base = path.format(number)
-        text = found.get(f"{base}.{content}")
-        if text is None:
-            parts = [
-                found[name]
-                for part in range(100)
-                if (name := f"{base}.contents.{part}.message_content.text") in found
+        content = found.get(f"{base}.content")
+        if content is None:
+            parts = (f"{base}.contents.{part}.message_content" for part in range(100))
+            listed = [
+                {"type": found.get(f"{part}.type"), "text": found.get(f"{part}.text")}
+                for part in parts
+                if f"{part}.type" in found or f"{part}.text" in found
             ]
-            text = "\n".join(map(str, parts)) if parts else None
-        if text is None and f"{base}.{role}" not in found:
-            return
-        yield Turn(str(found.get(f"{base}.{role}") or "user"), str(text or ""))
-
-
-def _text_of(value: object) -> str | None:
-    return value if isinstance(value, str) and value else None
+            content = listed or None
+        called = any(f"{base}.tool_calls{first}" in found for first in FIRST_CALL)
+        if content is None and not called and f"{base}.role" not in found:
+            break
+        role = str(found.get(f"{base}.role") or "user")
+        messages.append({"role": role, "content": content, "tool_calls": called})
+    return messages
 
 
 def _langfuse(row: Row) -> Kept:
@@ -252,9 +263,7 @@ def _langfuse(row: Row) -> Kept:
     if str(values.get("type", "")).upper() != "GENERATION":
         return Skipped(row.where, NOT_A_CALL)
     turns, notes = asked_turns(values.get("input"), "input")
-    text = answer_text(values.get("output"))
-    if text is None:
-        return Skipped(row.where, NO_OUTPUT)
+    output = read_output(values.get("output"))
     model = _first(values, "model", "providedModelName", "name") or "unnamed model"
     source = SourceIds(_first(values, "traceId"), _first(values, "id"))
-    return request_example(row, turns, notes, model, text, source)
+    return request_example(row, turns, notes, model, output, source)

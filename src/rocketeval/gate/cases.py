@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,13 @@ from rocketeval.benchmarks.reading import Row, read_rows, shown_value
 from rocketeval.errors import BenchmarkError, ConfigError, RocketEvalError
 from rocketeval.records import Checklist, Query
 from rocketeval.resources import read_yaml
+from rocketeval.text import near_name
 
 _FIELDS = ("id", "query", "checklist", "reference", "history", "system", "context", "min_score")
 _SYNONYMS = ("input", "prompt", "question", "instruction")
 """Names of the query in files of other tools."""
+LIKE = 0.8
+"""Similarity above which an unknown field counts as a misspelled known one."""
 _EXAMPLE = 'A case is such as {"id": "refund", "query": "...", "checklist": ["..."]}.'
 
 
@@ -86,12 +89,16 @@ def _case(values: object, where: str, number: int) -> ChecklistCase:
     if not isinstance(values, Mapping):
         raise ValueError("it is not an object.")
     row = Row(values, where)
-    text = _text(row, next((each for each in ("query", *_SYNONYMS) if each in values), "query"))
+    asked = next((each for each in ("query", *_SYNONYMS) if each in values), "query")
+    text = _text(row, asked)
     if text is None or not text.strip():
         raise ValueError("it has no `query`.")
     if "checklist" not in values:
         raise ValueError("it has no `checklist`.")
-    name = str(values.get("id", f"case-{number}"))
+    given = values.get("id")
+    name = f"case-{number}" if given is None else str(given)
+    if not name.strip():
+        raise ValueError("its `id` is empty. Write a name, or remove the field.")
     query = Query(
         name,
         text,
@@ -101,7 +108,19 @@ def _case(values: object, where: str, number: int) -> ChecklistCase:
         context=None if values.get("context") is None else row.texts("context"),
     )
     checklist = Checklist.from_items(name, checklist_items(values["checklist"], "checklist"))
-    return ChecklistCase(query, checklist, _least(row), row.further((*_FIELDS, *_SYNONYMS)))
+    return ChecklistCase(query, checklist, _least(row), row.further((*_FIELDS, asked)))
+
+
+def odd_fields(cases: Iterable[ChecklistCase]) -> Iterator[str]:
+    """Yield a sentence about each field that looks misspelled."""
+    rows = Counter(str(name) for case in cases for name in case.fields)
+    for name, count in rows.items():
+        meant = near_name(name.casefold(), _FIELDS, LIKE)
+        if meant is not None:
+            yield (
+                f"cases with a field {name!r}, which RocketEval does not use: {count:,}. "
+                f"Did you mean {meant!r}?"
+            )
 
 
 def _text(row: Row, name: str) -> str | None:
@@ -121,9 +140,10 @@ def _least(row: Row) -> float | None:
     if value is None:
         return None
     # In Python bool is an int, and YAML reads `yes` as a bool.
-    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1:
         return float(value)
     raise BenchmarkError(
-        f"{row.where}: the field 'min_score' should be a number, but is {shown_value(value)}.",
+        f"{row.where}: the field 'min_score' should be a number from 0 to 1, but is "
+        f"{shown_value(value)}.",
         hint="Write a number from 0 to 1 without quotes, or remove the field.",
     )

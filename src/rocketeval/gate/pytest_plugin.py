@@ -296,7 +296,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if marker is None or "case" not in metafunc.fixturenames:
         return
     from rocketeval.errors import RocketEvalError
-    from rocketeval.gate.cases import read_cases
+    from rocketeval.gate.cases import odd_fields, read_cases
 
     path = marker.args[0] if marker.args else marker.kwargs.get("path")
     if path is None:
@@ -305,6 +305,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         cases = read_cases(Path(metafunc.definition.path).parent / path)
     except RocketEvalError as error:
         raise pytest.UsageError(str(error)) from None
+    for sentence in odd_fields(cases):
+        metafunc.definition.warn(pytest.PytestWarning(f"{path}: {sentence}"))
     metafunc.parametrize("case", cases, ids=[case.id for case in cases])
 
 

@@ -34,13 +34,14 @@ def checklist(
     of items that use one.
     """
     grader = open_grader(judge, base_url, answers)
+    default = checklist_for(None, checklist)
 
     async def score(state: TaskState, target: Target) -> Score:
         completion = state.output.completion
         given = ResponseToGrade(
             state.input_text,
             completion,
-            checklist_for(state.metadata.get("checklist"), checklist),
+            checklist_for(state.metadata.get("checklist"), default),
             reference=target.text or None,
             about=f"sample {state.sample_id}",
         )

@@ -1,16 +1,17 @@
 """An assertion for promptfoo: `type: python`, `value: file://rocketeval_assert.py`.
 
 The file needs one line: `from rocketeval.integrations.promptfoo import get_assert`. Settings are
-in the assertion's `config`: judge, base_url, answers, checklist, threshold. A test's own items are
-its variable or metadata `checklist`.
+in the assertion's `config`: judge, base_url, answers, checklist (items, or the path of a checklist
+file), threshold. A test's own items are its variable or metadata `checklist`.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
-from rocketeval.errors import RocketEvalError
+from rocketeval.errors import ConfigError, RocketEvalError
 from rocketeval.grader import GradedItem, ResponseToGrade
 from rocketeval.integrations.shared import checklist_for, explain_grade, open_grader
 
@@ -21,9 +22,11 @@ def get_assert(output: str, context: Mapping[str, Any]) -> dict[str, Any]:
     """Return promptfoo's grading result of an output; a failing one if the judge cannot answer."""
     config = context.get("config") or {}
     test, variables = context.get("test") or {}, context.get("vars") or {}
-    own = variables.get("checklist") or (test.get("metadata") or {}).get("checklist")
-    threshold = float(config.get("threshold", 0.8))
+    own = variables.get("checklist")
+    if own is None or own == "":
+        own = (test.get("metadata") or {}).get("checklist")
     try:
+        threshold = _threshold(config.get("threshold", 0.8))
         grader = open_grader(config.get("judge"), config.get("base_url"), config.get("answers"))
         given = ResponseToGrade(
             _query(context), output, checklist_for(own, config.get("checklist"))
@@ -47,9 +50,27 @@ def _component(item: GradedItem) -> dict[str, Any]:
     return {"pass": item.passed is True, "score": value, "reason": f"{answer}: {item.title}"}
 
 
+def _threshold(given: object) -> float:
+    try:
+        threshold = float(given)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        threshold = math.nan
+    if not 0 <= threshold <= 1:
+        raise ConfigError(
+            f"`threshold` must be a number from 0 to 1, but is {given!r}.", hint="Such as 0.8."
+        )
+    return threshold
+
+
 def _query(context: Mapping[str, Any]) -> str:
     """Return the rendered prompt."""
     prompt = context.get("prompt")
     if isinstance(prompt, Mapping):
-        return str(prompt.get("raw", ""))
-    return str(prompt or (context.get("vars") or {}).get("query", ""))
+        prompt = prompt.get("raw")
+    query = str(prompt or (context.get("vars") or {}).get("query") or "")
+    if not query.strip():
+        raise ConfigError(
+            "The context of the assertion has no prompt, so there is no query to judge.",
+            hint="Give the context that promptfoo passes, with `prompt`, or a variable `query`.",
+        )
+    return query

@@ -10,11 +10,16 @@ from pathlib import Path
 from typing import TypeAlias
 
 from rocketeval.api import Judge
+from rocketeval.benchmarks.messages import content_text
+from rocketeval.checklists.checklist_file import read_checklist_file
 from rocketeval.checklists.simple import GENERAL_ITEMS
 from rocketeval.engines.base import Engine
 from rocketeval.errors import ConfigError
 from rocketeval.grader import Grader, Items, ResponseGrade
+from rocketeval.records import Checklist
 
+FILES = (".yaml", ".yml", ".json", ".jsonl", ".csv", ".txt")
+"""Endings of a line that is the path of a file, not an item."""
 JudgeChoice: TypeAlias = str | Judge | Engine | Grader | None
 """A model name, a judge, an engine or a grader; None for $ROCKETEVAL_JUDGE."""
 
@@ -57,22 +62,54 @@ def _offline() -> bool:
 def checklist_for(own: object, default: Items | str | None) -> Items:
     """Return a case's own checklist, else the default; a text has one item per line.
 
-    Without any, the packaged checklist for all queries is used.
+    Without any, the packaged checklist for all queries is used. The default may be the path of a
+    checklist file. A case may not name a file: cases may come from strangers.
     """
-    chosen = own if own else default
+    blank = own is None or (isinstance(own, str) and not own.strip())
+    chosen = default if blank else own
     if chosen is None or chosen == "general":
         return GENERAL_ITEMS
+    if isinstance(chosen, Checklist):
+        return chosen
     if isinstance(chosen, str):
-        return [line.strip() for line in chosen.splitlines() if line.strip()]
+        chosen = [line.strip() for line in chosen.splitlines() if line.strip()]
+        if len(chosen) == 1 and chosen[0].lower().endswith(FILES):
+            if not blank:
+                raise ConfigError(
+                    f"The checklist of a case is the path of a file: {chosen[0]!r}.",
+                    hint="Give the items, or name the file as the checklist of the scorer.",
+                )
+            return _checklist_in(Path(chosen[0].removeprefix("file://")).absolute())
     if not isinstance(chosen, Sequence):
         raise ConfigError("A checklist is a list of items.", hint='Such as ["Is it correct?"].')
+    if not chosen:
+        raise ConfigError(
+            "A checklist has no items.",
+            hint='Add some, or leave `checklist` out. "general" means the packaged general items.',
+        )
     return chosen
 
 
+@cache
+def _checklist_in(path: Path) -> Checklist:
+    """Return the checklist for all queries in a file."""
+    file = read_checklist_file(path)
+    if file.for_all is None or file.queries:
+        raise ConfigError(
+            f"{path} has checklists by query id, but a scorer knows no ids.",
+            hint="Keep only `for_all` in the file, and give each case its own `checklist`.",
+        )
+    return file.for_all.checklist("query")
+
+
 def last_user_text(messages: Sequence[Mapping[str, object]]) -> str:
-    """Return the text of the last user message in a conversation."""
+    """Return the text of the last user message in a conversation.
+
+    >>> last_user_text([{"role": "user", "content": [{"type": "text", "text": "Hi"}]}])
+    'Hi'
+    """
     users = [each["content"] for each in messages if each.get("role") == "user"]
-    return str(users[-1]) if users else ""
+    return content_text(users[-1], set()) if users else ""
 
 
 def explain_grade(graded: ResponseGrade) -> str:
@@ -82,6 +119,8 @@ def explain_grade(graded: ResponseGrade) -> str:
     else:
         passed = sum(item.passed is True for item in graded.items)
         head = f"score {graded.score:.2f}: {passed} of {len(graded.items)} items passed"
+    if tuple(item.text for item in graded.items) == GENERAL_ITEMS:
+        head += " (the packaged general items)"
     lines = [f"failed ({item.shown_answer}): {item.title}" for item in graded.failed]
     lines += [f"unanswered ({item.shown_answer}): {item.title}" for item in graded.unanswered]
     return "\n".join([head, *lines])

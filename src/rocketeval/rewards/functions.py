@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
+from rocketeval.benchmarks.messages import content_text
 from rocketeval.errors import ConfigError, EngineError, EngineUnavailable
 from rocketeval.grader import Grader, Items, ResponseGrade, ResponseToGrade
 from rocketeval.integrations.shared import (
@@ -215,7 +216,7 @@ def _completion_text(completion: Any) -> str:
     """Return the text of a completion, which is a text or a list of messages."""
     if isinstance(completion, str):
         return completion
-    return "\n".join(str(message.get("content") or "") for message in completion)
+    return "\n".join(content_text(message.get("content"), set()) for message in completion)
 
 
 def _decoded(items: Any) -> Any:
