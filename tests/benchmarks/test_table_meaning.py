@@ -211,6 +211,45 @@ def test_columns_of_every_file_count(tmp_path: Path) -> None:
     assert set(reader.summary.candidates) == {"u/a", "v/a"}
 
 
+def talk(*said: str) -> list[dict[str, str]]:
+    """Return messages of a user and an assistant in turn."""
+    roles = ("user", "assistant")
+    return [{"role": roles[n % 2], "content": text} for n, text in enumerate(said)]
+
+
+def test_pairs_keep_system_prompt_voter_and_earlier_turns(tmp_path: Path) -> None:
+    """Nothing of a pair is lost: the rest is named as not read."""
+    text = "system,prompt,chosen,rejected,annotator,foo\nBe brief,q,a,b,Ann,1\n"
+    reader = opened(csv_file(tmp_path, text))
+    assert [query.history for query in reader.queries()] == [(Turn("system", "Be brief"),)]
+    assert [vote.voter for vote in reader.votes()] == ["Ann"]
+    assert reader.mapping()["not read"] == "'foo'"
+    pair = {"chosen": talk("u1", "a1", "u2", "good"), "rejected": talk("u1", "a1", "u2", "bad")}
+    turns = opened(write_jsonl(tmp_path / "x.jsonl", [{"prompt": "u2", **pair}]))
+    (query,) = turns.queries()
+    assert (query.text, [turn.content for turn in query.history]) == ("u2", ["u1", "a1"])
+    other = opened(write_jsonl(tmp_path / "y.jsonl", [{"prompt": "else", **pair}]))
+    assert any("the prompt is not among the turns" in note for note in other.summary.notes)
+
+
+def test_pairs_that_do_not_end_with_a_response(tmp_path: Path) -> None:
+    """The user's last words are not taken for a response."""
+    row = {"prompt": "u", "chosen": talk("u", "good", "thanks"), "rejected": talk("u", "bad")}
+    told = refused(write_jsonl(tmp_path / "x.jsonl", [row]))
+    assert "the conversation in 'chosen' does not end with the assistant's turn" in told
+    assert "x.jsonl:1: its last turn: user" in told
+
+
+def test_pairs_without_model_names_are_noted(tmp_path: Path) -> None:
+    """Candidates that stand for missing or equal model names are not made up without a word."""
+    text = "prompt,response_a,response_b,model_a,model_b,winner\n"
+    reader = opened(csv_file(tmp_path, text + "q,a,b,m,n,a\nr,a,b,m,,a\ns,a,b,m,m,b\n"))
+    assert [note.partition(":")[0] for note in reader.summary.notes] == [
+        "a model has no name",
+        "both models have the same name",
+    ]
+
+
 def test_typed_values_of_parquet(tmp_path: Path) -> None:
     """Bytes are text, dates have no quotes, decimals are labels, and 0 names a candidate."""
     columns = {
