@@ -171,6 +171,10 @@ def test_cells_with_lists_as_python_writes_them(tmp_path: Path) -> None:
     assert [query.text for query in reader.queries()] == ["hi"]
     assert [found.items for found in reader.checklists()] == [("Is it a?", "Is it b?")]
     assert [response.context for response in reader.responses()] == [("c1", "c2")]
+    arrays = "\"['Is it a?'\n 'Is it b?']\",\"['c1' 'c2']\""
+    found = opened(csv_file(tmp_path, f"{text}{said},a,m,{arrays}\n"))
+    assert list(found.checklists()) == list(reader.checklists())
+    assert list(found.responses()) == list(reader.responses())
 
 
 def test_text_that_is_json_is_not_unwrapped(tmp_path: Path) -> None:

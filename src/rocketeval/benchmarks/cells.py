@@ -6,13 +6,18 @@ Responses take a few bytes each, by candidate and query.
 from __future__ import annotations
 
 import ast
+import io
+import tokenize
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
 
 from rocketeval.benchmarks.messages import from_json
 from rocketeval.records import Label
 
-__all__ = ["ResponseCells", "cell_value", "is_missing", "is_number", "repeated_labels"]
+__all__ = ["ResponseCells", "cell_value", "is_missing", "is_number", "repeated_labels", "without"]
+
+T = TypeVar("T")
 
 MISSING = ("", "n/a", "na", "nan", "none", "null", "-")
 """Words in a column of numbers that stand for no number."""
@@ -97,19 +102,40 @@ def repeated_labels(labels: Iterable[Label], labeler: str) -> tuple[list[int], b
     return repeats, several
 
 
+def without(records: Sequence[T], places: Iterable[int]) -> list[T]:
+    """Return the records except those at `places`."""
+    left_out = set(places)
+    return [each for place, each in enumerate(records) if place not in left_out]
+
+
 def cell_value(value: object) -> object:
     """Return a cell that holds a list or an object as that; anything else unchanged.
 
-    In text, they are written as JSON, or a list as Python writes it: pandas does so in CSV files.
+    In text, they are written as JSON, or a list as Python or numpy writes it: pandas does so in CSV
+    files.
+
+    >>> cell_value("['a', 'b']"), cell_value("['a' 'b']"), cell_value("[a]")
+    (['a', 'b'], ['a', 'b'], '[a]')
     """
     found = from_json(value)
     if not isinstance(found, str) or not found.lstrip().startswith("["):
         return found
     try:
-        listed = ast.literal_eval(found.strip())
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        listed = ast.literal_eval(_with_commas(found.strip()))
+    except (tokenize.TokenError, ValueError, SyntaxError, MemoryError, RecursionError):
         return found
     return listed if isinstance(listed, list) else found
+
+
+def _with_commas(text: str) -> str:
+    """Return a list with commas between its elements, which numpy leaves out."""
+    found: list[str] = []
+    last = tokenize.TokenInfo(tokenize.NL, "", (0, 0), (0, 0), "")
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        texts = token.type == last.type == tokenize.STRING
+        found.append("," * (texts or (last.string, token.string) == ("}", "{")) + token.string)
+        last = last if token.type == tokenize.NL else token
+    return " ".join(found)
 
 
 def is_number(value: object) -> bool:

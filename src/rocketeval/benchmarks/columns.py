@@ -356,7 +356,8 @@ def _tworeadings(
     what: str, role: str, columns: Sequence[str], rows: Sequence[Row]
 ) -> BenchmarkError:
     shown = [(naming(**{role: each}), _example(rows, each)) for each in columns]
-    shown.append((naming(**{role: "+".join(reversed(columns))}), "both texts, in this order"))
+    if [snake(each) for each in columns] == ["input", "instruction"]:
+        shown.append((naming(query=f"{columns[1]}+{columns[0]}"), "both texts, in this order"))
     return BenchmarkError(
         f"{what}: two columns could hold the {role}: {columns[0]!r} and {columns[1]!r}.",
         hint=readings(*shown),

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import orjson
 
-from rocketeval.benchmarks.cells import ResponseCells, repeated_labels
+from rocketeval.benchmarks.cells import ResponseCells, repeated_labels, without
 from rocketeval.benchmarks.reading import SKIP_BAD
 from rocketeval.benchmarks.row_files import BadRow, Rows, Sample, other_files, rows_of
 from rocketeval.config import BenchmarkConfig, Section, parse_options
@@ -42,10 +42,11 @@ AGREEING_LABEL = (
     "different labels; name the people in a column `rater` to be sure"
 )
 OTHER_TEXT = "the id belongs to another query text in an earlier row"
-TEXT_HINT = "Correct the ids, or name another column for `query` (which all answered) or `id`."
+TEXT_HINT = (
+    "Correct the ids, or name another column for `query` (the text that all candidates answered) "
+    "or `id`."
+)
 OTHER_TURNS = "the id belongs to the same query after other turns, such as another system prompt"
-NOT_DATA = "not a data file"
-BAD_LABEL, RESPONSE_USED = "the label is left out", ", the response is used"
 OTHER_FIRST = "another {} than the first row of its query; the first is used"
 
 
@@ -244,7 +245,7 @@ class DataBenchmark(ABC):
 
     def other_files(self) -> Iterable[str]:
         """Return the files in the folder that are not read, each with the reason."""
-        return (f"{name} ({NOT_DATA})" for name in other_files(self.path))
+        return (f"{name} (not a data file)" for name in other_files(self.path))
 
     def rows(self, path: Path) -> Rows:
         """Yield the rows of one file; in a folder, they are named by their path in it."""
@@ -307,7 +308,7 @@ class DataBenchmark(ABC):
     def _count_bad_label(self, found: DataSummary, label: BadRow, *, used: bool) -> None:
         _count_problem(found, label)
         if self.options.bad_rows == "skip":
-            note = f"{BAD_LABEL}{RESPONSE_USED if used else ''}: {label.kind}"
+            note = f"the label is left out{', the response is used' * used}: {label.kind}"
             _named(found.notes, note).add(f"{label.where}: {label.detail}")
 
     def _finish(self, found: DataSummary) -> None:
@@ -357,8 +358,8 @@ def as_text(value: Any) -> str:
         return value
     if isinstance(value, bytes):
         raise BenchmarkError("the cell should be text, but is bytes that are not UTF-8.")
-    written = orjson.dumps(value, default=str).decode()
-    return str(orjson.loads(written)) if written.startswith('"') else written
+    found = orjson.dumps(value, default=str).decode()
+    return str(orjson.loads(found)) if found.startswith('"') else found
 
 
 class _Cells:
@@ -425,9 +426,9 @@ def _settle_repeats(found: DataSummary, unnamed: str) -> None:
     counts, reason = (found.notes, AGREEING_LABEL) if several else (found.skipped, COPIED_LABEL)
     for place in repeats:
         _named(counts, reason).add(found.label_places[place])
-    if not several:
-        for place in reversed(repeats):
-            del found.labels[place], found.label_places[place]
+    if repeats and not several:
+        found.labels = without(found.labels, repeats)
+        found.label_places = without(found.label_places, repeats)
         found.used -= len(repeats)
 
 
@@ -488,8 +489,7 @@ def _refusal(path: Path, found: DataSummary) -> BenchmarkError:
         lines += [f"    {named}" for named in rows.named]
         if rows.count > len(rows.named):
             lines.append(f"    and {rows.count - len(rows.named):,} more")
-    hints = [found.hints[kind] for kind in found.problems]
-    advice = [hint for hint in dict.fromkeys(hints) if hint]
+    advice = [hint for hint in dict.fromkeys(found.hints[kind] for kind in found.problems) if hint]
     advice.append(Hint.of("Correct the rows, or leave them out with ", SKIP_BAD, "."))
     spaced = [part for hint in advice for part in ("\n", hint)]
     return BenchmarkError("\n".join(lines), hint=Hint.of(*spaced[1:]))
