@@ -14,7 +14,7 @@ from structure import Structure, measure
 from rocketeval.cli.main import VERBS
 
 SOURCE = Path(__file__).parents[1] / "src" / "rocketeval"
-MOST_MODULES = 306
+MOST_MODULES = 307
 MOST_IN_A_FOLDER = 33
 MOST_LINES = 500
 MOST_LONE = 0.06

@@ -207,12 +207,13 @@ def test_notes_on_bad_labels_name_the_row_and_say_what_is_used(tmp_path: Path) -
 
 
 def test_two_people_label_one_response(tmp_path: Path) -> None:
-    """Both labels are kept, with their place, and by name if a column names the people."""
+    """All labels are kept, with their place, and by name if a column names the people."""
     text = "question,model,output,score\n1?,a,one,5\n1?,a,one,3\n1?,a,one,3\n"
     reader = opened(csv_file(tmp_path, text))
     found = [(label.value, reader.where) for label in reader.labels()]
-    assert found == [(5.0, "x.csv:2"), (3.0, "x.csv:3")]
-    assert reader.summary.skipped["the same response again"].named == ["x.csv:4"]
+    assert found == [(5.0, "x.csv:2"), (3.0, "x.csv:3"), (3.0, "x.csv:4")]
+    assert any("1 row: the same response and label again: kept" in line and "`rater`" in line
+               for line in reader.summary.lines())  # fmt: skip
     text = "question,model,output,score,rater\n1?,a,one,3,Ann\n1?,a,one,3,Bo\n"
     named = opened(csv_file(tmp_path, text))
     assert [label.labeler for label in named.labels()] == ["Ann", "Bo"]

@@ -267,7 +267,7 @@ OWN: dict[str, tuple[str, str, list[Mistake]]] = {
             ("a provider error", change(response=None, failureReason=2), ("returned an error",)),
             ("no variables and no prompt", change(vars={}, prompt={"label": "x"}), ("prompt",)),
             ("a second output", again(response={"output": "x"}), ("second",)),
-            ("the same row", again(), ("same response again",)),
+            ("the same row", again(), ("same labeler again: the label is dropped",)),
         ],
     ),
     "table": (

@@ -99,7 +99,7 @@ BENCHMARKS: Registry[Benchmark] = Registry(
         "ragas": "rocketeval.benchmarks.eval_datasets:RagasDataset",
         "openai_logs": "rocketeval.benchmarks.request_logs:ChatLogs",
         "traces": "rocketeval.benchmarks.traces:TraceExport",
-        "preference_pairs": "rocketeval.benchmarks.table:PreferencePairs",
+        "preference_pairs": "rocketeval.benchmarks.preference_pairs:PreferencePairs",
         "table": "rocketeval.benchmarks.table:TableBenchmark",
     },
 )

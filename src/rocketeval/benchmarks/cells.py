@@ -1,12 +1,26 @@
-"""Which responses were read, by candidate and query, in a few bytes each."""
+"""Cells: what the text of a cell holds, and which responses and labels were read.
+
+Responses take a few bytes each, by candidate and query.
+"""
 
 from __future__ import annotations
 
+import ast
+import io
+import tokenize
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
 
-__all__ = ["ResponseCells"]
+from rocketeval.benchmarks.messages import from_json
+from rocketeval.records import Label
 
+__all__ = ["ResponseCells", "cell_value", "is_missing", "is_number", "repeated_labels", "without"]
+
+T = TypeVar("T")
+
+MISSING = ("", "n/a", "na", "nan", "none", "null", "-")
+"""Words in a column of numbers that stand for no number."""
 SPARE = 64
 """Unused places that a candidate's array may always have."""
 
@@ -64,3 +78,77 @@ class ResponseCells:
             self._far[candidate, place] = code
         self._counts[candidate] = count + 1
         return 0
+
+
+def repeated_labels(labels: Iterable[Label], labeler: str) -> tuple[list[int], bool]:
+    """Return the places of a labeler's repeated labels, and whether several people gave labels.
+
+    Different labels of one response come from several people, so that equal ones may, too. Without
+    any such response, a repeated label is the copy of a row.
+    """
+    values: dict[int, float] = {}
+    seen: set[int] = set()
+    repeats: list[int] = []
+    several = False
+    for place, label in enumerate(labels):
+        if label.labeler != labeler:
+            continue
+        response = hash((label.query_id, label.candidate))
+        several = several or values.setdefault(response, label.value) != label.value
+        given = hash((response, label.value))
+        if given in seen:
+            repeats.append(place)
+        seen.add(given)
+    return repeats, several
+
+
+def without(records: Sequence[T], places: Iterable[int]) -> list[T]:
+    """Return the records except those at `places`."""
+    left_out = set(places)
+    return [each for place, each in enumerate(records) if place not in left_out]
+
+
+def cell_value(value: object) -> object:
+    """Return a cell that holds a list or an object as that; anything else unchanged.
+
+    In text, they are written as JSON, or a list as Python or numpy writes it: pandas does so in CSV
+    files.
+
+    >>> cell_value("['a', 'b']"), cell_value("['a' 'b']"), cell_value("[a]")
+    (['a', 'b'], ['a', 'b'], '[a]')
+    """
+    found = from_json(value)
+    if not isinstance(found, str) or not found.lstrip().startswith("["):
+        return found
+    try:
+        listed = ast.literal_eval(_with_commas(found.strip()))
+    except (tokenize.TokenError, ValueError, SyntaxError, MemoryError, RecursionError):
+        return found
+    return listed if isinstance(listed, list) else found
+
+
+def _with_commas(text: str) -> str:
+    """Return a list with commas between its elements, which numpy leaves out."""
+    found: list[str] = []
+    last = tokenize.TokenInfo(tokenize.NL, "", (0, 0), (0, 0), "")
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        texts = token.type == last.type == tokenize.STRING
+        found.append("," * (texts or (last.string, token.string) == ("}", "{")) + token.string)
+        last = last if token.type == tokenize.NL else token
+    return " ".join(found)
+
+
+def is_number(value: object) -> bool:
+    """Return whether a cell holds a number, also as text."""
+    if isinstance(value, bool):
+        return False
+    try:
+        float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def is_missing(value: object) -> bool:
+    """Return whether a cell of a column of numbers says that there is none."""
+    return value is None or (isinstance(value, str) and value.strip().lower() in MISSING)

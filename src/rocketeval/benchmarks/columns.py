@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
-from rocketeval.benchmarks.messages import from_json, is_messages
+from rocketeval.benchmarks.cells import cell_value, is_missing, is_number
+from rocketeval.benchmarks.messages import is_messages
 from rocketeval.benchmarks.reading import (
     PLAIN_NUMBER,
     Row,
@@ -45,8 +47,6 @@ WIDE = re.compile(
 )
 """Names of the columns of a wide table, such as output_gpt4 or gpt4_output."""
 PART_NAMES = ", ".join(COLUMN_NAMES)
-MISSING = ("", "n/a", "na", "nan", "none", "null", "-")
-"""Words in a column of numbers that stand for no number."""
 CANDIDATE_WORDS = re.compile(
     "(model|prompt|version|variant|candidate|system|baseline|gpt|claude|gemini|gemma|llama|mistral|"
     "mixtral|qwen|deepseek|phi|grok)(_|$)"
@@ -67,6 +67,8 @@ class TableColumns:
     """The column of each part; None if the table has none."""
 
     query: str
+    query_input: str | None = None
+    """A column whose text follows the query's, as Alpaca's `input` follows its `instruction`."""
     response: str | None = None
     candidate: tuple[str, ...] = ()
     """Columns whose values, joined, name the candidate."""
@@ -83,6 +85,8 @@ class TableColumns:
     """In a wide table: each candidate, and its column."""
     unread: tuple[str, ...] = ()
     """Columns that hold nothing known."""
+    seen: frozenset[str] = frozenset()
+    """All columns of the first rows, and those that the options name."""
     why_not_ids: str | None = None
     """Why a column of ids is not used; None without such a column."""
     not_labels: RefusedColumn | None = None
@@ -91,6 +95,8 @@ class TableColumns:
     def option(self) -> dict[str, str]:
         """Return the mapping as it is written in a config."""
         named = {role: getattr(self, role) for role in COLUMN_NAMES if role != "candidate"}
+        if self.query_input:
+            named["query"] = f"{self.query}+{self.query_input}"
         if self.candidate:
             named["candidate"] = "+".join(self.candidate)
         return {role: column for role, column in named.items() if column}
@@ -107,9 +113,13 @@ def snake(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", split.lower()).strip("_")
 
 
-def check_columns(given: Mapping[str, str], wide: Sequence[str], rows: Sequence[Row]) -> None:
-    """Raise BenchmarkError if the options name a part or a column that does not exist."""
-    columns = columns_of(rows)
+def check_columns(
+    given: Mapping[str, str], wide: Sequence[str], columns: list[str], every: Iterable[Row] = ()
+) -> None:
+    """Raise BenchmarkError if the options name a part or a column that does not exist.
+
+    `columns` are those of the first rows; a named one that only later rows have is added.
+    """
     for role in given:
         if role not in COLUMN_NAMES:
             meant = near_name(role, list(COLUMN_NAMES))
@@ -118,7 +128,10 @@ def check_columns(given: Mapping[str, str], wide: Sequence[str], rows: Sequence[
                 f"`columns` names the part {role!r}, which does not exist.",
                 hint=f"{guess}Valid: {PART_NAMES}.",
             )
-    named = [part for role, column in given.items() for part in _parts(role, column) if part]
+    named = [p for role, column in given.items() for p in _parts(role, column, columns) if p]
+    late = {each for each in (*named, *wide) if each not in columns}
+    if late:
+        columns += [each for each in columns_of(every) if each in late]
     for column in (*named, *wide):
         if column not in columns:
             raise BenchmarkError(
@@ -126,8 +139,20 @@ def check_columns(given: Mapping[str, str], wide: Sequence[str], rows: Sequence[
             )
 
 
-def _parts(role: str, column: str) -> list[str]:
-    return column.split("+") if role == "candidate" else [column]
+def _parts(role: str, column: str, columns: Sequence[str]) -> list[str]:
+    joined = role == "candidate" or (role == "query" and column not in columns)
+    return column.split("+") if joined else [column]
+
+
+def holds(part: str, rows: Iterable[Row]) -> bool:
+    """Return whether a column has the name of a part, such as label."""
+    return any(snake(each) in COLUMN_NAMES[part] for each in columns_of(rows))
+
+
+def unread_columns(rows: Iterable[Row], *used: str) -> dict[str, str]:
+    """Return the line of a mapping about the columns that are not used; none if all are."""
+    unread = [each for each in columns_of(rows) if each not in used]
+    return {"not read": join_words(map(repr, unread), most=12)} if unread else {}
 
 
 def columns_of(rows: Iterable[Row]) -> list[str]:
@@ -147,22 +172,25 @@ def choose_columns(
     `rows` are the first ones; `every` reads all of them. Raises BenchmarkError if no column can be
     the query or the response, or if two could.
     """
-    check_columns(given, wide, rows)
     columns = columns_of(rows)
+    check_columns(given, wide, columns, every() if every else ())
     found: dict[str, list[str]] = {
         role: [each for name in names for each in columns if snake(each) == name]
         for role, names in COLUMN_NAMES.items()
     }
-    taken = {part for role, column in given.items() for part in _parts(role, column)} | {*wide}
+    taken = {part for role, column in given.items() for part in _parts(role, column, columns)}
+    taken |= {*wide}
     for role in found:
         free = [column for column in found[role] if column not in taken]
         if role in given and role != "candidate":
             # An empty name says that the table has no such column.
-            found[role] = [given[role]] if given[role] else []
+            found[role] = _parts(role, given[role], columns) if given[role] else []
         else:
             found[role] = free
-    query = _query(found, rows, columns, what)
-    taken.add(query)
+    query, more = (*found["query"], None)[:2] if "query" in given else ("", None)
+    if not query:
+        query, more = _query(found, rows, columns, what)
+    taken |= {query, more or query}
     names = dict.fromkeys(wide) if wide else {}
     by_pattern = {} if wide or "response" in given else _wide_by_name(rows, columns, taken)
     exact = [each for each in found["response"] if each != query]
@@ -186,7 +214,7 @@ def choose_columns(
     else:
         chosen = {}
     candidate = () if chosen else _candidate(given, found, rows, {query, response})
-    used = {query, response, *candidate, *chosen.values()}
+    used = {query, more, response, *candidate, *chosen.values()}
     rest = {
         role: next((each for each in found[role] if each not in used), None)
         for role in ("reference", "category", "checklist", "context", "system")
@@ -196,27 +224,39 @@ def choose_columns(
     identity = next((each for each in found["id"] if each not in used), None)
     row_ids = why = None
     if identity and candidate and "id" not in given:
-        why = why_not_ids(every() if every else rows, identity, query, candidate)
+        asked = map(partial(_joined, parts=(query, more or query)), every() if every else rows)
+        why = why_not_ids(asked, identity, query, candidate)
     if why:
         identity, row_ids = None, identity
     used |= {*rest.values(), label, identity, row_ids}
     return TableColumns(
         query=query,
+        query_input=more,
         response=response,
         candidate=candidate,
         id=identity,
         label=label,
         wide=chosen,
         unread=tuple(each for each in columns if each not in used),
+        seen=frozenset(columns),
         why_not_ids=why,
         not_labels=not_labels,
         **rest,
     )
 
 
+def _joined(row: Row, parts: tuple[str, str]) -> Row:
+    """Return a row whose query is both texts."""
+    first, second = parts
+    if first == second:
+        return row
+    return Row({**row.values, first: [row.values.get(each) for each in parts]}, row.where)
+
+
 def _query(
     found: Mapping[str, list[str]], rows: Sequence[Row], columns: Sequence[str], what: str
-) -> str:
+) -> tuple[str, str | None]:
+    """Return the column of the query, and the one whose text follows it if there is one."""
     likely = found["query"]
     if not likely:
         nearest = _nearest_part("query", columns)
@@ -229,15 +269,19 @@ def _query(
             f"{what}: no column looks like the query (the prompt or question){missing}.",
             hint=Hint.of(option, f". Columns: {join_words(columns, most=30)}."),
         )
-    if len(likely) == 1:
-        return likely[0]
     distinct = {each: len(_values(rows, each)) for each in likely}
     most = max(distinct.values())
     # A column with few values, such as a prompt template, is not the text that varies by query.
     varied = [each for each in likely if distinct[each] * 2 > most]
+    named = {snake(each): each for each in likely}
+    parts = [named[each] for each in ("instruction", "input") if each in named]
+    if len(parts) == 2 and varied[-1:] == parts[:1] and {*varied} <= {*parts}:
+        filled = sum(bool(str(row.values.get(parts[1]) or "").strip()) for row in rows)
+        if 0 < filled < len(rows):
+            return parts[0], parts[1]
     same = [_texts(rows, each) for each in varied]
     if len(varied) == 1 or all(texts == same[0] for texts in same):
-        return varied[0]
+        return varied[0], None
     raise _tworeadings(what, "query", varied[:2], rows)
 
 
@@ -312,6 +356,8 @@ def _tworeadings(
     what: str, role: str, columns: Sequence[str], rows: Sequence[Row]
 ) -> BenchmarkError:
     shown = [(naming(**{role: each}), _example(rows, each)) for each in columns]
+    if [snake(each) for each in columns] == ["input", "instruction"]:
+        shown.append((naming(query=f"{columns[1]}+{columns[0]}"), "both texts, in this order"))
     return BenchmarkError(
         f"{what}: two columns could hold the {role}: {columns[0]!r} and {columns[1]!r}.",
         hint=readings(*shown),
@@ -376,25 +422,10 @@ def _looks_like_candidate(column: str) -> bool:
 def _is_prose(rows: Sequence[Row], column: str) -> bool:
     texts = [row.values.get(column) for row in rows]
     filled = [text for text in texts if isinstance(text, str) and text.strip()]
-    numeric = all(_number(text) for text in filled)
+    numeric = all(is_number(text) for text in filled)
     if not filled or len(filled) * 2 < len(rows) or numeric:
         return False
     return len(rows) < 4 or len(set(filled)) * 2 > len(filled)
-
-
-def _number(value: object) -> bool:
-    if isinstance(value, bool):
-        return False
-    try:
-        float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return False
-    return True
-
-
-def is_missing(value: object) -> bool:
-    """Return whether a cell of a column of numbers says that there is none."""
-    return value is None or (isinstance(value, str) and value.strip().lower() in MISSING)
 
 
 def _filled(rows: Sequence[Row], column: str) -> list[object]:
@@ -403,7 +434,7 @@ def _filled(rows: Sequence[Row], column: str) -> list[object]:
 
 def _is_numeric(rows: Sequence[Row], column: str) -> bool:
     filled = _filled(rows, column)
-    return bool(filled) and all(map(_number, filled))
+    return bool(filled) and all(map(is_number, filled))
 
 
 def _label(
@@ -422,8 +453,9 @@ def _label(
     refused = None
     for column in likely:
         filled = _filled(rows, column)
-        words = [value for value in filled if not _number(value)]
-        if len(words) * 2 < len(filled):
+        words = [value for value in filled if not is_number(value)]
+        late = bool(named) and not any(column in row.values for row in rows)
+        if len(words) * 2 < len(filled) or late:
             return column, None
         if named:
             found = f"holds {shown_value(words[0])}" if words else "is empty"
@@ -443,7 +475,7 @@ def _label(
 
 def _holds_conversation(rows: Sequence[Row], column: str) -> bool:
     """Return whether the first cell holds messages that end with the assistant's."""
-    messages = from_json(rows[0].values.get(column)) if rows else None
+    messages = cell_value(rows[0].values.get(column)) if rows else None
     if not is_messages(messages):
         return False
     last = messages[-1]  # type: ignore[index]
@@ -461,32 +493,3 @@ def _values(rows: Sequence[Row], column: str) -> set[str]:
 def _codes(rows: Sequence[Row], column: str) -> Iterator[int]:
     known: dict[str, int] = {}
     return (known.setdefault(text, len(known)) for text in _texts(rows, column))
-
-
-def describe_columns(columns: TableColumns, default: str) -> Iterator[tuple[str, str]]:
-    """Yield where each part comes from, in words; `default` names a lone candidate."""
-    said: Callable[[str], str] = "column {!r}".format
-    yield "query", said(columns.query)
-    if columns.wide:
-        yield "candidate", "one column each: " + join_words(map(repr, columns.wide), most=8)
-    else:
-        source = "the last assistant message of " + said(columns.query)
-        yield "response", said(columns.response) if columns.response else source
-        names = " + ".join(map(repr, columns.candidate))
-        yield "candidate", f"column {names}" if names else default
-    why = f" ({columns.why_not_ids})" if columns.why_not_ids else ""
-    yield "id", said(columns.id) if columns.id else f"a hash of the query{why}"
-    for role, words in (
-        ("reference", ""),
-        ("category", ""),
-        ("checklist", ""),
-        ("label", ", as reference data"),
-        ("labeler", ", who gave the label"),
-        ("context", ", shown to the judge"),
-        ("system", ", shown to the judge as a system turn"),
-    ):
-        column = getattr(columns, role)
-        if column:
-            yield role, said(column) + words
-    if columns.unread:
-        yield "not read", join_words(map(repr, columns.unread), most=12)

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import orjson
 
-from rocketeval.benchmarks.cells import ResponseCells
+from rocketeval.benchmarks.cells import ResponseCells, repeated_labels, without
 from rocketeval.benchmarks.reading import SKIP_BAD
 from rocketeval.benchmarks.row_files import BadRow, Rows, Sample, other_files, rows_of
 from rocketeval.config import BenchmarkConfig, Section, parse_options
@@ -32,8 +32,21 @@ __all__ = ["DataBenchmark", "DataOptions", "DataSummary", "Example", "Kept", "Sk
 MOST_NAMED = 10
 """Rows that are named per kind of skip or problem; all are counted."""
 SAME_TWICE = "the same response again"
-NOT_DATA = "not a data file"
-BAD_LABEL, RESPONSE_USED = "the label is left out", ", the response is used"
+SAME_LABEL = "the same response and label of the same labeler again: the label is dropped"
+COPIED_LABEL = (
+    "the same response and label again: the label is dropped as a copy; if another person gave it, "
+    "name the people in a column `rater`"
+)
+AGREEING_LABEL = (
+    "the same response and label again: kept as another person's label, because responses have "
+    "different labels; name the people in a column `rater` to be sure"
+)
+OTHER_TEXT = "the id belongs to another query text in an earlier row"
+TEXT_HINT = (
+    "Correct the ids, or name another column for `query` (the text that all candidates answered) "
+    "or `id`."
+)
+OTHER_TURNS = "the id belongs to the same query after other turns, such as another system prompt"
 OTHER_FIRST = "another {} than the first row of its query; the first is used"
 
 
@@ -193,6 +206,16 @@ class DataBenchmark(ABC):
         """What to do about two responses of one candidate to one query."""
         return "Give repeated runs different candidate names, or keep one row."
 
+    @property
+    def turns_hint(self) -> str:
+        """What to do about one query and id with different turns before it."""
+        return "Give each conversation its own id."
+
+    @property
+    def unnamed_labeler(self) -> str | None:
+        """The labeler of labels whose people no column names; None if every label names one."""
+        return None
+
     @cached_property
     def summary(self) -> DataSummary:
         """The first pass: counts, and everything but the responses.
@@ -205,6 +228,8 @@ class DataBenchmark(ABC):
         for kept in self._checked(found):
             self.where = kept.where
             _collect(found, kept)
+        if self.unnamed_labeler:
+            _settle_repeats(found, self.unnamed_labeler)
         self._finish(found)
         return found
 
@@ -220,7 +245,7 @@ class DataBenchmark(ABC):
 
     def other_files(self) -> Iterable[str]:
         """Return the files in the folder that are not read, each with the reason."""
-        return (f"{name} ({NOT_DATA})" for name in other_files(self.path))
+        return (f"{name} (not a data file)" for name in other_files(self.path))
 
     def rows(self, path: Path) -> Rows:
         """Yield the rows of one file; in a folder, they are named by their path in it."""
@@ -263,7 +288,7 @@ class DataBenchmark(ABC):
 
         The order of rows decides alone, so that both passes use the same rows.
         """
-        cells = _Cells(self.repeat_hint)
+        cells = _Cells(self)
         for kept in self.examples():
             found.rows += 1
             checked = cells.check(kept, found.queries)
@@ -283,7 +308,7 @@ class DataBenchmark(ABC):
     def _count_bad_label(self, found: DataSummary, label: BadRow, *, used: bool) -> None:
         _count_problem(found, label)
         if self.options.bad_rows == "skip":
-            note = f"{BAD_LABEL}{RESPONSE_USED if used else ''}: {label.kind}"
+            note = f"the label is left out{', the response is used' * used}: {label.kind}"
             _named(found.notes, note).add(f"{label.where}: {label.detail}")
 
     def _finish(self, found: DataSummary) -> None:
@@ -328,15 +353,20 @@ def content_id(text: str, history: Iterable[Turn] = ()) -> str:
 
 
 def as_text(value: Any) -> str:
-    """Return a response as text: strings unchanged, anything else as JSON."""
-    return value if isinstance(value, str) else orjson.dumps(value, default=str).decode()
+    """Return a response as text: strings unchanged, a date as text, anything else as JSON."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bytes):
+        raise BenchmarkError("the cell should be text, but is bytes that are not UTF-8.")
+    found = orjson.dumps(value, default=str).decode()
+    return str(orjson.loads(found)) if found.startswith('"') else found
 
 
 class _Cells:
     """Which responses and labels were read: 8 bytes per response, a hash of its text."""
 
-    def __init__(self, repeat_hint: str) -> None:
-        self._repeat_hint = repeat_hint
+    def __init__(self, reader: DataBenchmark) -> None:
+        self._reader = reader
         self._texts = ResponseCells("Q")
         self._places: dict[str, int] = {}
         self._labels: set[tuple[int, str, str, float]] = set()
@@ -348,13 +378,9 @@ class _Cells:
         query = kept.query
         known = queries.get(query.id)
         if known is not None and (known.text, known.history) != (query.text, query.history):
-            return BadRow(
-                kept.where,
-                "the id belongs to another query text in an earlier row",
-                f"id {query.id!r}",
-                "Correct the ids, or name another column for `query` (the text that all "
-                "candidates answered) or `id`.",
-            )
+            same = known.text == query.text
+            return BadRow(kept.where, OTHER_TURNS if same else OTHER_TEXT, f"id {query.id!r}",
+                          self._reader.turns_hint if same else TEXT_HINT)  # fmt: skip
         place = self._places.setdefault(query.id, len(self._places))
         # Nothing is recorded before every response is checked, so that a bad row records none.
         fresh: dict[str, tuple[Response, int]] = {}
@@ -369,7 +395,7 @@ class _Cells:
                     kept.where,
                     "a candidate has a second, different response to the same query",
                     f"{response.candidate!r} on {_shown_query(query)}",
-                    self._repeat_hint,
+                    self._reader.repeat_hint,
                 )
             if not before:
                 fresh[response.candidate] = (response, code)
@@ -377,18 +403,33 @@ class _Cells:
             self._texts.add(candidate, place, code)
         labels = [label for label in kept.labels if self._is_new(place, label)]
         if kept.responses and not (fresh or labels or kept.votes):
-            return Skipped(kept.where, SAME_TWICE)
+            return Skipped(kept.where, SAME_LABEL if kept.labels else SAME_TWICE)
         if len(fresh) == len(kept.responses) and len(labels) == len(kept.labels):
             return kept
         responses = tuple(response for response, _ in fresh.values())
-        return replace(kept, responses=responses, labels=tuple(labels))
+        notes = (*kept.notes, *((SAME_LABEL,) if len(labels) < len(kept.labels) else ()))
+        return replace(kept, responses=responses, labels=tuple(labels), notes=notes)
 
     def _is_new(self, place: int, label: Label) -> bool:
-        # Another value is another label: a second person may have given it.
+        if label.labeler == self._reader.unnamed_labeler:
+            return True
+        # Another value is another label, also by the same labeler.
         key = (place, label.candidate, label.labeler, label.value)
         new = key not in self._labels
         self._labels.add(key)
         return new
+
+
+def _settle_repeats(found: DataSummary, unnamed: str) -> None:
+    """Drop repeated labels of unnamed people as copies of a row, or keep them as agreement."""
+    repeats, several = repeated_labels(found.labels, unnamed)
+    counts, reason = (found.notes, AGREEING_LABEL) if several else (found.skipped, COPIED_LABEL)
+    for place in repeats:
+        _named(counts, reason).add(found.label_places[place])
+    if repeats and not several:
+        found.labels = without(found.labels, repeats)
+        found.label_places = without(found.label_places, repeats)
+        found.used -= len(repeats)
 
 
 def _collect(found: DataSummary, example: Example) -> None:
@@ -448,8 +489,7 @@ def _refusal(path: Path, found: DataSummary) -> BenchmarkError:
         lines += [f"    {named}" for named in rows.named]
         if rows.count > len(rows.named):
             lines.append(f"    and {rows.count - len(rows.named):,} more")
-    hints = [found.hints[kind] for kind in found.problems]
-    advice = [hint for hint in dict.fromkeys(hints) if hint]
+    advice = [hint for hint in dict.fromkeys(found.hints[kind] for kind in found.problems) if hint]
     advice.append(Hint.of("Correct the rows, or leave them out with ", SKIP_BAD, "."))
     spaced = [part for hint in advice for part in ("\n", hint)]
     return BenchmarkError("\n".join(lines), hint=Hint.of(*spaced[1:]))

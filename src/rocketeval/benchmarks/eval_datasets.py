@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterator, Mapping
 from functools import cached_property, partial
 from pathlib import Path
 
-from rocketeval.benchmarks.columns import COLUMN_NAMES, columns_of, snake
+from rocketeval.benchmarks.cells import cell_value
+from rocketeval.benchmarks.columns import holds, unread_columns
 from rocketeval.benchmarks.data import (
     DataBenchmark,
     Example,
@@ -42,6 +42,10 @@ from rocketeval.text import count_of, join_words
 SAMPLES = re.compile(r"samples_(?P<task>.+)_\d{4}-\d\d-\d\dT[\d.:-]+$")
 """Name of a samples file of lm-evaluation-harness."""
 NO_TEXT = "a log-likelihood task: the model wrote no text"
+DEEPEVAL_FIELDS = ("input", "actual_output", "actualOutput", "expected_output", "expectedOutput",
+                   "retrieval_context", "retrievalContext", "context", "metricsData")  # fmt: skip
+RAGAS_FIELDS = ("user_input", "question", "response", "answer", "reference", "ground_truth",
+                "retrieved_contexts", "contexts")  # fmt: skip
 NO_FILTER = "none"
 """Name of the filter of lm-evaluation-harness that changes nothing."""
 
@@ -187,9 +191,9 @@ def _text_in(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _names_candidates(sample: Sample) -> bool:
-    """Return whether a column names candidates, which only a table reads."""
-    return any(snake(each) in COLUMN_NAMES["candidate"] for each in columns_of(sample.rows))
+def _is_table(sample: Sample) -> bool:
+    """Return whether columns hold candidates, labels or checklists, which only a table reads."""
+    return any(holds(part, sample.rows) for part in ("candidate", "label", "checklist"))
 
 
 class DeepEvalCases(DataBenchmark):
@@ -203,7 +207,7 @@ class DeepEvalCases(DataBenchmark):
         if isinstance(sample.document.get("testCases"), list):
             return "DeepEval test run"
         named = sample.has("input", "actual_output") or sample.has("input", "actualOutput")
-        return "DeepEval dataset" if named and not _names_candidates(sample) else None
+        return "DeepEval dataset" if named and not _is_table(sample) else None
 
     def mapping(self) -> Mapping[str, str]:
         """Return where the parts come from."""
@@ -217,7 +221,7 @@ class DeepEvalCases(DataBenchmark):
         if self.summary.labels:
             names = sorted({label.labeler for label in self.summary.labels})
             said["label"] = f"metrics {', '.join(names)}, as reference data"
-        return said
+        return {**said, **unread_columns(Sample(self.path).rows, *DEEPEVAL_FIELDS)}
 
     def examples(self) -> Iterator[Kept]:
         """Yield an example per test case."""
@@ -289,9 +293,7 @@ def passages(value: object, mark: str | None = None) -> tuple[str, ...] | None:
     >>> passages("['One.', 'Two | 2.']"), passages("One|Two", "|"), passages("One | 1")
     (('One.', 'Two | 2.'), ('One', 'Two'), ('One | 1',))
     """
-    found = from_json(value)
-    if isinstance(found, str):
-        found = _python_list(found)
+    found = cell_value(value)
     if isinstance(found, str):
         found = [each for each in found.split(mark) if each.strip()] if mark else [found]
     if not isinstance(found, list) or not found:
@@ -302,17 +304,6 @@ def passages(value: object, mark: str | None = None) -> tuple[str, ...] | None:
     )
 
 
-def _python_list(text: str) -> object:
-    """Return the list that a cell holds as Python writes it; pandas does so in CSV files."""
-    if not text.lstrip().startswith("["):
-        return text
-    try:
-        found = ast.literal_eval(text.strip())
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return text
-    return found if isinstance(found, list) else text
-
-
 class RagasDataset(DataBenchmark):
     """Evaluation datasets of ragas, single-turn and multi-turn."""
 
@@ -321,7 +312,7 @@ class RagasDataset(DataBenchmark):
     @classmethod
     def recognize(cls, sample: Sample) -> str | None:
         """Look for user_input with a response or contexts, or the older names."""
-        if _names_candidates(sample):
+        if _is_table(sample):
             return None
         if sample.has("user_input", "response") or sample.has("user_input", "retrieved_contexts"):
             return "ragas dataset"
@@ -340,7 +331,7 @@ class RagasDataset(DataBenchmark):
             "id": "a hash of the query",
             "reference": "reference (or ground_truth)",
             "context": "retrieved_contexts, shown to the judge",
-            "not read": "reference_contexts, multi_responses, rubrics",
+            **unread_columns(Sample(self.path).rows, *RAGAS_FIELDS),
         }
 
     def examples(self) -> Iterator[Kept]:

@@ -15,6 +15,7 @@ from contextlib import suppress
 from functools import cached_property, partial
 from pathlib import Path
 
+from rocketeval.benchmarks.columns import holds, unread_columns
 from rocketeval.benchmarks.data import (
     DataBenchmark,
     DataOptions,
@@ -39,6 +40,8 @@ from rocketeval.items import ParsedItem
 from rocketeval.records import Query, Response, Turn, Vote, Winner
 from rocketeval.text import count_of, join_words
 
+ALPACA_FIELDS = ("instruction", "dataset", "output", "output_1", "output_2", "generator",
+                 "generator_1", "generator_2", "preference", "annotator")  # fmt: skip
 NO_QUESTION = "the question is not in question.jsonl"
 
 
@@ -57,6 +60,11 @@ class AlpacaEvalOutputs(DataBenchmark):
         """Look for instruction, output and generator, or two outputs and a preference."""
         if sample.has("instruction", "output_1", "output_2", "generator_1", "preference"):
             return "AlpacaEval annotations"
+        # A table reads what AlpacaEval has no place for.
+        if holds("label", sample.rows) or holds("checklist", sample.rows):
+            return None
+        if any(row.values.get("input") for row in sample.rows):
+            return None
         return "AlpacaEval outputs" if sample.has("instruction", "output", "generator") else None
 
     def mapping(self) -> Mapping[str, str]:
@@ -70,7 +78,7 @@ class AlpacaEvalOutputs(DataBenchmark):
         }
         if self.summary.votes:
             said["vote"] = f"preference ({count_of(len(self.summary.votes), 'vote', 'votes')})"
-        return said
+        return {**said, **unread_columns(Sample(self.path).rows, *ALPACA_FIELDS)}
 
     def examples(self) -> Iterator[Kept]:
         """Yield an example per output or annotation."""
@@ -137,7 +145,8 @@ class ArenaHardAnswers(DataBenchmark):
         rows = [first] if first else sample.rows
         for values in (row.values for row in rows[:1]):
             turns = values.get("turns")
-            if "uid" in values and ("prompt" in values or "ans_id" in values):
+            asks = "prompt" in values and not holds("response", rows[:1])
+            if "uid" in values and (asks or "ans_id" in values):
                 return "Arena-Hard (schema of 2025)"
             choices = values.get("choices")
             if isinstance(choices, list) and choices and "answer_id" in values:
@@ -290,7 +299,9 @@ class WildBenchResults(DataBenchmark):
     @classmethod
     def recognize(cls, sample: Sample) -> str | None:
         """Look for sessions with outputs, or with scores of a model."""
-        if sample.has("session_id", "output", "generator"):
+        # WildBench lists the outputs of a session; a table has a text.
+        lists = sample.rows and isinstance(sample.rows[0].values.get("output"), list)
+        if lists and sample.has("session_id", "generator"):
             return "WildBench results"
         return "WildBench scores" if sample.has("session_id", "model_test", "score") else None
 

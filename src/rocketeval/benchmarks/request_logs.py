@@ -179,19 +179,21 @@ class ChatLogs(DataBenchmark):
     @classmethod
     def recognize(cls, sample: Sample) -> str | None:
         """Look for batch rows, or messages with an answer."""
-        if sample.has("custom_id", "response") or sample.has("custom_id", "body"):
+        first = sample.rows[0].values if sample.rows else {}
+        parts = [from_json(first.get(each)) for each in ("response", "body")]
+        failed = first.get("response") is None and "response" in first and "error" in first
+        if "custom_id" in first and (failed or any(isinstance(each, Mapping) for each in parts)):
             return "OpenAI batch files"
         if sample.has("messages", "choices") or sample.has("object", "choices"):
             return "chat-completion logs"
-        values = sample.rows[0].values if sample.rows else {}
-        messages = from_json(values.get("messages"))
-        if sample.has("request", "response") and isinstance(from_json(values["request"]), Mapping):
+        messages = from_json(first.get("messages"))
+        if sample.has("request", "response") and isinstance(from_json(first["request"]), Mapping):
             return "chat-completion logs"
         if sample.has("messages", "response") and is_messages(messages):
             return "chat-completion logs"
         if is_messages(messages) and read_turns(messages, "messages")[0][-1].role == "assistant":
             known = {"messages", "model", "id", "metadata", "tools", "created", "usage", "weight"}
-            return "chat conversations" if set(values) <= known else None
+            return "chat conversations" if set(first) <= known else None
         return None
 
     def mapping(self) -> Mapping[str, str]:

@@ -1,4 +1,4 @@
-"""Tables: one row per response (long), per query with a column per candidate (wide), or per pair.
+"""Tables: one row per response (long), or per query with a column per candidate (wide).
 
 Columns are recognized by the names that evaluation tools use. `columns` in the options overrides
 them, and `candidates` names the columns of a wide table. A folder has one file per candidate, or
@@ -8,19 +8,21 @@ files with a candidate column.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import date
+from decimal import Decimal
 from functools import cached_property, partial
 from itertools import count, islice
 from pathlib import Path
 
 from pydantic import Field
 
+from rocketeval.benchmarks.cells import cell_value, is_missing
 from rocketeval.benchmarks.columns import (
+    COLUMN_NAMES,
     TableColumns,
     choose_columns,
-    columns_of,
-    describe_columns,
-    is_missing,
     snake,
 )
 from rocketeval.benchmarks.data import (
@@ -34,9 +36,9 @@ from rocketeval.benchmarks.data import (
 )
 from rocketeval.benchmarks.messages import (
     RowError,
+    content_text,
     from_json,
     is_messages,
-    join_turns,
     label_in_column,
     mapped,
     read_turns,
@@ -55,20 +57,21 @@ from rocketeval.benchmarks.row_files import (
 )
 from rocketeval.config import BenchmarkConfig, parse_options
 from rocketeval.errors import BenchmarkError, Hint
-from rocketeval.hashing import content_hash
 from rocketeval.items import ParsedItem
-from rocketeval.records import Label, Query, Response, Turn, Vote, Winner
+from rocketeval.records import Label, Query, Response, Turn
+from rocketeval.text import join_words
 
 NO_RESPONSE = "no response"
+MESSAGES_IN_TEXT = "the response is a text that holds chat messages: the last one is judged"
 NOT_ITEMS = "the checklist is not a list of items, and is not used"
-WINNERS: dict[str, Winner] = {
-    **dict.fromkeys(("a", "model_a", "response_a", "chosen", "left", "1"), "a"),
-    **dict.fromkeys(("b", "model_b", "response_b", "rejected", "right", "2"), "b"),
-    **dict.fromkeys(("tie", "both", "same", "tie (bothbad)", "both_bad", "both_good"), "tie"),
-}  # type: ignore[assignment,unused-ignore]
 NUMBERING = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+")
-TURN = re.compile(r"\n\n(Human|Assistant): ?")
-"""Turns of a transcript, as in hh-rlhf."""
+TYPED = (Decimal, bytes)
+LATE_FIELD = (
+    "the field {0!r} is not in the first rows, and is not read; to read it, set "
+    "`columns: {{{1}: {0}}}`"
+)
+MOST_LATE = 100
+"""Names of late fields that are kept for the mapping."""
 
 
 class TableOptions(DataOptions):
@@ -116,10 +119,25 @@ class TableBenchmark(DataBenchmark):
             )
         return found
 
+    def _sample(self) -> list[Row]:
+        """Return the first rows of every file; of the first file most."""
+        few = max(1, SAMPLE_ROWS // max(1, len(self.files)))
+        return [
+            row
+            for place in range(max(1, len(self.files)))
+            for row in islice(self._rows(place), few if place else SAMPLE_ROWS)
+            if isinstance(row, Row)
+        ]
+
+    @cached_property
+    def _late(self) -> dict[str, str]:
+        """Other fields that the first rows do not have, and the first row with each."""
+        return {}
+
     @cached_property
     def columns(self) -> TableColumns:
         """The column of each part, chosen from the first rows."""
-        rows = [row for row in islice(self._rows(0), SAMPLE_ROWS) if isinstance(row, Row)]
+        rows = self._sample()
         if not rows:
             bad = next((row for row in self._rows(0) if isinstance(row, BadRow)), None)
             why = f": {bad.where}: {bad.kind} ({bad.detail})" if bad else ""
@@ -145,6 +163,23 @@ class TableBenchmark(DataBenchmark):
         )
 
     @property
+    def turns_hint(self) -> str:
+        """What to do about one query and id with different turns before it."""
+        if self.columns.system is None:
+            return super().turns_hint
+        return Hint.of(
+            f"If column {self.columns.system!r} is part of the candidate, such as a version of the "
+            "prompt, leave it out: ",
+            naming(system=""),
+            f". Otherwise: {super().turns_hint}",
+        )
+
+    @property
+    def unnamed_labeler(self) -> str | None:
+        """The name of the label column, for rows in which no column names a person."""
+        return snake(self.columns.label) if self.columns.label else None
+
+    @property
     def name(self) -> str:
         """The name of the first file, or of the dataset."""
         return self.options.dataset or self.files[0].name
@@ -155,7 +190,12 @@ class TableBenchmark(DataBenchmark):
         whose = "" if self.options.candidate or not self.files else ", the file's name"
         one = f"none: all responses are {self._alone(0)!r}{whose}"
         alone = many if len(self.files) > 1 else one
-        return dict(describe_columns(self.columns, alone))
+        said = dict(describe_columns(self.columns, alone))
+        if self._late:
+            later = (f"{name!r} (from {where} on)" for name, where in self._late.items())
+            unread = [said["not read"]] if "not read" in said else []
+            said["not read"] = ", ".join([*unread, join_words(later, most=12)])
+        return said
 
     def settings(self) -> Mapping[str, object]:
         """Return the mapping as options."""
@@ -184,11 +224,18 @@ class TableBenchmark(DataBenchmark):
 
     def _rows(self, place: int) -> Rows:
         if self.options.dataset:
-            return dataset_rows(self.options.dataset, self.options.split)
-        return self.rows(self.files[place])
+            return map(_plain, dataset_rows(self.options.dataset, self.options.split))
+        typed = row_format(self.files[place]) in ("parquet", "arrow")
+        return map(_plain, self.rows(self.files[place])) if typed else self.rows(self.files[place])
 
     def _alone(self, place: int) -> str:
-        return self.options.candidate or (stem_of(self.files[place]) if self.files else "responses")
+        if self.options.candidate or not self.files:
+            return self.options.candidate or "responses"
+        path = self.files[place]
+        if sum(stem_of(each) == stem_of(path) for each in self.files) == 1:
+            return stem_of(path)
+        # Files of one name in two folders are two candidates.
+        return str(path.relative_to(self.path).with_name(stem_of(path)))
 
     def _example(self, row: Row, place: int) -> Kept:
         columns = self.columns
@@ -201,6 +248,9 @@ class TableBenchmark(DataBenchmark):
             return Skipped(row.where, NO_RESPONSE)
         if len(answered) < len(found):
             notes = (*notes, "a candidate's cell is empty: it has no response to this query")
+        if any(map(_holds_messages, self._response_cells(row))):
+            notes = (*notes, MESSAGES_IN_TEXT)
+        notes = (*notes, *self._late_fields(row))
         items, dropped = self._items(row)
         label = self._label(row, query.id, next(iter(answered)))
         if label is None and columns.label and row.values.get(columns.label) not in (None, ""):
@@ -223,31 +273,31 @@ class TableBenchmark(DataBenchmark):
     def _query(self, row: Row) -> tuple[Query, str | None, tuple[str, ...]]:
         columns = self.columns
         cell = self._cell(row, columns.query)
-        value = from_json(cell)
+        value = cell_value(cell)
         history: tuple[Turn, ...] = ()
         spoken: str | None = None
         notes: tuple[str, ...] = ()
         if is_messages(value):
             split = split_turns(*read_turns(value, columns.query))
             text, history, spoken, notes = split.query, split.history, split.response, split.notes
-        elif isinstance(value, Mapping) and len(value) == 1:
-            text = as_text(next(iter(value.values())))
+        elif isinstance(cell, Mapping) and len(cell) == 1:
+            text = as_text(next(iter(cell.values())))
         else:
             text = "" if cell is None else as_text(cell)
         if not text.strip():
             raise RowError("the query is empty", f"column {columns.query!r}")
-        system = row.values.get(columns.system) if columns.system else None
-        if isinstance(system, str) and system.strip():
+        given = text_or_none(row, columns.query_input)
+        if given and given.strip():
+            text = f"{text}\n\n{given}"
+        system = system_text(row.values.get(columns.system)) if columns.system else ""
+        if system.strip():
             history = (Turn("system", system), *history)
-        name = row.values.get(columns.id) if columns.id else None
-        if columns.id and (name is None or not str(name).strip()):
-            raise RowError("the id is empty", f"column {columns.id!r}")
         query = Query(
-            id=str(name) if columns.id else content_id(text, history),
+            id=_name(row, columns.id, "id") if columns.id else content_id(text, history),
             text=text,
             history=history,
-            reference=_text_or_none(row, columns.reference),
-            category=_text_or_none(row, columns.category),
+            reference=text_or_none(row, columns.reference),
+            category=text_or_none(row, columns.category),
         )
         return query, spoken, notes
 
@@ -262,10 +312,25 @@ class TableBenchmark(DataBenchmark):
         text = spoken
         if columns.response is not None:
             text = _response_text(self._cell(row, columns.response), notes)
-        names = [str(self._cell(row, column) or "").strip() for column in columns.candidate]
-        if columns.candidate and not all(names):
-            raise RowError("the candidate is empty", f"column {columns.candidate[0]!r}")
+        names = []
+        for column in columns.candidate:
+            self._cell(row, column)
+            names.append(_name(row, column, "candidate").strip())
         yield " / ".join(names) or self._alone(place), text
+
+    def _response_cells(self, row: Row) -> Iterator[object]:
+        response = self.columns.response
+        for column in self.columns.wide.values() or ((response,) if response else ()):
+            yield row.values.get(column)
+
+    def _late_fields(self, row: Row) -> Iterator[str]:
+        """Yield a note per field that looks like a part and that the first rows do not have."""
+        for name in (each for each in row.values if each not in self.columns.seen):
+            part = next((part for part, names in COLUMN_NAMES.items() if snake(name) in names), "")
+            if part and self.options.columns.get(part) != "":
+                yield LATE_FIELD.format(name, part)
+            elif len(self._late) < MOST_LATE:
+                self._late.setdefault(name, row.where)
 
     def _cell(self, row: Row, column: str) -> object:
         if column not in row.values:
@@ -273,14 +338,14 @@ class TableBenchmark(DataBenchmark):
         return row.values[column]
 
     def _context(self, row: Row) -> tuple[str, ...] | None:
-        value = from_json(row.values.get(self.columns.context)) if self.columns.context else None
+        value = cell_value(row.values.get(self.columns.context)) if self.columns.context else None
         if not value:
             return None
         texts = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
         return tuple(as_text(each) for each in texts)
 
     def _items(self, row: Row) -> tuple[tuple[ParsedItem, ...], tuple[str, ...]]:
-        value = from_json(row.values.get(self.columns.checklist)) if self.columns.checklist else ""
+        value = cell_value(row.values.get(self.columns.checklist)) if self.columns.checklist else ""
         if isinstance(value, str):
             value = [NUMBERING.sub("", line) for line in value.splitlines() if line.strip()]
         if not value:
@@ -295,31 +360,102 @@ class TableBenchmark(DataBenchmark):
         if column is None or is_missing(value):
             return None
         by = row.values.get(self.columns.labeler) if self.columns.labeler else None
-        labeler = snake(column) if is_missing(by) else str(by)
+        labeler = self.unnamed_labeler or "" if is_missing(by) else str(by)
         return label_in_column(row, column, query_id, candidate, labeler)
 
 
-def _text_or_none(row: Row, column: str | None) -> str | None:
+def _plain(row: Row | BadRow) -> Row | BadRow:
+    """Return a row of a typed file with texts for bytes, and numbers for decimals."""
+    if isinstance(row, BadRow) or not any(isinstance(each, TYPED) for each in row.values.values()):
+        return row
+    return Row({name: _plain_value(value) for name, value in row.values.items()}, row.where)
+
+
+def _plain_value(value: object) -> object:
+    if isinstance(value, bytes):
+        with suppress(UnicodeDecodeError):
+            return value.decode()
+    return float(value) if isinstance(value, Decimal) else value
+
+
+def text_or_none(row: Row, column: str | None) -> str | None:
+    """Return the text of a cell, such as a reference; None if it is empty."""
     value = from_json(row.values.get(column)) if column else None
     if isinstance(value, list) and value and all(isinstance(each, str) for each in value):
         value = value[0] if len(value) == 1 else "\n".join(value)
-    return None if value is None or value == "" else as_text(value)
+    return None if value is None or value in ("", []) else as_text(value)
+
+
+def _name(row: Row, column: str, part: str) -> str:
+    """Return the text of a cell that names something; a list or an object does not."""
+    value = row.values.get(column)
+    if isinstance(value, Mapping | list):
+        raise RowError(
+            f"the {part} is not a text or a number",
+            f"column {column!r}: {shown_value(value)}",
+            f"Write a name in column {column!r}, or name another column for `{part}`.",
+        )
+    text = "" if value is None else as_text(value) if isinstance(value, date) else str(value)
+    if not text.strip():
+        raise RowError(f"the {part} is empty", f"column {column!r}")
+    return text
+
+
+def system_text(value: object) -> str:
+    """Return a system prompt given as text, as parts of a message, or as messages."""
+    if is_messages(value):
+        return "\n".join(turn.content for turn in read_turns(value, "system")[0])
+    return content_text(value, set())
 
 
 def _response_text(value: object, notes: set[str]) -> str | None:
     """Return a response as text; None if there is none."""
     if value is None or value == "":
         return None
-    decoded = from_json(value)
-    if is_messages(decoded):
-        turns, hidden = read_turns(decoded, "response")
-        if not isinstance(value, str) or turns[-1].role == "assistant":
-            notes.update(hidden)
-            return turns[-1].content or None
+    if is_messages(value) or _holds_messages(value):
+        turns, hidden = read_turns(from_json(value), "response")
+        notes.update(hidden)
+        return turns[-1].content or None
     # Text stays as it is, also if it is JSON: the model wrote it.
     if isinstance(value, list) and len(value) == 1 and isinstance(value[0], str):
         return value[0]
     return as_text(value)
+
+
+def _holds_messages(value: object) -> bool:
+    """Return whether a text holds chat messages as JSON, the last one by the assistant."""
+    found = from_json(value) if isinstance(value, str) else None
+    return is_messages(found) and read_turns(found, "response")[0][-1].role == "assistant"
+
+
+def describe_columns(columns: TableColumns, default: str) -> Iterator[tuple[str, str]]:
+    """Yield where each part comes from, in words; `default` names a lone candidate."""
+    said: Callable[[str], str] = "column {!r}".format
+    more = columns.query_input
+    yield "query", said(columns.query) + (f", then {more!r} where it is filled" if more else "")
+    if columns.wide:
+        yield "candidate", "one column each: " + join_words(map(repr, columns.wide), most=8)
+    else:
+        source = "the last assistant message of " + said(columns.query)
+        yield "response", said(columns.response) if columns.response else source
+        names = " + ".join(map(repr, columns.candidate))
+        yield "candidate", f"column {names}" if names else default
+    why = f" ({columns.why_not_ids})" if columns.why_not_ids else ""
+    yield "id", said(columns.id) if columns.id else f"a hash of the query{why}"
+    for role, words in (
+        ("reference", ""),
+        ("category", ""),
+        ("checklist", ""),
+        ("label", ", as reference data"),
+        ("labeler", ", who gave the label"),
+        ("context", ", shown to the judge"),
+        ("system", ", shown to the judge as a system turn"),
+    ):
+        column = getattr(columns, role)
+        if column:
+            yield role, said(column) + words
+    if columns.unread:
+        yield "not read", join_words(map(repr, columns.unread), most=12)
 
 
 def dataset_rows(name: str, split: str) -> Rows:
@@ -351,148 +487,3 @@ def _no_dataset(name: str, place: str, error: Exception) -> BenchmarkError:
         f"The dataset {name!r} (split {place}) cannot be read: {reason}",
         hint="Check its name and split: hf:OWNER/NAME:SPLIT.",
     )
-
-
-class PreferencePairs(DataBenchmark):
-    """Rows with two responses and which is better: two candidates and a vote."""
-
-    kind = "preference_pairs"
-
-    @classmethod
-    def recognize(cls, sample: Sample) -> str | None:
-        """Look for chosen and rejected, or two responses and a winner."""
-        names = {snake(each) for each in columns_of(sample.rows)}
-        if names >= {"chosen", "rejected"}:
-            return "preference pairs (chosen and rejected)"
-        both = names >= {"response_a", "response_b"} and names & {"winner", "preference"}
-        return "preference pairs (two responses and a winner)" if both else None
-
-    @cached_property
-    def _names(self) -> dict[str, str]:
-        """The actual column of each known name."""
-        sample = Sample(self.path)
-        return {snake(each): each for each in columns_of(sample.rows)}
-
-    def mapping(self) -> Mapping[str, str]:
-        """Return where the parts come from."""
-        names = self._names
-        chosen = "chosen" in names
-        first, second = ("chosen", "rejected") if chosen else ("response_a", "response_b")
-        models = [names[each] for each in _models(names, chosen) if each in names]
-        return {
-            "query": f"column {self._prompt!r}" if self._prompt else "the turns both share",
-            "response": f"columns {names[first]!r} and {names[second]!r}",
-            "candidate": f"columns {', '.join(map(repr, models))}"
-            if models
-            else f"{first!r} and {second!r}",
-            "vote": "the chosen response wins" if chosen else f"column {self._winners!r}",
-            "id": "a hash of the query and both responses",
-        }
-
-    @property
-    def _prompt(self) -> str | None:
-        for name in ("prompt", "question", "instruction", "input", "query"):
-            if name in self._names:
-                return self._names[name]
-        return None
-
-    def examples(self) -> Iterator[Kept]:
-        """Yield an example with two responses and a vote per row."""
-        for path in data_files(self.path):
-            for row in self.rows(path):
-                yield row if isinstance(row, BadRow) else mapped(row, self._example)
-
-    def _example(self, row: Row) -> Kept:
-        names = self._names
-        chosen = "chosen" in names
-        first, second = ("chosen", "rejected") if chosen else ("response_a", "response_b")
-        texts, shared = [], None
-        for part in (first, second):
-            text, before = _last_reply(row, names.get(part, part))
-            texts.append(text)
-            shared = shared or before
-        turns = self._asked(row, shared)
-        if texts[0] == texts[1]:
-            return Skipped(row.where, "both responses are the same text")
-        models = [
-            str(row.values.get(names.get(each, each)) or "") for each in _models(names, chosen)
-        ]
-        if not all(models) or models[0] == models[1]:
-            models = [first, second]
-        split = split_turns(turns)
-        name = content_hash("pair", list(join_turns(turns)), *texts).hex()[:12]
-        query = Query(
-            name, split.query, split.history, category=_text_or_none(row, names.get("category"))
-        )
-        winner: Winner = "a" if chosen else self._winner(row, models)
-        responses = tuple(
-            Response(name, model, text) for model, text in zip(models, texts, strict=True)
-        )
-        vote = Vote(
-            name,
-            models[0],
-            models[1],
-            winner,
-            str(row.values.get("voter") or row.values.get("judge") or "human"),
-        )
-        return Example(row.where, query, responses, votes=(vote,))
-
-    def _asked(self, row: Row, shared: tuple[Turn, ...] | None) -> tuple[Turn, ...]:
-        if self._prompt is None:
-            if not shared:
-                raise RowError("the row has no prompt", "", "Add a column `prompt`.")
-            return shared
-        cell = row.values.get(self._prompt)
-        value = from_json(cell)
-        if is_messages(value):
-            return read_turns(value, self._prompt)[0]
-        if cell is None or not as_text(cell).strip():
-            raise RowError("the prompt is empty", f"column {self._prompt!r}")
-        return (Turn("user", as_text(cell)),)
-
-    @property
-    def _winners(self) -> str:
-        return self._names.get("winner") or self._names["preference"]
-
-    def _winner(self, row: Row, models: Sequence[str]) -> Winner:
-        column = self._winners
-        word = str(row.values.get(column)).strip().removesuffix(".0")
-        if word in models:
-            return "a" if word == models[0] else "b"
-        if word.lower() not in WINNERS:
-            raise RowError(
-                "the winner is not a known word",
-                shown_value(row.values.get(column)),
-                f"Valid: {', '.join(WINNERS)}, or the name of a candidate.",
-            )
-        return WINNERS[word.lower()]
-
-
-def _models(names: Mapping[str, str], chosen: bool) -> tuple[str, str]:
-    if not chosen:
-        return "model_a", "model_b"
-    return (
-        ("chosen_model", "rejected_model")
-        if "chosen_model" in names
-        else ("chosen_name", "rejected_name")
-    )
-
-
-def _last_reply(row: Row, column: str) -> tuple[str, tuple[Turn, ...] | None]:
-    """Return the last reply in a cell, and the turns before it if the cell holds a conversation."""
-    cell = row.values.get(column)
-    value = from_json(cell)
-    if value is None or value == "":
-        raise RowError(f"the field {column!r} is empty")
-    if is_messages(value):
-        turns, _ = read_turns(value, column)
-        return turns[-1].content, turns[:-1] or None
-    text = as_text(cell)
-    if text.startswith("\n\nHuman:"):
-        pieces = TURN.split(text)[1:]
-        turns = tuple(
-            Turn("user" if role == "Human" else "assistant", said)
-            for role, said in zip(pieces[::2], pieces[1::2], strict=True)
-        )
-        return turns[-1].content, turns[:-1]
-    return text, None

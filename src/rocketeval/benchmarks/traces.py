@@ -55,10 +55,11 @@ class TraceExport(DataBenchmark):
             return "OpenTelemetry traces (OTLP JSON)"
         if not sample.rows:
             return None
-        values = sample.rows[0].values
-        if isinstance(values.get("attributes"), Mapping):
+        if any(_is_span(row.values, row.values.get("attributes")) for row in sample.rows):
             return "OpenTelemetry spans"
-        if any(name.startswith("attributes.") for name in values):
+        values = sample.rows[0].values
+        named = {name.removeprefix("attributes."): 0 for name in values if "attributes." in name}
+        if _is_span(values, named):
             return "Phoenix spans"
         return "Langfuse observations" if sample.has("traceId", "type", "input", "output") else None
 
@@ -88,6 +89,17 @@ class TraceExport(DataBenchmark):
                 yield from _otlp_spans(row)
             else:
                 yield row
+
+
+def _is_span(values: Mapping[str, Any], attributes: object) -> bool:
+    """Return whether a row is a span: it has attributes of an LLM call, or the id of a span."""
+    if not isinstance(attributes, Mapping) or not attributes:
+        return False
+    context = values.get("context")
+    ids = {*values, *(context if isinstance(context, Mapping) else ())}
+    return bool(ids & {"span_id", "spanId", "context.span_id"}) or any(
+        name.partition(".")[0] in ("gen_ai", "openinference", "llm") for name in attributes
+    )
 
 
 def _otlp_spans(row: Row) -> Iterator[Row]:
