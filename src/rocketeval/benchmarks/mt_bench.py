@@ -15,14 +15,15 @@ relative to the benchmark's path; all but the questions have the defaults of Fas
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
 
-from rocketeval.benchmarks.jsonl import read_winner
+from rocketeval.benchmarks.jsonl import further_answers, read_winner
 from rocketeval.benchmarks.reading import Row, need, need_folder, read_csv, read_rows, visible
 from rocketeval.config import BenchmarkConfig, Section, parse_options
 from rocketeval.errors import BenchmarkError
@@ -58,6 +59,7 @@ class MTBench:
     def __init__(self, folder: Path, options: MTBenchOptions) -> None:
         self.folder = need_folder(folder)
         self.options = options
+        self._further = 0
 
     @classmethod
     def create(cls, config: BenchmarkConfig) -> MTBench:
@@ -83,8 +85,11 @@ class MTBench:
 
     def responses(self) -> Iterator[Response]:
         """Yield a response for every selected turn, with the candidate's own earlier turns."""
+        self._further = 0
         for path in self._answer_files():
             for row in read_rows(path):
+                choices = row.values.get("choices")
+                self._further += isinstance(choices, list) and len(choices) > 1
                 yield from self._turns_of(row)
 
     def checklists(self) -> Iterator[Checklist]:
@@ -103,9 +108,23 @@ class MTBench:
     def labels(self) -> Iterator[Label]:
         """Yield single-answer scores, except those FastChat could not parse."""
         for row in self._wanted(self.options.scores):
-            if row.values.get("score") is None or row.number("score") == NOT_PARSED:
-                continue
-            yield Label(_query_id(row), row.name("model"), row.number("score"), _labeler(row))
+            if _is_parsed(row):
+                yield Label(_query_id(row), row.name("model"), row.number("score"), _labeler(row))
+
+    def left_out(self) -> Mapping[str, int]:
+        """Return the number of scores and votes that are not used, by reason."""
+        found: Counter[str] = Counter()
+        for what, name in (("scores", self.options.scores), ("votes", self.options.votes)):
+            for row in self._file(name):
+                if not self._is_wanted(row):
+                    found[f"{what} of turns that options.turns does not name"] += 1
+                elif what == "scores" and not _is_parsed(row):
+                    found["scores that are null or -1 (not parsed)"] += 1
+        return found
+
+    def odd_fields(self) -> Iterator[str]:
+        """Yield a sentence about answers that are not judged, once the responses were read."""
+        yield from further_answers(self._further, "`choices`")
 
     def votes(self) -> Iterator[Vote]:
         """Yield human votes."""
@@ -180,8 +199,14 @@ class MTBench:
         return read_rows(need(self.folder, name)) if name else iter(())
 
     def _wanted(self, name: str | None) -> Iterator[Row]:
-        rows = self._file(name)
-        return (row for row in rows if int(row.number("turn")) in self.options.turns)
+        return filter(self._is_wanted, self._file(name))
+
+    def _is_wanted(self, row: Row) -> bool:
+        return int(row.number("turn")) in self.options.turns
+
+
+def _is_parsed(row: Row) -> bool:
+    return row.values.get("score") is not None and row.number("score") != NOT_PARSED
 
 
 def _query_id(row: Row) -> str:

@@ -107,9 +107,13 @@ def data_files(path: Path) -> list[Path]:
 def other_files(path: Path) -> Iterator[str]:
     """Yield the visible files of a folder that are not data, except notes such as README.md."""
     for each in _visible_files(path) if path.is_dir() else ():
-        about = each.suffix.lower() in (".md", ".py", ".sh", ".html", ".log", ".lock", ".js")
-        if not (about or row_format(each)):
+        if not (is_notes(each) or row_format(each)):
             yield str(each.relative_to(path))
+
+
+def is_notes(path: Path) -> bool:
+    """Return whether a file is certainly no data, such as README.md or a script."""
+    return path.suffix.lower() in (".md", ".py", ".sh", ".html", ".log", ".lock", ".js")
 
 
 def _visible_files(folder: Path) -> list[Path]:
