@@ -1,7 +1,9 @@
-"""YAML files, packaged or the user's, and explanations of the errors in them."""
+"""YAML files, packaged or the user's, explanations of the errors in them, and repeated keys."""
 
 from __future__ import annotations
 
+import gzip
+import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import resources
@@ -59,7 +61,8 @@ def is_run(folder: Path) -> bool:
 def read_yaml(path: Path, what: str, *, hint: str) -> Any:
     """Return the content of a user's YAML file; raise ConfigError about `what` if unreadable."""
     try:
-        found = load_yaml(path.read_text(encoding="utf-8"))
+        with (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8") as file:
+            found = load_yaml(file.read())
     except IsADirectoryError:
         inside = [path / name for name in ("rocketeval.yaml", "run.yaml")]
         meant = next((f"Did you mean {name}?" for name in inside if name.is_file()), hint)
@@ -166,6 +169,42 @@ def _without_duplicates(text: str, loader: Any) -> Any:
         return None if root is None else loading.construct_document(root)
     finally:
         loading.dispose()
+
+
+class RepeatedKeyError(ValueError):
+    """A JSON object has a key twice."""
+
+
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object; raise RepeatedKeyError for a key that it has twice.
+
+    For `object_pairs_hook` of json.loads, which by itself uses the last value.
+
+    >>> unique_keys([("a", 1), ("b", 2)])
+    {'a': 1, 'b': 2}
+    """
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise RepeatedKeyError(f"an object has the key {twice!r} twice")
+    return found
+
+
+def repeated_key(content: bytes) -> str | None:
+    """Return a few words about a key that an object has twice in valid JSON; None without one.
+
+    >>> repeated_key(b'{"output": "A", "output": "B"}')
+    "an object has the key 'output' twice"
+    """
+    try:
+        json.loads(content, object_pairs_hook=unique_keys)
+    except RepeatedKeyError as error:
+        return str(error)
+    except (ValueError, RecursionError):
+        # Limits of this parser alone, such as the digits of a number.
+        return None
+    return None
 
 
 def _reject_duplicates(node: yaml.MappingNode) -> None:
