@@ -134,5 +134,5 @@ def test_messages_about_collected_labels_name_their_line(tmp_path: Path) -> None
     _file(tmp_path, LABEL, {**LABEL, "query_id": "q7"})
     wrong = load(JsonlBenchmark(folder), config)
     list(wrong.responses())
-    with pytest.raises(BenchmarkError, match="mine.jsonl:2: the labels name a query 'q7'"):
+    with pytest.raises(BenchmarkError, match=r"mine\.jsonl:2: the labels name a query 'q7'"):
         list(wrong.labels())

@@ -351,6 +351,11 @@ DEFECTS: dict[str, tuple[str, str, str]] = {
         '{"query_id": 2, "candidate_a": "l", "candidate_b": "r", "winner": "model_a"}',
         "votes.jsonl:3: winner is 'model_a'.\nValid: a, b, tie.",
     ),
+    "a key twice": (
+        "labels",
+        '{"query_id": 2, "candidate": "c", "value": 7, "value": 1}',
+        "labels.jsonl:3: an object has the key 'value' twice.",
+    ),
     "rating is infinite": (
         "ratings",
         '{"candidate": "x", "value": "inf"}',

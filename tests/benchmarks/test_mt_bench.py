@@ -209,7 +209,7 @@ def test_ratings_saved_by_a_spreadsheet(folder: Path) -> None:
 def test_a_ratings_file_in_another_encoding_is_refused(folder: Path) -> None:
     """Latin-1 is an error with the path, not a UnicodeDecodeError."""
     (folder / "elo.csv").write_bytes("model,elo\ncaf\xe9,1\n".encode("latin-1"))
-    with pytest.raises(BenchmarkError, match=r"elo\.csv: not UTF-8"):
+    with pytest.raises(BenchmarkError, match=r"elo\.csv:2: not UTF-8"):
         list(opened(folder).ratings())
 
 

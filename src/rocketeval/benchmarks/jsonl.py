@@ -8,7 +8,8 @@
     votes.jsonl        query_id, candidate_a, candidate_b, winner [, voter] (optional)
     ratings.jsonl      candidate, value             (optional)
 
-A labeler or voter may also be called rater or annotator, as in tables. Every file may be gzipped. `history` is a list of {role, content}, `context` a list of passages.
+A labeler or voter may also be called rater or annotator, as in tables. Every file may be gzipped.
+`history` is a list of {role, content}, `context` a list of passages.
 Items are texts or objects. Further fields of a query are kept as metadata.
 """
 

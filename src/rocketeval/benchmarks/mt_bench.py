@@ -15,6 +15,8 @@ relative to the benchmark's path; all but the questions have the defaults of Fas
 
 from __future__ import annotations
 
+import csv
+import io
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cached_property
@@ -24,7 +26,16 @@ from typing import Annotated
 from pydantic import Field
 
 from rocketeval.benchmarks.jsonl import further_answers, read_winner
-from rocketeval.benchmarks.reading import Row, need, need_folder, read_csv, read_rows, visible
+from rocketeval.benchmarks.reading import (
+    UNREADABLE,
+    Row,
+    cannot_read,
+    need,
+    need_folder,
+    open_bytes,
+    read_rows,
+    visible,
+)
 from rocketeval.config import BenchmarkConfig, Section, parse_options
 from rocketeval.errors import BenchmarkError
 from rocketeval.records import Checklist, Label, Query, Rating, Response, Turn, Vote, Winner
@@ -142,7 +153,7 @@ class MTBench:
         if self.options.ratings is None:
             return
         column = self.options.ratings_column
-        for row in read_csv(need(self.folder, self.options.ratings), "model", column):
+        for row in _read_csv(need(self.folder, self.options.ratings), "model", column):
             if row.text(column):
                 yield Rating(row.name("model"), row.number(column))
 
@@ -203,6 +214,25 @@ class MTBench:
 
     def _is_wanted(self, row: Row) -> bool:
         return int(row.number("turn")) in self.options.turns
+
+
+def _read_csv(path: Path, *columns: str) -> Iterator[Row]:
+    """Yield the rows of a CSV file with the required `columns`; missing cells are empty."""
+    try:
+        with open_bytes(path) as stream:
+            lines = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
+            reader = csv.DictReader(lines, restval="")
+            names = list(reader.fieldnames or ())
+            for column in columns:
+                if column not in names:
+                    raise BenchmarkError(
+                        f"{path.name} has no column {column!r}.",
+                        hint=f"It has: {', '.join(names)}.",
+                    )
+            for values in reader:
+                yield Row(values, f"{path.name}:{reader.line_num}")
+    except UNREADABLE as error:
+        raise cannot_read(path, error) from None
 
 
 def _is_parsed(row: Row) -> bool:
