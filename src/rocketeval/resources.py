@@ -61,8 +61,8 @@ def is_run(folder: Path) -> bool:
 def read_yaml(path: Path, what: str, *, hint: str) -> Any:
     """Return the content of a user's YAML file; raise ConfigError about `what` if unreadable."""
     try:
-        with (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8") as file:
-            found = load_yaml(file.read())
+        with (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8") as stream:
+            found = load_yaml(stream.read())
     except IsADirectoryError:
         inside = [path / name for name in ("rocketeval.yaml", "run.yaml")]
         meant = next((f"Did you mean {name}?" for name in inside if name.is_file()), hint)
@@ -175,14 +175,16 @@ class RepeatedKeyError(ValueError):
     """A JSON object has a key twice."""
 
 
-def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return a JSON object; raise RepeatedKeyError for a key that it has twice.
+def load_json(text: str | bytes) -> Any:
+    """Return the content of a JSON text; raise RepeatedKeyError for a key that is set twice.
 
-    For `object_pairs_hook` of json.loads, which by itself uses the last value.
-
-    >>> unique_keys([("a", 1), ("b", 2)])
+    >>> load_json('{"a": 1, "b": 2}')
     {'a': 1, 'b': 2}
     """
+    return json.loads(text, object_pairs_hook=_unique_keys)
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
@@ -198,7 +200,7 @@ def repeated_key(content: bytes) -> str | None:
     "an object has the key 'output' twice"
     """
     try:
-        json.loads(content, object_pairs_hook=unique_keys)
+        load_json(content)
     except RepeatedKeyError as error:
         return str(error)
     except (ValueError, RecursionError):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import logging
 import math
 import re
@@ -20,7 +19,7 @@ from rocketeval.errors import ConfigError
 from rocketeval.items import parse_item
 from rocketeval.records import Checklist
 from rocketeval.registry import nearest
-from rocketeval.resources import read_yaml, unique_keys
+from rocketeval.resources import load_json, read_yaml
 from rocketeval.text import count_of
 
 COLUMNS = ("query_id", "query", "group", "item")
@@ -119,7 +118,7 @@ def _rubrics(path: Path) -> dict[str, object]:
     as AutoRubric writes them.
     """
     try:
-        raw = json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=unique_keys)
+        raw = load_json(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise ConfigError(f"Cannot read {path}: {error.strerror}.", hint=HINT) from None
     except ValueError as error:
@@ -266,7 +265,7 @@ def _item(path: Path, line: int, row: Mapping[str, str]) -> object:
     if not row["weight"] and not row["details"]:
         return row["item"]
     try:
-        item: dict[str, Any] = json.loads(row["details"] or "{}", object_pairs_hook=unique_keys)
+        item: dict[str, Any] = load_json(row["details"] or "{}")
         if not isinstance(item, dict):
             raise ValueError("it is not an object")
         weight = {"weight": float(row["weight"])} if row["weight"] else {}
