@@ -1,7 +1,9 @@
-"""YAML files, packaged or the user's, and explanations of the errors in them."""
+"""YAML files, packaged or the user's, explanations of the errors in them, and repeated keys."""
 
 from __future__ import annotations
 
+import gzip
+import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import resources
@@ -59,7 +61,8 @@ def is_run(folder: Path) -> bool:
 def read_yaml(path: Path, what: str, *, hint: str) -> Any:
     """Return the content of a user's YAML file; raise ConfigError about `what` if unreadable."""
     try:
-        found = load_yaml(path.read_text(encoding="utf-8"))
+        with (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8") as stream:
+            found = load_yaml(stream.read())
     except IsADirectoryError:
         inside = [path / name for name in ("rocketeval.yaml", "run.yaml")]
         meant = next((f"Did you mean {name}?" for name in inside if name.is_file()), hint)
@@ -166,6 +169,44 @@ def _without_duplicates(text: str, loader: Any) -> Any:
         return None if root is None else loading.construct_document(root)
     finally:
         loading.dispose()
+
+
+class RepeatedKeyError(ValueError):
+    """A JSON object has a key twice."""
+
+
+def load_json(text: str | bytes) -> Any:
+    """Return the content of a JSON text; raise RepeatedKeyError for a key that is set twice.
+
+    >>> load_json('{"a": 1, "b": 2}')
+    {'a': 1, 'b': 2}
+    """
+    return json.loads(text, object_pairs_hook=_unique_keys)
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise RepeatedKeyError(f"an object has the key {twice!r} twice")
+    return found
+
+
+def repeated_key(content: bytes) -> str | None:
+    """Return a few words about a key that an object has twice in valid JSON; None without one.
+
+    >>> repeated_key(b'{"output": "A", "output": "B"}')
+    "an object has the key 'output' twice"
+    """
+    try:
+        load_json(content)
+    except RepeatedKeyError as error:
+        return str(error)
+    except (ValueError, RecursionError):
+        # Limits of this parser alone, such as the digits of a number.
+        return None
+    return None
 
 
 def _reject_duplicates(node: yaml.MappingNode) -> None:

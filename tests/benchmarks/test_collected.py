@@ -55,6 +55,13 @@ def test_a_null_value_is_not_labeled_yet(tmp_path: Path) -> None:
         {**LABEL, "value": "good"},
         {**VOTE, "winner": "left"},
         {"candidate": "x", "value": 3},
+        {"kind": "label", "by": ["a"], **LABEL},
+        {"kind": "label", "by": "a", **LABEL, "query_id": ["q"]},
+        {"kind": "label", "by": "a", **LABEL, "value": True},
+        {"kind": "label", "by": "a", **LABEL, "value": 1e300},
+        {"kind": "label", "by": "a", **LABEL, "id": ["a"]},
+        {"kind": "undo", "id": ["a"]},
+        {"kind": ["label"]},
     ],
 )
 def test_an_unknown_row_is_refused_with_its_line(tmp_path: Path, row: Any) -> None:
@@ -85,3 +92,47 @@ def test_labels_of_a_run_come_from_both_files(tmp_path: Path) -> None:
     assert "does not exist" not in notes
     absent = load(JsonlBenchmark(folder), BenchmarkConfig(path=folder, collected=Path("x.jsonl")))
     assert any("x.jsonl, which does not exist" in note for note in absent.notes())
+
+
+def test_only_a_torn_last_line_is_skipped_silently(tmp_path: Path) -> None:
+    """A broken line before it may have been a label: it is counted and named."""
+    file = _file(tmp_path, LABEL, '{"kind":"label","by":"Ada","value":7,}', LABEL)
+    with file.path.open("a") as stream:
+        stream.write('{"kind":"label","by":"A')
+    found = file.read()
+    assert (len(found.records), found.places) == (2, ("mine.jsonl:1", "mine.jsonl:3"))
+    (note,) = found.notes
+    assert "not valid JSON: 1 (mine.jsonl:2)" in note
+
+
+def test_a_misspelled_field_of_a_plain_row_is_named(tmp_path: Path) -> None:
+    """`labeller` would make everybody "human"; the names of tables are read."""
+    file = _file(tmp_path, {**LABEL, "labeller": "Zoe"}, {**LABEL, "rater": "Ada"})
+    assert [one.labeler for one in file.labels()] == ["human", "Ada"]
+    (note,) = file.read().notes
+    assert "rows of mine.jsonl with a field 'labeller', which is not used: 1." in note
+
+
+def test_a_folder_in_place_of_the_file_is_named(tmp_path: Path) -> None:
+    """It is a message, not an error of the system."""
+    with pytest.raises(BenchmarkError, match="Cannot read"):
+        CollectedLabels(tmp_path).read()
+
+
+def test_messages_about_collected_labels_name_their_line(tmp_path: Path) -> None:
+    """Not the line of the responses that were read before."""
+    folder = tmp_path / "benchmark"
+    folder.mkdir()
+    (folder / "queries.jsonl").write_text('{"id": "q", "text": "?"}')
+    rows = [{"query_id": "q", "candidate": name, "text": "x"} for name in "xy"]
+    (folder / "responses.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    file = _file(tmp_path, {**LABEL, "value": 70}, VOTE)
+    config = BenchmarkConfig(path=folder, collected=file.path)
+    found = load(JsonlBenchmark(folder), config)
+    assert len([*found.responses(), *found.labels(), *found.votes()]) == 4
+    assert any("(mine.jsonl:1: 70 for 'x' on 'q')" in note for note in found.notes())
+    _file(tmp_path, LABEL, {**LABEL, "query_id": "q7"})
+    wrong = load(JsonlBenchmark(folder), config)
+    list(wrong.responses())
+    with pytest.raises(BenchmarkError, match=r"mine\.jsonl:2: the labels name a query 'q7'"):
+        list(wrong.labels())

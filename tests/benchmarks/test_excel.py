@@ -63,9 +63,17 @@ def merged(_: Any, sheet: Any) -> None:
     sheet.merge_cells("A2:A3")
 
 
-def formula(_: Any, sheet: Any) -> None:
-    """Put a formula that no program has computed yet."""
-    sheet["C2"] = '=CONCAT("a", "b")'
+def formula(place: str) -> Change:
+    """Put a formula that no program has computed yet, with a header for a new column."""
+
+    def change(_: Any, sheet: Any) -> None:
+        if place == "D2":
+            sheet["D1"] = "length"
+        if place == "D3":
+            sheet["D1"] = "Human Score"
+        sheet[place] = "=3+4"
+
+    return change
 
 
 def texts(path: Path) -> list[str]:
@@ -92,11 +100,11 @@ def texts(path: Path) -> list[str]:
         ),
         ([*ROWS, ["What is 3?", "a", None]], None, ["one", "two", "two", "three"]),
         ([*ROWS[:2], [None] * 3, *ROWS[2:]], None, ["one", "two", "two", "three"]),
-        (ROWS, formula, ["two", "two", "three"]),
+        (ROWS, formula("D2"), ["one", "two", "two", "three"]),
     ],
     ids=[
         "long", "blank_first_row", "empty_sheet", "hidden_sheet", "numbers", "dates",
-        "no_response", "blank_row", "formula_without_value",
+        "no_response", "blank_row", "formula_in_an_unused_column",
     ],
 )  # fmt: skip
 def test_what_is_read(
@@ -154,6 +162,8 @@ MISTAKES: dict[str, tuple[list[list[Any]], Change | None, Callable[[Path], None]
     "no_candidate": (
         [["question", None, "output"], *ROWS[1:]], None, None, "--column candidate=COLUMN",
     ),
+    "formula_response": (ROWS, formula("C2"), None, "a formula has no stored value"),
+    "formula_label": (ROWS, formula("D3"), None, "answers.xlsx:3: column 'Human Score'"),
     "empty_query": ([*ROWS, [None, "a", "x"]], None, None, "answers.xlsx:6: column 'question'"),
 }  # fmt: skip
 

@@ -146,6 +146,56 @@ def test_unsupported_file_is_named(folder: Path) -> None:
     assert "late.json is not read" in refusal(JsonlBenchmark(folder).responses)
 
 
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("late.ndjson", "Rename it to late.jsonl"),
+        ("late.JSONL", "Rename it to late.jsonl"),
+        ("late.yaml", "Save it as <candidate>.jsonl"),
+        ("late.txt", "Save it as <candidate>.jsonl"),
+        ("meta-llama/Llama-3.jsonl", "name the candidate in each row: `candidate`"),
+    ],
+)
+def test_a_candidate_that_is_not_read_is_refused(folder: Path, name: str, hint: str) -> None:
+    """Other suffixes and subfolders must not remove a candidate from the ranking."""
+    path = folder / "responses" / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text('{"query_id": "one", "text": "x"}\n')
+    message = refusal(JsonlBenchmark(folder).responses)
+    assert f"{name} is not read" in message
+    assert hint in message
+
+
+def test_files_that_are_not_read_are_named(folder: Path) -> None:
+    """Near names get a guess; notes, configs and files that the config names are no oddity."""
+    for name in ("label.jsonl", "Votes.csv", "human.json", "responses/plot.png"):
+        (folder / name).write_text("x")
+    for name in ("README.md", "my.yaml", "checklists.yaml", "mine.jsonl", ".DS_Store", "responses"):
+        (folder / name).touch()
+    (folder / "label").mkdir()
+    (folder / "runs").mkdir()
+    found = JsonlBenchmark(folder, [folder / "mine.jsonl"])
+    assert len(list(found.responses())) == 4
+    assert list(found.odd_fields()) == [
+        "files of the benchmark that are not read: Votes.csv (did you mean votes.jsonl?), "
+        "human.json, label (did you mean labels.jsonl?), label.jsonl (did you mean labels.jsonl?), "
+        "responses/plot.png"
+    ]
+
+
+@pytest.mark.parametrize("name", ["labeler", "rater", "rater_id", "annotator", "annotator_id"])
+def test_the_labeler_may_have_the_names_of_tables(folder: Path, name: str) -> None:
+    """Otherwise all labels would be those of one person."""
+    row = {"query_id": "one", "candidate": "left", "value": 7}
+    write_jsonl(folder / "labels.jsonl", [{**row, name: "Ada"}, {**row, name: None}])
+    vote = {"query_id": "one", "candidate_a": "left", "candidate_b": "right", "winner": "a"}
+    write_jsonl(folder / "votes.jsonl", [{**vote, name: "Ada"}, {**vote, "voter": "Bob"}])
+    found = JsonlBenchmark(folder)
+    assert [label.labeler for label in found.labels()] == ["Ada", "human"]
+    assert [vote.voter for vote in found.votes()] == ["Ada", "Bob"]
+    assert list(found.odd_fields()) == []
+
+
 def test_empty_file_is_an_error(folder: Path) -> None:
     """Otherwise the candidate would be missing from the ranking."""
     (folder / "responses" / "left.jsonl").write_text("\n")
@@ -300,6 +350,11 @@ DEFECTS: dict[str, tuple[str, str, str]] = {
         "votes",
         '{"query_id": 2, "candidate_a": "l", "candidate_b": "r", "winner": "model_a"}',
         "votes.jsonl:3: winner is 'model_a'.\nValid: a, b, tie.",
+    ),
+    "a key twice": (
+        "labels",
+        '{"query_id": 2, "candidate": "c", "value": 7, "value": 1}',
+        "labels.jsonl:3: an object has the key 'value' twice.",
     ),
     "rating is infinite": (
         "ratings",

@@ -209,7 +209,7 @@ def test_ratings_saved_by_a_spreadsheet(folder: Path) -> None:
 def test_a_ratings_file_in_another_encoding_is_refused(folder: Path) -> None:
     """Latin-1 is an error with the path, not a UnicodeDecodeError."""
     (folder / "elo.csv").write_bytes("model,elo\ncaf\xe9,1\n".encode("latin-1"))
-    with pytest.raises(BenchmarkError, match=r"elo\.csv: not UTF-8"):
+    with pytest.raises(BenchmarkError, match=r"elo\.csv:2: not UTF-8"):
         list(opened(folder).ratings())
 
 
@@ -275,3 +275,24 @@ def test_typo_in_the_options_suggests_the_nearest(folder: Path) -> None:
     """Options are checked when the benchmark is opened."""
     with pytest.raises(ConfigError, match="Did you mean 'votes'"):
         opened(folder, vote="votes.jsonl")
+
+
+def test_unused_scores_votes_and_answers_are_counted(folder: Path) -> None:
+    """Scores that FastChat could not parse, other turns, and answers after the first."""
+    row = {"question_id": 81, "model": "gpt-4", "judge": "x"}
+    scores = [{**row, "turn": 1, "score": each} for each in (-1, None, 5)]
+    write_jsonl(folder / "s.jsonl", [*scores, {**row, "turn": 2, "score": 5}])
+    vote = {**row, "model_a": "gpt-4", "model_b": "x", "winner": "tie", "turn": 2}
+    write_jsonl(folder / "v.jsonl", [vote])
+    answer = native_answer(81, "gpt-4")
+    answer["choices"] *= 2
+    write_jsonl(folder / "model_answer" / "gpt-4.jsonl", [answer])
+    found = opened(folder, scores="s.jsonl", votes="v.jsonl", turns=[1])
+    assert len(list(found.labels())) == 1
+    assert found.left_out() == {
+        "scores that are null or -1 (not parsed)": 2,
+        "scores of turns that options.turns does not name": 1,
+        "votes of turns that options.turns does not name": 1,
+    }
+    list(found.responses())
+    assert "rows with several answers in `choices`: 1." in "".join(found.odd_fields())

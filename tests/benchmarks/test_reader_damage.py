@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import gzip
 import json
+import math
 import random
 import shutil
 from pathlib import Path
@@ -13,8 +15,10 @@ from typing import Any
 import pytest
 
 from rocketeval.benchmarks.base import detect_format, open_benchmark
+from rocketeval.benchmarks.opened import open_data
+from rocketeval.benchmarks.snapshot import snapshot
 from rocketeval.config import BenchmarkConfig
-from rocketeval.errors import RocketEvalError
+from rocketeval.errors import ConfigError, RocketEvalError
 from support.data_files import MADE, PEERS
 
 FILES = (
@@ -169,3 +173,79 @@ def test_hostile_rows(line: str, tmp_path: Path) -> None:
     except RocketEvalError as error:
         told = str(error)
     assert "x.jsonl" in told
+
+
+ROW = '{"question": "q", "output": "A"}'
+FAR = b"question,output\n" + b"q,aaaaaaaaaaaaaaaaaaaa\n" * 2000 + b"q\xe9,a\n"
+MISTAKES = [
+    ("a.jsonl", f'{ROW}\n{{"question": "r", "output": 1, "output": 2}}\n', "a.jsonl:2"),
+    (
+        "a.jsonl",
+        '{"question": "q", "output": 1, "output": 2}\n',
+        "a.jsonl:1: an object has the key",
+    ),
+    ("a.json", '[{"question": "q", "output": 1, "output": 2}]', "the key 'output' twice"),
+    ("a.json", f'{{"data": [{ROW}], "results": [1]}}', "several of its fields may hold rows"),
+    ("a.json", f"\n\n{ROW}\n{{bad\n{ROW}\n", "a.json:4: "),
+    ("a.csv", FAR, "a.csv:2002: not UTF-8 text: byte 2 is 0xe9"),
+    ("a.csv", "\nquestion,output\nq,a,b\n", "a.csv:3: the row has another number of cells"),
+]
+
+
+def message_about(path: Path) -> str:
+    """Return the message about a file that cannot be read."""
+    with pytest.raises(RocketEvalError) as error:
+        open_data(str(path), None, {})
+    return str(error.value)
+
+
+@pytest.mark.parametrize(("name", "content", "part"), MISTAKES)
+def test_messages_name_the_place(
+    name: str, content: str | bytes, part: str, tmp_path: Path
+) -> None:
+    """The line in the file, and what is wrong there."""
+    raw = content if isinstance(content, bytes) else content.encode()
+    (tmp_path / name).write_bytes(raw)
+    assert part in message_about(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.csv", b"\n \r\nquestion,output\nq,A\n"),
+        ("a.csv", b"sep=;\r\nquestion;output\r\nq;A\r\n"),
+        ("a.csv", b"\xef\xbb\xbfsep=|\nquestion|output\n,,,|B\nq|A\n"),
+        ("a.csv", b'"sep=\t"\nquestion\toutput\nq\tA\n'),
+        ("a.yaml.gz", gzip.compress(b"- {question: q, output: A}\n")),
+        ("a.json", f'{{"data": [{ROW}], "results": []}}'.encode()),
+    ],
+)
+def test_unusual_forms_are_read(name: str, content: bytes, tmp_path: Path) -> None:
+    """Blank lines and Excel's separator above the header, compressed YAML, an empty list."""
+    (tmp_path / name).write_bytes(content)
+    found = open_data(str(tmp_path / name), None, {}).benchmark
+    assert [response.text for response in found.responses()][-1] == "A"
+
+
+def test_only_the_start_of_a_large_file_is_checked_for_repeated_keys(tmp_path: Path) -> None:
+    """The check must not slow down large files."""
+    rows = [json.dumps({"question": f"q{n}", "output": "x" * 1000}) for n in range(1100)]
+    twice = '{"question": "r", "output": 1, "output": 2}'
+    (tmp_path / "a.jsonl").write_text("\n".join([*rows, twice]))
+    assert open_data(str(tmp_path / "a.jsonl"), None, {}).queries == 1101
+
+
+@pytest.mark.parametrize(
+    ("row", "part"),
+    [
+        ({"question": "q", "output": "a", "score": math.inf}, "'score' is inf"),
+        ({"question": "q", 1: "a", "1": "b"}, "two columns named '1'"),
+    ],
+)
+def test_rows_in_memory_that_json_would_change(
+    row: dict[Any, Any], part: str, tmp_path: Path
+) -> None:
+    """JSON has no infinity, and only texts as keys."""
+    with pytest.raises(ConfigError, match=part):
+        snapshot([row], tmp_path)
+    assert snapshot([{"question": "q", "output": "a", "score": math.nan}], tmp_path).exists()

@@ -243,3 +243,13 @@ def test_native_wildbench_scores_are_read(folder: Path) -> None:
     (folder / "score" / "gpt-4o" / "gpt-4.1.jsonl").unlink()
     (folder / "score" / "gpt-4o" / "gpt-4.1.json").write_text(json.dumps([row]))
     assert list(opened(folder).labels())[-1] == Label("s1", "gpt-4.1", 1.0, "gpt-4o")
+
+
+def test_further_outputs_are_counted(folder: Path) -> None:
+    """Only the first output of a row is judged."""
+    rows = [{"session_id": "s1", "output": ["a", "b"]}, {"session_id": "s2", "output": ["a"]}]
+    for path in (folder / "response").iterdir():
+        write_jsonl(path, rows)
+    found = opened(folder)
+    list(found.responses())
+    assert "rows with several answers in `output`: 2." in "".join(found.odd_fields())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,11 @@ def test_criteria_are_items(tmp_path: Path, content: object) -> None:
     assert made.every_detail[0].tags == ("facts",)
 
 
+def two_options(value: float) -> list[dict[str, Any]]:
+    """Two levels, the second with the value 2."""
+    return [{"label": "a", "value": value}, {"label": "b", "value": 2}]
+
+
 @pytest.mark.parametrize(
     ("change", "part"),
     [
@@ -62,6 +68,11 @@ def test_criteria_are_items(tmp_path: Path, content: object) -> None:
         ({"options": [{"label": "a"}]}, "`label` and a `value`"),
         ({"scale_type": "nominal"}, "not ordered"),
         ({"wieght": 1}, "wieght"),
+        ({"requirement": None}, "criterion 1: `requirement` must be a text"),
+        ({"requirement": " "}, "criterion 1: `requirement` must be a text"),
+        ({"options": two_options(math.nan)}, "not a finite number"),
+        ({"options": two_options(2)}, "the same value"),
+        ({"options": two_options(10**400)}, "a `value`, which is a number"),
     ],
 )
 def test_what_cannot_be_an_item_is_refused(
@@ -71,3 +82,25 @@ def test_what_cannot_be_an_item_is_refused(
     (tmp_path / "rubric.json").write_text(json.dumps([{**CRITERIA[2], **change}]))
     with pytest.raises(ConfigError, match=part):
         read_checklist_file(tmp_path / "rubric.json")
+
+
+def test_aggregation_is_noted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """It has no meaning with one judge, and is not dropped silently."""
+    (tmp_path / "rubric.json").write_text(json.dumps([{**CRITERIA[0], "aggregation": "min"}]))
+    read_checklist_file(tmp_path / "rubric.json")
+    assert "`aggregation` of 1 criterion is not used" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.json", '{"q1": ["a?"], "q1": ["b?"]}'),
+        ("a.json", '[{"text": "a?", "q1": 1, "q1": 2}]'),
+        ("a.csv", 'query_id,item,details\nq,a?,"{""q1"": 1, ""q1"": 2}"\n'),
+    ],
+)
+def test_a_key_that_occurs_twice_is_refused(tmp_path: Path, name: str, content: str) -> None:
+    """As in YAML: the first value would be lost."""
+    (tmp_path / name).write_text(content)
+    with pytest.raises(ConfigError, match="the key 'q1' twice"):
+        read_checklist_file(tmp_path / name)

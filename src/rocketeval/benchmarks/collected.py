@@ -18,11 +18,18 @@ from typing import Any
 
 import orjson
 
-from rocketeval.benchmarks.jsonl import read_label, read_vote
-from rocketeval.benchmarks.reading import Row
+from rocketeval.benchmarks.jsonl import (
+    FIELDS,
+    OddFields,
+    not_labeled_yet,
+    read_label,
+    read_vote,
+)
+from rocketeval.benchmarks.reading import UNREADABLE, Row, cannot_read
 from rocketeval.errors import BenchmarkError
 from rocketeval.records import Label, Vote, Winner
 from rocketeval.store.journal import Journal
+from rocketeval.text import join_words
 
 
 def _new_id() -> str:
@@ -100,7 +107,9 @@ KINDS: dict[str, Callable[..., Collected]] = {
 _NAMES = {made: name for name, made in KINDS.items()}
 _WINNERS = ("a", "b", "tie")
 _START = b'{"kind":'
-"""Start of a record of `view --label`: a torn line with it is skipped, as nothing was lost."""
+"""Start of a record of `view --label`: a torn line with it is no error."""
+_NUMBERS = ("value", "item", "p_yes")
+"""Fields of records that hold numbers; all others hold texts."""
 _FORMS = (
     'A label is {"query_id": "q1", "candidate": "x", "value": 7}, a vote {"query_id": "q1", '
     '"candidate_a": "x", "candidate_b": "y", "winner": "a"}.'
@@ -111,10 +120,24 @@ _FORMS = (
 class CollectedContent:
     """The content of a file of collected labels."""
 
-    records: tuple[Collected, ...]
+    records: tuple[Collected, ...] = ()
     """The records that are neither withdrawn nor replaced, oldest first."""
-    unlabeled: int
+    places: tuple[str, ...] = ()
+    """`file:line` of each record."""
+    unlabeled: int = 0
     """Number of rows whose value or winner is null."""
+    notes: tuple[str, ...] = ()
+    """Sentences about rows that are not used, and fields that look misspelled."""
+
+    def labels(self) -> Iterator[tuple[str, Label]]:
+        """Yield the labels, each with its place."""
+        for place, record in zip(self.places, self.records, strict=True):
+            yield from ((place, label) for label in labels_in([record]))
+
+    def votes(self) -> Iterator[tuple[str, Vote]]:
+        """Yield the votes, each with its place."""
+        for place, record in zip(self.places, self.records, strict=True):
+            yield from ((place, vote) for vote in votes_in([record]))
 
 
 def absent_file(path: Path | None) -> Iterator[str]:
@@ -144,22 +167,33 @@ class CollectedLabels:
 
     def read(self) -> CollectedContent:
         """Return the content; raise BenchmarkError that names the line of an unknown row."""
-        rows = list(self._rows())
-        undone = {row.values.get("id") for row in rows if row.values.get("kind") == "undo"}
-        kept: dict[object, Collected] = {}
-        unlabeled = 0
+        broken: list[str] = []
+        rows = list(self._rows(broken))
+        undone = {row.text("id", "") for row in rows if row.values.get("kind") == "undo"} - {""}
+        kept: dict[object, tuple[str, Collected]] = {}
+        unlabeled, odd = 0, OddFields()
         for row in rows:
             if row.values.get("kind") is None:
+                known = FIELDS["labels" if "value" in row.values else "votes"]
+                odd.look_at(row, f"rows of {self.path.name}", known)
                 record = _plain(row)
                 if record is None:
                     unlabeled += 1
                 else:  # As in labels.jsonl, a plain row replaces no other.
-                    kept[row.where] = record
-            elif row.values["kind"] in KINDS and row.values.get("id") not in undone:
+                    kept[row.where] = row.where, record
+            elif row.values["kind"] in KINDS and row.text("id", "") not in undone:
                 record = self._record(row)
                 kept.pop((type(record), record.about), None)
-                kept[type(record), record.about] = record
-        return CollectedContent(tuple(kept.values()), unlabeled)
+                kept[type(record), record.about] = row.where, record
+        notes = (
+            *not_labeled_yet(unlabeled, self.path.name),
+            *_broken_lines(broken, self.path.name),
+            *odd.sentences(),
+        )
+        places = tuple(place for place, _ in kept.values())
+        return CollectedContent(
+            tuple(record for _, record in kept.values()), places, unlabeled, notes
+        )
 
     def records(self) -> list[Collected]:
         """Return the records that are neither withdrawn nor replaced, oldest first."""
@@ -173,11 +207,18 @@ class CollectedLabels:
         """Return the labels."""
         return labels_in(self.records())
 
-    def _rows(self) -> Iterator[Row]:
-        """Yield every complete row with its line."""
+    def _rows(self, broken: list[str]) -> Iterator[Row]:
+        """Yield every complete row with its line; add the places of broken lines to `broken`.
+
+        The last line is torn, not broken, if it does not end: its writer was interrupted.
+        """
         if not self.path.exists():
             return
-        for number, line in enumerate(self.path.read_bytes().split(b"\n"), 1):
+        try:
+            lines = self.path.read_bytes().split(b"\n")
+        except UNREADABLE as error:
+            raise cannot_read(self.path, error) from None
+        for number, line in enumerate(lines, 1):
             content = line.removeprefix(b"\xef\xbb\xbf").strip()
             where = f"{self.path.name}:{number}"
             if not content:
@@ -186,6 +227,8 @@ class CollectedLabels:
                 values = orjson.loads(content)
             except orjson.JSONDecodeError as error:
                 if content.startswith(_START) or _START.startswith(content):
+                    if number < len(lines):
+                        broken.append(where)
                     continue
                 raise BenchmarkError(f"{where}: not JSON: {error}.", hint=_FORMS) from None
             known = (*KINDS, "undo", None)
@@ -196,16 +239,32 @@ class CollectedLabels:
     def _record(self, row: Row) -> Collected:
         made = KINDS[str(row.values["kind"])]
         names = {each.name for each in fields(made)}  # type: ignore[arg-type]
-        given: dict[str, Any] = {name: row.values[name] for name in names if name in row.values}
+        given: dict[str, Any] = {}
+        for name in names.intersection(row.values):
+            if name not in _NUMBERS:
+                given[name] = row.name(name)
+            elif name == "p_yes" and row.values[name] is None:
+                given[name] = None
+            else:
+                number = row.number(name)
+                given[name] = int(number) if name == "item" else number
         try:
             record = made(**given)
         except TypeError as error:
             raise _unreadable(row, str(error)) from None
         if isinstance(record, CollectedVote) and record.winner not in _WINNERS:
             raise _unreadable(row, f"the winner is {record.winner!r}")
-        if isinstance(record, CollectedLabel) and not isinstance(record.value, int | float):
-            raise _unreadable(row, f"the value is {record.value!r}")
         return record
+
+
+def _broken_lines(places: list[str], name: str) -> Iterator[str]:
+    """Yield a sentence about lines that are not JSON, if there are any."""
+    if places:
+        yield (
+            f"lines of {name} that are not valid JSON: {len(places):,} "
+            f"({join_words(places, most=3)}). They are not used: correct or remove them. An "
+            "interrupted write leaves such a line, too."
+        )
 
 
 def _unreadable(row: Row, why: str) -> BenchmarkError:

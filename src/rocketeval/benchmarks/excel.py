@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime, time, timedelta
 from pathlib import Path
-from typing import Any
-from zipfile import BadZipFile
+from typing import Any, BinaryIO
+from zipfile import BadZipFile, ZipFile
 
+from rocketeval.benchmarks.columns import COLUMN_NAMES, snake
 from rocketeval.benchmarks.reading import Row
 from rocketeval.benchmarks.row_files import BadRow, Rows, header_names
 from rocketeval.errors import BenchmarkError
@@ -19,6 +21,10 @@ NO_FILE = (
     "If it is text, rename it to .csv. Save an .xls file, or one with a password, as .xlsx without "
     "a password."
 )
+NOT_COMPUTED = "a formula without a stored value"
+"""Stands for the value of such a cell."""
+USED = frozenset(name for names in COLUMN_NAMES.values() for name in names)
+"""Columns in which such a cell is a mistake; in others, whose values are not read, it is empty."""
 Cells = Sequence[object]
 
 
@@ -41,7 +47,8 @@ def excel_rows(path: Path, name: str) -> Rows:
                 f"{path.name} is not a readable Excel file: {reason}.", hint=NO_FILE
             ) from None
         try:
-            yield from _rows(path, name, _numbered(_sheet(path, book)))
+            sheet = _sheet(path, book)
+            yield from _rows(path, name, _numbered(sheet, _formulas(path, file, sheet.title)))
         except (SyntaxError, BadZipFile, EOFError) as error:
             # ElementTree's ParseError is a SyntaxError.
             raise BenchmarkError(
@@ -69,11 +76,53 @@ def _sheet(path: Path, book: Any) -> Any:
     return sheets[0]
 
 
-def _numbered(sheet: Any) -> Iterator[tuple[int, Cells]]:
+def _formulas(path: Path, file: BinaryIO, title: str) -> Iterator[Cells] | None:
+    """Return the rows of a sheet with formulas in place of values; None if it has no formula."""
+    with ZipFile(file) as archive:
+        sheets = [each for each in archive.namelist() if each.startswith("xl/worksheets/")]
+        if any(_has_formula(archive, each) for each in sheets):
+            return _written(path, title)
+    return None
+
+
+def _has_formula(archive: ZipFile, name: str) -> bool:
+    with archive.open(name) as stream:
+        before = b""
+        while chunk := stream.read(1 << 20):
+            if re.search(rb"<f[ >]", before + chunk):
+                return True
+            before = chunk[-2:]
+    return False
+
+
+def _written(path: Path, title: str) -> Iterator[Cells]:
+    import openpyxl  # type: ignore[import-untyped,unused-ignore]
+
+    book = openpyxl.load_workbook(path, read_only=True)
+    try:
+        yield from book[title].iter_rows(values_only=True)
+    finally:
+        book.close()
+
+
+def _numbered(sheet: Any, formulas: Iterator[Cells] | None) -> Iterator[tuple[int, Cells]]:
     """Yield the filled rows with their numbers."""
-    for number, cells in enumerate(sheet.iter_rows(values_only=True), 1):
+    rows = sheet.iter_rows(values_only=True)
+    if formulas is not None:
+        rows = map(_computed, sheet.iter_rows(), formulas)
+    for number, cells in enumerate(rows, 1):
         if any(cell is not None for cell in cells):
             yield number, cells
+
+
+def _computed(cells: Sequence[Any], formulas: Cells) -> list[object]:
+    """Return the values of a row; a stored value of "" is empty and of the type `str`."""
+    return [
+        NOT_COMPUTED
+        if cell.value is None and cell.data_type != "str" and formula is not None
+        else cell.value
+        for cell, formula in zip(cells, formulas, strict=True)
+    ]
 
 
 def _rows(path: Path, name: str, lines: Iterator[tuple[int, Cells]]) -> Rows:
@@ -102,6 +151,9 @@ def _mistake(column: str, cell: object) -> tuple[str, str, str] | None:
     """Return why a cell cannot be used, where, and what to do; None if it can."""
     if not isinstance(cell, str):
         return None
+    if cell is NOT_COMPUTED and snake(column) in USED:
+        hint = "Open the file in a spreadsheet program and save it: this stores the values."
+        return "a formula has no stored value", f"column {column!r}", hint
     if cell in ERRORS:
         return "a cell has an Excel error", f"column {column!r}: {cell}", "Correct the formula."
     if len(cell) >= MOST_IN_A_CELL:
@@ -116,4 +168,6 @@ def _plain(cell: object) -> object:
         return cell.date().isoformat()
     if isinstance(cell, date | time):
         return cell.isoformat()
+    if cell is NOT_COMPUTED:
+        return None
     return str(cell) if isinstance(cell, timedelta) else cell

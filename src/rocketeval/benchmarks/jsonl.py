@@ -8,29 +8,44 @@
     votes.jsonl        query_id, candidate_a, candidate_b, winner [, voter] (optional)
     ratings.jsonl      candidate, value             (optional)
 
-Every file may be gzipped. `history` is a list of {role, content}, `context` a list of passages.
+A labeler or voter may also be called rater or annotator, as in tables. Every file may be gzipped.
+`history` is a list of {role, content}, `context` a list of passages.
 Items are texts or objects. Further fields of a query are kept as metadata.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import asdict
 from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rocketeval.benchmarks.reading import Row, files_in, find, need, need_folder, read_rows
+from rocketeval.benchmarks.columns import COLUMN_NAMES
+from rocketeval.benchmarks.reading import (
+    Row,
+    files_in,
+    find,
+    need,
+    need_folder,
+    read_rows,
+    visible,
+)
+from rocketeval.benchmarks.row_files import data_files, is_notes, row_format, stem_of
 from rocketeval.config import BenchmarkConfig, NoOptions, parse_options
 from rocketeval.errors import BenchmarkError
 from rocketeval.records import Checklist, Label, Query, Rating, Response, Vote, Winner
 from rocketeval.store.files import write_jsonl
+from rocketeval.text import join_words
 
 if TYPE_CHECKING:
     from rocketeval.benchmarks.base import Benchmark
 
+LABELERS = tuple(COLUMN_NAMES["labeler"])
+"""Fields that name who gave a label; the first that has a value counts."""
 FIELDS = {
     "queries": (
         *("id", "text", "history", "reference", "category", "cluster", "system", "context"),
@@ -38,8 +53,8 @@ FIELDS = {
     ),
     "responses": ("query_id", "candidate", "text", "history", "context"),
     "checklists": ("query_id", "items", "author", "about"),
-    "labels": ("query_id", "candidate", "value", "labeler"),
-    "votes": ("query_id", "candidate_a", "candidate_b", "winner", "voter"),
+    "labels": ("query_id", "candidate", "value", *LABELERS),
+    "votes": ("query_id", "candidate_a", "candidate_b", "winner", "voter", *LABELERS),
     "ratings": ("candidate", "value"),
 }
 """Fields of each file; others may be anything, and are kept with a query as its metadata."""
@@ -59,20 +74,43 @@ def _misspelled(name: str, known: tuple[str, ...]) -> str | None:
     return close[0] if close else None
 
 
+class OddFields:
+    """Counts of unused fields whose names almost spell a known one."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[tuple[str, str, str]] = Counter()
+
+    def look_at(self, row: Row, kind: str, known: tuple[str, ...]) -> None:
+        """Count the misspelled fields of a row; `kind` names such rows in the sentence."""
+        for name in row.values:
+            if name not in known and (meant := _misspelled(name, known)) is not None:
+                self._counts[kind, name, meant] += 1
+
+    def sentences(self) -> Iterator[str]:
+        """Yield a sentence about each field."""
+        for (kind, name, meant), rows in self._counts.items():
+            yield (
+                f"{kind} with a field {name!r}, which is not used: {rows:,}. "
+                f"Did you mean {meant!r}?"
+            )
+
+
 class JsonlBenchmark:
     """A folder in the generic format."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, read_elsewhere: Collection[Path | None] = ()) -> None:
+        """Open a folder; `read_elsewhere` are files in it that the config uses otherwise."""
         self.folder = need_folder(folder)
         self.where = ""
-        self._odd: dict[tuple[str, str, str], int] = {}
+        self._elsewhere = {path.absolute() for path in read_elsewhere if path is not None}
+        self._odd = OddFields()
         self._unlabeled: dict[str, int] = {}
 
     @classmethod
     def create(cls, config: BenchmarkConfig) -> JsonlBenchmark:
         """Return a reader of the folder `config.path`."""
         parse_options(config.options, NoOptions, "benchmark.options")
-        return cls(config.path)
+        return cls(config.path, (config.collected, config.queries))
 
     def queries(self) -> Iterator[Query]:
         """Yield the rows of queries.jsonl."""
@@ -150,21 +188,42 @@ class JsonlBenchmark:
         known = FIELDS.get(kind, ())
         for row in read_rows(path):
             self.where = row.where
-            for name in row.values:
-                if name not in known and (meant := _misspelled(name, known)) is not None:
-                    place = (kind, name, meant)
-                    self._odd[place] = self._odd.get(place, 0) + 1
+            self._odd.look_at(row, kind, known)
             yield row
 
     def odd_fields(self) -> Iterator[str]:
-        """Yield a sentence about each field that looks misspelled, and about null labels."""
+        """Yield a sentence about null labels, misspelled fields, and files that are not read."""
         for name, count in self._unlabeled.items():
             yield from not_labeled_yet(count, name)
-        for (kind, name, meant), rows in self._odd.items():
-            yield (
-                f"{kind} with a field {name!r}, which is not used: {rows:,}. "
-                f"Did you mean {meant!r}?"
-            )
+        yield from self._odd.sentences()
+        unread = list(self._unread())
+        if unread:
+            yield f"files of the benchmark that are not read: {join_words(unread, most=10)}"
+
+    def _unread(self) -> Iterator[str]:
+        """Yield each file that is not read, with the name that may be meant.
+
+        Not named are notes such as README.md, YAML (configs and checklists), and folders, except
+        one whose name is almost that of a file.
+        """
+        read = {find(self.folder, f"{kind}.jsonl") for kind in FIELDS}
+        for path in visible(self.folder.iterdir()):
+            if path in read or path.absolute() in self._elsewhere or path.name == "responses":
+                continue
+            meant = _misspelled(path.name if path.is_dir() else stem_of(path), tuple(FIELDS))
+            guess = f" (did you mean {meant}.jsonl?)" if meant else ""
+            if row_format(path) == "yaml":
+                named = meant not in (None, "checklists")
+            else:
+                named = meant is not None or not (path.is_dir() or is_notes(path))
+            if named:
+                yield f"{path.name}{guess}"
+        folder = self.folder / "responses"
+        if folder.is_dir():
+            responses = files_in(folder, ".jsonl")
+            for path in visible(folder.iterdir()):
+                if path not in responses and not is_notes(path):
+                    yield f"responses/{path.name}"
 
     def _response_files(self) -> dict[Path, tuple[str, ...]]:
         """Return every response file, with the candidate that its name gives, if any."""
@@ -178,7 +237,7 @@ class JsonlBenchmark:
                 hint="Keep one of them.",
             )
         found = files_in(folder, ".jsonl")
-        _refuse_unsupported_files(folder)
+        _refuse_unsupported_files(folder, found)
         if not found:
             raise BenchmarkError(f"There is no .jsonl file in {folder}.")
         return {path: (name,) for path, name in found.items()}
@@ -221,12 +280,19 @@ def _as_row(record: Any) -> dict[str, object]:
     return {name: value for name, value in row.items() if value not in (None, ())}
 
 
-def _refuse_unsupported_files(folder: Path) -> None:
-    for path in sorted(folder.iterdir()):
-        if path.suffix in (".json", ".csv", ".tsv", ".txt", ".parquet"):
+def _refuse_unsupported_files(folder: Path, read: Collection[Path]) -> None:
+    """Raise BenchmarkError for data in responses/ that is not read: a candidate would be absent."""
+    for entry in visible(folder.iterdir()):
+        if entry in read or not (entry.is_dir() or row_format(entry) or entry.suffix == ".txt"):
+            continue
+        for path in data_files(entry):
+            hint = "Save it as <candidate>.jsonl, one response per line, or move it elsewhere."
+            if entry.is_dir():
+                hint = f"Move it to {folder}, and name the candidate in each row: `candidate`."
+            elif row_format(path) == "jsonl":
+                hint = f"Rename it to {stem_of(path)}.jsonl, or move it elsewhere."
             raise BenchmarkError(
-                f"{path} is not read: responses must be JSON lines.",
-                hint="Save it as <candidate>.jsonl, one response per line, or move it elsewhere.",
+                f"{path} is not read: responses must be JSON lines, <candidate>.jsonl.", hint=hint
             )
 
 
@@ -238,7 +304,7 @@ def read_label(row: Row) -> Label | None:
     query_id, candidate = row.name("query_id"), row.name("candidate")
     if row.values.get("value", "") is None:
         return None
-    return Label(query_id, candidate, row.number("value"), row.text("labeler", "human"))
+    return Label(query_id, candidate, row.number("value"), _person(row, *LABELERS))
 
 
 def read_vote(row: Row) -> Vote | None:
@@ -247,7 +313,13 @@ def read_vote(row: Row) -> Vote | None:
     candidates = row.name("candidate_a"), row.name("candidate_b")
     if row.values.get("winner", "") is None:
         return None
-    return Vote(query_id, *candidates, read_winner(row, WINNERS), row.text("voter", "human"))
+    return Vote(query_id, *candidates, read_winner(row, WINNERS), _person(row, "voter", *LABELERS))
+
+
+def _person(row: Row, *names: str) -> str:
+    """Return who gave a label or vote; "human" if no field names somebody."""
+    named = next((name for name in names if row.values.get(name) is not None), names[0])
+    return row.text(named, "human")
 
 
 def read_winner(row: Row, words: dict[str, Winner]) -> Winner:
@@ -266,4 +338,13 @@ def not_labeled_yet(count: int, where: str) -> Iterator[str]:
         yield (
             f"rows of {where} that are not labeled yet: {count:,}. Their `value` or `winner` is "
             "null: fill it in to use them."
+        )
+
+
+def further_answers(rows: int, field: str) -> Iterator[str]:
+    """Yield a sentence about rows with several answers, if there are any."""
+    if rows:
+        yield (
+            f"rows with several answers in {field}: {rows:,}. Only the first is judged: give the "
+            "others candidate names of their own to judge them, too."
         )

@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
+from typing import TypeVar
 
 from rocketeval.benchmarks.base import (
     Benchmark,
@@ -23,10 +23,7 @@ from rocketeval.benchmarks.collected import (
     CollectedContent,
     CollectedLabels,
     absent_file,
-    labels_in,
-    votes_in,
 )
-from rocketeval.benchmarks.jsonl import not_labeled_yet
 from rocketeval.config import BenchmarkConfig, RunConfig
 from rocketeval.errors import BenchmarkError
 from rocketeval.records import Checklist, Label, Query, Rating, Response, Vote
@@ -41,6 +38,7 @@ ANYBODY = "human"
 """Voter or labeler of records that name none; several people may be behind it."""
 MOST_NAMED = 3
 """Number of records to name in a warning; all are counted."""
+T = TypeVar("T")
 _log = logging.getLogger("rocketeval.load")
 
 
@@ -86,6 +84,8 @@ class LoadedBenchmark:
     contradicting_votes: SuspiciousRecords = field(default_factory=SuspiciousRecords)
     repeated_labels: SuspiciousRecords = field(default_factory=SuspiciousRecords)
     _read: ResponseCells = field(default_factory=lambda: ResponseCells("B"))
+    _place: str = ""
+    """Where the current record is in the file of collected labels."""
 
     def responses(self) -> Iterator[Response]:
         """Yield the selected responses; raise BenchmarkError for a duplicate or unknown query."""
@@ -111,7 +111,7 @@ class LoadedBenchmark:
     def labels(self) -> Iterator[Label]:
         """Yield the labels of selected queries and candidates."""
         given: set[tuple[str, str, str]] = set()
-        for label in chain(self.benchmark.labels(), labels_in(self._collected.records)):
+        for label in self._both(self.benchmark.labels(), self._collected.labels()):
             if self._is_chosen("labels", label, label.candidate):
                 self._check_label(label)
                 by = (label.query_id, label.candidate, label.labeler)
@@ -126,7 +126,7 @@ class LoadedBenchmark:
     def votes(self) -> Iterator[Vote]:
         """Yield the votes on selected queries between selected candidates."""
         given: dict[tuple[str, frozenset[str], str], str | None] = {}
-        for vote in chain(self.benchmark.votes(), votes_in(self._collected.records)):
+        for vote in self._both(self.benchmark.votes(), self._collected.votes()):
             if vote.candidate_a == vote.candidate_b:
                 raise BenchmarkError(
                     f"{self._at}{'a' if self._at else 'A'} vote on query {vote.query_id!r} "
@@ -146,7 +146,15 @@ class LoadedBenchmark:
     @cached_property
     def _collected(self) -> CollectedContent:
         path = self.config.collected
-        return CollectedContent((), 0) if path is None else CollectedLabels(path).read()
+        return CollectedContent() if path is None else CollectedLabels(path).read()
+
+    def _both(self, own: Iterable[T], collected: Iterable[tuple[str, T]]) -> Iterator[T]:
+        """Yield the benchmark's records, then the collected ones, each of which sets the place."""
+        yield from own
+        for place, record in collected:
+            self._place = place
+            yield record
+        self._place = ""
 
     def ratings(self) -> Iterator[Rating]:
         """Yield the ratings of selected candidates."""
@@ -194,8 +202,7 @@ class LoadedBenchmark:
         if isinstance(self.benchmark, ReportsFields):
             yield from self.benchmark.odd_fields()
         yield from absent_file(self.config.collected)
-        if self.config.collected is not None:
-            yield from not_labeled_yet(self._collected.unlabeled, self.config.collected.name)
+        yield from self._collected.notes
         for what, odd in (("labels", self.foreign_labels), ("votes", self.foreign_votes)):
             yield from odd.sentence(
                 f"{what} on responses that do not exist: {{count}} of {{of}} ({{named}}). They are "
@@ -274,7 +281,8 @@ class LoadedBenchmark:
     @property
     def _at(self) -> str:
         """Return the place of the last record, as the start of a message."""
-        where = self.benchmark.where if isinstance(self.benchmark, Located) else ""
+        own = self.benchmark.where if isinstance(self.benchmark, Located) else ""
+        where = self._place or own
         return f"{where}: " if where else ""
 
     @cached_property

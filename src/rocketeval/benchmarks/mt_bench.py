@@ -15,15 +15,27 @@ relative to the benchmark's path; all but the questions have the defaults of Fas
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import csv
+import io
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
 
-from rocketeval.benchmarks.jsonl import read_winner
-from rocketeval.benchmarks.reading import Row, need, need_folder, read_csv, read_rows, visible
+from rocketeval.benchmarks.jsonl import further_answers, read_winner
+from rocketeval.benchmarks.reading import (
+    UNREADABLE,
+    Row,
+    cannot_read,
+    need,
+    need_folder,
+    open_bytes,
+    read_rows,
+    visible,
+)
 from rocketeval.config import BenchmarkConfig, Section, parse_options
 from rocketeval.errors import BenchmarkError
 from rocketeval.records import Checklist, Label, Query, Rating, Response, Turn, Vote, Winner
@@ -58,6 +70,7 @@ class MTBench:
     def __init__(self, folder: Path, options: MTBenchOptions) -> None:
         self.folder = need_folder(folder)
         self.options = options
+        self._further = 0
 
     @classmethod
     def create(cls, config: BenchmarkConfig) -> MTBench:
@@ -83,8 +96,11 @@ class MTBench:
 
     def responses(self) -> Iterator[Response]:
         """Yield a response for every selected turn, with the candidate's own earlier turns."""
+        self._further = 0
         for path in self._answer_files():
             for row in read_rows(path):
+                choices = row.values.get("choices")
+                self._further += isinstance(choices, list) and len(choices) > 1
                 yield from self._turns_of(row)
 
     def checklists(self) -> Iterator[Checklist]:
@@ -103,9 +119,23 @@ class MTBench:
     def labels(self) -> Iterator[Label]:
         """Yield single-answer scores, except those FastChat could not parse."""
         for row in self._wanted(self.options.scores):
-            if row.values.get("score") is None or row.number("score") == NOT_PARSED:
-                continue
-            yield Label(_query_id(row), row.name("model"), row.number("score"), _labeler(row))
+            if _is_parsed(row):
+                yield Label(_query_id(row), row.name("model"), row.number("score"), _labeler(row))
+
+    def left_out(self) -> Mapping[str, int]:
+        """Return the number of scores and votes that are not used, by reason."""
+        found: Counter[str] = Counter()
+        for what, name in (("scores", self.options.scores), ("votes", self.options.votes)):
+            for row in self._file(name):
+                if not self._is_wanted(row):
+                    found[f"{what} of turns that options.turns does not name"] += 1
+                elif what == "scores" and not _is_parsed(row):
+                    found["scores that are null or -1 (not parsed)"] += 1
+        return found
+
+    def odd_fields(self) -> Iterator[str]:
+        """Yield a sentence about answers that are not judged, once the responses were read."""
+        yield from further_answers(self._further, "`choices`")
 
     def votes(self) -> Iterator[Vote]:
         """Yield human votes."""
@@ -123,7 +153,7 @@ class MTBench:
         if self.options.ratings is None:
             return
         column = self.options.ratings_column
-        for row in read_csv(need(self.folder, self.options.ratings), "model", column):
+        for row in _read_csv(need(self.folder, self.options.ratings), "model", column):
             if row.text(column):
                 yield Rating(row.name("model"), row.number(column))
 
@@ -180,8 +210,33 @@ class MTBench:
         return read_rows(need(self.folder, name)) if name else iter(())
 
     def _wanted(self, name: str | None) -> Iterator[Row]:
-        rows = self._file(name)
-        return (row for row in rows if int(row.number("turn")) in self.options.turns)
+        return filter(self._is_wanted, self._file(name))
+
+    def _is_wanted(self, row: Row) -> bool:
+        return int(row.number("turn")) in self.options.turns
+
+
+def _read_csv(path: Path, *columns: str) -> Iterator[Row]:
+    """Yield the rows of a CSV file with the required `columns`; missing cells are empty."""
+    try:
+        with open_bytes(path) as stream:
+            lines = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
+            reader = csv.DictReader(lines, restval="")
+            names = list(reader.fieldnames or ())
+            for column in columns:
+                if column not in names:
+                    raise BenchmarkError(
+                        f"{path.name} has no column {column!r}.",
+                        hint=f"It has: {', '.join(names)}.",
+                    )
+            for values in reader:
+                yield Row(values, f"{path.name}:{reader.line_num}")
+    except UNREADABLE as error:
+        raise cannot_read(path, error) from None
+
+
+def _is_parsed(row: Row) -> bool:
+    return row.values.get("score") is not None and row.number("score") != NOT_PARSED
 
 
 def _query_id(row: Row) -> str:

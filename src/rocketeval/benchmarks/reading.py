@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import csv
 import gzip
-import io
 import json
 import math
 import shlex
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -21,12 +21,16 @@ from rocketeval.config import MOST_ON_SCALE
 from rocketeval.errors import BenchmarkError, Hint
 from rocketeval.items import ParsedItem, parse_item
 from rocketeval.records import Turn
+from rocketeval.resources import repeated_key
 from rocketeval.text import join_words, near_name
 
 T = TypeVar("T")
 _MISSING = object()
 _BOM = b"\xef\xbb\xbf"
 UNREADABLE = (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error)
+MOST_CHECKED = 1 << 20
+"""Bytes at the start of a JSON file in which keys that occur twice are looked for."""
+ONE_KEY = "Keep one of them: JSON readers would use the last and drop the other."
 _TEXT = (str, int)
 _NUMBER = (int, float, str)
 PLAIN_NUMBER = "a plain number such as 4 or 3.5"
@@ -232,6 +236,7 @@ def files_in(folder: Path, *endings: str) -> dict[Path, str]:
 
 def read_rows(path: Path) -> Iterator[Row]:
     """Yield the objects of a JSON-lines file or a JSON array, gzipped or not."""
+    read = 0
     try:
         with open_bytes(path) as stream:
             if path.name.removesuffix(".gz").endswith(".json"):
@@ -239,27 +244,12 @@ def read_rows(path: Path) -> Iterator[Row]:
                 return
             for number, line in enumerate(stream, 1):
                 content = line.removeprefix(_BOM) if number == 1 else line
+                read += len(line)
                 if content.strip():
-                    yield _row(content, f"{path.name}:{number}")
-    except UNREADABLE as error:
-        raise cannot_read(path, error) from None
-
-
-def read_csv(path: Path, *columns: str) -> Iterator[Row]:
-    """Yield the rows of a CSV file with the required `columns`; missing cells are empty."""
-    try:
-        with open_bytes(path) as stream:
-            lines = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
-            reader = csv.DictReader(lines, restval="")
-            names = list(reader.fieldnames or ())
-            for column in columns:
-                if column not in names:
-                    raise BenchmarkError(
-                        f"{path.name} has no column {column!r}.",
-                        hint=f"It has: {', '.join(names)}.",
-                    )
-            for values in reader:
-                yield Row(values, f"{path.name}:{reader.line_num}")
+                    row = _row(content, f"{path.name}:{number}")
+                    if read <= MOST_CHECKED:
+                        refuse_repeated(content, row.where)
+                    yield row
     except UNREADABLE as error:
         raise cannot_read(path, error) from None
 
@@ -274,7 +264,7 @@ def open_bytes(path: Path) -> BinaryIO:
 def cannot_read(path: Path, error: Exception) -> BenchmarkError:
     """Return the error for a file that cannot be opened, decoded or decompressed."""
     if isinstance(error, UnicodeDecodeError):
-        return not_utf8(error.object, str(path))
+        return _not_utf8_in(path, error)
     hints = {
         PermissionError: "Check its permissions.",
         EOFError: "The file is truncated: copy or download it again.",
@@ -286,6 +276,19 @@ def cannot_read(path: Path, error: Exception) -> BenchmarkError:
     if isinstance(error, gzip.BadGzipFile):
         why = "it is not gzipped"
     return BenchmarkError(f"Cannot read {path}: {why.rstrip('.')}.", hint=hint)
+
+
+def _not_utf8_in(path: Path, error: UnicodeDecodeError) -> BenchmarkError:
+    """Return the error for the first line that is not UTF-8; `error` knows only a part."""
+    with suppress(OSError, EOFError, zlib.error), open_bytes(path) as stream:
+        for number, line in enumerate(stream, 1):
+            if is_utf16(line):
+                break
+            try:
+                line.decode("utf-8")
+            except UnicodeDecodeError:
+                return not_utf8(line, f"{path}:{number}")
+    return not_utf8(error.object, str(path))
 
 
 def _row(line: bytes, where: str) -> Row:
@@ -311,8 +314,17 @@ def _array(path: Path, content: bytes) -> Iterator[Row]:
             f"{path.name}: expected a JSON array of objects.",
             hint="For one object per line, rename it to .jsonl.",
         )
+    if len(content) <= MOST_CHECKED:
+        refuse_repeated(content, path.name)
     for number, values in enumerate(rows, 1):
         yield Row(values, f"{path.name}[{number}]")
+
+
+def refuse_repeated(content: bytes, where: str) -> None:
+    """Raise BenchmarkError for a key that an object has twice in valid JSON."""
+    problem = repeated_key(content)
+    if problem is not None:
+        raise BenchmarkError(f"{where}: {problem}.", hint=ONE_KEY)
 
 
 def _not_json(content: bytes, where: str, error: orjson.JSONDecodeError) -> BenchmarkError:

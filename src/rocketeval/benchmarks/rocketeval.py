@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from rocketeval.benchmarks.jsonl import further_answers
 from rocketeval.benchmarks.reading import Row, files_in, find, need, need_folder, read_rows, visible
 from rocketeval.config import BenchmarkConfig, Section, parse_options
 from rocketeval.errors import BenchmarkError
@@ -39,6 +40,7 @@ class RocketEvalBenchmark:
     def __init__(self, folder: Path, options: RocketEvalOptions) -> None:
         self.folder = need_folder(folder)
         self.options = options
+        self._further = 0
 
     @classmethod
     def create(cls, config: BenchmarkConfig) -> RocketEvalBenchmark:
@@ -69,9 +71,11 @@ class RocketEvalBenchmark:
         files = files_in(need(self.folder, "response"), ".jsonl")
         if not files:
             raise BenchmarkError(f"There is no .jsonl file in {self.folder / 'response'}.")
+        self._further = 0
         for path, candidate in files.items():
             for row in read_rows(path):
                 outputs = row.texts("output")
+                self._further += len(outputs) > 1
                 if not outputs:
                     raise BenchmarkError(f"{row.where}: output is empty.")
                 yield Response(row.name("session_id"), candidate, outputs[0])
@@ -103,6 +107,10 @@ class RocketEvalBenchmark:
         rows = (row for folder in self._score_folders() for row, _ in _score_rows(folder))
         judged = sum(map(_is_judged, rows))
         return {JUDGED: judged} if judged else {}
+
+    def odd_fields(self) -> Iterator[str]:
+        """Yield a sentence about outputs that are not judged, once the responses were read."""
+        yield from further_answers(self._further, "`output`")
 
     def votes(self) -> Iterator[Vote]:
         """Yield nothing: the layout has no votes."""

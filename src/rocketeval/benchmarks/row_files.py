@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ from typing import Any
 import orjson
 
 from rocketeval.benchmarks.reading import (
+    MOST_CHECKED,
+    ONE_KEY,
     UNREADABLE,
     Row,
     cannot_read,
@@ -28,9 +31,11 @@ from rocketeval.benchmarks.reading import (
     nan_as_null,
     not_utf8,
     open_bytes,
+    refuse_repeated,
     shown_value,
 )
 from rocketeval.errors import BenchmarkError
+from rocketeval.resources import repeated_key
 from rocketeval.text import count_of, join_words
 
 __all__ = ["BadRow", "Rows", "Sample", "data_files", "read_document", "row_format", "rows_of"]
@@ -55,6 +60,7 @@ SAMPLE_ROWS = 2000
 """Rows that detection looks at."""
 MOST_CELL = 64 << 20
 """Maximum characters of a CSV cell."""
+SEPARATOR = re.compile(r'"?sep=([^"\s]|\t)"?\r?\n?$', re.IGNORECASE)
 BATCH_ROWS = 256
 CONFIGS = "rocketeval.yaml"
 """End of the names of configs, which are no data."""
@@ -107,9 +113,13 @@ def data_files(path: Path) -> list[Path]:
 def other_files(path: Path) -> Iterator[str]:
     """Yield the visible files of a folder that are not data, except notes such as README.md."""
     for each in _visible_files(path) if path.is_dir() else ():
-        about = each.suffix.lower() in (".md", ".py", ".sh", ".html", ".log", ".lock", ".js")
-        if not (about or row_format(each)):
+        if not (is_notes(each) or row_format(each)):
             yield str(each.relative_to(path))
+
+
+def is_notes(path: Path) -> bool:
+    """Return whether a file is certainly no data, such as README.md or a script."""
+    return path.suffix.lower() in (".md", ".py", ".sh", ".html", ".log", ".lock", ".js")
 
 
 def _visible_files(folder: Path) -> list[Path]:
@@ -225,22 +235,26 @@ def _guarded(path: Path, rows: Rows) -> Rows:
 
 
 def _json_lines(path: Path, name: str) -> Rows:
+    read = 0
     with open_bytes(path) as stream:
         for number, line in enumerate(stream, 1):
             if number == 1 and is_utf16(line):
                 raise not_utf8(line, str(path))
             content = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
+            read += len(line)
             if content.strip():
-                yield _json_row(content, f"{name}:{number}")
+                yield _json_row(content, f"{name}:{number}", checked=read <= MOST_CHECKED)
 
 
-def _json_row(content: bytes, where: str) -> Row | BadRow:
+def _json_row(content: bytes, where: str, *, checked: bool) -> Row | BadRow:
+    """Return the row of a line; if `checked`, a key that occurs twice is a mistake."""
     try:
         values = orjson.loads(content)
     except orjson.JSONDecodeError as error:
         return _broken(content, where, error)
     if isinstance(values, dict):
-        return Row(values, where)
+        problem = repeated_key(content) if checked else None
+        return BadRow(where, problem, "", ONE_KEY) if problem else Row(values, where)
     hint = "Write one JSON object per line; rename a JSON array to .json."
     return BadRow(where, "the line is not a JSON object", shown_value(values), hint)
 
@@ -281,14 +295,13 @@ def read_document(path: Path) -> object:
 
         return read_yaml(path, "data file", hint="Check that it is complete.")
     try:
-        return orjson.loads(content)
+        found = orjson.loads(content)
     except orjson.JSONDecodeError as error:
-        lines = [line for line in content.splitlines() if line.strip()]
-        if len(lines) > 1 and isinstance(_json_row(lines[0], ""), Row):
-            return [
-                row.values if isinstance(row, Row) else row
-                for row in (_json_row(line, f"{path.name}:{n}") for n, line in enumerate(lines, 1))
-            ]
+        lines = [(n, line) for n, line in enumerate(content.splitlines(), 1) if line.strip()]
+        if len(lines) > 1 and isinstance(_json_row(lines[0][1], "", checked=False), Row):
+            small = len(content) <= MOST_CHECKED
+            rows = (_json_row(line, f"{path.name}:{n}", checked=small) for n, line in lines)
+            return [row.values if isinstance(row, Row) else row for row in rows]
         if is_utf16(content):
             raise not_utf8(content, str(path)) from None
         with suppress(ValueError):
@@ -301,11 +314,15 @@ def read_document(path: Path) -> object:
             f"{path.name} {problem.kind.removeprefix('the line ')}: {problem.detail}.",
             hint=cut if problem.kind == NOT_JSON else problem.hint,
         ) from None
+    if len(content) <= MOST_CHECKED:
+        refuse_repeated(content, path.name)
+    return found
 
 
-def _lists_in(document: Mapping[str, Any]) -> list[list[Any]]:
-    """Return the lists that may be the rows of a document."""
-    return [document[key] for key in WRAPPERS if isinstance(document.get(key), list)]
+def _lists_in(document: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Return the lists that may be the rows of a document, by key; empty ones only if all are."""
+    found = {key: document[key] for key in WRAPPERS if isinstance(document.get(key), list)}
+    return {key: rows for key, rows in found.items() if rows} or found
 
 
 def _document_rows(path: Path, name: str) -> Rows:
@@ -313,13 +330,13 @@ def _document_rows(path: Path, name: str) -> Rows:
     if isinstance(found, dict):
         lists = _lists_in(found)
         if len(lists) != 1:
-            keys = join_words(map(repr, found), most=12) or "no field at all"
+            keys = join_words(map(repr, lists or found), most=12) or "no field at all"
+            which = "several of its fields may" if lists else "none of its fields is known to"
             raise BenchmarkError(
-                f"{path.name} is a JSON object, and none of its fields is known to hold rows "
-                f"(it has {keys}).",
+                f"{path.name} is a JSON object, and {which} hold rows (it has {keys}).",
                 hint="Give a JSON array of objects, or JSON lines (.jsonl).",
             )
-        found = lists[0]
+        found = next(iter(lists.values()))
     if not isinstance(found, list):
         raise BenchmarkError(
             f"{path.name}: expected a JSON array of objects, but found {shown_value(found)}."
@@ -339,7 +356,11 @@ def _csv_rows(path: Path, name: str, delimiter: str | None) -> Rows:
     csv.field_size_limit(MOST_CELL)
     with open_bytes(path) as stream:
         lines = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
-        first = lines.readline()
+        first, above = lines.readline(), 0
+        # Blank lines and Excel's `sep=;` may be above the header.
+        while first and ((named := SEPARATOR.match(first)) or not first.strip()):
+            delimiter = named[1] if named else delimiter
+            first, above = lines.readline(), above + 1
         if "\x00" in first:
             raise BenchmarkError(
                 f"{path.name} is not text: it may be UTF-16 or an Excel file.",
@@ -348,16 +369,18 @@ def _csv_rows(path: Path, name: str, delimiter: str | None) -> Rows:
         if delimiter is None:
             delimiter = max(",;\t|", key=first.count)
         lines.seek(0)
+        for _ in range(above):
+            lines.readline()
         recent = _RecentLines(lines)
         # A lenient reader would take quotes that are not closed for the rest of the file.
         reader = csv.reader(recent, delimiter=delimiter, strict=True)
         try:
             names = header_names(path, next(reader, []))
         except csv.Error as error:
-            bad = _bad_quotes(error, name, 1, recent.lines)
+            bad = _bad_quotes(error, name, above + 1, recent.lines)
             raise BenchmarkError(f"{bad.where}: {bad.kind}.", hint=bad.hint) from None
         while True:
-            first_line = reader.line_num + 1
+            first_line = above + reader.line_num + 1
             where = f"{name}:{first_line}"
             recent.lines.clear()
             try:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -46,13 +48,23 @@ def snapshot(data: object, folder: Path) -> Path:
 
 def _refuse_repeated(names: Iterable[object]) -> None:
     """Raise ConfigError if two columns have the same name."""
-    seen: set[object] = set()
-    for name in names:
+    seen: set[str] = set()
+    for name in map(str, names):
         if name in seen:
             raise ConfigError(
-                f"The data has two columns named {str(name)!r}.", hint="Rename one of them."
+                f"The data has two columns named {name!r}.", hint="Rename one of them."
             )
         seen.add(name)
+
+
+def _refuse_infinite(row: Mapping[str, Any], number: int) -> None:
+    """Raise ConfigError for an infinite number, which JSON would make null."""
+    for name, value in row.items():
+        if isinstance(value, Real) and not isinstance(value, int) and math.isinf(value):
+            raise ConfigError(
+                f"Row {number} of the data: {name!r} is {value}.",
+                hint="Give a finite number, or None.",
+            )
 
 
 @contextmanager
@@ -94,6 +106,9 @@ def _write_lines(rows: Iterable[Mapping[str, Any]], folder: Path) -> Path:
                     f"Row {number} of the data is of type {type(row).__name__}, not a dict.",
                     hint=ACCEPTED,
                 )
+            if not all(isinstance(name, str) for name in row):
+                _refuse_repeated(row)
+            _refuse_infinite(row, number)
             try:
                 stream.write(orjson.dumps(without_nan(row), option=options))
             except TypeError as error:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import csv
-import json
+import logging
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -18,7 +19,8 @@ from rocketeval.errors import ConfigError
 from rocketeval.items import parse_item
 from rocketeval.records import Checklist
 from rocketeval.registry import nearest
-from rocketeval.resources import read_yaml
+from rocketeval.resources import load_json, read_yaml
+from rocketeval.text import count_of
 
 COLUMNS = ("query_id", "query", "group", "item")
 """CSV columns. `query` is for reference; changes to it are ignored."""
@@ -26,6 +28,7 @@ DETAIL_COLUMNS = ("weight", "details")
 """Further CSV columns, written if some item has a weight or kind: `details` is JSON."""
 HINT = "`rocketeval checklist --out FILE` writes one to start from."
 MOST_BYTES = 256 << 20
+_log = logging.getLogger("rocketeval.checklists")
 _OUTERMOST = re.compile(r"""^["']?(\w+)["']?[ \t]*:(?=\s|$)""", re.MULTILINE)
 
 
@@ -115,7 +118,7 @@ def _rubrics(path: Path) -> dict[str, object]:
     as AutoRubric writes them.
     """
     try:
-        raw = json.loads(path.read_text(encoding="utf-8-sig"))
+        raw = load_json(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise ConfigError(f"Cannot read {path}: {error.strerror}.", hint=HINT) from None
     except ValueError as error:
@@ -152,7 +155,13 @@ def _criteria(listed: list[Any], where: str) -> list[object]:
                 f"{place}: its options are not ordered (scale_type nominal).",
                 hint="Ask one yes/no question per option instead.",
             )
-        requirement = str(given["requirement"]).strip()
+        requirement = given["requirement"]
+        if not isinstance(requirement, str) or not requirement.strip():
+            raise ConfigError(
+                f"{place}: `requirement` must be a text that is not empty.",
+                hint="Write what the response must do, or remove the criterion.",
+            )
+        requirement = requirement.strip()
         item: dict[str, object] = {"text": requirement}
         if given.get("name"):
             item["tags"] = [str(given["name"])]
@@ -163,6 +172,13 @@ def _criteria(listed: list[Any], where: str) -> list[object]:
         elif not requirement.endswith("?"):
             item["text"] = f"Does the response meet this criterion? {requirement}"
         items.append(item)
+    unused = sum(isinstance(given, dict) and bool(given.get("aggregation")) for given in listed)
+    if unused:
+        _log.warning(
+            "%s: `aggregation` of %s is not used: each item is answered by one judge.",
+            where,
+            count_of(unused, "criterion", "criteria"),
+        )
     return items
 
 
@@ -174,8 +190,17 @@ def _even_levels(options: Any, where: str) -> dict[str, object]:
     try:
         graded = [option for option in options if not option.get("na")]
         pairs = sorted((float(option["value"]), str(option["label"])) for option in graded)
-    except (AttributeError, TypeError, KeyError, ValueError):
-        raise ConfigError(f"{where}: an option needs a `label` and a `value`.") from None
+    except (AttributeError, TypeError, KeyError, ValueError, OverflowError):
+        raise ConfigError(
+            f"{where}: an option needs a `label` and a `value`, which is a number."
+        ) from None
+    if not all(math.isfinite(value) for value, _ in pairs):
+        raise ConfigError(f"{where}: the value of an option is not a finite number.")
+    if len({value for value, _ in pairs}) < len(pairs):
+        raise ConfigError(
+            f"{where}: two of its options have the same value.",
+            hint="Each level counts for itself: change a value, or remove an option.",
+        )
     steps = [after[0] - before[0] for before, after in pairwise(pairs)]
     if steps and max(steps) - min(steps) > 1e-6 * max(map(abs, steps)):
         raise ConfigError(
@@ -240,7 +265,7 @@ def _item(path: Path, line: int, row: Mapping[str, str]) -> object:
     if not row["weight"] and not row["details"]:
         return row["item"]
     try:
-        item: dict[str, Any] = json.loads(row["details"] or "{}")
+        item: dict[str, Any] = load_json(row["details"] or "{}")
         if not isinstance(item, dict):
             raise ValueError("it is not an object")
         weight = {"weight": float(row["weight"])} if row["weight"] else {}
