@@ -45,6 +45,7 @@ from rocketeval.records import (
 from rocketeval.scoring.read_answers import read_answers
 from rocketeval.store.manifest import GradeFacts
 from rocketeval.store.run import RunStore
+from rocketeval.workers import unless_stopped
 
 
 def by_question_set(
@@ -229,7 +230,8 @@ class PerspectiveAsker:
         engine = self.make_engine(config.judge, inside.engine_home("judge"))
         try:
             if self.check_judge is not None:
-                judge = await judge_of(inside, config, question_set.method(), engine)
+                found = judge_of(inside, config, question_set.method(), engine)
+                judge = await unless_stopped(found, self.stop)
                 self.check_judge(question_set.name, judge)
             with inside.locked():
                 facts = await grade_responses(
