@@ -412,10 +412,8 @@ class GradeFacts(StageFacts):
     @property
     def paid(self) -> PricedUsage:
         """Usage and cost of the run so far, including those of earlier calls."""
-        ledger = self.usage_of_ledger
-        return (
-            self.usage if ledger is None else ledger + self.overhead_of_run + self.unjudged_of_run
-        )
+        known = self.usage_of_ledger
+        return known + self.overhead_of_run + self.unjudged_of_run if known else self.usage
 
 
 @dataclass(frozen=True, kw_only=True)
