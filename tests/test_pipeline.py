@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,9 @@ from rocketeval.errors import (
 )
 from rocketeval.pipeline import Outcome, Run
 from rocketeval.records import Answer, GradingTask, Judgment, Status, Usage
+from rocketeval.store.codec import encode
+from rocketeval.store.files import write_json
+from rocketeval.store.manifest import ChecklistFacts
 from support.forked import is_held
 from support.make import CANDIDATES, QUERIES, make_config, write_benchmark
 
@@ -295,3 +299,35 @@ def test_total_cost_of_the_ledger_is_kept(tmp_path: Path) -> None:
     outcome, _ = evaluate(tmp_path)
     assert outcome.stages.grade.usage.requests == 0
     assert outcome.stages.grade.usage_of_ledger.requests == 12
+
+
+def test_bill_counts_the_requests_of_failed_responses(tmp_path: Path) -> None:
+    """A response that a later command finishes is paid for by both, and the bill has both."""
+    config = make_config(tmp_path)
+    checklists = config.benchmark.path / "checklists.jsonl"
+    lines = checklists.read_text().splitlines()
+    checklists.write_text("\n".join([*lines[:2], lines[2].replace("clear", "bright")]))
+    engine = ScriptedEngine(prefer_left, fail_on="Is it bright?")
+    outcome = rocketeval.run(config, judge=engine)
+    assert outcome.stages.grade.failed == 2
+    assert outcome.stages.grade.paid.requests == engine.items_asked == 10
+    for _ in range(2):
+        outcome, _ = evaluate(tmp_path)
+        assert outcome.stages.grade.paid.requests == 12
+
+
+async def test_bill_of_the_author_is_kept(tmp_path: Path) -> None:
+    """A later command that writes no checklist, or fewer, has the cost of all of them."""
+    price = {"prompt": 1.0, "completion": 1.0}
+    engine = {"engine": "scripted", "model": "author"}
+    author = {"kind": "instance", "engine": engine, "price": price}
+    limit = {"path": str(tmp_path / "benchmark"), "limit": 2}
+    write_benchmark(tmp_path / "benchmark")
+    for changes, paid in (({"benchmark": limit}, 2), ({}, 3), ({}, 3)):
+        config = make_config(tmp_path, author=author, **changes)
+        facts = await Run(config).to_checklists()
+        assert facts.paid.requests == paid
+    manifest = Run(config).store.manifest()
+    killed = replace(manifest.stages, checklist=ChecklistFacts())
+    write_json(Run(config).store.path / "manifest.json", encode(replace(manifest, stages=killed)))
+    assert (await Run(config).to_checklists()).paid.requests == 3

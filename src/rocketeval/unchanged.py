@@ -54,6 +54,8 @@ LAST_CALL = frozenset(
     }
 )
 """Facts about the last command, not about the files that a stage reads."""
+OF_RUN = frozenset({"overhead_of_run", "unjudged_of_run", "usage_of_run"})
+"""Costs of all commands, which only the report reads."""
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "pyarrow", "orjson")
 
 
@@ -78,7 +80,7 @@ class MadeFrom:
         manifest = self._store.manifest()
         earlier = ["load", "checklist", "grade", *STAGES[: STAGES.index(stage)]]
         facts = {name: encode(getattr(manifest.stages, name)) for name in earlier}
-        ignored = LAST_CALL if stage == "report" else LAST_CALL | {"overhead_of_run"}
+        ignored = LAST_CALL if stage == "report" else LAST_CALL | OF_RUN
         return content_hash(
             installation(),
             self._config.model_dump(mode="json"),

@@ -14,7 +14,8 @@ from rocketeval.distributed.staging import JobFolder
 
 
 def rows(first: int, count: int) -> pa.Table:
-    return pa.table({"id": list(range(first, first + count))})
+    ids = list(range(first, first + count))
+    return pa.table({"id": ids, "failure": pa.nulls(count, pa.string())})
 
 
 class Scene:

@@ -12,12 +12,12 @@ import pytest
 from pyarrow import fs
 
 from rocketeval.distributed import staging as staging_module
+from rocketeval.distributed.stage import collect
 from rocketeval.distributed.staging import (
     RESULTS,
     JobFolder,
     StagedJob,
     Staging,
-    collect,
     failed_row,
     judged_row,
     open_staging,
@@ -25,6 +25,7 @@ from rocketeval.distributed.staging import (
 )
 from rocketeval.engines.scripted import exact_answer
 from rocketeval.errors import ConfigError
+from rocketeval.grading.loop import CUT_OFF
 from rocketeval.records import Answer, Failure, GradingTask, Status
 from rocketeval.store.ledger import Ledger, Mirror, count_rows, read_tables
 from rocketeval.store.schema import JUDGMENTS, row_to_judgment, without_unused
@@ -67,6 +68,21 @@ def test_duplicate_judgments_are_collected_once(folder: JobFolder, tmp_path: Pat
     ]
     for part in (tmp_path / "ledger").glob("part-*.parquet"):
         assert pq.read_schema(part).equals(without_unused(JUDGMENTS.empty_table()).schema)
+
+
+def test_interrupted_task_keeps_its_answers_and_is_not_finished(
+    folder: JobFolder, tmp_path: Path
+) -> None:
+    """The answers of a task that a stop interrupted are kept; it did not fail."""
+    cut = Failure(key("0"), "q", "c", CUT_OFF, (exact_answer(0.5), Answer(Status.ERROR)))
+    made = judged_row(1, judgment("1", 0.5), JUDGE.hex())
+    wrote(folder, "a.parquet", [failed_row(0, cut, JUDGE.hex()), made])
+    assert folder.finished(2).tolist() == [False, True]
+    ledger = Ledger(tmp_path / "ledger", JUDGE)
+    found = collect(folder, 2, ledger)
+    ledger.close()
+    assert (found.cut_off, found.failures) == ({key("0"): cut}, {})
+    assert (found.judged, found.rows, found.duplicates) == (1, 1, 0)
 
 
 def test_failures_keep_their_answers(folder: JobFolder, tmp_path: Path) -> None:

@@ -44,7 +44,8 @@ def test_killed_job_of_another_judge_is_kept(tmp_path: Path) -> None:
     staging.begin(StagedJob("tasks", JUDGE.digest.hex(), 3, "id"))
     other = replace(JUDGE, model="typo")
     refuse_another_judge(staging, other)
-    pq.write_table(pa.table({"id": [1, 2]}), Path(staging.folder("id").results) / "a.parquet")
+    results = pa.table({"id": [1, 2], "failure": pa.nulls(2, pa.string())})
+    pq.write_table(results, Path(staging.folder("id").results) / "a.parquet")
     refuse_another_judge(staging, JUDGE)
     with pytest.raises(RunMismatch, match="2 judgments of another judge"):
         refuse_another_judge(staging, other)

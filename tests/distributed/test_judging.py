@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from aiohttp import web
 from pyarrow import fs
 
 from fakes.openai_server import MODEL, FakeOpenAI, serving, status
@@ -29,6 +30,7 @@ from rocketeval.distributed.worker import (
 )
 from rocketeval.engines.base import EngineIdentity, create_engine
 from rocketeval.errors import EngineRefused, EngineUnavailable
+from rocketeval.grading import loop
 from rocketeval.grading.ask import each_item_independently
 from rocketeval.records import Answer, Failure, Status
 from support.make import judgment, key
@@ -138,6 +140,32 @@ async def test_failed_task_is_a_row_with_its_reason() -> None:
     assert (progress.judged, progress.failed) == (5, 1)
     assert [failure.key for failure in progress.failures] == [key("3")]
     assert handle.counting.look().failures == ()
+
+
+async def test_stop_keeps_the_answers_of_interrupted_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answers that arrived before a stop reach the driver, and no task counts as failed."""
+    monkeypatch.setattr(loop, "GRACE_SECONDS", 0.2)
+    monkeypatch.setattr(judging, "REPORT_SECONDS", 0.05)
+    handle = Handle()
+
+    class Half(FakeOpenAI):
+        async def _chat(self, request: web.Request, body: dict[str, Any]) -> web.StreamResponse:
+            if "two" in body["messages"][-1]["content"]:
+                handle.counting.stop()
+                await asyncio.sleep(60)
+            return await super()._chat(request, body)
+
+    async with serving(Half()) as server:
+        known = await terms(judge_at(server, concurrency=4))
+        async with working(known, handle) as worker:
+            await worker(batch(4))
+    rows = handle.results().to_pylist()
+    assert sorted(row["id"] for row in rows) == [0, 1, 2, 3]
+    assert {row["failure"] for row in rows} == {loop.CUT_OFF}
+    assert {tuple(row["status"]) for row in rows} == {("ok", "error")}
+    progress = handle.counting.look()
+    assert (progress.judged, progress.failed, progress.failures) == (0, 0, ())
+    assert handle.counting.unfinished(np.arange(4)).all()
 
 
 async def test_concurrent_batches_share_one_limit() -> None:

@@ -13,6 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from rocketeval.config import RunConfig
+from rocketeval.engines.base import EngineIdentity
+from rocketeval.engines.scripted import ScriptedEngine
 from rocketeval.errors import (
     ArtifactError,
     BenchmarkError,
@@ -396,6 +398,20 @@ def test_stopped_run_resumes(tmp_path: Path) -> None:
     asked = run.store.manifest().stages.grade.usage.requests
     assert 0 < asked < 66
     assert asked + stages(scored(config)).grade.usage.requests == 66
+
+
+def test_stop_while_the_judge_loads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run with an evaluator does not wait for a judge that is not ready."""
+    run = Run(given(tmp_path))
+
+    async def loading(engine: ScriptedEngine) -> EngineIdentity:
+        run.stop.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    monkeypatch.setattr(ScriptedEngine, "identify", loading)
+    with pytest.raises(Stopped):
+        asyncio.run(asyncio.wait_for(run.to_judgments(), timeout=30))
 
 
 def test_cost_limit_holds(tmp_path: Path) -> None:

@@ -12,11 +12,13 @@ import pytest
 from rocketeval.config import EngineConfig, RunConfig
 from rocketeval.engines.scripted import ScriptedEngine
 from rocketeval.errors import BenchmarkError
+from rocketeval.evolve import ask as ask_module
 from rocketeval.evolve.ask import JudgedCases, PerspectiveAsker
 from rocketeval.evolve.cases import Case, CaseTable, cases_from_votes
 from rocketeval.evolve.perspective import AnswerFormat, Asking, Perspective, PerspectiveKind
 from rocketeval.observer import Observer
 from rocketeval.pipeline import Run
+from rocketeval.records import GradingTask, Usage
 from rocketeval.store.files import write_jsonl
 
 SHORT = Perspective("Is it short?")
@@ -159,3 +161,16 @@ def test_reference_data_without_response_is_refused(ask: Ask) -> None:
     """The error names the missing response."""
     with pytest.raises(BenchmarkError, match=r"1 responses .* that of 'z' to query 'sum'"):
         ask(SHORT, cases=(Case("sum", ("x", "z"), 1.0),))
+
+
+async def test_usage_is_recorded_while_the_judge_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A killed command loses the usage of a few seconds, not that of the whole question set."""
+    monkeypatch.setattr(ask_module, "SETTLE_SECONDS", 0.0)
+    recorded: list[tuple[Usage, int]] = []
+    engine = ask_module.metered(ScriptedEngine(), lambda *used: recorded.append(used))
+    task = GradingTask(b"k" * 16, "q", "c", "text", ("one", "two"))
+    await engine.grade(task, {})
+    await engine.grade(task, {})
+    assert [(used.requests, questions) for used, questions in recorded] == [(2, 2), (2, 2)]
+    await engine.aclose()
+    assert sum(questions for _, questions in recorded) == 4

@@ -6,6 +6,8 @@ import asyncio
 import json
 import re
 import shutil
+import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +30,7 @@ from rocketeval.errors import (
     RunMismatch,
     Stopped,
 )
+from rocketeval.evolve import forest
 from rocketeval.evolve.artifact import load_evaluator
 from rocketeval.evolve.forest import SPACES, ForestSettings
 from rocketeval.evolve.history import Spending
@@ -36,6 +39,7 @@ from rocketeval.evolve.pool import read_pool
 from rocketeval.evolve.result import Evolution
 from rocketeval.pipeline import Run
 from rocketeval.records import Answer, GradingTask
+from rocketeval.scoring.forest import grow_trees
 from rocketeval.store.codec import encode
 from rocketeval.store.files import write_jsonl
 from rocketeval.store.run import RunStore
@@ -206,6 +210,46 @@ async def test_interrupted_evolution_resumes(
     assert engines.asked == whole.asked
     assert engines.written == whole.written
     assert timeless(found) == timeless(finished[1])
+
+
+async def test_stop_while_the_optimizer_loads(tmp_path: Path) -> None:
+    """A command does not wait for an optimizer that is not ready."""
+    run = Run(planted_config(tmp_path))
+
+    class Loading(Engines):
+        def make(self, config: EngineConfig, home: Path | None = None) -> ScriptedEngine:
+            async def ready() -> None:
+                run.stop.set()
+                await asyncio.Event().wait()
+
+            engine = super().make(config, home)
+            engine.ready = ready  # type: ignore[method-assign]
+            return engine
+
+    with pytest.raises(Stopped):
+        await asyncio.wait_for(run.evolve(make_engine=Loading().make), timeout=30)
+
+
+async def test_stop_while_fitting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command ends at once, and its thread before the next forest."""
+    run = Run(planted_config(tmp_path))
+    loop, fitted = asyncio.get_running_loop(), threading.Event()
+    grown = 0
+
+    def grow(*args: Any, **settings: Any) -> Any:
+        nonlocal grown
+        grown += 1
+        loop.call_soon_threadsafe(run.stop.set)
+        time.sleep(0.1)
+        fitted.set()
+        return grow_trees(*args, **settings)
+
+    monkeypatch.setattr(forest, "grow_trees", grow)
+    with pytest.raises(Stopped, match="Stopped before the end"):
+        await run.evolve(make_engine=Engines().make)
+    assert not fitted.is_set()
+    await loop.shutdown_default_executor()
+    assert grown == 1
 
 
 async def test_round_with_lost_record_is_replayed_free(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -244,6 +245,19 @@ async def test_rate_can_be_given_or_probed(tmp_path: Path) -> None:
     failing = await Run(make_config(tmp_path), judge=Recording(fail_on="sky")).plan(probe=True)
     assert failing.seconds is None
     assert "the probe failed" in (failing.rate_from or "")
+
+
+async def test_probe_heeds_the_cost_limit(tmp_path: Path) -> None:
+    """A probe that may exceed `max_cost` sends nothing; another says what it cost."""
+    engine = Recording()
+    judge = {"engine": "scripted", "model": "scripted", "price": {"prompt": 1.0, "completion": 1.0}}
+    config = make_config(tmp_path, judge=judge, max_cost=0.001)
+    with pytest.raises(ConfigError, match=r"6 responses, which may cost up to 0\.\d+: more than"):
+        await Run(config, judge=engine).plan(probe=True)
+    assert not engine.prompts
+    enough = config.model_copy(update={"max_cost": 1.0})
+    plan = await Run(enough, judge=engine).plan(probe=True)
+    assert re.search(r"12 real items \(12 requests for 0\.\d+, besides", plan.rate_from or "")
 
 
 async def test_batch_engine_is_not_probed(tmp_path: Path) -> None:

@@ -32,8 +32,9 @@ from rocketeval.engines.base import status_of
 from rocketeval.errors import ChecklistError
 from rocketeval.observer import EngineStatus, Expected, Observer
 from rocketeval.prices import priced
-from rocketeval.records import Checklist, Query
+from rocketeval.records import Checklist, Query, Usage
 from rocketeval.store.codec import Finding
+from rocketeval.store.journal import PaidWork
 from rocketeval.store.manifest import ChecklistFacts, Plan, RefusalCounts
 from rocketeval.store.run import RunStore
 from rocketeval.text import join_words
@@ -78,12 +79,13 @@ async def make_checklists(
         observer.watched(partial(status_of, author))
 
     shared = author if isinstance(author, SharedAuthor) else None
-    if shared:
-        there = len(queries) if author.costly and shared.foresee(known) is None else 0
-    else:
-        there = sum(authoring_key(author, query) in known for query in queries.values())
-    observer.reused(there, 0)
-    expected = _expected(store, len(queries) - there, price) if author.costly else None
+    keys = [] if shared else [authoring_key(author, query) for query in queries.values()]
+    there = {key: known[key] for key in keys if key in known}
+    reused = sum(key in there for key in keys)
+    if shared and author.costly and shared.foresee(known) is None:
+        reused = len(queries)
+    observer.reused(reused, 0)
+    expected = _expected(store, len(queries) - reused, price) if author.costly else None
     if expected is not None:
         observer.expected(expected)
 
@@ -127,6 +129,7 @@ async def make_checklists(
         store.inputs.save_provenance(_provenance(author, queries, authoring))
     unknown = _unknown(author, queries, config)
     made = authoring.checklists
+    in_all = _earlier_usage(store, there.values()) + authoring.usage
     return ChecklistFacts(
         composition=shared.summary() if shared and not left else None,
         refusals=_refusals(author, authoring),
@@ -143,6 +146,7 @@ async def make_checklists(
         failures=authoring.failures,
         unwritten=left,
         usage=priced(authoring.usage, price),
+        usage_of_run=priced(in_all, price) if in_all.requests else None,
     )
 
 
@@ -243,6 +247,18 @@ def _refusals(author: Author, authoring: AuthoredChecklists) -> RefusalCounts | 
         return author.refusals()
     traced = isinstance(author, TracedAuthor)
     return count_refusals(authoring.traces.values()) if traced else None
+
+
+def _earlier_usage(store: RunStore, known: Iterable[PaidWork]) -> Usage:
+    """Return the author's usage in earlier commands of the run.
+
+    The manifest lacks commands that did not end; the journal lacks lists that were refused.
+    """
+    manifest = store.manifest()
+    own = (work.effort for work in known if work.run == manifest.run_id)
+    journaled = sum((effort.usage for effort in own if effort), Usage())
+    counted = manifest.stages.checklist.paid.usage
+    return max(counted, journaled, key=lambda usage: usage.requests)
 
 
 def _save(store: RunStore, queries: Mapping[str, Query], authoring: AuthoredChecklists) -> None:

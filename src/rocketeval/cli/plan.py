@@ -47,7 +47,9 @@ TITLES = 11
     metavar="ITEMS",
     help="Items per second that the judge answers; with --cluster, per replica.",
 )
-@option("--probe", is_flag=True, help="Measure that rate by sending up to 16 real responses.")
+@option(
+    "--probe", is_flag=True, help="Measure that rate by sending up to 16 responses, at extra cost."
+)
 @with_until
 @option(
     "--pilot",
@@ -87,9 +89,9 @@ def command(
     """Estimate the requests, cost and time of a run without starting it.
 
     Judgments that the run of CONFIG or the cache already holds are not counted. The judge is
-    contacted to find its transport and tokenizer; no item is asked, except with --probe. Tokens are
-    `exact` if the judge's own tokenizer counts all of them, `sampled` if it counts some of the
-    queries, and `estimated` from bytes if it cannot count.
+    contacted to find its transport and tokenizer. No item is asked, except with --probe: the run
+    asks those items again. Tokens are `exact` if the judge's own tokenizer counts all of them,
+    `sampled` if it counts some of the queries, and `estimated` from bytes if it cannot count.
 
     The plan is kept in the run directory; after the run, it is shown next to the actual usage.
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from rocketeval._version import __version__
 from rocketeval.config import DistributedConfig
-from rocketeval.distributed.staging import ID, JobFolder, StagedJob, Staging
+from rocketeval.distributed.staging import ID, JobFolder, StagedJob, Staging, ended
 from rocketeval.distributed.worker import (
     BatchGrader,
     ClusterProgress,
@@ -267,6 +267,7 @@ class ReportCounter:
 
     def _count(self, results: pa.Table) -> None:
         """Count results by id, so that a task repeated after its worker died counts once."""
+        results = ended(results)
         ids = results[ID].to_numpy()
         new = ~self._finished[ids]
         failed = results["failure"].is_valid().to_numpy()

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from rocketeval.checklists.rubric import rubric_options
 from rocketeval.checks.runner import CheckRunner, CheckSettings
@@ -16,17 +20,19 @@ from rocketeval.config import DistributedConfig, RunConfig
 from rocketeval.distributed.cluster import check_address, connected, need_ray, starts_here
 from rocketeval.distributed.driver import BLOCK_ROWS, Cluster, DatasetPlan, cpus_needed
 from rocketeval.distributed.staging import (
-    Collected,
+    ID,
+    JobFolder,
     StagedJob,
     Staging,
-    collect,
     open_staging,
+    row_to_failure,
     write_tasks,
 )
 from rocketeval.distributed.worker import ClusterProgress, WorkerSettings
 from rocketeval.engines.base import ENGINES, create_engine
 from rocketeval.errors import ClusterError, ConfigError, EngineError, RunMismatch
 from rocketeval.grading.loop import (
+    CUT_OFF,
     USELESS_AFTER,
     USELESS_QUERIES,
     Grading,
@@ -38,8 +44,10 @@ from rocketeval.grading.work import GradingWork, open_grading
 from rocketeval.hashing import combine_all
 from rocketeval.observer import EngineStatus, Observer
 from rocketeval.records import Failure, JudgeFingerprint, Usage
+from rocketeval.store.ledger import ROLL_ROWS, Ledger
 from rocketeval.store.manifest import GradeFacts, RayFacts
 from rocketeval.store.run import RunStore
+from rocketeval.store.schema import JUDGMENTS
 
 
 class ClusterWatch:
@@ -104,6 +112,109 @@ MOST_JOBS = 3
 DAMAGED = 0.1
 """A larger share of missing rows than this, and more than a block, means that the staging folder
 is not shared."""
+
+
+STEP_ROWS = 8192
+"""Rows processed together, because the files of a slow judge are small."""
+
+
+@dataclass
+class Collected:
+    """The collected results of a job."""
+
+    judged: int = 0
+    """Judgments new to the ledger."""
+    failures: dict[bytes, Failure] = field(default_factory=dict)
+    cut_off: dict[bytes, Failure] = field(default_factory=dict)
+    """Tasks that a stop interrupted, with the answers they got."""
+    rows: int = 0
+    """Tasks with a row, judged or failed."""
+    duplicates: int = 0
+    """Further rows of the same task, which are ignored."""
+    torn: int = 0
+    """Incomplete files, whose writer died; they are ignored and their tasks asked again."""
+
+    def add(self, other: Collected) -> None:
+        """Add the results of another job."""
+        self.judged += other.judged
+        self.failures |= other.failures
+        self.cut_off |= other.cut_off
+        self.rows += other.rows
+        self.duplicates += other.duplicates
+        self.torn += other.torn
+
+
+def collect(folder: JobFolder, rows: int, ledger: Ledger) -> Collected:
+    """Append the judgments of a job with this many `rows` to the ledger, each once.
+
+    Judgments that the run no longer needs, as after its inputs changed, are kept as well.
+    """
+    found = Collected()
+    seen = np.zeros(rows, dtype=bool)
+    failures: dict[int, Failure] = {}
+    held: list[pa.Table] = []
+    read = 0
+    for table in _gathered(folder.result_tables(), found):
+        read += table.num_rows
+        judged = _first_of_each(table.filter(pc.is_null(table["failure"])), seen)
+        found.rows += judged.num_rows
+        for row in table.filter(pc.is_valid(table["failure"])).to_pylist():
+            failure = row_to_failure(row)
+            if failure.reason != CUT_OFF:
+                failures[row[ID]] = failure
+                continue
+            found.cut_off[failure.key] = failure
+            read -= 1
+        held.append(_new(judged, ledger))
+        if sum(one.num_rows for one in held) >= ROLL_ROWS:
+            found.judged += _append(held, ledger)
+    found.judged += _append(held, ledger)
+    # A task that failed on one worker may have been judged by another.
+    left = [failure for number, failure in failures.items() if not seen[number]]
+    found.failures = {failure.key: failure for failure in left}
+    found.rows += len(left)
+    found.duplicates = read - found.rows
+    return found
+
+
+def _gathered(parts: Iterable[pa.Table | None], found: Collected) -> Iterator[pa.Table]:
+    """Yield the parts joined to tables of at least `STEP_ROWS` rows; count incomplete files."""
+    held: list[pa.Table] = []
+    rows = 0
+    for part in parts:
+        if part is None:
+            found.torn += 1
+            continue
+        held.append(part)
+        rows += part.num_rows
+        if rows >= STEP_ROWS:
+            yield pa.concat_tables(held)
+            held, rows = [], 0
+    if held:
+        yield pa.concat_tables(held)
+
+
+def _first_of_each(table: pa.Table, seen: np.ndarray) -> pa.Table:
+    """Return the rows whose id was not seen before, and mark them."""
+    ids, first = np.unique(table[ID].to_numpy(), return_index=True)
+    chosen = first[~seen[ids]]
+    seen[ids] = True
+    return table.take(pa.array(np.sort(chosen)))
+
+
+def _new(table: pa.Table, ledger: Ledger) -> pa.Table:
+    """Return the judgments that the ledger lacks, in its schema."""
+    keys = map(bytes.fromhex, table["key"].to_pylist())
+    chosen = [key not in ledger.finished for key in keys]
+    return table.filter(pa.array(chosen, pa.bool_())).select(JUDGMENTS.names)
+
+
+def _append(held: list[pa.Table], ledger: Ledger) -> int:
+    whole = pa.concat_tables(held) if held else JUDGMENTS.empty_table()
+    held.clear()
+    if whole.num_rows:
+        ledger.extend(whole.cast(JUDGMENTS))
+    return int(whole.num_rows)
 
 
 @dataclass
@@ -301,7 +412,8 @@ async def grade_on_ray(
             jobs.checks = rubric_options(config).checks
             outcome = await jobs.run()
             seconds = time.monotonic() - started
-            work.keep_failures(outcome.found.failures.values())
+            found = outcome.found
+            work.keep_failures([*found.cut_off.values(), *found.failures.values()])
     if outcome.error is not None:
         raise type(outcome.error)(
             outcome.error.message,
@@ -311,8 +423,8 @@ async def grade_on_ray(
         )
     stop_without_judge(watched.useless(), len(work.ledger.finished))
     facts = work.facts(
-        judged=outcome.found.judged,
-        failed=len(outcome.found.failures.keys() - work.ledger.finished),
+        judged=found.judged,
+        failed=len(found.failures.keys() - work.ledger.finished),
         spent=watched.spent,
         # Workers do not report the requests with which they identify their replica.
         overhead=Usage(),

@@ -5,8 +5,9 @@ asked.json           how many tasks were sent to a judge, updated from time to t
 jobs/ID/tasks/       Parquet files of tasks
 jobs/ID/results/     Parquet files of judgments and failures, each written at once and atomically
 
-A task is finished if its id is in a file of results; there is no other record of it. In jobs of
-earlier versions, Ray wrote one such file per batch, and a `checkpoint` folder that is not read.
+A task is finished if its id is in a file of results and no stop interrupted it; there is no other
+record of it. In jobs of earlier versions, Ray wrote one such file per batch, and a `checkpoint`
+folder that is not read.
 Every job has its own ID, so late writes of a killed job never reach the next one.
 """
 
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,10 +31,10 @@ from pyarrow import fs
 
 from rocketeval.checks.runner import CheckRunner
 from rocketeval.errors import ConfigError, StoreError
+from rocketeval.grading.loop import CUT_OFF
 from rocketeval.items import AnswerLabels
 from rocketeval.records import Answer, Failure, GradingTask, Judgment
 from rocketeval.store.files import replacing
-from rocketeval.store.ledger import ROLL_ROWS, Ledger
 from rocketeval.store.schema import JUDGMENTS, answers_to_lists, judgment_to_row, lists_to_answers
 
 READERS = 16
@@ -82,9 +83,9 @@ class JobFolder:
     def finished(self, rows: int) -> NDArray[np.bool_]:
         """Return which of the job's tasks, by id, have a result."""
         found = np.zeros(rows, dtype=bool)
-        for table in self._tables(self.results, [ID]):
+        for table in self._tables(self.results, [ID, "failure"]):
             if table is not None:
-                found[table[ID].to_numpy()] = True
+                found[ended(table)[ID].to_numpy()] = True
         return found
 
     def unfinished_tasks(self, finished: NDArray[np.bool_]) -> tuple[list[str], int]:
@@ -312,6 +313,12 @@ def failed_row(number: int, failure: Failure, judge: str) -> dict[str, Any]:
     return {ID: number, **judgment_to_row(judgment, judge), "failure": failure.reason}
 
 
+def ended(results: pa.Table) -> pa.Table:
+    """Return the rows without those of tasks that a stop interrupted."""
+    cut_off = pc.equal(results["failure"], CUT_OFF)
+    return results.filter(pc.invert(pc.fill_null(cut_off, False)))
+
+
 def row_to_failure(row: Mapping[str, Any]) -> Failure:
     """Return the failure in a row; the inverse of `failed_row`."""
     return Failure(
@@ -395,98 +402,3 @@ def _pack(
 def _unpack(packed: bytes) -> dict[int, Answer]:
     row = orjson.loads(packed)
     return dict(zip(row["places"], lists_to_answers(row), strict=True))
-
-
-STEP_ROWS = 8192
-"""Rows processed together, because the files of a slow judge are small."""
-
-
-@dataclass
-class Collected:
-    """The collected results of a job."""
-
-    judged: int = 0
-    """Judgments new to the ledger."""
-    failures: dict[bytes, Failure] = field(default_factory=dict)
-    rows: int = 0
-    """Tasks with a row, judged or failed."""
-    duplicates: int = 0
-    """Further rows of the same task, which are ignored."""
-    torn: int = 0
-    """Incomplete files, whose writer died; they are ignored and their tasks asked again."""
-
-    def add(self, other: Collected) -> None:
-        """Add the results of another job."""
-        self.judged += other.judged
-        self.failures |= other.failures
-        self.rows += other.rows
-        self.duplicates += other.duplicates
-        self.torn += other.torn
-
-
-def collect(folder: JobFolder, rows: int, ledger: Ledger) -> Collected:
-    """Append the judgments of a job with this many `rows` to the ledger, each once.
-
-    Judgments that the run no longer needs, as after its inputs changed, are kept as well.
-    """
-    found = Collected()
-    seen = np.zeros(rows, dtype=bool)
-    failures: dict[int, Failure] = {}
-    held: list[pa.Table] = []
-    read = 0
-    for table in _gathered(folder.result_tables(), found):
-        read += table.num_rows
-        judged = _first_of_each(table.filter(pc.is_null(table["failure"])), seen)
-        found.rows += judged.num_rows
-        for row in table.filter(pc.is_valid(table["failure"])).to_pylist():
-            failures[row[ID]] = row_to_failure(row)
-        held.append(_new(judged, ledger))
-        if sum(one.num_rows for one in held) >= ROLL_ROWS:
-            found.judged += _append(held, ledger)
-    found.judged += _append(held, ledger)
-    # A task that failed on one worker may have been judged by another.
-    left = [failure for number, failure in failures.items() if not seen[number]]
-    found.failures = {failure.key: failure for failure in left}
-    found.rows += len(left)
-    found.duplicates = read - found.rows
-    return found
-
-
-def _gathered(parts: Iterable[pa.Table | None], found: Collected) -> Iterator[pa.Table]:
-    """Yield the parts joined to tables of at least `STEP_ROWS` rows; count incomplete files."""
-    held: list[pa.Table] = []
-    rows = 0
-    for part in parts:
-        if part is None:
-            found.torn += 1
-            continue
-        held.append(part)
-        rows += part.num_rows
-        if rows >= STEP_ROWS:
-            yield pa.concat_tables(held)
-            held, rows = [], 0
-    if held:
-        yield pa.concat_tables(held)
-
-
-def _first_of_each(table: pa.Table, seen: np.ndarray) -> pa.Table:
-    """Return the rows whose id was not seen before, and mark them."""
-    ids, first = np.unique(table[ID].to_numpy(), return_index=True)
-    chosen = first[~seen[ids]]
-    seen[ids] = True
-    return table.take(pa.array(np.sort(chosen)))
-
-
-def _new(table: pa.Table, ledger: Ledger) -> pa.Table:
-    """Return the judgments that the ledger lacks, in its schema."""
-    keys = map(bytes.fromhex, table["key"].to_pylist())
-    chosen = [key not in ledger.finished for key in keys]
-    return table.filter(pa.array(chosen, pa.bool_())).select(JUDGMENTS.names)
-
-
-def _append(held: list[pa.Table], ledger: Ledger) -> int:
-    whole = pa.concat_tables(held) if held else JUDGMENTS.empty_table()
-    held.clear()
-    if whole.num_rows:
-        ledger.extend(whole.cast(JUDGMENTS))
-    return int(whole.num_rows)

@@ -59,7 +59,7 @@ class WorkerReport:
     """Answers without a probability, by status."""
     failures: list[Failure] = field(default_factory=list)
     results: pa.Table | None = None
-    """Rows of tasks that were judged or failed; None if there are none."""
+    """Rows of tasks that were judged, failed or interrupted; None if there are none."""
 
 
 @dataclass(frozen=True)
@@ -372,14 +372,17 @@ class BatchGrader:
             # The driver, which sees all workers, decides whether the judge is usable.
             proven=True,
         )
+        self._add_rows(batch, grading.cut_off)
         if unavailable and (grading.unreachable or not grading.judged):
             return unavailable[-1]
         self._reports.now.failures += grading.failures
-        self._reports.rows += [
-            failed_row(batch.ids[failure.key], failure, self._terms.digest)
-            for failure in grading.failures
-        ]
+        self._add_rows(batch, grading.failures)
         return ""
+
+    def _add_rows(self, batch: TaskBatch, failures: list[Failure]) -> None:
+        self._reports.rows += [
+            failed_row(batch.ids[failure.key], failure, self._terms.digest) for failure in failures
+        ]
 
     def _in_turn(self, first: int) -> list[Replica]:
         """Return the replicas in the order to try: least busy first, unreachable ones last."""

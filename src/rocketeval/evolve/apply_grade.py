@@ -202,6 +202,7 @@ def add_up(parts: Collection[GradeFacts]) -> GradeFacts:
         usage_of_ledger=_usage([facts.usage_of_ledger or facts.usage for facts in parts]),
         overhead=_usage([facts.overhead for facts in parts]),
         overhead_of_run=_usage([facts.overhead_of_run for facts in parts]),
+        unjudged_of_run=_usage([facts.unjudged_of_run for facts in parts]),
         bill=_bill([facts.bill for facts in parts if facts.judged or facts.failed]),
     )
 

@@ -7,6 +7,7 @@ the run. When the pool grows, only new perspectives are asked.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
@@ -45,6 +46,7 @@ from rocketeval.records import (
 from rocketeval.scoring.read_answers import read_answers
 from rocketeval.store.manifest import GradeFacts
 from rocketeval.store.run import RunStore
+from rocketeval.workers import unless_stopped
 
 
 def by_question_set(
@@ -229,7 +231,8 @@ class PerspectiveAsker:
         engine = self.make_engine(config.judge, inside.engine_home("judge"))
         try:
             if self.check_judge is not None:
-                judge = await judge_of(inside, config, question_set.method(), engine)
+                found = judge_of(inside, config, question_set.method(), engine)
+                judge = await unless_stopped(found, self.stop)
                 self.check_judge(question_set.name, judge)
             with inside.locked():
                 facts = await grade_responses(
@@ -283,10 +286,14 @@ def show(
 
 Settle = Callable[[Usage, int], None]
 """Gets the usage and the number of answered questions."""
+SETTLE_SECONDS = 2.0
 
 
 def metered(engine: Engine, settle: Settle) -> Engine:
-    """Return the engine, wrapped so that closing it passes its usage to `settle`."""
+    """Return the engine, wrapped so that its usage is passed to `settle` while it works.
+
+    A killed command loses the usage of the last `SETTLE_SECONDS`.
+    """
     return cast(Engine, _Metered(engine, settle))
 
 
@@ -296,6 +303,7 @@ class _Metered:
         self._settle = settle
         self._usage = Usage()
         self._questions = 0
+        self._settled = time.monotonic()
 
     def __getattr__(self, name: str) -> Any:
         # Forward everything else: engines may offer more than the protocol, such as `pulse`.
@@ -308,14 +316,20 @@ class _Metered:
             place not in known and answer.status is not Status.ERROR
             for place, answer in enumerate(graded.answers)
         )
+        if time.monotonic() - self._settled >= SETTLE_SECONDS:
+            self._settle_now()
         return graded
 
     async def aclose(self) -> None:
         try:
             await self._engine.aclose()
         finally:
-            self._settle(self._usage, self._questions)
-            self._usage, self._questions = Usage(), 0
+            self._settle_now()
+
+    def _settle_now(self) -> None:
+        self._settle(self._usage, self._questions)
+        self._usage, self._questions = Usage(), 0
+        self._settled = time.monotonic()
 
 
 class PrefixedObserver(Observer):

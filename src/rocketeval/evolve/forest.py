@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, Literal
@@ -11,13 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocketeval.arrays import Floats
-from rocketeval.errors import ArtifactError
+from rocketeval.errors import ArtifactError, Stopped
 from rocketeval.evolve.cases import OUTCOMES, Task
 from rocketeval.scoring.forest import LEAF, Forest, forest_of, grow_trees, importances_of
 from rocketeval.scoring.split import inner_folds
 
 COLUMNS = 1.0 / 3.0
 """Share of the perspectives considered at a split; few perspectives are informative."""
+is_stopped: ContextVar[Callable[[], bool] | None] = ContextVar("is_stopped", default=None)
+"""Returns whether to stop fitting. A thread cannot be canceled, so it asks before each forest."""
 
 
 @dataclass(frozen=True, order=True)
@@ -89,8 +92,12 @@ def fit_trees(
     """Return scikit-learn trees, each fitted to its own bootstrap sample of the cases.
 
     Cases are drawn in proportion to their weight. The sample size is the sum of the weights scaled
-    to a maximum of 1, so settings such as the minimum leaf size refer to effective cases.
+    to a maximum of 1, so settings such as the minimum leaf size refer to effective cases. Raises
+    Stopped if `is_stopped` says so.
     """
+    stopped = is_stopped.get()
+    if stopped is not None and stopped():
+        raise Stopped("Stopped before the end.")
     chances = cases.weights / cases.weights.sum()
     draws = max(1, round(float(cases.weights.sum() / cases.weights.max())))
 

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,7 @@ from rocketeval.evolve.ask import (
 )
 from rocketeval.evolve.cases import Case, CaseTable, error_of_mean
 from rocketeval.evolve.evaluator import credit_of
+from rocketeval.evolve.forest import is_stopped
 from rocketeval.evolve.history import (
     CallLimit,
     CaseSplit,
@@ -51,10 +53,13 @@ from rocketeval.prices import priced
 from rocketeval.records import Query, Response, Usage
 from rocketeval.store.run import RunStore
 from rocketeval.text import count_of
+from rocketeval.workers import unless_stopped
 
 GoOn = Callable[[str], None]
 """Raises if the command was stopped or reached its cost limit; gets a text on what is left."""
 OptimizerWork = Callable[[AuthorContext], Awaitable[Proposals]]
+P = ParamSpec("P")
+T = TypeVar("T")
 PROPOSING = "propose"
 """Name of the stage in which the optimizer proposes perspectives."""
 
@@ -99,6 +104,14 @@ class EvolveContext:
         self.go_on(f"{left} not sent to the judge ({name})")
         return asked
 
+    async def fit(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Return `work(*args)`, done in a thread; raise Stopped once the command is stopped."""
+        token = is_stopped.set(self.stop.is_set)
+        try:
+            return await unless_stopped(asyncio.to_thread(work, *args, **kwargs), self.stop)
+        finally:
+            is_stopped.reset(token)
+
     def open_optimizer(self) -> Optimizer | None:
         """Return the optimizer of the config; None without one."""
         section = self.settings.optimizer
@@ -124,7 +137,7 @@ class EvolveContext:
     ) -> Proposals:
         """Run the optimizer and record its usage, even after an error."""
         context = self._author_context(optimizer, name, number, total)
-        await optimizer.prepare()
+        await unless_stopped(optimizer.prepare(), self.stop)
         before = optimizer.usage
         try:
             proposals = await work(context)
@@ -315,7 +328,7 @@ class Rounds:
         asked = await self.context.ask(pool, self.split.seen, SEEN, name)
         self.context.observer.part_began(name, 1, 1)
         self.context.observer.stage_entered("fit")
-        view = await asyncio.to_thread(fit_pool, pool, asked, self.context.settings)
+        view = await self.context.fit(fit_pool, pool, asked, self.context.settings)
         self.context.go_on("all answers are kept")
         return view
 

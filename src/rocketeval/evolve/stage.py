@@ -188,13 +188,11 @@ async def finish_evolution(
     """Return the evaluator of the best round's pool, measured on the held-out cases."""
     settings = context.settings
     view = evolved.view
-    chosen = await asyncio.to_thread(
-        choose, view.pool, view.table, view.kept, evolved.rounds, settings
-    )
+    chosen = await context.fit(choose, view.pool, view.table, view.kept, evolved.rounds, settings)
     asked = await context.ask(chosen.asked, split.held_out, HELD_OUT, "held out")
     context.observer.part_began("held out", 1, 1)
     context.observer.stage_entered("fit")
-    return await asyncio.to_thread(_measure, context, split, evolved, chosen, asked)
+    return await context.fit(_measure, context, split, evolved, chosen, asked)
 
 
 def choose(

@@ -16,11 +16,12 @@ import numpy as np
 
 from rocketeval.benchmarks.base import open_benchmark
 from rocketeval.benchmarks.load import load
+from rocketeval.budget import Budget, PricedBudget, most_tokens, most_written
 from rocketeval.checklists.rubric import rubric_notes
 from rocketeval.config import AuthorConfig, PriceConfig, RunConfig
 from rocketeval.engines.base import ENGINES, Engine
 from rocketeval.errors import ConfigError, StageMissing
-from rocketeval.grading.ask import Ask, Method
+from rocketeval.grading.ask import Method
 from rocketeval.grading.loop import calls, fingerprint, requests_per_item
 from rocketeval.grading.methods import create_method
 from rocketeval.grading.schedule import cached_keys
@@ -31,7 +32,7 @@ from rocketeval.grading.work import (
     foresee_checklists,
     identity,
 )
-from rocketeval.prices import currency, money
+from rocketeval.prices import currency, money, priced, shown_money
 from rocketeval.records import Answer, Checklist, GradingTask, JudgeFingerprint, Usage
 from rocketeval.store.manifest import MOST_PROMPTS, EstimatedGrading, Plan, TokensKnown
 from rocketeval.store.run import RunStore
@@ -267,8 +268,8 @@ async def plan_grading(
     in_flight = (config.judge.concurrency or engine.in_flight) if engine else None
     rate_from: str | None = "given by --rate"
     if probe and engine:
-        ask = method.asking(engine)
-        rate, rate_from = await _probe(engine, ask, asking.sample[:MOST_PROBED], in_flight or 1)
+        chosen = asking.sample[:MOST_PROBED][: max(1, in_flight or 1)]
+        rate, rate_from = await _probe(engine, method, chosen, config)
     elif rate is None:
         rate, rate_from = _earlier(store, config, digest, in_flight)
     price, author_price = config.judge.price, config.author.price
@@ -412,23 +413,52 @@ async def _judge(
 
 
 async def _probe(
-    engine: Engine, ask: Ask, tasks: Sequence[GradingTask], in_flight: int
+    engine: Engine, method: Method, chosen: Sequence[GradingTask], config: RunConfig
 ) -> tuple[float | None, str]:
-    """Measure the items answered per second, with as many responses in flight as in a run."""
+    """Measure the items answered per second, with all chosen responses in flight."""
     if engine.durable:
         raise ConfigError(
             "Batch engines have no measurable rate.",
             hint="Drop --probe.",
         )
-    chosen = tasks[: max(1, in_flight)]
+    _check_limit(engine, method, chosen, config)
+    ask = method.asking(engine)
     started = time.monotonic()
     graded = await asyncio.gather(*(ask(task, {}) for task in chosen))
     seconds = time.monotonic() - started
+    used = priced(sum((each.usage for each in graded), Usage()), config.judge.price)
+    cost = "" if used.cost is None else f" for {shown_money(used.cost, used.currency)}"
     failures = [each.failure for each in graded if each.failure]
     items = sum(len(each.answers) for each in graded)
-    if failures or not items:
-        return None, f"the probe failed: {failures[0]}" if failures else "nothing is left to ask"
-    return items / seconds, f"measured on {items} real items"
+    if not items:
+        return None, "nothing is left to ask"
+    sent = f"{count_of(used.requests, 'request', 'requests')}{cost}, besides the run"
+    if failures:
+        return None, f"the probe failed: {failures[0]} ({sent})"
+    return items / seconds, f"measured on {items} real items ({sent})"
+
+
+def _check_limit(
+    engine: Engine, method: Method, chosen: Sequence[GradingTask], config: RunConfig
+) -> None:
+    """Raise ConfigError if a probe may cost more than `max_cost`."""
+    price, limit = config.judge.price, config.max_cost
+    if price is None or limit is None:
+        return
+    prompts = [task.prefix + suffix for task in chosen for suffix in task.suffixes]
+    times = requests_per_item(engine)
+    written = max(method.most_written, int(getattr(engine, "most_written", 1)))
+    most = Usage(
+        prompt_tokens=times * sum(map(most_tokens, prompts)),
+        completion_tokens=times * len(prompts) * most_written(written, config.judge.extra_body),
+    )
+    if not PricedBudget(Budget(limit), price).has_room(most):
+        raise ConfigError(
+            f"--probe sends {count_of(len(chosen), 'response', 'responses')}, which may cost up to "
+            f"{shown_money(money(most, price), price.currency)}: more than `max_cost`, "
+            f"{shown_money(limit, price.currency)}.",
+            hint="Drop --probe, or raise --max-cost.",
+        )
 
 
 def _earlier(

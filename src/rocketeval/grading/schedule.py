@@ -27,6 +27,13 @@ from rocketeval.store.ledger_index import hex_to_bytes
 from rocketeval.store.run import RunStore
 
 
+def judgment_key(judge: bytes, query: Query, head: ResponseHead, checklist: Checklist) -> bytes:
+    """Return the identity of a judgment of one response with one checklist."""
+    uses = checklist.uses
+    response = head.shown_hash(context="context" in uses)
+    return combine(judge + shown_query(query, uses), response, shown_checklist(checklist))
+
+
 @dataclass(frozen=True, slots=True)
 class ScheduledResponse:
     """One response to judge, with the identity of its judgment."""

@@ -25,6 +25,7 @@ from rocketeval.grading.ask import Method, each_item_independently
 from rocketeval.grading.schedule import (
     JudgingInputs,
     cells,
+    judgment_key,
     keys_before_precision,
     shown_heads,
     unfinished_tasks,
@@ -32,7 +33,7 @@ from rocketeval.grading.schedule import (
 from rocketeval.hashing import combine
 from rocketeval.observer import Expected, Observer
 from rocketeval.prices import priced, priced_if_used
-from rocketeval.prompts.render import GradingPrompt, shown_checklist, shown_query
+from rocketeval.prompts.render import GradingPrompt
 from rocketeval.records import (
     NO_ANSWER,
     Answer,
@@ -116,20 +117,13 @@ def _pairs(
             continue
         query = inputs.queries[head.query_id]
         now = checklists[head.query_id]
-        new = _key(ours, query, head, now)
+        new = judgment_key(ours, query, head, now)
         if new in finished:
             continue
         for before in had[head.query_id]:
-            old = _key(earlier, query, head, before)
+            old = judgment_key(earlier, query, head, before)
             if old in theirs:
                 yield new, old, now, before
-
-
-def _key(judge: bytes, query: Query, head: ResponseHead, checklist: Checklist) -> bytes:
-    """Return the identity of a judgment of one response with one checklist."""
-    uses = checklist.uses
-    response = head.shown_hash(context="context" in uses)
-    return combine(judge + shown_query(query, uses), response, shown_checklist(checklist))
 
 
 def _had(inputs: Inputs, checklists: Mapping[str, Checklist]) -> dict[str, list[Checklist]]:
@@ -409,6 +403,7 @@ class GradingWork(WorkList):
             renamed = keys_before_precision(self.inputs, judge)
             self.precision_unknown = adopt_from_cache(ledger, before, self.wanted, renamed)
             self.from_cache += self.precision_unknown
+        self._ledger_before = store.ledger_usage()
 
     def announce(self, waiting: int) -> None:
         """Report to the observer what is done and what is left.
@@ -450,7 +445,10 @@ class GradingWork(WorkList):
         `overhead` is beyond its tasks. Pass `bill=False` if it did not pay for what was planned.
         """
         price, unfinished = self._price, self.unfinished()
-        earlier = self.store.manifest().stages.grade.overhead_of_run.usage
+        ledger, earlier = self.store.ledger_usage(), self.store.manifest().stages.grade
+        # Also of judgments set aside. A job of a killed command may add judgments it paid for.
+        unjudged = spent - (ledger - self._ledger_before)
+        unjudged = unjudged if unjudged.requests > 0 else Usage()
         plan = self.store.read_if_made(Plan) if bill else None
         return GradeFacts(
             tasks=len(self.wanted),
@@ -463,9 +461,10 @@ class GradingWork(WorkList):
             responses_unfinished=self._responses(unfinished),
             responses_without_checklist=self.without_checklist,
             usage=priced(spent + overhead, price),
-            usage_of_ledger=priced(self.store.ledger_usage(), price),
+            usage_of_ledger=priced(ledger, price),
             overhead=priced_if_used(overhead, price),
-            overhead_of_run=priced_if_used(earlier + overhead, price),
+            overhead_of_run=priced_if_used(earlier.overhead_of_run.usage + overhead, price),
+            unjudged_of_run=priced_if_used(earlier.unjudged_of_run.usage + unjudged, price),
             bill=make_bill(plan, self.wanted, self.left, spent, seconds, price),
         )
 

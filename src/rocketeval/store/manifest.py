@@ -250,6 +250,7 @@ class ChecklistFacts(StageFacts):
     """Reason by query."""
     unwritten: int = 0
     usage: PricedUsage = field(default=PricedUsage())
+    usage_of_run: PricedUsage | None = field(default=None, metadata=OPTIONAL)
     notes: tuple[str, ...] = field(default=(), metadata=OPTIONAL)
     """Unusual but accepted properties of the checklists, as sentences."""
     not_used: tuple[str, ...] | None = field(default=None, metadata=OPTIONAL)
@@ -257,8 +258,8 @@ class ChecklistFacts(StageFacts):
 
     @property
     def paid(self) -> PricedUsage:
-        """Usage and cost of the author."""
-        return self.usage
+        """Usage and cost of the author, including those of earlier calls."""
+        return self.usage_of_run or self.usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,6 +391,8 @@ class GradeFacts(StageFacts):
     """Part of `usage`: probes of the judge, and items asked again."""
     overhead_of_run: PricedUsage = field(default=PricedUsage(), metadata=OPTIONAL)
     """The same of all calls that ended without an error; not in `usage_of_ledger`."""
+    unjudged_of_run: PricedUsage = field(default=PricedUsage(), metadata=OPTIONAL)
+    """Of requests for responses that the same call did not judge; not in `usage_of_ledger`."""
     bill: Bill | None = None
     """None unless a plan was made for exactly this grading."""
     continuity: ContinuityFacts | None = field(default=None, metadata=OPTIONAL)
@@ -409,8 +412,8 @@ class GradeFacts(StageFacts):
     @property
     def paid(self) -> PricedUsage:
         """Usage and cost of the run so far, including those of earlier calls."""
-        ledger = self.usage_of_ledger
-        return self.usage if ledger is None else ledger + self.overhead_of_run
+        known = self.usage_of_ledger
+        return known + self.overhead_of_run + self.unjudged_of_run if known else self.usage
 
 
 @dataclass(frozen=True, kw_only=True)

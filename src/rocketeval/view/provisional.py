@@ -223,14 +223,15 @@ def _manifest(
     judged = int((answers.items > 0).sum())
     tasks = len(keys) - keys.count(None)
     price, manifest = config.judge.price, store.manifest()
-    overhead = manifest.stages.grade.overhead_of_run.usage
+    earlier = manifest.stages.grade
     return _with_stages(
         manifest,
         GradeFacts(
             tasks=tasks,
             unfinished=tasks - judged,
             usage_of_ledger=priced(store.ledger_usage(), price),
-            overhead_of_run=priced_if_used(overhead, price),
+            overhead_of_run=priced_if_used(earlier.overhead_of_run.usage, price),
+            unjudged_of_run=priced_if_used(earlier.unjudged_of_run.usage, price),
         ),
         ScoreFacts(
             scorer=scored.kind,
