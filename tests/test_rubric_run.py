@@ -201,7 +201,7 @@ async def test_points_of_a_run(tmp_path: Path) -> None:
 
 
 async def test_points_by_group_and_pair(tmp_path: Path) -> None:
-    """Groups and comparisons follow the rule of the run: earned over possible points, clipped."""
+    """Groups and comparisons follow the rule of the run: earned over possible points."""
     items = [
         {"text": "Does the response insult the user?", "weight": -1, "group": "tone"},
         {"text": "Is it x?", "weight": 2, "group": "tone"},
@@ -230,8 +230,8 @@ async def test_points_by_group_and_pair(tmp_path: Path) -> None:
         assert "Points earned over the points" in shown
         assert "Mean answer" not in shown
     found = compare_candidates(made.store, config, "good", "bad", None, 0.95)
-    # 0.65 and -0.55 points: the mean of the second counts as 0, as in the ranking.
-    assert found.effect.value == pytest.approx(0.65)
+    # 0.65 and -0.55 points: only shown means are clipped, as in the tests of the ranking.
+    assert found.effect.value == pytest.approx(1.2)
     assert found.wins == 3
 
 

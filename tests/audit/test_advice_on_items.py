@@ -77,6 +77,16 @@ def test_few_queries_give_figures_and_no_verdict() -> None:
         assert verdict not in words
 
 
+def test_six_perfect_queries_give_no_verdict() -> None:
+    """Every yes above every no on six queries has no interval."""
+    gold = np.array([1.0, 0.0] * 6)
+    found = calibration(np.where(gold == 1.0, 0.8, 0.2), gold, np.arange(12) // 2, bootstrap=100)
+    words = "\n".join(on_items(found))
+    assert "100%" in words
+    assert "distinguishes" not in words
+    assert "No significant bias" not in words
+
+
 @pytest.mark.parametrize(
     ("gold", "reason"),
     [([], "no item has both"), ([0.2, 0.7], "not yes or no")],

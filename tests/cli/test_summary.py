@@ -150,11 +150,17 @@ def test_next_step_for_many_missing_answers_is_doctor() -> None:
 
 
 def test_uninformative_comparison_is_not_advised() -> None:
-    """With too few queries or equal means, the next step is view, and the reason is named."""
+    """With too few queries or equal means, the next step is view, and the reason is named.
+
+    One candidate without an interval, such as one with the same score everywhere, is compared.
+    """
     one, two = row("a", 1, 1, False), row("b", 2, 1, None)
     unknown = replace(one, mean_score=Interval(7.0, math.nan, math.nan))
-    few = next_step(outcome(ranking(unknown, two), RATED), COMPLETE, typed())
+    other = replace(two, mean_score=Interval(6.5, math.nan, math.nan))
+    few = next_step(outcome(ranking(unknown, other), RATED), COMPLETE, typed())
     assert (few.command, "few queries" in few.why) == ("rocketeval view runs/x", True)
+    perfect = next_step(outcome(ranking(unknown, two), RATED), COMPLETE, typed())
+    assert "tied" in perfect.why
     same = replace(two, mean_score=one.mean_score)
     equal = next_step(outcome(ranking(one, same), RATED), COMPLETE, typed())
     assert (equal.command, "same mean score" in equal.why) == ("rocketeval view runs/x", True)

@@ -11,6 +11,8 @@ import pytest
 from rocketeval.compare.pair import Comparison, ComparisonVerdict, compare
 from rocketeval.errors import ConfigError
 from rocketeval.grid import ScoreGrid
+from rocketeval.ranking.rank import rank
+from rocketeval.report.all_pairs import compare_all
 
 
 def grid_of(*columns: np.ndarray) -> ScoreGrid:
@@ -46,22 +48,69 @@ def test_figures_by_hand() -> None:
     assert (found.queries, found.missing) == (6, 2)
 
 
-def test_means_are_clipped_to_the_scale() -> None:
-    """Points below the scale count as its end in a mean, not in a query."""
-    ours = np.array([0.5, 0.7, 0.6, 0.8, 0.4, 0.6])
-    theirs = np.array([-2.0, 0.4, -1.0, 0.2, -3.0, -0.4])
-    free, clipped = (
-        compare(grid_of(ours, theirs), "a", "b", scale=scale) for scale in (None, (0.0, 1.0))
+def test_points_below_the_scale_count_in_a_difference() -> None:
+    """Two candidates whose means are both below the scale still differ, as in the ranking."""
+    rng = np.random.default_rng(0)
+    ours = rng.normal(-0.4, 0.3, 20)
+    grid = grid_of(ours, ours - 0.4 + rng.normal(0.0, 0.1, 20))
+    free, scaled = (compare(grid, "a", "b", scale=scale) for scale in (None, (0.0, 1.0)))
+    assert free == scaled
+    assert free.verdict is ComparisonVerdict.BETTER
+    assert free.effect.value == pytest.approx(0.4, abs=0.1)
+    assert rank(grid).rows[0].beats_next
+    assert compare_all(grid).verdict == (ComparisonVerdict.BETTER,)
+
+
+def test_equal_scores_on_all_queries_are_not_equal_enough() -> None:
+    """That six queries agree proves nothing about rare failures: no bounds, power or verdict."""
+    found = compare(grid_of(np.full(6, 10.0), np.full(6, 10.0)), "a", "b", min_effect=0.2)
+    assert found.verdict is ComparisonVerdict.UNKNOWN
+    assert math.isnan(found.effect.low)
+    assert math.isnan(found.detectable)
+
+
+def test_equal_scores_have_an_exact_interval_on_a_known_scale() -> None:
+    """Enough equal queries are equal enough: 3 in 100 others may differ, by the whole scale."""
+    few, many = (
+        compare(
+            grid_of(np.full(n, 10.0), np.full(n, 10.0)), "a", "b", min_effect=0.2, scale=(1.0, 10.0)
+        )
+        for n in (6, 200)
     )
-    assert free.effect.value == pytest.approx(0.6 + 5.8 / 6)
-    assert clipped.effect.value == pytest.approx(0.6)
-    assert clipped.effect.high <= 1.0
-    assert counts(clipped) == counts(free)
-    assert clipped.verdict is ComparisonVerdict.BETTER
-    inside = grid_of(np.abs(ours), np.abs(theirs) / 10)
-    exact = compare(inside, "a", "b", scale=(0.0, 1.0)).effect
-    assert exact.value == pytest.approx(compare(inside, "a", "b").effect.value)
-    assert exact.low == pytest.approx(compare(inside, "a", "b").effect.low, abs=1e-5)
+    assert few.verdict is ComparisonVerdict.UNKNOWN
+    assert few.effect.high == pytest.approx(9.0 * (1.0 - 0.025 ** (1 / 6)))
+    assert few.effect.low == -few.effect.high
+    assert many.verdict is ComparisonVerdict.EQUAL
+    outside = compare(grid_of(np.full(6, 11.0), np.full(6, 11.0)), "a", "b", scale=(1.0, 10.0))
+    assert math.isnan(outside.effect.low)
+
+
+def test_a_rarely_failing_candidate_is_never_equal_enough_by_chance() -> None:
+    """With one failure in twenty, most samples of ten queries have none."""
+    rng = np.random.default_rng(1)
+    verdicts = {
+        compare(
+            grid_of(np.where(rng.random(10) < 0.05, 1.0, 10.0), np.full(10, 10.0)),
+            "a",
+            "b",
+            min_effect=0.2,
+            bootstrap=100,
+            scale=(1.0, 10.0),
+        ).verdict
+        for _ in range(50)
+    }
+    assert verdicts == {ComparisonVerdict.UNKNOWN}
+
+
+def test_a_constant_difference_has_a_verdict_and_no_interval() -> None:
+    """The sign-flip test decides; no minimum effect makes it equal enough."""
+    grid = grid_of(np.full(6, 8.0), np.full(6, 9.0))
+    for scale in (None, (1.0, 10.0)):
+        found = compare(grid, "a", "b", min_effect=2.0, scale=scale)
+        assert found.verdict is ComparisonVerdict.WORSE
+        assert math.isnan(found.effect.low)
+        assert math.isnan(found.effect.high)
+        assert math.isnan(found.detectable)
 
 
 def test_pairing_removes_query_difficulty() -> None:
@@ -164,7 +213,8 @@ def test_mistakes_have_hints() -> None:
 def test_rounding_differences_are_zero() -> None:
     """0.3 against 0.1 + 0.2 on every query gives no difference and no small p-value."""
     found = compare(grid_of(np.full(20, 0.3), np.full(20, 0.1) + 0.2), "a", "b", bootstrap=50)
-    assert (found.effect.low, found.effect.high, found.p_value) == (0.0, 0.0, 1.0)
+    assert (found.effect.value, found.p_value) == (0.0, 1.0)
+    assert math.isnan(found.effect.low)
 
 
 def test_turns_of_one_conversation_are_not_independent() -> None:

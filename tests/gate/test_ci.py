@@ -55,6 +55,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {
         "good": graded(folder, "good", "good"),
         "bad": graded(folder, "bad", "bad"),
+        "mostly_bad": graded(folder, "mostly_bad", *["bad"] * 7, "good"),
         "other": graded(folder, "other", "good", judge="other"),
         "lost": graded(folder, "lost", *["good"] * 6, "lost", "lost"),
         "bad_lost": graded(folder, "bad_lost", *["bad"] * 6, "lost", "lost"),
@@ -190,9 +191,9 @@ def test_interval_has_its_level(
     runs: dict[str, Path], tmp_path: Path, level: str, shown: str
 ) -> None:
     """The terminal and the comment name the level that was given."""
-    given = (runs["bad"], runs["good"], "--level", level, "--comment", tmp_path / "comment.md")
-    _, printed = gate(*given)
-    assert f"({shown} interval -6.300 to -6.300, p = 0.008)" in printed
+    given = (runs["mostly_bad"], runs["good"], "--level", level)
+    _, printed = gate(*given, "--comment", tmp_path / "comment.md")
+    assert re.search(rf"\({shown} interval -6.300 to -\d.\d+, p = 0.016\)", printed)
     comment = (tmp_path / "comment.md").read_text(encoding="utf-8")
     assert f"| {shown} interval |" in comment
 

@@ -141,6 +141,17 @@ def test_one_query_separates_nothing() -> None:
     assert all(math.isnan(row.rating.low) for row in ranking.rows)
 
 
+def test_wins_on_all_queries_give_ratings_without_interval() -> None:
+    """Resamples do not vary if the order is the same on all queries; the tests still decide."""
+    rng = np.random.default_rng(0)
+    base = rng.normal(5.0, 1.0, 8)
+    scores = np.column_stack([base + 2.0 + rng.random(8), base + 1.0, np.full(8, 1.0)])
+    ranking = rank(ScoreGrid(tuple(f"q{i}" for i in range(8)), ("a", "b", "c"), scores))
+    assert all(math.isnan(row.rating.low) and math.isnan(row.rating.high) for row in ranking.rows)
+    assert [row.beats_next for row in ranking.rows] == [True, True, None]
+    assert [math.isnan(row.mean_score.low) for row in ranking.rows] == [False, False, True]
+
+
 def test_candidates_that_share_no_query_are_not_compared() -> None:
     """Islands are numbered and tied, and rank intervals allow for the other island."""
     scores = np.full((40, 4), np.nan)

@@ -92,3 +92,21 @@ def test_flipped_sums_equal_to_the_observed_one_are_counted() -> None:
     pairs = [("a", "b"), ("a", "c"), ("b", "c")]
     expected = [compare(ties, *pair, bootstrap=50).p_value for pair in pairs]
     assert found.p_value.tolist() == expected
+
+
+@pytest.mark.parametrize("scale", [None, (1.0, 10.0)])
+@pytest.mark.parametrize("clustered", [False, True])
+def test_constant_differences_are_those_of_compare(
+    scale: tuple[float, float] | None, clustered: bool
+) -> None:
+    """Equal candidates and constant leads: the same bounds, or none, and the same verdict."""
+    scores = np.column_stack([np.full(8, 9.0), np.full(8, 9.0), np.full(8, 7.5)])
+    clusters = tuple(f"c{row}" for row in range(8)) if clustered else None
+    made = ScoreGrid(tuple(f"q{row}" for row in range(8)), ("a", "b", "c"), scores, clusters)
+    found = compare_all(made, scale=scale)
+    for place, (one, other) in enumerate((("a", "b"), ("a", "c"), ("b", "c"))):
+        expected = compare(made, one, other, scale=scale)
+        assert found.verdict[place] == expected.verdict
+        bounds = (expected.effect.low, expected.effect.high)
+        assert (found.low[place], found.high[place]) == pytest.approx(bounds, nan_ok=True)
+        assert np.isnan(found.low[place]) == (scale is None or place > 0)

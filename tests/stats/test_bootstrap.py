@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -9,7 +11,7 @@ from numpy.typing import NDArray
 from rocketeval.errors import ConfigError
 from rocketeval.stats import bootstrap, bradley_terry
 from rocketeval.stats import bradley_terry as pairwise
-from rocketeval.stats.bootstrap import interval, intervals, resample_rows
+from rocketeval.stats.bootstrap import interval, intervals, known_interval, resample_rows
 
 Floats = NDArray[np.float64]
 
@@ -204,3 +206,16 @@ def test_intervals_together_are_those_of_each() -> None:
         alone = interval(float(values[column]), draws[:, column], queries=own, level=0.95)
         assert repr(found) == repr(alone)
     assert np.array_equal(draws, kept, equal_nan=True)
+
+
+def test_draws_without_spread_have_no_bounds() -> None:
+    """Neither alone nor together, also if they differ by rounding; the others are as before."""
+    rng = np.random.default_rng(0)
+    draws = np.column_stack([np.full(50, 0.3), 0.3 + 1e-15 * rng.normal(size=50), rng.random(50)])
+    draws = np.column_stack([draws, np.where(np.arange(50) == 0, np.nan, 0.3)])
+    values, queries = np.array([0.3, 0.3, 0.5, 0.3]), np.full(4, 8)
+    found = intervals(values, draws, queries, 0.95)
+    assert np.isnan([found[column].low for column in (0, 1, 3)]).all()
+    assert np.isnan([found[column].high for column in (0, 1, 3)]).all()
+    assert found[2] == interval(0.5, draws[:, 2], queries=8, level=0.95)
+    assert math.isnan(known_interval(0.3, draws[:, 0], queries=8, level=0.95).low)

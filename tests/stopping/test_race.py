@@ -180,3 +180,24 @@ def test_goals_that_candidates_cannot_reach() -> None:
         run_race("top:2", scores)
     with pytest.raises(ConfigError, match="only one"):
         run_race("best", scores[:, :1])
+
+
+def test_scores_without_spread_decide_nothing() -> None:
+    """Thirty perfect scores do not show that failures are rarer than the interval is wide."""
+    scores = np.where(np.arange(200) == 60, 1.0, 10.0)[:, None]
+    race = run_race("interval:0.1", scores)
+    assert race.look > 0
+    perfect = run_race("interval:0.5", np.full((60, 2), 0.1 + 0.2)).result("interval:0.5", 0)
+    assert perfect.ending == "no more queries"
+    assert all(np.isnan(row.mean.low) for row in perfect.rows)
+    assert "unknown" in race_in_words(perfect)[0]
+
+
+def test_differences_without_spread_decide_nothing() -> None:
+    """Equal up to rounding on all queries: no order within a margin is claimed."""
+    one = np.random.default_rng(0).normal(50.0, 20.0, 60)
+    scores = np.column_stack([one, one + 0.1 + 0.2 - 0.3])
+    found = run_race("within:0.2", scores).result("within:0.2", 0)
+    assert found.ending == "no more queries"
+    assert found.rows[1].difference is not None
+    assert np.isnan(found.rows[1].difference.low)

@@ -106,7 +106,11 @@ def _show(found: Comparison) -> None:
 
 
 def _notes(found: Comparison) -> Iterator[str]:
-    if not math.isnan(found.effect.low):
+    if math.isnan(found.effect.low):
+        return
+    if math.isnan(found.detectable):
+        yield f"{found.level:.0%} interval, exact: on other queries the scores may differ."
+    else:
         yield f"{found.level:.0%} interval from {found.bootstrap} resamples of the queries."
 
 
@@ -125,8 +129,16 @@ def _conclusion(found: Comparison) -> str:
         margin = f"the mean scores differ by less than {found.min_effect:g} {on}"
         return f"{first} and {second} are equal enough: {margin}."
     if math.isnan(found.effect.low):
+        if not _too_few(found):
+            return f"{first} and {second} have the same mean score {on}: no interval, no verdict."
         return f"Too few queries to compare {first} with {second}: {found.queries:,}."
     return f"{first} and {second} are tied: no significant difference in mean score {on}."
+
+
+def _too_few(found: Comparison) -> bool:
+    from rocketeval.stats.bootstrap import least_queries
+
+    return found.clusters < least_queries(found.level)
 
 
 def _lines(found: Comparison) -> Iterator[tuple[str, str]]:
@@ -142,7 +154,8 @@ def _lines(found: Comparison) -> Iterator[tuple[str, str]]:
     outcome = f"{found.wins} won, {found.ties} tied, {found.losses} lost"
     yield "outcome", f"{outcome} (tie: difference below {found.tie_margin:g})"
     if math.isnan(found.effect.low):
-        yield "", "Too few queries for an interval or a verdict."
+        why = "The difference is the same on all queries: no interval."
+        yield "", "Too few queries for an interval or a verdict." if _too_few(found) else why
     elif found.verdict is ComparisonVerdict.UNKNOWN:
         yield "needed", _needed(found)
     if not math.isnan(found.detectable):

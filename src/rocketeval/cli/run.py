@@ -164,7 +164,8 @@ def next_step(outcome: Outcome, missing: Missing, typed: Typed) -> NextStep:
 
 def _is_measured(one: RankedCandidate, other: RankedCandidate) -> bool:
     """Return whether comparing the two would give an interval and a difference."""
-    bounded = all(math.isfinite(row.mean_score.low) for row in (one, other))
+    # Equal scores on all queries have no interval, and can still be compared with others.
+    bounded = any(math.isfinite(row.mean_score.low) for row in (one, other))
     return bounded and one.mean_score.value != other.mean_score.value
 
 

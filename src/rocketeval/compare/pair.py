@@ -8,6 +8,10 @@ query cancels out. The interval resamples queries, as in the ranking; the p-valu
 `equal enough`, even if it excludes zero. Everything else is `can't tell`, including any comparison
 on fewer than six queries (at 95%).
 
+**Without spread**: resamples of equal differences do not vary, which proves nothing about other
+queries. A difference of zero on all queries has an exact interval if the ends of the scale are
+known. Any other constant difference has no interval, and the p-value alone decides.
+
 Queries of one cluster, such as the turns of one conversation, are resampled and flipped together.
 """
 
@@ -24,7 +28,12 @@ from rocketeval.errors import ConfigError
 from rocketeval.grid import ScoreGrid
 from rocketeval.grid import compare as compare_scores
 from rocketeval.records import Interval
-from rocketeval.stats.bootstrap import interval, ratio_draws
+from rocketeval.stats.bootstrap import (
+    interval_without_spread,
+    known_interval,
+    least_queries,
+    ratio_draws,
+)
 from rocketeval.stats.permutation import detectable_effect, queries_needed, sign_flip_p
 from rocketeval.stats.prediction_powered import column_of
 from rocketeval.store.codec import OPTIONAL
@@ -72,7 +81,8 @@ class Comparison:
     """Estimated total number of queries to detect the observed difference with 80% power. None if
     the difference is too close to zero."""
     detectable: float
-    """Smallest difference that this many queries detect with 80% power, estimated."""
+    """Smallest difference that this many queries detect with 80% power, estimated. NaN with too few
+    queries, or if the difference is the same on all of them."""
     min_effect: float | None
     """The smallest difference that matters, if given."""
     tie_margin: float
@@ -103,7 +113,7 @@ def compare(
 ) -> Comparison:
     """Test whether `first` is better than `second` on queries like the grid's.
 
-    With a `scale`, means are clipped to it before they are compared, as in the ranking.
+    With the `scale` of the scores, the interval is exact if all differences are zero.
     """
     ours, theirs = _two_columns(grid, first, second)
     both = ~(np.isnan(ours) | np.isnan(theirs))
@@ -118,11 +128,10 @@ def compare(
     outcomes = compare_scores(ours[both], theirs[both], tie_margin)
     places: Ints = np.unique(grid.places()[both], return_inverse=True)[1]
     clusters = int(places.max()) + 1
-    if scale is None:
-        effect = _effect(differences[:, None], places, bootstrap, seed, level)
-    else:
-        means = np.column_stack([ours[both], theirs[both]])
-        effect = _effect(means, places, bootstrap, seed, level, scale)
+    effect = _effect(differences, places, bootstrap, seed, level)
+    ends = difference_ends(grid.scores, scale)
+    if ends is not None and is_zero_without_interval(effect, clusters, level):
+        effect = interval_without_spread(0.0, clusters, level, ends)
     sums: Floats = np.bincount(places, differences).astype(np.float64)
     p_value = sign_flip_p(sums.round(DIGITS), seed)
     spread = _spread(differences, places)
@@ -139,7 +148,7 @@ def compare(
         missing=len(grid.query_ids) - queries,
         clusters=clusters,
         queries_needed=_needed(effect.value, spread, queries, clusters, level),
-        detectable=detectable_effect(spread, clusters, level),
+        detectable=detectable_effect(spread or math.nan, clusters, level),
         min_effect=min_effect,
         tie_margin=tie_margin,
         level=level,
@@ -156,54 +165,64 @@ def _two_columns(grid: ScoreGrid, first: str, second: str) -> tuple[Floats, Floa
     return grid.scores[:, column_of(grid, first)], grid.scores[:, column_of(grid, second)]
 
 
-def _effect(
-    columns: Floats,
-    places: Ints,
-    times: int,
-    seed: int,
-    level: float,
-    scale: tuple[float, float] | None = None,
-) -> Interval:
-    """Return the mean difference: of one column, or of the clipped means of two."""
-    draws = ratio_draws(columns, np.ones_like(columns), times=times, seed=seed, queries=places)
-    mean = columns.mean(axis=0)
-    if scale is not None:
-        mean, draws = mean.clip(*scale), draws.clip(*scale)
-        mean, draws = mean[:1] - mean[1:], (draws[:, :1] - draws[:, 1:]).round(DIGITS)
+def _effect(differences: Floats, places: Ints, times: int, seed: int, level: float) -> Interval:
+    """Return the mean difference; bounds are NaN without spread."""
+    column = differences[:, None]
+    draws = ratio_draws(column, np.ones_like(column), times=times, seed=seed, queries=places)
     clusters = int(places.max()) + 1
-    return interval(float(mean[0]), draws[:, 0], queries=clusters, level=level)
+    return known_interval(float(column.mean()), draws[:, 0], queries=clusters, level=level)
+
+
+def difference_ends(
+    scores: Floats, scale: tuple[float, float] | None
+) -> tuple[float, float] | None:
+    """Return the ends of a difference of two scores; None if scores lie outside the scale."""
+    known = scores[~np.isnan(scores)]
+    if scale is None or not known.size:
+        return None
+    low, high = scale
+    least, most = known.min().round(DIGITS), known.max().round(DIGITS)
+    return (low - high, high - low) if low <= least and most <= high else None
+
+
+def is_zero_without_interval(effect: Interval, clusters: int, level: float) -> bool:
+    """Return whether only the missing spread of a zero difference leaves it without bounds."""
+    enough = clusters >= least_queries(level)
+    return enough and math.isnan(effect.low) and abs(effect.value) < 10.0**-DIGITS
 
 
 def _spread(differences: Floats, places: Ints) -> float:
     """Return the standard deviation that clusters of average size would have if independent.
 
     Divided by the root of the number of clusters, it is the standard error of the mean difference.
+    Zero if it is below the digits of the differences.
     """
     clusters = int(places.max()) + 1
     if clusters < 2:
         return math.nan
     centered = np.bincount(places, differences - differences.mean())
     average = len(differences) / clusters
-    return math.sqrt(float(centered @ centered) / (clusters - 1)) / average
+    spread = math.sqrt(float(centered @ centered) / (clusters - 1)) / average
+    return spread if spread >= 10.0**-DIGITS else 0.0
 
 
 def find_verdict(
     effect: Interval, p_value: float, min_effect: float | None, level: float
 ) -> ComparisonVerdict:
     """Return the verdict for an effect and its p-value, by the module's rule."""
-    if math.isnan(effect.low):
-        return ComparisonVerdict.UNKNOWN
     if min_effect is not None and -min_effect <= effect.low and effect.high <= min_effect:
         return ComparisonVerdict.EQUAL
     if p_value > 1.0 - level:
         return ComparisonVerdict.UNKNOWN
-    if effect.low > 0.0:
+    # With such a p-value the queries are enough, so that missing bounds mean no spread.
+    low, high = (effect.value if math.isnan(end) else end for end in (effect.low, effect.high))
+    if low > 0.0:
         return ComparisonVerdict.BETTER
-    return ComparisonVerdict.WORSE if effect.high < 0.0 else ComparisonVerdict.UNKNOWN
+    return ComparisonVerdict.WORSE if high < 0.0 else ComparisonVerdict.UNKNOWN
 
 
 def _needed(effect: float, spread: float, queries: int, clusters: int, level: float) -> int | None:
-    if math.isnan(spread) or abs(effect) < 10.0**-DIGITS:
+    if not spread > 0.0 or abs(effect) < 10.0**-DIGITS:
         return None
     needed = queries_needed(effect, spread, level)
     if needed is None or needed > FARTHEST * clusters:

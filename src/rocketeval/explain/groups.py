@@ -24,7 +24,7 @@ from rocketeval.ranking.stage import clip_interval
 from rocketeval.records import Checklist, Interval
 from rocketeval.scoring.answers import AnswerTable
 from rocketeval.scoring.rubric import POINTS, Rubric, answers_are
-from rocketeval.stats.bootstrap import Resamples, interval, ratios
+from rocketeval.stats.bootstrap import Resamples, known_interval, ratios
 from rocketeval.workers import one_blas_thread
 
 Codes = NDArray[np.int32]
@@ -230,7 +230,8 @@ def column_means(
         mean = None
         if given:
             value = float(totals[:, column].sum()) / given
-            mean = interval(value, draws[:, column], queries=independent[column], level=level)
+            draw, queries = draws[:, column], independent[column]
+            mean = known_interval(value, draw, queries=queries, level=level)
         found.append((mean, given))
     return found
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from rocketeval.arrays import Floats
 from rocketeval.audit.repeatability import Disagreement, disagreement
 from rocketeval.audit.votes import common_responses, mean_scores
-from rocketeval.audit.wording import rho, rho_interval
+from rocketeval.audit.wording import LEVEL, rho, rho_interval
 from rocketeval.config import RankingConfig
 from rocketeval.errors import BenchmarkError, ConfigError
 from rocketeval.grid import ScoreGrid
@@ -23,6 +23,7 @@ from rocketeval.scoring.answers import AnswerTable
 from rocketeval.scoring.mean import MeanScorer
 from rocketeval.scoring.read_answers import answers_yes_or_no, read_answers
 from rocketeval.stats.agreement import Reliability, Statistic, reliability
+from rocketeval.stats.bootstrap import least_queries
 from rocketeval.stats.correlation import RankMatrix, rank_matrix
 
 Cell = tuple[str, str]
@@ -116,8 +117,10 @@ def _on_items(found: Reliability) -> str:
     if alpha is None:
         return f"Item by item, agreement is unknown: {found.reason}."
     if math.isnan(alpha.low):
-        few = f"{found.queries} queries are too few for an interval"
-        return f"Item by item, alpha is {rho(alpha.value)}; {few}."
+        why = f"{found.queries} queries are too few for an interval"
+        if found.queries >= least_queries(LEVEL):
+            why = f"all {found.queries} queries agree, so there is no interval: add queries"
+        return f"Item by item, alpha is {rho(alpha.value)}; {why}."
     figure = f"alpha {rho_interval(alpha)}"
     if alpha.low >= RELIABLE:
         return f"Item by item, the judges are interchangeable: {figure}."

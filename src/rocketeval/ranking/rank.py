@@ -3,7 +3,7 @@
 **Rating**: Bradley-Terry fit to every pair of scores of every query, on the Elo scale, with mean
 1000, or with one candidate (`anchor`) fixed at a given rating.
 **Intervals**: percentiles over resampled queries (`bootstrap`). A figure from fewer than six
-queries (at 95%) has no interval: its bounds are NaN.
+queries (at 95%), or one that does not vary over resamples, has no interval: its bounds are NaN.
 **Tied**: two candidates are tied unless the difference of their mean scores is significant, with
 family-wise correction over all pairs of the ranking (`stats/permutation.py`). This is the only
 definition of a tie in a ranking: groups, rank intervals, words and exports follow from it.

@@ -40,9 +40,17 @@ def rank_candidates(store: RunStore, config: RunConfig) -> Ranking:
 
 
 def clipping_scale(store: RunStore, config: RunConfig) -> tuple[float, float] | None:
-    """Return the scale to which means of scores are clipped; None if they are not."""
+    """Return the scale to which shown means of scores are clipped; None if they are not.
+
+    Differences, their intervals and all tests use the scores as they are.
+    """
     points = store.manifest().stages.score.scorer == POINTS
     return config.scorer.scale if points else None
+
+
+def scale_of_scores(store: RunStore, config: RunConfig) -> tuple[float, float] | None:
+    """Return the scale that no score leaves; None if scores may leave it."""
+    return config.scorer.scale if clipping_scale(store, config) is None else None
 
 
 def clip_means(ranking: Ranking, scale: tuple[float, float]) -> Ranking:

@@ -11,11 +11,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocketeval.arrays import Bools, Floats, Ints
-from rocketeval.compare.pair import DIGITS, ComparisonVerdict, compare, find_verdict
+from rocketeval.compare.pair import (
+    DIGITS,
+    ComparisonVerdict,
+    compare,
+    difference_ends,
+    find_verdict,
+)
 from rocketeval.grid import ScoreGrid
 from rocketeval.grid import compare as compare_scores
 from rocketeval.records import Interval
-from rocketeval.stats.bootstrap import least_queries, resample_queries, tail_probability
+from rocketeval.stats.bootstrap import (
+    NO_WIDTH,
+    interval_without_spread,
+    least_queries,
+    resample_queries,
+    tail_probability,
+)
 from rocketeval.stats.permutation import ENUMERATED, FLIPS, ROUNDING, all_signs, random_flips
 from rocketeval.stopping.race import RaceResult
 from rocketeval.stopping.summary import over_looks, widen_interval
@@ -206,15 +218,17 @@ def compare_all(
     seed: int = 0,
     level: float = 0.95,
     race: RaceResult | None = None,
+    scale: tuple[float, float] | None = None,
 ) -> AllPairs:
     """Compare as many of the top candidates as a few seconds allow.
 
     `race` is the result of a run that stopped early; intervals and p-values then account for it.
+    `scale` is that of the scores, as in `compare`.
     """
     if grid.clusters is not None:
-        found = _compare_each(grid, tie_margin, bootstrap, seed, level)
+        found = _compare_each(grid, tie_margin, bootstrap, seed, level, scale)
     else:
-        found = _compare_together(grid, tie_margin, bootstrap, seed, level)
+        found = _compare_together(grid, tie_margin, bootstrap, seed, level, scale)
     return found if race is None else _accounted(found, grid, race, level)
 
 
@@ -239,11 +253,17 @@ def _accounted(found: AllPairs, grid: ScoreGrid, race: RaceResult, level: float)
 
 
 def _compare_together(
-    grid: ScoreGrid, tie_margin: float, bootstrap: int, seed: int, level: float
+    grid: ScoreGrid,
+    tie_margin: float,
+    bootstrap: int,
+    seed: int,
+    level: float,
+    scale: tuple[float, float] | None,
 ) -> AllPairs:
     """Compare the first candidates, all pairs at once."""
     pairs, first = _affordable(CandidatePairs.of(grid.scores[:, :MOST_CANDIDATES]))
-    effect, low, high = _effects(pairs, bootstrap, seed, level)
+    ends = difference_ends(grid.scores, scale)
+    effect, low, high = _effects(pairs, bootstrap, seed, level, ends)
     p_value = np.where(pairs.shared > 0, flip_p_values(pairs, seed), np.nan)
     outcomes = [_outcomes(pairs.scores, column, tie_margin) for column in range(first)]
     wins, losses = (np.concatenate([found[side] for found in outcomes]) for side in (0, 1))
@@ -261,13 +281,18 @@ def _compare_together(
 
 
 def _compare_each(
-    grid: ScoreGrid, tie_margin: float, bootstrap: int, seed: int, level: float
+    grid: ScoreGrid,
+    tie_margin: float,
+    bootstrap: int,
+    seed: int,
+    level: float,
+    scale: tuple[float, float] | None,
 ) -> AllPairs:
     """Compare the first candidates one pair at a time, for queries that depend on each other."""
     first = min(len(grid.candidates), MOST_CLUSTERED)
     names = grid.candidates[:first]
     found = [
-        _one_pair(grid, *pair, tie_margin, bootstrap, seed, level)
+        _one_pair(grid, *pair, tie_margin, bootstrap, seed, level, scale)
         for pair in combinations(names, 2)
     ]
     columns = list(zip(*found, strict=True)) or [()] * 8
@@ -284,12 +309,20 @@ def _one_pair(
     bootstrap: int,
     seed: int,
     level: float,
+    scale: tuple[float, float] | None,
 ) -> tuple[float, float, float, float, int, int, int, ComparisonVerdict | str]:
     columns = [grid.candidates.index(name) for name in (one, other)]
     if np.isnan(grid.scores[:, columns]).any(axis=1).all():
         return math.nan, math.nan, math.nan, math.nan, 0, 0, 0, NOTHING_SHARED
     found = compare(
-        grid, one, other, tie_margin=tie_margin, bootstrap=bootstrap, seed=seed, level=level
+        grid,
+        one,
+        other,
+        tie_margin=tie_margin,
+        bootstrap=bootstrap,
+        seed=seed,
+        level=level,
+        scale=scale,
     )
     effect = found.effect
     counts = found.wins, found.ties, found.losses
@@ -319,9 +352,13 @@ def _affordable(pairs: CandidatePairs) -> tuple[CandidatePairs, int]:
 
 
 def _effects(
-    pairs: CandidatePairs, times: int, seed: int, level: float
+    pairs: CandidatePairs,
+    times: int,
+    seed: int,
+    level: float,
+    ends: tuple[float, float] | None,
 ) -> tuple[Floats, Floats, Floats]:
-    """Return each pair's mean difference and the bounds of its interval."""
+    """Return each pair's mean difference and the bounds of its interval, as `compare` does."""
     value, low, high = (np.full(len(pairs.former), np.nan) for _ in range(3))
     for queries, members in pairs.grouped(pairs.shared):
         if queries == 0:
@@ -333,8 +370,15 @@ def _effects(
             continue
         drawn = [counts @ known for counts in resample_queries(queries, times, seed)]
         tail = tail_probability(queries, level)
-        ends = np.quantile(np.concatenate(drawn) / queries, [tail, 1.0 - tail], axis=0)
-        low[members], high[members] = np.minimum(ends[0], means), np.maximum(ends[1], means)
+        below, above = np.quantile(np.concatenate(drawn) / queries, [tail, 1.0 - tail], axis=0)
+        below, above = np.minimum(below, means), np.maximum(above, means)
+        constant = above - below <= NO_WIDTH * np.maximum(1.0, np.abs(means))
+        below[constant], above[constant] = np.nan, np.nan
+        if ends is not None:
+            exact = interval_without_spread(0.0, queries, level, ends)
+            zero = constant & (np.abs(means) < 10.0**-DIGITS)
+            below[zero], above[zero] = exact.low, exact.high
+        low[members], high[members] = below, above
     return value, low, high
 
 

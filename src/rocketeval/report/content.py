@@ -16,6 +16,7 @@ from rocketeval.explain.candidate import weight_shares
 from rocketeval.explain.items import NO_TO_ALL, YES_TO_ALL, item_verdicts
 from rocketeval.grid import ScoreGrid
 from rocketeval.items import ItemDetail, ItemKind
+from rocketeval.ranking.stage import scale_of_scores
 from rocketeval.records import Checklist, Label, Query, Status, Turn
 from rocketeval.report.all_pairs import compare_all
 from rocketeval.report.cells import (
@@ -242,7 +243,12 @@ class RunContent:
             seed=ranking.seed,
             level=ranking.level,
             race=self.store.read_if_made(RaceResult),
+            scale=scale_of_scores(self.store, self.config),
         )
+        # Said only where it matters: a mean difference of zero is rare otherwise.
+        constant = "Differences that are zero on all queries have an exact interval. "
+        if not (found.effect == 0.0).any():
+            constant = ""
         return {
             "first": found.first,
             "effect": known(found.effect),
@@ -258,7 +264,7 @@ class RunContent:
                 f"{ranking.level:.0%} interval from {ranking.bootstrap} bootstrap resamples of the "
                 "queries; p-value from a sign-flip test. A difference is significant if the "
                 f"interval excludes zero and p is at most {1 - ranking.level:.2g}. Winning a query "
-                f"takes a lead of {ranking.tie_margin:g} points or more. "
+                f"takes a lead of {ranking.tie_margin:g} points or more. {constant}"
                 "No correction for multiple comparisons."
             ),
         }

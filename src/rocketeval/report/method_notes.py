@@ -52,7 +52,8 @@ _SCORERS = {
     "hard": "A score is the share of items answered yes, mapped from 0-1 to {low:g}-{high:g}.",
     POINTS: "A score is the points earned over the points that could be earned, mapped from 0-1 to "
     "{low:g}-{high:g}. An item earns its weight times its answer, and a penalty takes points away. "
-    "A response may score below {low:g}; means are clipped to {low:g}-{high:g}.",
+    "A response may score below {low:g}; shown means are clipped to {low:g}-{high:g}, differences "
+    "and tests are not.",
     "extra_trees": "A score blends the mean answer with an extra-trees model fitted to the query. "
     "The model's weight grows with how evenly the query's labels cover the scale.",
     "random_forest": "A score blends the mean answer with a random forest fitted to the query. "

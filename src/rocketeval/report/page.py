@@ -21,6 +21,7 @@ from rocketeval.errors import RocketEvalError
 from rocketeval.records import Interval
 from rocketeval.report.blocks import MOST_BYTES, ReportSource, encodable, fit, json_bytes, plain
 from rocketeval.report.model import Candidate, ReportHead, RunsHead
+from rocketeval.text import NO_INTERVAL
 
 _OFF = "<p>JavaScript is off. Turn it on to open queries, responses and answers.</p>"
 
@@ -58,9 +59,13 @@ def with_bounds(figure: Interval | None, digits: int) -> str:
 
     >>> with_bounds(Interval(7.812, 7.5, float("inf")), 2), with_bounds(None, 0)
     ('7.81 (7.50 to ?)', 'missing')
+    >>> with_bounds(Interval(1612.4, float("nan"), float("nan")), 0)
+    '1612 (no interval)'
     """
     if figure is None:
         return "missing"
+    if not (isfinite(figure.low) or isfinite(figure.high)):
+        return f"{figure.value:z.{digits}f} ({NO_INTERVAL})"
     low, high = (
         f"{end:z.{digits}f}" if isfinite(end) else "?" for end in (figure.low, figure.high)
     )

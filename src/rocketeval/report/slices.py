@@ -16,6 +16,7 @@ from typing import TypedDict
 import numpy as np
 
 from rocketeval.arrays import Floats, Ints
+from rocketeval.ranking.stage import clip_interval
 from rocketeval.records import Interval, Query
 from rocketeval.stats.bootstrap import intervals, ratio_draws, renumbered
 
@@ -193,10 +194,10 @@ def _means(
     clusters = renumbered(places)
     drawn = ratio_draws(known, counts, times=draws.times, seed=draws.seed, queries=clusters)
     values = known.sum(axis=0) / np.maximum(counts.sum(axis=0), 1.0)
-    if scale is not None:
-        values, drawn = values.clip(*scale), drawn.clip(*scale)
     met = np.array([len(np.unique(clusters[column])) for column in present.T], dtype=np.int64)
     found = intervals(values, drawn, met, draws.level)
+    if scale is not None:
+        found = [clip_interval(one, scale) for one in found]
     return tuple(_rounded(one) if there else None for one, there in zip(found, met, strict=True))
 
 

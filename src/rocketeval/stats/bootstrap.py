@@ -31,6 +31,9 @@ from rocketeval.stats.bradley_terry import (
 EXACT_CANDIDATES = 30
 """Up to this many candidates, an incomplete grid is refitted on every resample."""
 
+NO_WIDTH = 1e-9
+"""An interval at most this wide, for a figure near 1, has no width."""
+
 _BLOCK_CELLS = 4_000_000
 _MOST_KEPT = 256_000_000
 """Maximum number of counts to keep; above, queries are drawn again for each pass."""
@@ -156,7 +159,8 @@ def exact_draws(
 def interval(value: float, draws: Floats, *, queries: int, level: float) -> Interval:
     """Return the figure with its interval; NaN bounds with too few queries.
 
-    NaN draws are left out.
+    NaN draws are left out. If the draws do not vary, the interval has no width: use
+    `known_interval`, or `interval_without_spread` for a mean whose ends are known.
     """
     usable = draws[~np.isnan(draws)]
     if queries < least_queries(level) or usable.size == 0:
@@ -166,8 +170,26 @@ def interval(value: float, draws: Floats, *, queries: int, level: float) -> Inte
     return Interval(value, min(float(low), value), max(float(high), value))
 
 
+def known_interval(value: float, draws: Floats, *, queries: int, level: float) -> Interval:
+    """Return `interval`, with NaN bounds if the draws do not vary."""
+    return without_zero_width(interval(value, draws, queries=queries, level=level))
+
+
+def without_zero_width(found: Interval) -> Interval:
+    """Return the figure with NaN bounds if its interval has no width.
+
+    Resamples that do not vary show that these queries agree, not that all others would.
+
+    >>> without_zero_width(Interval(1.0, 1.0, 1.0))
+    Interval(value=1.0, low=nan, high=nan)
+    """
+    if found.high - found.low > NO_WIDTH * max(1.0, abs(found.value)):
+        return found
+    return Interval(found.value, math.nan, math.nan)
+
+
 def intervals(values: Floats, draws: Floats, queries: Ints, level: float) -> list[Interval]:
-    """Return `interval` of each column of `draws`; `queries` counts the queries of its figure.
+    """Return `known_interval` of each column of `draws`; `queries` counts those of its figure.
 
     Columns with the same number of queries are sorted together, which is several times faster.
     """
@@ -183,9 +205,10 @@ def intervals(values: Floats, draws: Floats, queries: Ints, level: float) -> lis
         ends = np.quantile(rows, [tail, 1.0 - tail], axis=1, overwrite_input=True)
         own = zip(columns.tolist(), values[columns].tolist(), *ends.tolist(), strict=True)
         for column, value, low, high in own:
-            found[column] = Interval(value, min(low, value), max(high, value))
+            found[column] = without_zero_width(Interval(value, min(low, value), max(high, value)))
+    counts = queries.tolist()
     return [
-        interval(float(values[column]), draws[:, column], queries=int(queries[column]), level=level)
+        known_interval(float(values[column]), draws[:, column], queries=counts[column], level=level)
         if one is None
         else one
         for column, one in enumerate(found)
@@ -272,7 +295,10 @@ class Resampling:
     def means(
         self, values: Floats, places: Places, parts: Places, count: int
     ) -> list[Interval | None]:
-        """Return the mean of each part, numbered below `count`; None for an empty part."""
+        """Return the mean of each part, numbered below `count`; None for an empty part.
+
+        If the values do not vary, the interval has no width: see `without_zero_width`.
+        """
         if not len(values):
             return [None] * count
         queries = int(places.max()) + 1
@@ -282,7 +308,12 @@ class Resampling:
         draws = ratio_draws(totals, sizes.astype(np.float64), times=self.times, seed=self.seed)
         met, size = (sizes > 0).sum(axis=0).tolist(), sizes.sum(axis=0).tolist()
         return [
-            self.sure(float(totals[:, part].sum()) / size[part], draws[:, part], met[part])
+            interval(
+                float(totals[:, part].sum()) / size[part],
+                draws[:, part],
+                queries=met[part],
+                level=self.level,
+            )
             if size[part]
             else None
             for part in range(count)
@@ -308,8 +339,8 @@ class Resampling:
         return found
 
     def sure(self, value: float, draws: Floats, queries: int) -> Interval:
-        """Return the figure with its interval, from its values on resamples."""
-        return interval(value, draws, queries=queries, level=self.level)
+        """Return the figure with its interval; without bounds if its draws do not vary."""
+        return known_interval(value, draws, queries=queries, level=self.level)
 
 
 def sums_at(places: Places, values: Floats, count: int) -> Floats:

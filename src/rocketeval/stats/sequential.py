@@ -33,6 +33,8 @@ GROWTH = 1.25
 """Ratio of the queries at two successive looks."""
 SHAPE = 0.45
 """Shape of the bound: 0.5 is constant (Pocock), 0 is strictest at first (O'Brien and Fleming)."""
+LEAST_ERROR = 1e-6
+"""A smaller standard error is zero up to rounding: the values do not vary."""
 _NODES = 64
 _BOUNDS = np.linspace(0.0, 12.0, 97)
 """Values of `c` for which crossing probabilities are computed."""
@@ -116,7 +118,7 @@ class Means:
 
     values: Floats
     errors: Floats
-    """Standard errors."""
+    """Standard errors; 0 if the values do not vary."""
     tilts: Floats
     """Skewness over six times the root of the number of clusters, as in Johnson's corrected t."""
     units: Floats
@@ -144,8 +146,11 @@ class Means:
         return found & (self.units >= least)
 
     def interval(self, place: int | tuple[int, int], bound: float) -> tuple[float, float]:
-        """Return the interval of values whose statistics stay within plus or minus the bound."""
-        value, error = float(self.values[place]), float(self.errors[place])
+        """Return the interval of values whose statistics stay within plus or minus the bound.
+
+        NaN if the values do not vary.
+        """
+        value, error = float(self.values[place]), float(self.errors[place]) or math.nan
         quantile = t_bound(bound, int(self.units[place]) - 1)
         tilt = float(self.tilts[place])
         return value - error * _untilted(quantile, tilt), value + error * _untilted(quantile, -tilt)
@@ -209,6 +214,7 @@ def paired_means(scores: Floats, clusters: Ints) -> Means:
 def _means(values: Floats, squares: Floats, cubes: Floats, units: Floats, totals: Floats) -> Means:
     """Return means from the sums of squared and cubed residuals of clusters."""
     errors = np.sqrt(squares * units / np.maximum(units - 1.0, 1.0)) / totals
+    errors = np.where(errors >= LEAST_ERROR, errors, 0.0)
     tilts = np.zeros_like(squares)
     np.divide(cubes, 6.0 * squares**1.5, out=tilts, where=squares > 1e-60)
     return Means(values, errors, tilts, units)

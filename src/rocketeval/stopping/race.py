@@ -10,6 +10,8 @@ share of the error.
 claim, of better or worse, has probability `1 - level` at most.
 **within:DELTA**: no candidate is placed above one that is better by DELTA or more, over all pairs.
 **interval:WIDTH**: all intervals of mean scores contain the true means, whenever they stop.
+**Without spread**: scores or differences that are equal on all queries so far have no interval and
+decide nothing, because a rare other value may not have been seen yet.
 **Near tie**: if what is undecided has little chance of being decided by the remaining queries, the
 race stops and names the candidates that are tied.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isnan
 
 import numpy as np
 
@@ -30,6 +31,9 @@ def _decision(race: RaceResult) -> str:
     if goal.kind == "interval":
         if race.ending == "decided":
             return f"All {count} mean scores are known within an interval of {goal.size:g}."
+        if any(row.state == "tied" and isnan(row.mean.low) for row in race.rows):
+            why = "there are too few queries, or all scores of a candidate are equal"
+            return f"The intervals of {tied} are wider than {goal.size:g} or unknown: {why}."
         return f"The intervals of {tied} are wider than {goal.size:g}: there are too few queries."
     if goal.kind == "within":
         width = f"{goal.size:g}{' standard deviations' if goal.in_sd else ''}"
