@@ -17,7 +17,7 @@ import numpy as np
 from rocketeval.arrays import Bools, Floats
 from rocketeval.attack.attacks import Attack, Kind
 from rocketeval.records import Interval
-from rocketeval.stats.bootstrap import Resampling, least_queries, query_places, wilson
+from rocketeval.stats.bootstrap import Resampling, least_queries, query_places, sums_at, wilson
 from rocketeval.stats.permutation import sign_flip_p
 from rocketeval.store.codec import OPTIONAL
 
@@ -243,9 +243,10 @@ def _mean(values: Floats, clusters: Sequence[str], seed: int) -> Interval:
 
 def _p_value(values: Floats, clusters: Sequence[str], seed: int, attacks: int) -> float:
     """Return the p-value of a mean times the number of attacks; NaN with too few clusters."""
-    if len(set(clusters)) < least_queries(_corrected_level(attacks)):
+    count = len(set(clusters))
+    if count < least_queries(_corrected_level(attacks)):
         return math.nan
-    sums = np.bincount(query_places(clusters, len(values)), values)
+    sums = sums_at(query_places(clusters, len(values)), values, count)
     return min(1.0, attacks * sign_flip_p(sums, seed))
 
 
