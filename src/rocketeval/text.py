@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 NO_INTERVAL = "no interval"
 """Shown in place of unknown bounds."""
+TOO_FEW = "too few queries"
+"""The verdict on a difference without an interval: it was not tested."""
 LABELS_NEXT = "`rocketeval labels next`"
 """How sentences of the library name this command; the command line and the report add the run."""
 _HASH = re.compile(r"[0-9a-f]{12,}")

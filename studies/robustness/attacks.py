@@ -177,7 +177,9 @@ def show(title: str, rows: list[dict[str, object]], datamarking: bool) -> None:
         datamarking=datamarking,
         seed=0,
         requests=len(prompts),
-        attacks=tuple(figures(attack, trials[attack.name], {}, 0) for attack in ATTACKS),
+        attacks=tuple(
+            figures(attack, trials[attack.name], {}, 0, len(ATTACKS)) for attack in ATTACKS
+        ),
     )
     print(f"# {title}: {report.items} items, {report.requests} requests")
     show_attacks(report)

@@ -13,7 +13,14 @@ import pytest
 
 from fakes.openai_server import MODEL, FakeOpenAI, by_content, serving, yes_no
 from rocketeval.attack.attacks import ATTACKS, CONTROL_STEP, control_of, padded
-from rocketeval.attack.measure import AttackReport, Standing, Trial, figures, ranks_gained
+from rocketeval.attack.measure import (
+    AttackFigures,
+    AttackReport,
+    Standing,
+    Trial,
+    figures,
+    ranks_gained,
+)
 from rocketeval.attack.stage import Target, attack_run, choose_attacks, find_standings, find_targets
 from rocketeval.budget import Budget
 from rocketeval.config import RunConfig, parse_config
@@ -23,6 +30,7 @@ from rocketeval.neutral import neutralize
 from rocketeval.observer import Observer
 from rocketeval.pipeline import Run
 from rocketeval.stats.bootstrap import wilson
+from rocketeval.store.codec import decode, encode
 from rocketeval.store.ledger import replace_ledger
 from support.command import cli
 from support.make import write_grid
@@ -63,6 +71,7 @@ async def attacked(run: Run, **settings: object) -> AttackReport:
 async def test_a_gullible_judge_is_measured(tmp_path: Path) -> None:
     """The attack that works flips every answer; forged tokens are neutralized."""
     async with serving(FakeOpenAI(gullible)) as server:
+        write_grid(tmp_path / "benchmark", queries=12, candidates=1, items=2)
         run = Run(config(tmp_path, server.base_url))
         await run.all()
         report = await attacked(run, items=10)
@@ -82,7 +91,7 @@ async def test_a_gullible_judge_is_measured(tmp_path: Path) -> None:
     assert tokens.value == pytest.approx(0.0)
     assert not by_name["chat_tokens"].forges
     assert authority.beyond_words is None
-    assert asked == 48 + report.requests
+    assert asked == 24 + report.requests
     assert run.store.read(AttackReport) == report
     assert "1 of 16 attacks" in report.sentence()
     assert any("false_authority" in line for line in run.audit().advice)
@@ -205,6 +214,9 @@ def test_flip_rate_resamples_queries() -> None:
     few = figures(ATTACKS[0], trials[:6], {}, 0).flip_rate
     assert few.value == 1.0
     assert math.isnan(few.low)
+    one_each = figures(ATTACKS[0], trials[:10:2], {}, 0).flip_rate
+    assert one_each.value == 0.8
+    assert math.isnan(one_each.low)
 
 
 def test_few_queries_give_no_verdict() -> None:
@@ -228,6 +240,37 @@ def test_few_queries_give_no_verdict() -> None:
     ]
     assert told[0].startswith("not decided: the queries are too few")
     assert told[1].startswith("1 of 1 attacks")
+
+
+def test_verdicts_are_corrected_for_the_number_of_attacks() -> None:
+    """One of 16 attacks needs a smaller p-value, and ten queries; the intervals stay the same."""
+    attack = next(attack for attack in ATTACKS if attack.words)
+    changes = (0.3, 0.2, 0.1, 0.1, 0.2, 0.1, -0.02, 0.2, 0.1, -0.15, 0.1, -0.1)
+    trials = [Trial(f"q{n}", "a", 0.2, 0.3 + c, 0.3, 0.3) for n, c in enumerate(changes)]
+    alone, among = (figures(attack, trials, {}, 0, number) for number in (1, 16))
+    assert (alone.works, alone.forges, among.works, among.forges) == (True, True, False, False)
+    assert among.p_padding == pytest.approx(16 * alone.p_padding)
+    assert astuple(alone.beyond_padding) == astuple(among.beyond_padding)
+    assert alone.beyond_padding.low > 0
+    strong = [replace(one, attacked=0.9) for one in trials]
+    nine, ten = (figures(attack, strong[:number], {}, 0, 16) for number in (9, 10))
+    assert (nine.decided, nine.works, ten.decided, ten.works) == (False, False, True, True)
+    report = AttackReport(
+        judge="m", items=9, datamarking=False, seed=0, requests=0, attacks=(nine,) * 16
+    )
+    assert report.sentence().startswith("not decided")
+    assert "needs 10 queries" in report.sentence()
+    assert decode(AttackFigures, encode(nine)).decided is False
+
+
+def test_files_without_p_values_keep_their_verdict() -> None:
+    """In a file of an earlier version the interval alone decides."""
+    trials = [Trial(f"q{n}", "a", 0.2, 0.6 + 0.01 * n, 0.25) for n in range(8)]
+    few, enough = (figures(ATTACKS[0], part, {}, 0, 16) for part in (trials[:5], trials))
+    old = [replace(one, p_padding=0.0, p_words=0.0) for one in (few, enough)]
+    assert [one.works for one in old] == [False, True]
+    assert [one.decided for one in old] == [False, True]
+    assert "p_padding" not in encode(old[0])
 
 
 def test_ranks_are_gained_by_raising_answers() -> None:

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from rocketeval.cli.ensemble import ties_in_words
+from rocketeval.judges.cascade import CascadeRow
+from rocketeval.records import Interval
 from support.command import SCRIPTED
 from support.in_process import cli, run_scripted
 from support.make import write_grid
@@ -37,6 +40,18 @@ def test_ranking_use_and_doubts_are_printed(folder: Path) -> None:
     assert (found["asked"], found["responses"]) == (0, 80)
     by_run = cli(folder, "cascade", "cheap.yaml", "runs/strong", *words[3:], "--json").stdout
     assert json.loads(by_run)["rows"] == found["rows"]
+
+
+def test_cascade_calls_nobody_better() -> None:
+    """The estimate is not compared with people, so a ranking without ties is about scores."""
+    any_ = Interval(1.0, 1.0, 1.0)
+    rows = tuple(
+        CascadeRow(name, at, at, at, any_, any_, beats, at, 1.0, any_, 9, 9, 9)
+        for name, at, beats in (("a", 1, True), ("b", 2, None))
+    )
+    assert next(ties_in_words(rows, 0.95)) == (
+        "Every candidate scores significantly higher than the next."
+    )
 
 
 def test_mistakes_are_named(folder: Path) -> None:

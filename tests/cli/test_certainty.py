@@ -6,13 +6,20 @@ import json
 import shlex
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
+from rocketeval.cli.compare import show_comparison
+from rocketeval.cli.labels import estimate_conclusion
 from rocketeval.cli.main import group
+from rocketeval.compare.pair import compare
+from rocketeval.compare.stage import Estimates
 from rocketeval.config import dump_config
 from rocketeval.errors import BenchmarkError, ConfigError
+from rocketeval.grid import ScoreGrid
 from rocketeval.records import Label
+from rocketeval.stats.prediction_powered import LabeledSample, estimate
 from support.scored import scored_run, scores_and_labels
 
 
@@ -46,6 +53,21 @@ def test_compare_prints_verdict_and_figures(config: str) -> None:
     ):
         assert text in shown
     assert "needed" not in shown
+    # The judge was not checked: the line of the verdict calls nobody better either.
+    assert "higher score" in shown
+    assert "better" not in shown
+    assert json.loads(cli("compare", "new", "old", config, "--json").stdout)["verdict"] == "better"
+
+
+def test_compare_counts_clusters_that_are_too_few(capsys: pytest.CaptureFixture[str]) -> None:
+    """Thirty queries in three clusters are too few, and the message says why."""
+    scores = np.column_stack([np.arange(30.0), np.arange(30.0) - 1])
+    clusters = tuple(f"c{number // 10}" for number in range(30))
+    grid = ScoreGrid(tuple(f"q{number}" for number in range(30)), ("a", "b"), scores, clusters)
+    show_comparison(compare(grid, "a", "b"))
+    shown = capsys.readouterr().out
+    assert "Too few queries to compare a with b: 30 in 3 clusters." in shown
+    assert "verdict     too few queries" in shown
 
 
 @pytest.mark.parametrize(
@@ -73,7 +95,7 @@ def test_too_few_queries_fail_a_strict_gate_only(tmp_path: Path) -> None:
     path = tmp_path / "rocketeval.yaml"
     path.write_text(dump_config(scored_run(tmp_path, scores)), encoding="utf-8")
     shown = cli("compare", "old", "new", str(path)).stdout
-    assert "can't tell" in shown
+    assert "verdict     too few queries" in shown
     assert "no interval" in shown
     assert "Too few queries" in shown
     strict = ["--fail-if", "maybe-worse", "--min-effect", "5"]
@@ -177,6 +199,17 @@ def test_the_reason_for_no_interval_is_true(tmp_path: Path) -> None:
     shown = cli("labels", "estimate", str(path), *pair).stdout
     assert "Too few" not in shown
     assert "same amount on all 12 queries" in shown
+
+
+def test_labels_of_one_cluster_are_not_called_identical() -> None:
+    """Different labels of one cluster have no interval either."""
+    labels = np.where(np.arange(20) < 12, np.arange(20.0), np.nan)
+    clusters = np.repeat([0, 1], [12, 8])
+    names = tuple(f"q{number}" for number in range(20))
+    sample = LabeledSample("a", names, np.arange(20.0) % 7, labels, np.zeros(20, int), clusters)
+    for against in (None, "b"):
+        found = Estimates((estimate(sample, against=against),), 0, 0, 0, False)
+        assert "of one cluster" in estimate_conclusion(found, 0.95)
 
 
 def test_few_labels_are_counted(tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def test_comment_holds_untrusted_text(runs: dict[str, Path]) -> None:
     """The comment has the verdict and the falls; text of a query cannot leave its cell."""
     comment = gate_comment(compare_runs(runs["bad"], runs["good"]), "https://example.org/report")
     assert "gate failed" in comment
-    assert "| bot | significantly worse | -6.300 |" in comment
+    assert "| bot | scores significantly lower | -6.300 |" in comment
     assert "query \\| 0 \\<b\\>" in comment
     assert "[Report](https://example.org/report)" in comment
 
@@ -255,6 +255,43 @@ def test_too_few_queries_for_an_interval(runs: dict[str, Path], tmp_path: Path) 
     comment = (tmp_path / "comment.md").read_text(encoding="utf-8")
     assert "| -6.300 | no interval: 4 queries are too few | 0.125 | 4 |" in comment
     assert "nan" not in printed + comment
+
+
+def test_too_few_queries_are_no_pass(runs: dict[str, Path], tmp_path: Path) -> None:
+    """The exit code stays 0, but terminal, comment and page say that nothing was tested."""
+    code, printed = gate(runs["four"], runs["good"], "--comment", tmp_path / "comment.md")
+    assert code == 0
+    assert printed.startswith("bot: too few queries, mean difference -6.300")
+    assert printed.splitlines()[-1].startswith("Nothing was tested: too few queries.")
+    comment = (tmp_path / "comment.md").read_text(encoding="utf-8")
+    assert comment.startswith("### RocketEval gate without a test, too few queries\n")
+    assert "| bot | too few queries | -6.300 |" in comment
+    assert "no significant difference" not in printed + comment
+    assert "passed" not in printed + comment
+    page = diff_page(open_run(runs["four"]), open_run(runs["good"]))
+    assert page.conclusion == "Too few queries to test bot."
+    assert page.candidates[0].verdict == "too few queries"
+
+
+def test_largest_fall_is_checked_with_few_queries(runs: dict[str, Path]) -> None:
+    """With --max-drop the gate can fail; if it passes, it says what was not tested."""
+    code, printed = gate(runs["four"], runs["good"], "--max-drop", "7")
+    assert code == 0
+    assert printed.endswith("Gate passed, but too few queries to test bot.\n")
+    assert gate(runs["four"], runs["good"], "--max-drop", "1")[0] == GATE_FAILED
+
+
+def test_number_of_tests_is_noted_once(tmp_path: Path) -> None:
+    """Several candidates are tested without correction: terminal, comment and page say so."""
+    both = graded(tmp_path, "both", "good", candidates="bot old")
+    _, printed = gate(both, both, "--level", "0.975")
+    comment = gate_comment(compare_runs(both, both))
+    notes = "\n".join(diff_page(open_run(both), open_run(both)).notes)
+    assert "2 candidates are tested, each at 97.5% without correction" in printed
+    assert "about 0.1 of 2 unchanged ones would look changed" in comment
+    assert [text.count("without correction") for text in (printed, comment, notes)] == [1, 1, 1]
+    _, one = gate(both, both, "--candidate", "bot")
+    assert "without correction" not in one
 
 
 def project(folder: Path) -> None:

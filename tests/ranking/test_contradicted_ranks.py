@@ -125,9 +125,11 @@ def test_the_conclusion_names_both_orders(two: Ranking, three: Ranking) -> None:
 
 def test_a_race_that_names_another_winner_says_why(two: Ranking) -> None:
     """A run that stopped early decides by mean score, and the table by wins."""
-    stopped = replace(two, stopped=(f"{FEW_LARGE} is the best of 2 candidates.", "Decided.", "-"))
+    stopped = replace(
+        two, stopped=(f"{FEW_LARGE} has the highest mean score of 2 candidates.", "Decided.", "-")
+    )
     words = conclusion_in_words(stopped)
-    assert words.startswith(f"{FEW_LARGE} is the best")
+    assert words.startswith(f"{FEW_LARGE} has the highest mean score")
     assert f"{MANY_SMALL} is first by wins" in words
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import pytest
 
 from rocketeval.ranking.rank import RankedCandidate, Ranking
@@ -9,6 +12,7 @@ from rocketeval.ranking.summary import MOST_SENTENCES, conclusion_in_words, sepa
 from rocketeval.records import Interval
 
 ANY = Interval(0.0, 0.0, 0.0)
+UNKNOWN = Interval(0.0, math.nan, math.nan)
 
 
 def row(name: str, group: int, beats_next: bool | None) -> RankedCandidate:
@@ -94,3 +98,17 @@ def ranking(*groups: int, islands: int = 1, first_to: int = 1, level: int = 1) -
 def test_conclusion_is_one_short_sentence(found: Ranking, words: str) -> None:
     """It never claims more than the groups and ranks."""
     assert conclusion_in_words(found) == words
+
+
+def test_too_few_queries_are_no_tie() -> None:
+    """Without any interval nothing was tested; equal scores or an anchor are another matter."""
+    found = ranking(1, 1)
+    few = replace(
+        found, rows=tuple(replace(row, rating=UNKNOWN, mean_score=UNKNOWN) for row in found.rows)
+    )
+    assert conclusion_in_words(few) == "Too few queries to compare the candidates: 9."
+    assert conclusion_in_words(few, "The judge was not checked.") == "The judge was not checked."
+    anchored = replace(few, rows=(replace(few.rows[0], rating=ANY), few.rows[1]))
+    assert "Too few queries" in conclusion_in_words(anchored)
+    equal = replace(found, rows=tuple(replace(row, mean_score=UNKNOWN) for row in found.rows))
+    assert "tied" in conclusion_in_words(equal)

@@ -68,7 +68,7 @@ def test_regression_with_its_flipped_answers(runs: dict[str, JudgedRun]) -> None
     assert worse.effect.high < 0 < worse.before - worse.now
     assert {change.candidate for change in page.changes} == {"bot"}
     assert len(page.changes) == 7
-    assert "bot" in page.conclusion
+    assert page.conclusion == "bot scores significantly lower."
     # The test of several candidates is said to be uncorrected.
     assert any("2 candidates are tested" in note for note in page.notes)
     assert [(one.before, one.now) for one in page.best] == []

@@ -66,7 +66,7 @@ def test_best_of_a_clear_field_needs_few_queries() -> None:
     assert found.judgments < found.of / 15
     queries = {row.candidate: row.queries for row in found.rows}
     assert queries["c5"] <= queries["c1"]
-    assert race_in_words(found)[0] == "c0 is the best of 6 candidates."
+    assert race_in_words(found)[0] == "c0 has the highest mean score of 6 candidates."
     assert f"{found.judgments:,} of 6,000 judgments" in race_in_words(found)[1]
 
 
@@ -86,6 +86,7 @@ def test_top_of_candidates() -> None:
     found = run_race("top:3", field_of([1.0, 1.1, 0.9, 0.0, -0.2, -0.3], 800)).result("top:3", 0)
     assert found.ending == "decided"
     assert sorted(found.named("in")) == ["c0", "c1", "c2"]
+    assert race_in_words(found)[0].startswith("The 3 highest mean scores of 6 candidates: c")
 
 
 def test_beats_judges_each_candidate_by_itself() -> None:
@@ -99,6 +100,10 @@ def test_beats_judges_each_candidate_by_itself() -> None:
     difference = rows["c1"].difference
     assert difference is not None
     assert 0.0 < difference.low < 0.8 < difference.high
+    words = race_in_words(found)[0]
+    assert words.startswith("c1 scores significantly higher than c0 by ")
+    assert "c2 scores significantly lower than c0 by " in words
+    assert words.endswith("c3 is tied with c0.")
 
 
 def test_near_ties_still_count_as_comparisons() -> None:

@@ -12,7 +12,7 @@ import { answersOf } from "../src/parts/hero";
 import { Sentence } from "../src/parts/words";
 import { Differences } from "../src/text/rendered";
 import { wordDiff } from "../src/text/word_diff";
-import { Otherwise } from "../src/views/pair_verdict";
+import { Headline, Otherwise } from "../src/views/pair_verdict";
 import { oddWords } from "../src/views/reader_checklist";
 import { adviceOn, undecided } from "../src/views/verdicts";
 
@@ -100,6 +100,15 @@ test("only a figure that is not shown is called unknown", () => {
   assert.equal(gradeOf({ mood: "unknown", value: null }), "Unknown");
   assert.equal(gradeOf({ mood: "unknown", value }), "No verdict");
   assert.equal(gradeOf({ mood: "poor", value }), "Weak");
+});
+
+test("two candidates without an interval are not called tied", () => {
+  const headline = (verdict: string, effect: number, low: number | null) =>
+    flat(Headline({ names: ["a", "b"], pair: { verdict, effect, low } }));
+  assert.match(headline("can't tell", 7, null), /too few queries/);
+  assert.match(headline("can't tell", 0, null), /same mean score/);
+  assert.match(headline("can't tell", 1, -1), /are tied/);
+  assert.match(headline("better", 2, 1), /scores significantly higher/);
 });
 
 test("a comparison that contradicts the ranks says so, and never calls the pair tied", () => {

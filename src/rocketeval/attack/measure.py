@@ -1,10 +1,15 @@
-"""Figures of an attack: flips, the change of p_yes beyond padding, and ranks gained."""
+"""Figures of an attack: flips, the change of p_yes beyond padding, and ranks gained.
+
+Many attacks are tested at once, so an attack works only if a sign-flip test is significant after
+correction for their number (Bonferroni): the chance that any of them is said to work although none
+does is at most 5%. The intervals are not corrected: each holds at 95% on its own.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -12,7 +17,9 @@ import numpy as np
 from rocketeval.arrays import Bools, Floats
 from rocketeval.attack.attacks import Attack, Kind
 from rocketeval.records import Interval
-from rocketeval.stats.bootstrap import Resampling, query_places, wilson
+from rocketeval.stats.bootstrap import Resampling, least_queries, query_places, sums_at, wilson
+from rocketeval.stats.permutation import sign_flip_p
+from rocketeval.store.codec import OPTIONAL
 
 DRAWS = 1000
 LEVEL = 0.95
@@ -84,16 +91,28 @@ class AttackFigures:
     """Mean change of p_yes by a forgery beyond that of its words alone."""
     ranks_gained: Interval
     """Mean number of ranks, by mean score, that a candidate gains with this attack alone."""
+    p_padding: float = field(default=0.0, metadata=OPTIONAL)
+    """p-value of `beyond_padding`, corrected for the number of attacks; NaN if the queries are too
+    few for a verdict. 0 in files of earlier versions: there the interval alone decides."""
+    p_words: float = field(default=0.0, metadata=OPTIONAL)
+    """The same for `beyond_words`."""
+
+    @property
+    def decided(self) -> bool:
+        """Whether the queries are enough for a verdict."""
+        return not math.isnan(self.beyond_padding.low + self.p_padding)
 
     @property
     def works(self) -> bool:
-        """Whether it raises p_yes significantly beyond padding."""
-        return self.beyond_padding.low > 0
+        """Whether it raises p_yes significantly beyond padding, among all attacks."""
+        return self.beyond_padding.low > 0 and self.p_padding <= 1.0 - LEVEL
 
     @property
     def forges(self) -> bool:
         """Whether its markers or tokens raise p_yes significantly beyond its words."""
-        return self.beyond_words is not None and self.beyond_words.low > 0
+        if self.beyond_words is None:
+            return False
+        return self.beyond_words.low > 0 and self.p_words <= 1.0 - LEVEL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,8 +135,9 @@ class AttackReport:
         """Return the result in one sentence, for the audit and the report."""
         works = [one for one in self.attacks if one.works]
         tried = f"{len(self.attacks)} attacks on {self.items} items answered no"
-        if not works and all(math.isnan(one.beyond_padding.low) for one in self.attacks):
-            return f"not decided: the queries are too few for an interval ({tried})"
+        if not works and not any(one.decided for one in self.attacks):
+            needed = least_queries(_corrected_level(len(self.attacks)))
+            return f"not decided: the queries are too few ({tried}; this needs {needed} queries)"
         if not works:
             return f"no attack raises the answers significantly more than padding ({tried})"
         worst = max(works, key=lambda one: one.beyond_padding.value)
@@ -129,9 +149,13 @@ class AttackReport:
 
 
 def figures(
-    attack: Attack, trials: Sequence[Trial], standings: Mapping[str, Standing], seed: int
+    attack: Attack,
+    trials: Sequence[Trial],
+    standings: Mapping[str, Standing],
+    seed: int,
+    attacks: int = 1,
 ) -> AttackFigures:
-    """Return the figures of one attack on candidates with these standings."""
+    """Return the figures of one of so many attacks, on candidates with these standings."""
     done = [
         (one.unit, one.before, one.attacked, one.padded)
         for one in trials
@@ -143,6 +167,7 @@ def figures(
     clusters = [row[0] for row in done]
     flips, flips_padded = int((attacked >= YES).sum()), int((padded >= YES).sum())
     change = _mean(attacked - before, clusters, seed)
+    words = _beyond_words(trials)
     return AttackFigures(
         name=attack.name,
         kind=attack.kind,
@@ -155,18 +180,21 @@ def figures(
         change=change,
         change_padded=float(np.mean(padded - before)) if done else math.nan,
         beyond_padding=_mean(attacked - padded, clusters, seed),
-        beyond_words=_beyond_words(trials, seed) if attack.words else None,
+        beyond_words=_mean(*words, seed) if attack.words else None,
         ranks_gained=_ranks(standings, change),
+        p_padding=_p_value(attacked - padded, clusters, seed, attacks),
+        p_words=_p_value(*words, seed, attacks) if attack.words else 0.0,
     )
 
 
-def _beyond_words(trials: Sequence[Trial], seed: int) -> Interval:
+def _beyond_words(trials: Sequence[Trial]) -> tuple[Floats, list[str]]:
+    """Return the change of each trial beyond its words alone, and the clusters."""
     done = [
         (one.unit, one.attacked - one.worded)
         for one in trials
         if one.attacked is not None and one.worded is not None
     ]
-    return _mean(np.array([change for _, change in done]), [unit for unit, _ in done], seed)
+    return np.array([change for _, change in done]), [unit for unit, _ in done]
 
 
 def ranks_gained(standings: Mapping[str, Standing], change: float) -> float:
@@ -201,7 +229,7 @@ def _share(flipped: Bools, clusters: Sequence[str], seed: int) -> Interval:
     Otherwise clusters are resampled, because responses to one query and their items flip together.
     """
     hits = flipped.astype(np.float64)
-    if len(hits) and len(set(clusters)) == len(hits):
+    if least_queries(LEVEL) <= len(hits) == len(set(clusters)):
         return wilson(float(hits.mean()), REACH**2 / len(hits))
     found = Resampling(DRAWS, seed, LEVEL).share(hits, query_places(clusters, len(hits)))
     return found or Interval(math.nan, math.nan, math.nan)
@@ -211,3 +239,16 @@ def _mean(values: Floats, clusters: Sequence[str], seed: int) -> Interval:
     """Return a mean with its interval from resampling clusters of queries."""
     found = Resampling(DRAWS, seed, LEVEL).mean(values, query_places(clusters, len(values)))
     return found or Interval(math.nan, math.nan, math.nan)
+
+
+def _p_value(values: Floats, clusters: Sequence[str], seed: int, attacks: int) -> float:
+    """Return the p-value of a mean times the number of attacks; NaN with too few clusters."""
+    count = len(set(clusters))
+    if count < least_queries(_corrected_level(attacks)):
+        return math.nan
+    sums = sums_at(query_places(clusters, len(values)), values, count)
+    return min(1.0, attacks * sign_flip_p(sums, seed))
+
+
+def _corrected_level(attacks: int) -> float:
+    return 1.0 - (1.0 - LEVEL) / max(1, attacks)

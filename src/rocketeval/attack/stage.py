@@ -111,7 +111,9 @@ async def attack_run(
         datamarking=datamarking or config.judge.datamarking,
         seed=seed,
         requests=requests,
-        attacks=tuple(figures(attack, trials[attack.name], standings, seed) for attack in chosen),
+        attacks=tuple(
+            figures(attack, trials[attack.name], standings, seed, len(chosen)) for attack in chosen
+        ),
     )
     if not stop.is_set():
         store.save(report)

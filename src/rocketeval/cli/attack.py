@@ -102,6 +102,10 @@ def show_attacks(found: AttackReport) -> None:
             f"{_signed(one.ranks_gained, '+.1f')}"
         )
     click.echo(f"Result: {found.sentence()}.")
+    if any(one.beyond_padding.low > 0 and not one.works for one in found.attacks):
+        click.echo(
+            f"The result is corrected for {len(found.attacks)} attacks; the intervals are not."
+        )
     measured = [(one, one.beyond_words) for one in found.attacks if one.beyond_words is not None]
     forgeries = [(one, beyond) for one, beyond in measured if not math.isnan(beyond.value)]
     if forgeries:

@@ -14,7 +14,7 @@ from rocketeval.cli.help import codes, option, verb
 from rocketeval.cli.options import LEVEL, with_run
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.text import make_console, make_table, printable, show_pairs, shown_path
-from rocketeval.text import NO_INTERVAL, between, chance, count_of
+from rocketeval.text import NO_INTERVAL, TOO_FEW, between, chance, count_of
 
 if TYPE_CHECKING:
     from rocketeval.compare.anchors import AnchorChoice, Placement
@@ -73,14 +73,15 @@ def command(
     """Test whether candidate FIRST is better than SECOND.
 
     Compares the two query by query in CONFIG's scored run. The verdict is better, worse, equal
-    enough (with --min-effect) or can't tell. Better and worse need an interval without zero and a
-    p-value of at most 1 - LEVEL in a sign-flip permutation test. If the verdict is can't tell, the
-    output estimates how many queries would be needed. Use the exit code as a gate in CI.
+    enough (with --min-effect), can't tell or too few queries. Better and worse need an interval
+    without zero and a p-value of at most 1 - LEVEL in a sign-flip permutation test; if the judge is
+    unchecked, they are called higher and lower score. If the verdict is can't tell, the output
+    estimates how many queries would be needed. Use the exit code as a gate in CI.
     """
     if fail_if == "maybe-worse" and min_effect is None:
         raise click.UsageError("--fail-if maybe-worse needs --min-effect.")
     found = run.compare(first, second, min_effect=min_effect, level=level)
-    output.give(found, lambda: _show(found))
+    output.give(found, lambda: show_comparison(found))
     return GATE_FAILED if _fails(found, fail_if) else 0
 
 
@@ -97,7 +98,8 @@ def _fails(found: Comparison, fail_if: str) -> bool:
     return failing.get(fail_if, False)
 
 
-def _show(found: Comparison) -> None:
+def show_comparison(found: Comparison) -> None:
+    """Print the conclusion, the figures and the notes."""
     console = make_console()
     console.print(printable(_conclusion(found)), style=COLORS.get(found.verdict), highlight=False)
     show_pairs(_lines(found), 12)
@@ -128,10 +130,12 @@ def _conclusion(found: Comparison) -> str:
     if found.verdict is ComparisonVerdict.EQUAL:
         margin = f"the mean scores differ by less than {found.min_effect:g} {on}"
         return f"{first} and {second} are equal enough: {margin}."
+    if _too_few(found):
+        few = f"{TOO_FEW.capitalize()} to compare {first} with {second}: {found.queries:,}"
+        clusters = count_of(found.clusters, "cluster", "clusters")
+        return f"{few} in {clusters}." if found.clusters < found.queries else f"{few}."
     if math.isnan(found.effect.low):
-        if not _too_few(found):
-            return f"{first} and {second} have the same mean score {on}: no interval, no verdict."
-        return f"Too few queries to compare {first} with {second}: {found.queries:,}."
+        return f"{first} and {second} have the same mean score {on}: no interval, no verdict."
     return f"{first} and {second} are tied: no significant difference in mean score {on}."
 
 
@@ -141,11 +145,20 @@ def _too_few(found: Comparison) -> bool:
     return found.clusters < least_queries(found.level)
 
 
+def _verdict(found: Comparison) -> str:
+    """Return the verdict in words that agree with the conclusion."""
+    if _too_few(found):
+        return TOO_FEW
+    if found.doubt:
+        return {"better": "higher score", "worse": "lower score"}.get(found.verdict, found.verdict)
+    return str(found.verdict)
+
+
 def _lines(found: Comparison) -> Iterator[tuple[str, str]]:
     from rocketeval.compare.pair import ComparisonVerdict
     from rocketeval.stats.permutation import POWER
 
-    yield "verdict", str(found.verdict)
+    yield "verdict", _verdict(found)
     p = f"{chance(found.p_value)} (sign-flip test)"
     yield "difference", f"{_effect(found.effect)} in mean score, {p}"
     both = count_of(found.queries, "query", "queries")

@@ -247,7 +247,11 @@ def _show_cascade(found: Cascade, out: Path) -> None:
         )
     console = make_console()
     console.print(table)
-    for sentence in (*_ties(found), *gains_in_words(found), *_costs(found)):
+    for sentence in (
+        *ties_in_words(found.rows, found.level),
+        *gains_in_words(found),
+        *_costs(found),
+    ):
         console.print(printable(sentence), markup=False, highlight=False)
     click.echo(f"Written: {shown_path(out)}")
 
@@ -257,11 +261,13 @@ def _rank(row: CascadeRow) -> str:
     return str(row.rank) if sure else f"{row.rank} ({row.rank_low}-{row.rank_high})"
 
 
-def _ties(found: Cascade) -> Iterator[str]:
+def ties_in_words(rows: Sequence[CascadeRow], level: float) -> Iterator[str]:
+    """Yield which candidates are tied; the estimate is not audited, so it is about scores."""
+    from rocketeval.audit.conclusion import UNCHECKED
     from rocketeval.ranking.summary import separation_in_words
 
-    yield from separation_in_words(found.rows)
-    yield f"Ranges are {found.level:.0%} intervals; ties are corrected for all pairs."
+    yield from separation_in_words(rows, UNCHECKED)
+    yield f"Ranges are {level:.0%} intervals; ties are corrected for all pairs."
 
 
 def _costs(found: Cascade) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,7 +11,10 @@ from rocketeval.cli.compare import GATE_FAILED
 from rocketeval.cli.help import codes, option, verb
 from rocketeval.cli.options import LEVEL
 from rocketeval.cli.text import printable
-from rocketeval.text import count_of, is_hash, query_name, start_of
+from rocketeval.text import TOO_FEW, count_of, is_hash, query_name, start_of
+
+if TYPE_CHECKING:
+    from rocketeval.gate.ci import GateOutcome
 
 MOST_FALLS = 3
 """Queries with a lower score to print per candidate."""
@@ -18,13 +22,13 @@ MOST_FALLS = 3
 
 @verb(
     examples=[
-        ("rocketeval gate runs/head runs/base", "fail if a candidate is significantly worse"),
+        ("rocketeval gate runs/head runs/base", "fail if a candidate scores significantly lower"),
         (
             "rocketeval gate runs/head runs/base --comment comment.md",
             "and write the comment for the pull request",
         ),
     ],
-    exit_codes={**codes(2, 5), GATE_FAILED: "a candidate is worse than in the base run"},
+    exit_codes={**codes(2, 5), GATE_FAILED: "a candidate scores lower than in the base run"},
 )
 @click.argument("head", type=click.Path(path_type=Path))
 @click.argument("base", type=click.Path(path_type=Path))
@@ -49,19 +53,17 @@ def command(
 ) -> None:
     """Compare the run HEAD with the run BASE, candidate by candidate and query by query.
 
-    Both are run directories of the same judge and scale. Exits with 7 if a candidate is
-    significantly worse than in BASE.
+    Both are run directories of the same judge and scale. Exits with 7 if a candidate scores
+    significantly lower than in BASE. Each candidate is tested without correction for their number.
     """
     from rocketeval.gate.baseline import shown_effect
     from rocketeval.gate.ci import compare_runs, gate_comment
-    from rocketeval.report.run_diff import VERDICTS
 
     outcome = compare_runs(head, base, candidates=candidates, max_drop=max_drop, level=level)
     if comment is not None:
         comment.write_text(gate_comment(outcome, report_url), encoding="utf-8")
     for one in outcome.diff.candidates:
-        verdict = VERDICTS[one.comparison.verdict]
-        click.echo(f"{printable(one.candidate)}: {verdict}, {shown_effect(one.comparison)}")
+        click.echo(f"{printable(one.candidate)}: {one.verdict}, {shown_effect(one.comparison)}")
         for fall in one.falls[:MOST_FALLS]:
             worse = fall.worse_answers
             flipped = f", {count_of(worse, 'worse answer', 'worse answers')}" if worse else ""
@@ -80,5 +82,15 @@ def command(
         names = ", ".join(printable(one.candidate) for one in outcome.failed)
         click.echo(f"Gate failed: {names}.")
         raise SystemExit(GATE_FAILED)
-    lacking = f", but this run lacks {printable(outcome.lost)}" if outcome.lost else ""
-    click.echo(f"Gate passed{lacking}.")
+    click.echo(printable(_passed(outcome)))
+
+
+def _passed(outcome: GateOutcome) -> str:
+    """Return the last line of a gate that did not fail; it says what was not tested."""
+    lacking = f"this run lacks {outcome.lost}" if outcome.lost else ""
+    if not outcome.could_fail:
+        more = f" Also, {lacking}." if lacking else ""
+        return f"Nothing was tested: {TOO_FEW}. Add queries, or use --max-drop.{more}"
+    untested = f"{TOO_FEW} to test {outcome.untested}" if outcome.untested else ""
+    reasons = " and ".join(filter(None, (lacking, untested)))
+    return f"Gate passed, but {reasons}." if reasons else "Gate passed."

@@ -319,7 +319,7 @@ def _show_estimates(found: Estimates, level: float) -> None:
             _known(row.effective_labels, ".0f"),
         )
     console = make_console()
-    console.print(printable(_estimate_conclusion(found, level)), highlight=False)
+    console.print(printable(estimate_conclusion(found, level)), highlight=False)
     console.print()
     console.print(table, highlight=False)
     for note in _notes(found):
@@ -335,7 +335,8 @@ def _show_estimates(found: Estimates, level: float) -> None:
     )
 
 
-def _estimate_conclusion(found: Estimates, level: float) -> str:
+def estimate_conclusion(found: Estimates, level: float) -> str:
+    """Return the estimate with its interval, or why there is none, in a sentence."""
     best = max(found.rows, key=lambda row: row.with_scores.value)
     known = not math.isnan(best.with_scores.low)
     interval = figure(best.with_scores, ".2f")
@@ -358,8 +359,9 @@ def _why_no_interval(row: Estimate) -> str:
         labels = count_of(row.labelled, "label", "labels")
         return f"because there are {labels} and an interval needs {FEWEST_LABELS}"
     if row.against is None:
-        return f"because all {row.labelled:,} labels are identical"
-    return f"because the labels differ by the same amount on all {row.labelled:,} queries"
+        return f"because all {row.labelled:,} labels are identical or of one cluster"
+    same = f"the labels differ by the same amount on all {row.labelled:,} queries"
+    return f"because {same}, or the queries are of one cluster"
 
 
 def _known(value: float, digits: str) -> str:
@@ -379,7 +381,7 @@ def _notes(found: Estimates) -> list[str]:
         f"{unlabelled} a label for only one candidate: not used.": found.half_labelled,
         f"{unscored} no score: not used.": found.without_score,
         f"{foreign} not in the run: not used.": found.not_in_run,
-        f"No interval with fewer than {FEWEST_LABELS} labels or identical labels.": any(
+        f"No interval with fewer than {FEWEST_LABELS} labels, identical ones or one cluster.": any(
             math.isnan(row.with_scores.low) for row in found.rows
         ),
         "The scores do not help if `equals` is below the number of labels.": any(

@@ -155,9 +155,12 @@ def _drawn(rating: Interval, low: float, high: float, cells: int, marks: Marks) 
 
 
 def _brief_words(ranking: Ranking, doubt: str) -> Iterator[str]:
-    from rocketeval.ranking.summary import contradicted_ranks, every_step, is_tied
+    from rocketeval.ranking.summary import contradicted_ranks, every_step, is_tied, too_few_in_words
 
     rows = ranking.rows
+    if few := too_few_in_words(ranking):
+        yield few
+        return
     groups = [row.group for row in rows]
     if len(set(groups)) < len(rows):
         yield "Candidates in a bracket are statistically tied with the first one in it."

@@ -15,6 +15,7 @@ from pydantic import Field, ValidationError
 from rocketeval.errors import BenchmarkError, ConfigError
 from rocketeval.resources import first_mistake
 from rocketeval.settings import Section
+from rocketeval.stats.bootstrap import least_queries
 from rocketeval.store.files import make_folder, write_bytes
 from rocketeval.text import NO_INTERVAL, chance, count_of, join_words
 
@@ -154,6 +155,8 @@ def shown_bounds(found: Comparison, one: str = "query", many: str = "queries") -
     """Return the bounds of the difference, or why there are none."""
     if not math.isnan(found.effect.low):
         return f"{found.effect.low:+.3f} to {found.effect.high:+.3f}"
+    if found.clusters >= least_queries(found.level):
+        return f"{NO_INTERVAL}: the same on all {many}"
     if found.clusters < found.queries:
         few = f"{found.queries:,} {many} in {count_of(found.clusters, 'cluster', 'clusters')} are"
     else:

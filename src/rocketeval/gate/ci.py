@@ -9,8 +9,8 @@ from pathlib import Path
 from rocketeval.compare.pair import ComparisonVerdict
 from rocketeval.gate.baseline import shown_bounds, shown_count, shown_level
 from rocketeval.judges.runs import open_run
-from rocketeval.report.run_diff import VERDICTS, CandidateDiff, RunDiff, diff_runs
-from rocketeval.text import chance, count_of, join_words
+from rocketeval.report.run_diff import CandidateDiff, RunDiff, diff_runs
+from rocketeval.text import TOO_FEW, chance, count_of, join_words
 
 MOST_SHOWN = 10
 
@@ -42,6 +42,17 @@ class GateOutcome:
         scores = count_of(sum(lost.values()), "score that the base has", "scores that the base has")
         return f"{scores} ({by_name})"
 
+    @property
+    def untested(self) -> str:
+        """The candidates with too few queries for a test; empty if there are none."""
+        names = [one.candidate for one in self.diff.candidates if not one.tested]
+        return join_words(names, most=MOST_SHOWN)
+
+    @property
+    def could_fail(self) -> bool:
+        """Whether anything was tested: a difference, or a fall by more than the largest allowed."""
+        return self.max_drop is not None or any(one.tested for one in self.diff.candidates)
+
     def _fails(self, one: CandidateDiff) -> bool:
         found = one.comparison
         fell = self.max_drop is not None and found.effect.value < -self.max_drop
@@ -63,8 +74,11 @@ def compare_runs(
 def gate_comment(outcome: GateOutcome, report: str | None = None) -> str:
     """Return the comment on a pull request, in Markdown; untrusted text cannot leave its cell."""
     failed = outcome.failed
-    head = "failed" if failed else "passed"
+    head = "failed" if failed else "passed" if outcome.could_fail else "without a test"
     lines = [f"### RocketEval gate {head}", ""]
+    if outcome.untested:
+        lines[0] += f", {TOO_FEW}"
+        lines += [f"**{TOO_FEW.capitalize()} to test {_cell(outcome.untested)}.**", ""]
     if outcome.lost:
         lines[0] += ", with missing scores"
         lines += [f"**This branch lacks {_cell(outcome.lost)}.** They are not compared.", ""]
@@ -76,7 +90,7 @@ def gate_comment(outcome: GateOutcome, report: str | None = None) -> str:
     for one in outcome.diff.candidates:
         found = one.comparison
         lines.append(
-            f"| {_cell(one.candidate)} | {VERDICTS[found.verdict]} | {found.effect.value:+.3f} | "
+            f"| {_cell(one.candidate)} | {one.verdict} | {found.effect.value:+.3f} | "
             f"{shown_bounds(found)} | {chance(found.p_value).removeprefix('p ').removeprefix('= ')}"
             f" | {shown_count(found)} |"
         )

@@ -11,8 +11,9 @@ import pyarrow as pa
 
 from rocketeval.ranking.rank import RankedCandidate, Ranking
 from rocketeval.records import Interval
+from rocketeval.stats.bootstrap import least_queries
 from rocketeval.store.schema import table_schema
-from rocketeval.text import csv_text, join_words
+from rocketeval.text import TOO_FEW, csv_text, join_words
 
 MOST_SENTENCES = 12
 MOST_NAMES = 8
@@ -39,6 +40,8 @@ def conclusion_in_words(ranking: Ranking, doubt: str = "") -> str:
         )
     if doubt:
         return doubt
+    if few := too_few_in_words(ranking):
+        return few
     disagreement = _disagreement(first)
     if ranking.stopped:
         return " ".join([*ranking.stopped[:2], *disagreement])
@@ -54,6 +57,24 @@ def conclusion_in_words(ranking: Ranking, doubt: str = "") -> str:
     if _beats_all(ranking):
         return f"{first.candidate} is significantly better than all {len(rows) - 1:,} others."
     return f"{first.candidate} is significantly better than {rows[1].candidate}."
+
+
+def too_few_in_words(ranking: Ranking) -> str:
+    """Return a sentence if the queries are too few to test any difference; else "".
+
+    Then neither ratings nor mean scores have intervals, and all candidates are in one group. An
+    anchor's rating always has an interval. Equal scores may have none with any number of queries.
+    """
+    rows = ranking.rows
+    rated = all(not math.isnan(row.rating.low) for row in rows)
+    if len(rows) < 2 or rated or any(not math.isnan(row.mean_score.low) for row in rows):
+        return ""
+    enough = ranking.queries >= least_queries(ranking.level)
+    if len({row.group for row in rows}) > 1 or (
+        enough and len({row.mean_score.value for row in rows}) == 1
+    ):
+        return ""
+    return f"{TOO_FEW.capitalize()} to compare the candidates: {ranking.queries:,}."
 
 
 def _disagreement(first: RankedCandidate) -> list[str]:

@@ -2,7 +2,8 @@
 
 Two runs are comparable if the same judge graded them in the same way and the same scorer scored
 them. Candidates are compared on the queries whose text and checklist are equal in both, with the
-paired test of `rocketeval compare`. An answer flipped if it crossed 0.5 and moved by `FLIPPED` or
+paired test of `rocketeval compare`. Verdicts are about scores, not quality: whether the judge is
+right, the audit says. An answer flipped if it crossed 0.5 and moved by `FLIPPED` or
 more. It is then worse or better: for a penalty, yes is the worse answer.
 """
 
@@ -22,9 +23,10 @@ from rocketeval.ranking.stage import clipping_scale
 from rocketeval.records import Query
 from rocketeval.scoring.read_answers import scored_answers
 from rocketeval.scoring.stage import read_grid
+from rocketeval.stats.bootstrap import least_queries
 from rocketeval.stopping.race import RaceResult
 from rocketeval.store.run import RunStore
-from rocketeval.text import count_of, join_words
+from rocketeval.text import TOO_FEW, count_of, join_words
 
 HEAD, BASE = "this run", "baseline"
 FLIPPED = 0.1
@@ -33,8 +35,8 @@ SNIPPET = 160
 MOST_NAMED = 10
 """Candidates that an error or a note names."""
 VERDICTS = {
-    ComparisonVerdict.BETTER: "significantly better",
-    ComparisonVerdict.WORSE: "significantly worse",
+    ComparisonVerdict.BETTER: "scores significantly higher",
+    ComparisonVerdict.WORSE: "scores significantly lower",
     ComparisonVerdict.EQUAL: "equal enough",
     ComparisonVerdict.UNKNOWN: "no significant difference",
 }
@@ -124,6 +126,16 @@ class CandidateDiff:
     """Queries that were left out because a score is missing."""
 
     @property
+    def tested(self) -> bool:
+        """Whether the queries are enough for a test."""
+        return self.comparison.clusters >= least_queries(self.comparison.level)
+
+    @property
+    def verdict(self) -> str:
+        """The verdict in words."""
+        return VERDICTS[self.comparison.verdict] if self.tested else TOO_FEW
+
+    @property
     def falls(self) -> tuple[ResponseChange, ...]:
         """Responses whose score fell by the tie margin or more, the largest fall first."""
         margin = self.comparison.tie_margin
@@ -204,7 +216,12 @@ def diff_runs(
         best=tuple(pair.best()),
         new=new,
         gone=gone,
-        notes=(*pair.notes(), *_missing_scores(found), *_cautions(head, base)),
+        notes=(
+            *_many_tests(found, level),
+            *pair.notes(),
+            *_missing_scores(found),
+            *_cautions(head, base),
+        ),
     )
 
 
@@ -413,6 +430,16 @@ def _hashes(store: RunStore, queries: Collection[str]) -> Mapping[tuple[str, str
         for head in store.inputs.heads()
         if head.query_id in queries
     }
+
+
+def _many_tests(candidates: Sequence[CandidateDiff], level: float) -> Iterator[str]:
+    """Yield a note on how many candidates look changed by chance."""
+    count = sum(one.tested for one in candidates)
+    if count > 1:
+        yield (
+            f"{count} candidates are tested, each at {100 * level:g}% without correction: by "
+            f"chance, about {(1 - level) * count:.2g} of {count} unchanged ones would look changed."
+        )
 
 
 def _missing_scores(candidates: Sequence[CandidateDiff]) -> Iterator[str]:

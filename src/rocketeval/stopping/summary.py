@@ -19,7 +19,10 @@ MOST_NAMES = 5
 
 
 def race_in_words(race: RaceResult) -> tuple[str, str]:
-    """Return what was decided, and after how many judgments, in one sentence each."""
+    """Return what was decided, and after how many judgments, in one sentence each.
+
+    Decisions are about scores: whether the judge is right, the audit says.
+    """
     return _decision(race), _spent(race)
 
 
@@ -38,23 +41,24 @@ def _decision(race: RaceResult) -> str:
     if goal.kind == "within":
         width = f"{goal.size:g}{' standard deviations' if goal.in_sd else ''}"
         if race.ending == "decided":
-            return f"No candidate is placed above one that is better by {width} or more."
+            return f"No candidate is placed above one that scores higher by {width} or more."
         return f"The order is not known to {width} for {tied}: there are too few queries."
     found = race.named("in")
     if race.ending == "decided":
         if goal.count == 1:
-            return f"{found[0]} is the best of {count} candidates."
-        return f"The best {goal.count} of {count} candidates: {join_words(found, most=MOST_NAMES)}."
+            return f"{found[0]} has the highest mean score of {count} candidates."
+        names = join_words(found, most=MOST_NAMES)
+        return f"The {goal.count} highest mean scores of {count} candidates: {names}."
     sure = f"{join_words(found, most=MOST_NAMES)} in; " if found else ""
-    what = "No best candidate" if goal.count == 1 else f"No best {goal.count}"
-    return f"{what}: {sure}{tied} are tied."
+    what = "highest mean score" if goal.count == 1 else f"{goal.count} highest mean scores"
+    return f"Not decided ({what}): {sure}{tied} are tied."
 
 
 def _against(race: RaceResult, old: str) -> str:
     parts = []
     for state, words in (
-        ("better", f"significantly better than {old}"),
-        ("worse", f"significantly worse than {old}"),
+        ("better", f"significantly higher than {old}"),
+        ("worse", f"significantly lower than {old}"),
         ("tied", f"tied with {old}"),
     ):
         rows = [row for row in race.rows if row.state == state]
@@ -64,8 +68,8 @@ def _against(race: RaceResult, old: str) -> str:
         shown = ""
         if len(rows) == 1 and rows[0].difference is not None:
             shown = f" by {figure(rows[0].difference, '.2f')}" if state != "tied" else ""
-        verb = "is" if len(rows) == 1 else "are"
-        parts.append(f"{names} {verb} {words}{shown}")
+        verb = ("is", "are") if state == "tied" else ("scores", "score")
+        parts.append(f"{names} {verb[len(rows) > 1]} {words}{shown}")
     return f"{'; '.join(parts)}."
 
 

@@ -16,7 +16,6 @@ from rocketeval.judges.runs import JudgedRun
 from rocketeval.records import Checklist, Interval
 from rocketeval.report.run_diff import (
     FLIPPED,
-    VERDICTS,
     BestChange,
     CandidateDiff,
     ResponseChange,
@@ -26,7 +25,7 @@ from rocketeval.report.run_diff import (
 )
 from rocketeval.scoring.read_answers import read_judgment
 from rocketeval.store.run import RunStore
-from rocketeval.text import join_words
+from rocketeval.text import TOO_FEW, join_words
 
 MOST_CHANGES = 1000
 """Changed responses on the page, those with the largest differences."""
@@ -113,7 +112,7 @@ def _line(one: CandidateDiff) -> CandidateLine:
     worse, better = ComparisonVerdict.WORSE, ComparisonVerdict.BETTER
     return CandidateLine(
         candidate=one.candidate,
-        verdict=VERDICTS[found.verdict],
+        verdict=one.verdict,
         mood=str(found.verdict) if found.verdict in (worse, better) else "",
         effect=found.effect,
         p_value=found.p_value,
@@ -132,26 +131,22 @@ def _line(one: CandidateDiff) -> CandidateLine:
 def _conclusion(found: RunDiff) -> str:
     """Return the verdicts on all candidates in a sentence or two."""
     said = []
-    for verdict in (ComparisonVerdict.WORSE, ComparisonVerdict.BETTER):
+    for verdict, how in (ComparisonVerdict.WORSE, "lower"), (ComparisonVerdict.BETTER, "higher"):
         names = [one.candidate for one in found.candidates if one.comparison.verdict is verdict]
         if names:
-            verb = "is" if len(names) == 1 else "are"
-            said.append(f"{join_words(names, most=MOST_NAMED)} {verb} {VERDICTS[verdict]}.")
-    if said:
-        return " ".join(said)
-    count = len(found.candidates)
-    subject = "The candidate is not" if count == 1 else f"None of {count} candidates is"
-    return f"{subject} significantly better or worse."
+            verb = "scores" if len(names) == 1 else "score"
+            said.append(f"{join_words(names, most=MOST_NAMED)} {verb} significantly {how}.")
+    tested = [one.candidate for one in found.candidates if one.tested]
+    if tested and not said:
+        one, many = f"{tested[0]} does not score", f"None of {len(tested)} candidates scores"
+        said.append(f"{one if len(tested) == 1 else many} significantly higher or lower.")
+    untested = [one.candidate for one in found.candidates if not one.tested]
+    if untested:
+        said.append(f"{TOO_FEW.capitalize()} to test {join_words(untested, most=MOST_NAMED)}.")
+    return " ".join(said)
 
 
 def _about_candidates(found: RunDiff) -> Iterator[str]:
-    count = len(found.candidates)
-    if count > 1:
-        level = found.candidates[0].comparison.level
-        yield (
-            f"{count} candidates are tested, each at {level:.0%} without correction: by chance, "
-            f"about {(1 - level) * count:.1f} of {count} unchanged ones would look changed."
-        )
     for names, where in ((found.new, "this run"), (found.gone, "the baseline")):
         if names:
             shown = join_words(names, most=MOST_NAMED)

@@ -77,7 +77,7 @@ function Verdict({ names, pair, block }: { names: Names; pair: Pair; block: Pair
   }
   return (
     <section class={`verdict ${MOODS[pair.verdict] ?? ""}`} aria-label="Verdict">
-      <Headline names={names} verdict={pair.verdict} />
+      <Headline names={names} pair={pair} />
       <dl>
         <div>
           <dt>Difference</dt>
@@ -95,10 +95,13 @@ function Verdict({ names, pair, block }: { names: Names; pair: Pair; block: Pair
 }
 
 /** The verdict as one sentence, about scores: whether the judge is right, the audit says. */
-function Headline({ names, verdict }: { names: Names; verdict: string }) {
+export function Headline({ names, pair }: { names: Names; pair: Pick<Pair, "verdict" | "effect" | "low"> }) {
+  const { verdict } = pair;
   const [first, second] = names.map((name) => <a href={to.candidate(name)}><Name>{name}</Name></a>);
   if (verdict === "better" || verdict === "worse")
     return <h2>{first} <b>scores significantly {verdict === "better" ? "higher" : "lower"}</b> than {second}</h2>;
+  if (pair.low === null && pair.effect !== 0) return <h2>{first} and {second}: <b>too few queries</b></h2>;
+  if (pair.low === null) return <h2>{first} and {second} <b>have the same mean score</b></h2>;
   if (verdict === "can't tell") return <h2>{first} and {second} <b>are tied</b></h2>;
   return <h2>{first} and {second}: <b>{verdict}</b></h2>;
 }
