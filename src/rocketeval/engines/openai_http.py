@@ -99,13 +99,13 @@ class TaskRequest:
             self._meter.usage,
             failure=None if failure is None else self._describe(*failure),
             unavailable=failure is not None and isinstance(failure[1], EngineUnavailable),
-            rejected=failure is not None and _for_good(failure[1]),
+            rejected=failure is not None and fails_for_good(failure[1]),
         )
 
     def _describe(self, item: int, error: EngineUnavailable | RequestRejected) -> str:
         """Name the item that failed, the reason and, if rejected, the length of the prompt."""
         message = f"item {item + 1}: {error.message}"
-        if not _for_good(error):
+        if not fails_for_good(error):
             return message
         length = len(self._task.prefix) + len(self._task.suffixes[item])
         return f"{message.rstrip('.')} (a prompt of {length:,} characters)"
@@ -161,7 +161,7 @@ class TaskRequest:
         return first
 
 
-def _for_good(error: EngineUnavailable | RequestRejected) -> bool:
+def fails_for_good(error: EngineUnavailable | RequestRejected) -> bool:
     """Return whether the same request will fail again."""
     return isinstance(error, RequestRejected) and not isinstance(error, UnusableReply)
 

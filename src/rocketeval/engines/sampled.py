@@ -24,7 +24,7 @@ from pydantic import Field
 from rocketeval.arrays import Floats
 from rocketeval.config import EngineConfig, Section, parse_options
 from rocketeval.engines.base import EngineAnswers, EngineFinding, EngineIdentity
-from rocketeval.engines.openai_http import OpenAIEngine, WrittenTexts, extra_mark
+from rocketeval.engines.openai_http import OpenAIEngine, WrittenTexts, extra_mark, fails_for_good
 from rocketeval.errors import ConfigError, EngineUnavailable, RequestRejected
 from rocketeval.hashing import content_hash
 from rocketeval.items import AnswerLabels
@@ -265,7 +265,7 @@ class SampledEngine(OpenAIEngine):
                     lost,
                     failure=f"item {place + 1}: {error.message}",
                     unavailable=isinstance(error, EngineUnavailable),
-                    rejected=isinstance(error, RequestRejected),
+                    rejected=fails_for_good(error),
                 )
             texts = [text for one in written if isinstance(one, WrittenTexts) for text in one.texts]
             answers[place] = self._counted(texts, labels, own=task.labels_of(place) is not None)
