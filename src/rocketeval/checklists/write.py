@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from rocketeval.budget import PricedBudget
+from rocketeval.budget import PricedBudget, Reservation
 from rocketeval.checklists.base import (
     Author,
     AuthorContext,
@@ -108,7 +108,7 @@ async def write_checklists(
         if trial and not await trial.admit():
             return False
         try:
-            reserved = await budget.reserve(author.most(query)) if budget else 0.0
+            reserved = await budget.reserve(author.most(query)) if budget else Reservation()
             if reserved is None:
                 return False
             if stop.is_set():
@@ -173,7 +173,7 @@ def _tell(trial: AuthorTrial, author: Author, query: Query, authoring: AuthoredC
 
 
 def _settle(
-    budget: PricedBudget, reserved: float, authoring: AuthoredChecklists, author: Author
+    budget: PricedBudget, reserved: Reservation, authoring: AuthoredChecklists, author: Author
 ) -> None:
     used, authoring.usage = author.usage - authoring.usage, author.usage
     lost, authoring.lost = author.lost - authoring.lost, author.lost

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from rocketeval.budget import TEMPLATE_TOKENS, PricedBudget, most_tokens, most_written
+from rocketeval.budget import TEMPLATE_TOKENS, PricedBudget, Reservation, most_tokens, most_written
 from rocketeval.checks.runner import CheckRunner
 from rocketeval.engines.base import (
     Engine,
@@ -82,7 +82,7 @@ class GradingBudget:
         self._alone = alone
         self._written = most_written(written, extra_body)
         self._template = TEMPLATE_TOKENS
-        self._reserved: dict[bytes, float] = {}
+        self._reserved: dict[bytes, Reservation] = {}
 
     async def learn(self, *, contacted: bool = False, probes: Usage | None = None) -> None:
         """Measure the chat template, and count the first contact.
@@ -120,7 +120,7 @@ class GradingBudget:
 
     def _settle(
         self,
-        reserved: float,
+        reserved: Reservation,
         task: GradingTask,
         known: Mapping[int, Answer],
         graded: EngineAnswers,
