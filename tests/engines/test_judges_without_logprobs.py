@@ -19,7 +19,7 @@ from rocketeval.config import JudgeConfig
 from rocketeval.doctor.examine import examine
 from rocketeval.engines.base import EngineAnswers, create_engine
 from rocketeval.engines.http import MOST_UNUSABLE
-from rocketeval.engines.sampled import binomial_interval, count_answers, fit_scale
+from rocketeval.engines.sampled import SampledEngine, binomial_interval, count_answers, fit_scale
 from rocketeval.errors import ConfigError, EngineError
 from rocketeval.grader import ResponseToGrade
 from rocketeval.grading.loop import calls
@@ -97,6 +97,25 @@ async def test_one_request_has_several_answers() -> None:
     assert together.answers == alone.answers
     assert (alone.usage.requests, together.usage.requests) == (20, 6)
     assert (alone.usage.prompt_tokens, together.usage.prompt_tokens) == (200, 60)
+
+
+def test_most_written_counts_every_answer_of_a_request() -> None:
+    """A request for several answers may write the limit of tokens for each of them."""
+
+    def most(extra_body: Mapping[str, Any] | None = None, **options: Any) -> int:
+        config = JudgeConfig(
+            engine="openai_sampled",
+            model=MODEL,
+            base_url="http://x/v1",
+            options=options,
+            extra_body=dict(extra_body or {}),
+        )
+        return SampledEngine(config).most_written
+
+    assert most(samples=10, max_tokens=5) == 5
+    assert most(samples=10, max_tokens=5, per_request=4) == 20
+    assert most(samples=3, max_tokens=5, per_request=128) == 15
+    assert most({"max_tokens": 50}, samples=10, per_request=4) == 200
 
 
 async def test_server_without_several_answers_is_named() -> None:

@@ -22,6 +22,7 @@ import numpy as np
 from pydantic import Field
 
 from rocketeval.arrays import Floats
+from rocketeval.budget import most_written
 from rocketeval.config import EngineConfig, Section, parse_options
 from rocketeval.engines.base import EngineAnswers, EngineFinding, EngineIdentity
 from rocketeval.engines.openai_http import OpenAIEngine, WrittenTexts, extra_mark, fails_for_good
@@ -201,8 +202,9 @@ class SampledEngine(OpenAIEngine):
 
     @property
     def most_written(self) -> int:
-        """Most tokens of one written answer."""
-        return self.options.max_tokens
+        """Most tokens of one request, over all the answers that it asks for."""
+        answers = min(self.options.samples, self.options.per_request)
+        return answers * most_written(self.options.max_tokens, self.config.extra_body)
 
     async def identify(self) -> EngineIdentity:
         """Return the identity; the number of samples and the temperature are part of it."""
