@@ -218,6 +218,8 @@ async def grade_responses(
         if asking and suspects is not None:
             canaries = _canaries(work, config, method, engine, judge, limit, suspects)
             await unless_stopped(_check_first(work, canaries, method, judge), stop)
+            if make_rounds and canaries.facts.set_aside:
+                rounds = make_rounds(work)
         started = time.monotonic()
         checks = CheckRunner(rubric_options(config).checks)
         try:
