@@ -15,6 +15,7 @@ from rocketeval.engines.base import (
     EngineFinding,
     EngineIdentity,
     Likelihood,
+    RefusedPartway,
     WrittenText,
 )
 from rocketeval.engines.control_tokens import NOT_ASKED, ControlTokens, of_tokenizer_info
@@ -34,7 +35,13 @@ from rocketeval.engines.server import ChatFrame, Server, base_url, inspect_serve
 from rocketeval.engines.transports.base import ServerConnection, Transport, items_of
 from rocketeval.engines.transports.chat import read_text, user, wire_body, writing_settings
 from rocketeval.engines.transports.registry import check_transport
-from rocketeval.errors import ConfigError, EngineUnavailable, RequestRejected, UnusableReply
+from rocketeval.errors import (
+    ConfigError,
+    EngineRefused,
+    EngineUnavailable,
+    RequestRejected,
+    UnusableReply,
+)
 from rocketeval.hashing import content_hash
 from rocketeval.items import AnswerLabels
 from rocketeval.observer import EngineStatus
@@ -87,7 +94,11 @@ class TaskRequest:
         """Return the answers to all items, up to the first failure."""
         failure: Failure | None = None
         for transport, items in await self._calls():
-            failed = await self._ask(transport, items)
+            try:
+                failed = await self._ask(transport, items)
+            except EngineRefused as error:
+                usage = self._meter.usage
+                raise RefusedPartway.of(error, self._task, self._answers, usage) from None
             failure = failure or failed
             if failed is not None and not isinstance(failed[1], UnusableReply):
                 # The other items share the prefix, so they would fail the same way.

@@ -24,9 +24,9 @@ from pydantic import Field
 from rocketeval.arrays import Floats
 from rocketeval.budget import most_written
 from rocketeval.config import EngineConfig, Section, parse_options
-from rocketeval.engines.base import EngineAnswers, EngineFinding, EngineIdentity
+from rocketeval.engines.base import EngineAnswers, EngineFinding, EngineIdentity, RefusedPartway
 from rocketeval.engines.openai_http import OpenAIEngine, WrittenTexts, extra_mark, fails_for_good
-from rocketeval.errors import ConfigError, EngineUnavailable, RequestRejected
+from rocketeval.errors import ConfigError, EngineRefused, EngineUnavailable, RequestRejected
 from rocketeval.hashing import content_hash
 from rocketeval.items import AnswerLabels
 from rocketeval.records import Answer, GradingTask, Status, Usage
@@ -257,10 +257,12 @@ class SampledEngine(OpenAIEngine):
             usage += sum((one.usage for one in written if isinstance(one, WrittenTexts)), Usage())
             failed = [one for one in written if isinstance(one, BaseException)]
             if failed:
-                error = failed[0]
+                error = next((one for one in failed if isinstance(one, EngineRefused)), failed[0])
+                lost = usage + Usage(requests=len(failed))
+                if isinstance(error, EngineRefused):
+                    raise RefusedPartway.of(error, task, answers, lost)
                 if not isinstance(error, EngineUnavailable | RequestRejected):
                     raise error
-                lost = usage + Usage(requests=len(failed))
                 return EngineAnswers.of(
                     task,
                     answers,
