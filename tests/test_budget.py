@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from rocketeval.budget import Budget, PricedBudget, most_tokens, most_written
+from rocketeval.budget import Budget, PricedBudget, Reservation, most_tokens, most_written
 from rocketeval.config import PriceConfig
 from rocketeval.records import Usage
 
@@ -76,10 +76,12 @@ async def test_priced_budget_reserves_the_maximum_and_counts_reported_usage() ->
     budget = Budget(100.0)
     priced = PricedBudget(budget, PRICE)
     reserved = await priced.reserve(Usage(prompt_tokens=10, completion_tokens=1))
-    assert reserved == 12
+    assert reserved == Reservation(12)
     priced.settle(reserved, Usage(1, 10, 8, 1))
     assert budget.spent == 2 + 4 + 2
-    priced.settle(await priced.reserve(Usage(prompt_tokens=4)) or 0, Usage(), untold=1.5)
+    priced.settle(
+        await priced.reserve(Usage(prompt_tokens=4)) or Reservation(), Usage(), untold=1.5
+    )
     assert budget.spent == 8 + 6
 
 
@@ -87,8 +89,27 @@ async def test_exceeded_bound_raises_later_reservations() -> None:
     """If usage was twice the maximum, later reservations are doubled."""
     budget = Budget(100.0)
     priced = PricedBudget(budget, PRICE)
-    priced.settle(await priced.reserve(Usage(prompt_tokens=10)) or 0, Usage(1, 20))
-    assert await priced.reserve(Usage(prompt_tokens=10)) == 20
+    priced.settle(await priced.reserve(Usage(prompt_tokens=10)) or Reservation(), Usage(1, 20))
+    assert await priced.reserve(Usage(prompt_tokens=10)) == Reservation(20, excess=2)
+
+
+async def test_requests_in_flight_exceed_their_bound_once() -> None:
+    """Requests that are in flight together and all exceed their bound raise it by one factor."""
+    priced = PricedBudget(Budget(1000.0), PRICE)
+    most = Usage(prompt_tokens=10)
+    for reserved in [await priced.reserve(most) for _ in range(32)]:
+        priced.settle(reserved or Reservation(), Usage(1, 15))
+    raised = await priced.reserve(most)
+    assert raised == Reservation(15, excess=1.5)
+    priced.settle(raised, Usage(1, 30))
+    assert await priced.reserve(most) == Reservation(30, excess=3)
+
+
+async def test_room_is_that_of_a_reservation() -> None:
+    """Room is measured with the raised bound, as a reservation is."""
+    priced = PricedBudget(Budget(35.0), PRICE)
+    priced.settle(await priced.reserve(Usage(prompt_tokens=10)) or Reservation(), Usage(1, 20))
+    assert not priced.has_room(Usage(prompt_tokens=10))
 
 
 def test_bytes_bound_tokens() -> None:

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from rocketeval.errors import EngineRefused, Stopped
+from rocketeval.errors import EngineRefused, JudgeChanged, Stopped
 from rocketeval.workers import run_workers, unless_stopped
 
 
@@ -36,6 +36,28 @@ async def test_error_is_raised_without_a_group(droppable: bool) -> None:
         await run_workers(work, 2, stop=asyncio.Event() if droppable else None)
     await asyncio.sleep(0)
     assert asyncio.all_tasks() == before
+
+
+@pytest.mark.parametrize(
+    ("error", "ended"), [(EngineRefused("no"), "by itself"), (JudgeChanged("other"), "cancelled")]
+)
+async def test_refusal_lets_requests_in_flight_end(error: EngineRefused, ended: str) -> None:
+    """The other workers have their grace, unless their answers may be those of another judge."""
+    first, found = iter([True]), list[str]()
+
+    async def work() -> None:
+        if next(first, False):
+            raise error
+        try:
+            await asyncio.sleep(0.01)
+            found.append("by itself")
+        except asyncio.CancelledError:
+            found.append("cancelled")
+            raise
+
+    with pytest.raises(type(error)):
+        await run_workers(work, 3, stop=asyncio.Event(), grace=60.0)
+    assert set(found) <= {ended}
 
 
 async def test_waiting_workers_are_cancelled() -> None:

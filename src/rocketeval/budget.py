@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from rocketeval.config import PriceConfig
 from rocketeval.errors import BudgetSpent
@@ -92,6 +93,15 @@ class Budget:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """Money reserved for one request."""
+
+    amount: float = 0.0
+    excess: float = 1.0
+    """Factor by which its bound was raised."""
+
+
 class PricedBudget:
     """A budget in tokens, at the price of one engine."""
 
@@ -102,23 +112,23 @@ class PricedBudget:
         self._worst = price.model_copy(update={"prompt": dearest, "cached": dearest})
         self._price = price
         self._excess = 1.0
+        """Largest factor by which a request exceeded its bound."""
 
-    async def reserve(self, most: Usage) -> float | None:
+    async def reserve(self, most: Usage) -> Reservation | None:
         """Return the money reserved for `most`; None if it does not fit."""
-        amount = money(most, self._worst) * self._excess
-        return amount if await self._budget.reserve(amount) else None
+        reserved = Reservation(self._bound(most), self._excess)
+        return reserved if await self._budget.reserve(reserved.amount) else None
 
-    def settle(self, reserved: float, usage: Usage, *, untold: float = 0.0) -> None:
+    def settle(self, reserved: Reservation, usage: Usage, *, untold: float = 0.0) -> None:
         """Count the reported usage, plus a share `untold` of `reserved` for unreported usage."""
         spent = money(usage, self._price)
-        if reserved and spent > reserved:
-            # The bound was exceeded, so raise later bounds by the same factor.
-            self._excess *= spent / reserved
-        self._budget.settle(reserved, spent + untold * reserved)
+        if reserved.amount:
+            self._excess = max(self._excess, reserved.excess * spent / reserved.amount)
+        self._budget.settle(reserved.amount, spent + untold * reserved.amount)
 
     def has_room(self, most: Usage) -> bool:
         """Return whether `most` fits within the limit now."""
-        return self._budget.has_room(money(most, self._worst))
+        return self._budget.has_room(self._bound(most))
 
     def keep_back(self, most: Usage) -> None:
         """Reserve an amount permanently, for usage that an engine does not report."""
@@ -128,6 +138,9 @@ class PricedBudget:
         """Release an amount of `keep_back`; count the usage, plus a share `untold` of `most`."""
         reserved = money(most, self._worst)
         self._budget.settle_kept_back(reserved, money(usage, self._price) + untold * reserved)
+
+    def _bound(self, most: Usage) -> float:
+        return money(most, self._worst) * self._excess
 
 
 def most_tokens(prompt: str, template: int = TEMPLATE_TOKENS) -> int:

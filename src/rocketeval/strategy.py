@@ -211,7 +211,7 @@ class ChecklistStrategy:
                     contacted=contacted,
                     make_rounds=None if everything else choose_tasks,
                 )
-                return rounds[0].finish(facts) if rounds else facts
+                return rounds[-1].finish(facts) if rounds else facts
         finally:
             await engine.aclose()
 

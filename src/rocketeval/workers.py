@@ -6,12 +6,12 @@ import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from itertools import islice
 from typing import Any, Self, TypeVar
 
-from rocketeval.errors import RocketEvalError, Stopped
+from rocketeval.errors import EngineError, JudgeChanged, RocketEvalError, Stopped
 
 GRACE_SECONDS = 2.0
 """Seconds that requests in flight have to finish after a stop."""
@@ -287,33 +287,44 @@ async def run_workers(
 ) -> None:
     """Run `count` copies of `work` concurrently; raise a RocketEvalError itself, not in a group.
 
-    Once `stop` is set, workers have `grace` seconds to end before they are cancelled; `stopping` is
-    called with those seconds first.
+    Once `stop` is set, or one worker raises EngineError, workers have `grace` seconds to end before
+    they are cancelled; `stopping` is called with those seconds first. Without `stop`, any error
+    ends all workers at once, and so does JudgeChanged.
     """
+    failed, failures = asyncio.Event(), list[EngineError]()
 
     async def worker() -> None:
-        await work()
+        try:
+            await work()
+        except EngineError as error:
+            if stop is None or isinstance(error, JudgeChanged):
+                raise
+            # Requests of other workers are in flight, and may be paid for.
+            failures.append(error)
+            failed.set()
 
     try:
         async with asyncio.TaskGroup() as group:
             workers = [group.create_task(worker()) for _ in range(count)]
             if stop is not None:
-                await _until_done_or(stop, workers, grace, stopping)
+                await _until_done_or((stop, failed), workers, grace, stopping)
     except ExceptionGroup as errors:
-        raise _for_people(errors) from None
+        raise _for_people(errors, failures) from None
+    if failures:
+        raise failures[0]
 
 
 async def _until_done_or(
-    stop: asyncio.Event,
+    stops: Sequence[asyncio.Event],
     workers: list[asyncio.Task[None]],
     grace: float,
     stopping: Callable[[float], None] | None,
 ) -> None:
-    asked = asyncio.create_task(stop.wait())
+    asked = [asyncio.create_task(stop.wait()) for stop in stops]
     finished = asyncio.ensure_future(asyncio.wait(workers))
     try:
-        await asyncio.wait([asked, finished], return_when=asyncio.FIRST_COMPLETED)
-        if stop.is_set() and not finished.done():
+        await asyncio.wait([*asked, finished], return_when=asyncio.FIRST_COMPLETED)
+        if not finished.done():
             if stopping is not None:
                 stopping(grace)
                 # Leave workers a moment to return partial results.
@@ -322,8 +333,8 @@ async def _until_done_or(
             for worker in workers:
                 worker.cancel()
     finally:
-        asked.cancel()
-        finished.cancel()
+        for waiting in (*asked, finished):
+            waiting.cancel()
 
 
 async def unless_stopped(work: Awaitable[T], stop: asyncio.Event) -> T:
@@ -344,10 +355,11 @@ async def unless_stopped(work: Awaitable[T], stop: asyncio.Event) -> T:
 GO_ON = "Run the same command again to continue from here."
 
 
-def _for_people(errors: ExceptionGroup[Exception]) -> Exception:
+def _for_people(errors: ExceptionGroup[Exception], failures: Sequence[EngineError]) -> Exception:
     """Return the first RocketEvalError, else the first OSError, else the group."""
+    every = (*errors.exceptions, *failures)
     for kind in (RocketEvalError, OSError):
-        found = next((error for error in errors.exceptions if isinstance(error, kind)), None)
+        found = next((error for error in every if isinstance(error, kind)), None)
         if found is not None:
             return found
     return errors

@@ -126,6 +126,23 @@ async def test_stopped_run_keeps_finished_checklists(journal: AuthoredJournal) -
     assert len(again.prompts) == 5
 
 
+async def test_refusal_keeps_lists_in_flight(journal: AuthoredJournal) -> None:
+    """If the author refuses all requests, lists in flight are kept, and no other is started."""
+    asked = Asked()
+    scripted = asked.author.write
+
+    async def write_some(query: Query) -> Checklist:
+        await asyncio.sleep(0 if query.id == "q1" else 0.05)
+        if query.id == "q1":
+            raise EngineRefused("no credit")
+        return await scripted(query)
+
+    asked.author.write = write_some  # type: ignore[method-assign]
+    with pytest.raises(EngineRefused, match="no credit"):
+        await write(asked, journal)
+    assert len(journal.known()) == len(asked.prompts) == 2
+
+
 async def test_unreachable_author_is_reported_first() -> None:
     """`prepare` fails the stage before any query."""
 

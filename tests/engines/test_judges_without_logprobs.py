@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from fakes.openai_server import MODEL, FakeOpenAI, serving, status
+from fakes.openai_server import MODEL, FakeOpenAI, empty_choices, serving, status
 from rocketeval import Grader, Judge, evaluate_async
 from rocketeval.config import JudgeConfig
 from rocketeval.doctor.examine import examine
 from rocketeval.engines.base import EngineAnswers, create_engine
-from rocketeval.engines.sampled import binomial_interval, count_answers, fit_scale
+from rocketeval.engines.http import MOST_UNUSABLE
+from rocketeval.engines.sampled import SampledEngine, binomial_interval, count_answers, fit_scale
 from rocketeval.errors import ConfigError, EngineError
 from rocketeval.grader import ResponseToGrade
 from rocketeval.grading.loop import calls
@@ -98,6 +99,25 @@ async def test_one_request_has_several_answers() -> None:
     assert (alone.usage.prompt_tokens, together.usage.prompt_tokens) == (200, 60)
 
 
+def test_most_written_counts_every_answer_of_a_request() -> None:
+    """A request for several answers may write the limit of tokens for each of them."""
+
+    def most(extra_body: Mapping[str, Any] | None = None, **options: Any) -> int:
+        config = JudgeConfig(
+            engine="openai_sampled",
+            model=MODEL,
+            base_url="http://x/v1",
+            options=options,
+            extra_body=dict(extra_body or {}),
+        )
+        return SampledEngine(config).most_written
+
+    assert most(samples=10, max_tokens=5) == 5
+    assert most(samples=10, max_tokens=5, per_request=4) == 20
+    assert most(samples=3, max_tokens=5, per_request=128) == 15
+    assert most({"max_tokens": 50}, samples=10, per_request=4) == 200
+
+
 async def test_server_without_several_answers_is_named() -> None:
     """A server that ignores `n` is a message that names the option."""
     async with serving(WritingJudge(several=False)) as server:
@@ -119,6 +139,16 @@ async def test_failed_sample_fails_the_item() -> None:
     assert graded.failure.startswith("item 2: ")
     assert graded.rejected
     assert [answer.status for answer in graded.answers] == [Status.SAMPLED, Status.ERROR]
+
+
+@pytest.mark.usefixtures("fast_retries")
+async def test_fault_of_the_moment_is_not_rejected() -> None:
+    """A reply without a usable answer fails its item, and a later command may ask it again."""
+    async with serving(WritingJudge()) as server:
+        server.fail(empty_choices, times=MOST_UNUSABLE)
+        graded = await sampled(server, samples=1)
+    assert (graded.failure or "").startswith("item 1: ")
+    assert not graded.rejected
 
 
 async def test_grader_carries_the_interval_into_the_score() -> None:
@@ -399,6 +429,7 @@ async def test_system_one_gives_no_answer_it_does_not_have() -> None:
         {"answers": {"i1": {"noul": 0.5}}, "diagnostics": {"i1": {}}},
     ],
 )
+@pytest.mark.usefixtures("fast_retries")
 async def test_system_one_refuses_other_shapes(reply: dict[str, Any]) -> None:
     """A reply in another shape fails its items and invents no probability."""
 
@@ -408,6 +439,7 @@ async def test_system_one_refuses_other_shapes(reply: dict[str, Any]) -> None:
     async with endpoint("/v1/systemone", answer) as url:
         graded = await decided("systemone", url, None)
     assert graded.failure is not None
+    assert not graded.rejected
     assert graded.answers[0].p_yes is None
 
 

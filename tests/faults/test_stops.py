@@ -40,6 +40,26 @@ def test_paused_command_goes_on(tmp_path: Path) -> None:
     assert stops.pause_once(tmp_path, random.Random(7)).lost == 0
 
 
+def test_nohup_survives_the_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command started with SIGHUP ignored, as by `nohup`, goes on when the terminal closes."""
+    monkeypatch.setattr(
+        stops, "_listen_to_signals", lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    )
+    stops.write_benchmark(tmp_path / "benchmark")
+    server = stops.Server(tmp_path, stops.free_port())
+    (tmp_path / "rocketeval.yaml").write_text(stops.CONFIG.format(port=server.port))
+    server.start("--pace", "0.02")
+    try:
+        running = stops.start_run(tmp_path)
+        stops.wait_for(lambda: len(server.served(0)) >= 3, running)
+        running.send_signal(signal.SIGHUP)
+        _, output = running.communicate(timeout=120)
+    finally:
+        server.kill()
+    assert running.returncode == 0, output
+    assert "Stopping" not in output
+
+
 def test_second_interrupt_ends_at_once(tmp_path: Path) -> None:
     """Answers in flight are not waited for, and there is no traceback."""
     stops.write_benchmark(tmp_path / "benchmark")

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from fakes.openai_server import MODEL, FakeOpenAI, by_content, serving, yes_no
-from rocketeval.config import RunConfig, parse_config
+from rocketeval.config import RunConfig, UntilConfig, parse_config
 from rocketeval.engines.base import EngineAnswers
 from rocketeval.engines.probe import PREFIX
 from rocketeval.engines.replies import MOST_FINGERPRINTS, ReplyWatch
@@ -178,8 +178,14 @@ async def test_a_stopped_run_says_that_its_check_is_due(tmp_path: Path) -> None:
     assert "due" not in facts.continuity.in_words
 
 
-async def test_judgments_of_another_judge_before_a_stop_are_made_again(tmp_path: Path) -> None:
-    """A judge that changed shortly before a stop, and is back now, leaves no judgment behind."""
+@pytest.mark.parametrize("until", [None, "interval:0.01"])
+async def test_judgments_of_another_judge_before_a_stop_are_made_again(
+    tmp_path: Path, until: str | None
+) -> None:
+    """A judge that changed shortly before a stop, and is back now, leaves no judgment behind.
+
+    A race that stops early decides nothing from such judgments.
+    """
     fake = Changing()
     async with serving(fake) as server:
         honest = await stopped(tmp_path, server.base_url, 20, canaries=0.02)
@@ -191,11 +197,16 @@ async def test_judgments_of_another_judge_before_a_stop_are_made_again(tmp_path:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Canaries, "check", unasked)
             patch.setattr(Canaries, "check_earlier", unasked)
-            await stopped(tmp_path, before, 20, canaries=0.001)
+            if until is None:
+                await stopped(tmp_path, before, 20, canaries=0.001)
+            else:
+                await Run(config(tmp_path, before, canaries=0.001)).to_judgments()
         drifted = honest.store.finished() - kept
         assert len(drifted) >= 20
         fake.after = math.inf
-        facts = await Run(config(tmp_path, before, canaries=0.001)).to_judgments()
+        settings = config(tmp_path, before, canaries=0.001)
+        goal = None if until is None else UntilConfig(goal=until)
+        facts = await Run(settings.model_copy(update={"until": goal})).to_judgments()
     assert facts.unfinished == 0
     assert facts.continuity is not None
     assert facts.continuity.set_aside >= len(drifted)

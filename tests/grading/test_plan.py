@@ -167,6 +167,10 @@ async def test_counted_answers_are_planned_as_often_as_they_are_asked(tmp_path: 
     assert offline.cost is not None
     assert plain.cost is not None
     assert offline.cost > plain.cost
+    options = {"samples": 8, "per_request": 8, "max_tokens": 1}
+    for judge in (sampled | {"options": options}, sampled | {"options": {"max_tokens": 1}}):
+        plan = await Run(make_config(tmp_path, "together", judge=judge)).plan_offline()
+        assert plan.cost == pytest.approx((plan.prompt_tokens * 2 + 12 * 8 * 10) / 1e6)
 
 
 async def test_prompts_of_all_items_together_are_counted_exactly(tmp_path: Path) -> None:

@@ -91,6 +91,47 @@ async def test_half_of_the_replies_are_faults(tmp_path: Path, name: str) -> None
     assert statuses(run) == {"ok"}
 
 
+class Broke(FakeOpenAI):
+    """Refuses chats for lack of money after some answers; remembers the prompts it answered."""
+
+    def __init__(self, answers: int, refusals: int) -> None:
+        super().__init__(latency=0.02, text="Yes")
+        self.answers, self.refusals = answers, refusals
+        self.answered: list[str] = []
+
+    async def _chat(self, request: web.Request, body: Any) -> web.StreamResponse:
+        prompt = body["messages"][-1]["content"]
+        if not prompt.startswith("Read the response, then"):
+            if len(self.answered) >= self.answers and self.refusals:
+                self.refusals -= 1
+                return web.json_response({"error": {"message": "no credit"}}, status=402)
+            self.answered.append(prompt)
+        return await super()._chat(request, body)
+
+
+@pytest.mark.parametrize("refusals", [1, 1000])
+@pytest.mark.parametrize("judge", ["openai", "openai_sampled", "sequential"])
+async def test_refusal_keeps_the_answers_before_it(
+    tmp_path: Path, judge: str, refusals: int
+) -> None:
+    """After HTTP 402, no answer is lost, and the next command asks only for the others."""
+    write_grid(tmp_path / "benchmark", queries=5, candidates=3, items=4)
+    broke = Broke(answers=21, refusals=refusals)
+    async with serving(broke) as server:
+        settings = config(tmp_path, "broke", server.base_url).model_dump(mode="json")
+        settings["judge"]["canaries"] = 0
+        if judge == "openai_sampled":
+            settings["judge"] |= {"engine": judge, "options": {"samples": 1}}
+        elif judge == "sequential":
+            settings["method"] = {"kind": judge}
+        with pytest.raises(EngineRefused, match="no credit"):
+            await Run(parse_config(settings)).to_judgments()
+        broke.refusals = 0
+        facts = await Run(parse_config(settings)).to_judgments()
+    assert facts.unfinished == 0
+    assert len(broke.answered) == len(set(broke.answered)) == 5 * 3 * 4
+
+
 @pytest.mark.parametrize("name", ["no logprobs", "unsound"])
 async def test_a_server_that_recovers_is_asked_again(tmp_path: Path, name: str) -> None:
     """What a fault took away is a failure, is not shared, and the next command asks it again."""

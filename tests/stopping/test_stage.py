@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import rocketeval
+from fakes.openai_server import MODEL, FakeOpenAI, serving, yes_no
 from rocketeval.api import run
 from rocketeval.config import parse_config
 from rocketeval.errors import ConfigError, RocketEvalError, Stopped
@@ -112,6 +113,27 @@ def test_a_later_run_grades_the_rest(benchmark: Path) -> None:
     fresh = graded(benchmark, None, name="fresh")
     for file in ("scores.parquet", "ranking.json", "ranking.csv"):
         assert (whole.path / file).read_bytes() == (fresh.path / file).read_bytes()
+
+
+async def test_a_decided_race_needs_no_judge(benchmark: Path) -> None:
+    """The same command again sends nothing, and works without a server."""
+    async with serving(FakeOpenAI(distribution=by_candidate)) as server:
+        judge = {"model": MODEL, "base_url": server.base_url, "patience": 2}
+        config = parse_config(config_of(benchmark, "best", judge=judge))
+        first = await Run(config).all()
+        sent = len(server.seen)
+        again = await Run(config).all()
+        assert len(server.seen) == sent
+    gone = await Run(config).all()
+    assert first.stages.grade.not_needed > 0
+    for outcome in (again, gone):
+        assert outcome.ranking == first.ranking
+        assert outcome.stages.grade.not_needed == first.stages.grade.not_needed
+
+
+def by_candidate(prompt: str) -> dict[str, float]:
+    """Return the probabilities of a judge that prefers the first candidate."""
+    return yes_no(answer(prompt, "") if "candidate " in prompt else 0.5)
 
 
 def test_another_goal_uses_what_was_graded(benchmark: Path) -> None:

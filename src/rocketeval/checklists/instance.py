@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
-from rocketeval.budget import TEMPLATE_TOKENS, PricedBudget, most_tokens, most_written
+from rocketeval.budget import TEMPLATE_TOKENS, PricedBudget, Reservation, most_tokens, most_written
 from rocketeval.checklists.base import AuthoringTrace, count_refusals
 from rocketeval.checklists.rubric import AuthorOptions
 from rocketeval.checks.runner import CheckSettings
@@ -240,7 +240,7 @@ async def pay_for(
     """
     if stop.is_set():
         return False
-    reserved = await budget.reserve(most) if budget else 0.0
+    reserved = await budget.reserve(most) if budget else Reservation()
     if reserved is None:
         return False
     asking = not stop.is_set()

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from rocketeval.budget import PricedBudget
+from rocketeval.budget import PricedBudget, Reservation
 from rocketeval.checklists.base import (
     Author,
     AuthorContext,
@@ -16,7 +16,7 @@ from rocketeval.checklists.base import (
     TracedAuthor,
 )
 from rocketeval.checklists.instance import AuthorTrial
-from rocketeval.errors import ChecklistError
+from rocketeval.errors import ChecklistError, EngineError
 from rocketeval.hashing import content_hash
 from rocketeval.prompts.render import shown
 from rocketeval.records import Checklist, Query, Usage
@@ -87,7 +87,8 @@ async def write_checklists(
     Checklists that exceed the `budget` are not requested. `run` is the id of the run that pays.
     If there is anything to write, the author is contacted first, then `before_paying` is awaited;
     both may raise before the first checklist is requested. Raises EngineRefused if the author's
-    lists repeatedly cannot be read.
+    lists repeatedly cannot be read. If its engine fails, lists in flight have a few seconds to
+    finish, as after a stop.
     """
     authoring = AuthoredChecklists()
     unwritten = authoring.take_known(author, queries, known, advance)
@@ -97,10 +98,17 @@ async def write_checklists(
         attempts = getattr(author, "attempts", 1)
         trial = AuthorTrial(attempts, proven=authoring.reused > 0, gated=not author.durable)
 
+    refused = False
+
     async def work() -> None:
+        nonlocal refused
         for query, key in remaining:
-            if stop.is_set() or not await pay(query, key):
-                return
+            try:
+                if stop.is_set() or refused or not await pay(query, key):
+                    return
+            except EngineError:
+                refused = True
+                raise
             advance()
 
     async def pay(query: Query, key: bytes) -> bool:
@@ -108,10 +116,10 @@ async def write_checklists(
         if trial and not await trial.admit():
             return False
         try:
-            reserved = await budget.reserve(author.most(query)) if budget else 0.0
+            reserved = await budget.reserve(author.most(query)) if budget else Reservation()
             if reserved is None:
                 return False
-            if stop.is_set():
+            if stop.is_set() or refused:
                 if budget:
                     budget.settle(reserved, Usage())
                 return False
@@ -173,7 +181,7 @@ def _tell(trial: AuthorTrial, author: Author, query: Query, authoring: AuthoredC
 
 
 def _settle(
-    budget: PricedBudget, reserved: float, authoring: AuthoredChecklists, author: Author
+    budget: PricedBudget, reserved: Reservation, authoring: AuthoredChecklists, author: Author
 ) -> None:
     used, authoring.usage = author.usage - authoring.usage, author.usage
     lost, authoring.lost = author.lost - authoring.lost, author.lost

@@ -66,7 +66,7 @@ def run_with_signals(run: Run, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Return `await work()` while holding the run's lock.
 
     The first Ctrl-C, SIGTERM or SIGHUP waits a few seconds for answers in flight; the second stops
-    immediately.
+    immediately. Signals that the process was started to ignore stay ignored.
     """
     import asyncio
 
@@ -149,7 +149,9 @@ def _signals(run: Run, working: list[asyncio.Task[Any]]) -> Iterator[None]:
         # the loop itself prints the message.
         asyncio.get_running_loop().call_soon_threadsafe(stop)
 
-    before = {number: signal.signal(number, interrupted) for number in _STOPPING}
+    # `nohup` and shells ignore signals for a command, which must then not be stopped by them.
+    heeded = [number for number in _STOPPING if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, interrupted) for number in heeded}
     try:
         yield
     finally:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from rocketeval.config import EngineConfig
-from rocketeval.errors import ConfigError
+from rocketeval.errors import ConfigError, EngineRefused, JudgeChanged
 from rocketeval.observer import EngineStatus
 from rocketeval.records import Answer, GradingTask, JudgeFingerprint, Status, Usage
 from rocketeval.registry import Registry
@@ -81,6 +81,29 @@ class EngineAnswers:
         items = range(len(task.suffixes))
         ordered = tuple([answers.get(item, UNANSWERED) for item in items])
         return cls(ordered, usage, failure, unavailable, rejected)
+
+
+class RefusedPartway(EngineRefused):
+    """The engine refuses all requests from now on; `graded` has the answers it gave before."""
+
+    def __init__(
+        self, message: str, *, hint: str = "", graded: EngineAnswers | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.graded = graded
+
+    @classmethod
+    def of(
+        cls, error: EngineRefused, task: GradingTask, answers: Mapping[int, Answer], usage: Usage
+    ) -> EngineRefused:
+        """Return `error` with the answers that `task` got before it.
+
+        If the judge changed, return it without them: they may be those of another judge.
+        """
+        if isinstance(error, JudgeChanged):
+            return error
+        graded = EngineAnswers.of(task, answers, usage, error.message)
+        return cls(error.message, hint=error.hint, graded=graded)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from rocketeval.engines.base import (
     WrittenText,
 )
 from rocketeval.engines.likelihood import refused_likelihood
-from rocketeval.engines.openai_http import OpenAIEngine, extra_mark
+from rocketeval.engines.openai_http import OpenAIEngine, extra_mark, fails_for_good
 from rocketeval.engines.replies import UsageMeter, unusable
 from rocketeval.engines.transports.base import SHAPE
 from rocketeval.errors import EngineRefused, EngineUnavailable, RequestRejected
@@ -97,7 +97,7 @@ class DecisionsEngine(OpenAIEngine):
                     meter.usage,
                     failure=f"item {places[0] + 1}: {error.message}",
                     unavailable=isinstance(error, EngineUnavailable),
-                    rejected=isinstance(error, RequestRejected),
+                    rejected=fails_for_good(error),
                 )
             answers.update(zip(places, found, strict=True))
             self._count(len(places))

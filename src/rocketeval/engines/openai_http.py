@@ -15,6 +15,7 @@ from rocketeval.engines.base import (
     EngineFinding,
     EngineIdentity,
     Likelihood,
+    RefusedPartway,
     WrittenText,
 )
 from rocketeval.engines.control_tokens import NOT_ASKED, ControlTokens, of_tokenizer_info
@@ -34,7 +35,13 @@ from rocketeval.engines.server import ChatFrame, Server, base_url, inspect_serve
 from rocketeval.engines.transports.base import ServerConnection, Transport, items_of
 from rocketeval.engines.transports.chat import read_text, user, wire_body, writing_settings
 from rocketeval.engines.transports.registry import check_transport
-from rocketeval.errors import ConfigError, EngineUnavailable, RequestRejected, UnusableReply
+from rocketeval.errors import (
+    ConfigError,
+    EngineRefused,
+    EngineUnavailable,
+    RequestRejected,
+    UnusableReply,
+)
 from rocketeval.hashing import content_hash
 from rocketeval.items import AnswerLabels
 from rocketeval.observer import EngineStatus
@@ -87,7 +94,11 @@ class TaskRequest:
         """Return the answers to all items, up to the first failure."""
         failure: Failure | None = None
         for transport, items in await self._calls():
-            failed = await self._ask(transport, items)
+            try:
+                failed = await self._ask(transport, items)
+            except EngineRefused as error:
+                usage = self._meter.usage
+                raise RefusedPartway.of(error, self._task, self._answers, usage) from None
             failure = failure or failed
             if failed is not None and not isinstance(failed[1], UnusableReply):
                 # The other items share the prefix, so they would fail the same way.
@@ -99,13 +110,13 @@ class TaskRequest:
             self._meter.usage,
             failure=None if failure is None else self._describe(*failure),
             unavailable=failure is not None and isinstance(failure[1], EngineUnavailable),
-            rejected=failure is not None and _for_good(failure[1]),
+            rejected=failure is not None and fails_for_good(failure[1]),
         )
 
     def _describe(self, item: int, error: EngineUnavailable | RequestRejected) -> str:
         """Name the item that failed, the reason and, if rejected, the length of the prompt."""
         message = f"item {item + 1}: {error.message}"
-        if not _for_good(error):
+        if not fails_for_good(error):
             return message
         length = len(self._task.prefix) + len(self._task.suffixes[item])
         return f"{message.rstrip('.')} (a prompt of {length:,} characters)"
@@ -161,7 +172,7 @@ class TaskRequest:
         return first
 
 
-def _for_good(error: EngineUnavailable | RequestRejected) -> bool:
+def fails_for_good(error: EngineUnavailable | RequestRejected) -> bool:
     """Return whether the same request will fail again."""
     return isinstance(error, RequestRejected) and not isinstance(error, UnusableReply)
 

@@ -22,10 +22,11 @@ import numpy as np
 from pydantic import Field
 
 from rocketeval.arrays import Floats
+from rocketeval.budget import most_written
 from rocketeval.config import EngineConfig, Section, parse_options
-from rocketeval.engines.base import EngineAnswers, EngineFinding, EngineIdentity
-from rocketeval.engines.openai_http import OpenAIEngine, WrittenTexts, extra_mark
-from rocketeval.errors import ConfigError, EngineUnavailable, RequestRejected
+from rocketeval.engines.base import EngineAnswers, EngineFinding, EngineIdentity, RefusedPartway
+from rocketeval.engines.openai_http import OpenAIEngine, WrittenTexts, extra_mark, fails_for_good
+from rocketeval.errors import ConfigError, EngineRefused, EngineUnavailable, RequestRejected
 from rocketeval.hashing import content_hash
 from rocketeval.items import AnswerLabels
 from rocketeval.records import Answer, GradingTask, Status, Usage
@@ -201,8 +202,9 @@ class SampledEngine(OpenAIEngine):
 
     @property
     def most_written(self) -> int:
-        """Most tokens of one written answer."""
-        return self.options.max_tokens
+        """Most tokens of one request, over all the answers that it asks for."""
+        answers = min(self.options.samples, self.options.per_request)
+        return answers * most_written(self.options.max_tokens, self.config.extra_body)
 
     async def identify(self) -> EngineIdentity:
         """Return the identity; the number of samples and the temperature are part of it."""
@@ -255,17 +257,19 @@ class SampledEngine(OpenAIEngine):
             usage += sum((one.usage for one in written if isinstance(one, WrittenTexts)), Usage())
             failed = [one for one in written if isinstance(one, BaseException)]
             if failed:
-                error = failed[0]
+                error = next((one for one in failed if isinstance(one, EngineRefused)), failed[0])
+                lost = usage + Usage(requests=len(failed))
+                if isinstance(error, EngineRefused):
+                    raise RefusedPartway.of(error, task, answers, lost)
                 if not isinstance(error, EngineUnavailable | RequestRejected):
                     raise error
-                lost = usage + Usage(requests=len(failed))
                 return EngineAnswers.of(
                     task,
                     answers,
                     lost,
                     failure=f"item {place + 1}: {error.message}",
                     unavailable=isinstance(error, EngineUnavailable),
-                    rejected=isinstance(error, RequestRejected),
+                    rejected=fails_for_good(error),
                 )
             texts = [text for one in written if isinstance(one, WrittenTexts) for text in one.texts]
             answers[place] = self._counted(texts, labels, own=task.labels_of(place) is not None)

@@ -13,8 +13,8 @@ from functools import cached_property, partial
 from pathlib import Path
 
 from rocketeval.config import Section, load_config
-from rocketeval.engines.base import Engine, EngineAnswers
-from rocketeval.errors import ConfigError, EngineUnavailable, RequestRejected
+from rocketeval.engines.base import Engine, EngineAnswers, RefusedPartway
+from rocketeval.errors import ConfigError, EngineRefused, EngineUnavailable, RequestRejected
 from rocketeval.grading.schedule import Identities, shown_heads
 from rocketeval.hashing import content_hash
 from rocketeval.prompts.read_grades import read_answers, read_score, whole_words, without_score
@@ -68,7 +68,11 @@ def sequentially(engine: Engine) -> Ask:
         for place, question in enumerate(single_questions(task.suffixes)):
             answer = known.get(place)
             if answer is None:
-                graded = await engine.grade(_single(task, transcript, question), {})
+                try:
+                    graded = await engine.grade(_single(task, transcript, question), {})
+                except EngineRefused as error:
+                    had = {**known, **dict(enumerate(answers))}
+                    raise RefusedPartway.of(error, task, had, usage) from None
                 usage += graded.usage
                 if graded.failure:
                     return _cut_short(task, answers, known, usage, graded)

@@ -13,16 +13,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from rocketeval.budget import TEMPLATE_TOKENS, PricedBudget, most_tokens, most_written
+from rocketeval.budget import TEMPLATE_TOKENS, PricedBudget, Reservation, most_tokens, most_written
 from rocketeval.checks.runner import CheckRunner
 from rocketeval.engines.base import (
     Engine,
     EngineAnswers,
     EngineIdentity,
+    RefusedPartway,
     drop_after,
     status_of,
 )
-from rocketeval.errors import ConfigError, EngineRefused, EngineUnavailable
+from rocketeval.errors import ConfigError, EngineRefused, EngineUnavailable, JudgeChanged
 from rocketeval.grading.ask import Ask, each_item_independently
 from rocketeval.grading.canaries import Canaries
 from rocketeval.observer import Observer
@@ -82,7 +83,7 @@ class GradingBudget:
         self._alone = alone
         self._written = most_written(written, extra_body)
         self._template = TEMPLATE_TOKENS
-        self._reserved: dict[bytes, float] = {}
+        self._reserved: dict[bytes, Reservation] = {}
 
     async def learn(self, *, contacted: bool = False, probes: Usage | None = None) -> None:
         """Measure the chat template, and count the first contact.
@@ -120,7 +121,7 @@ class GradingBudget:
 
     def _settle(
         self,
-        reserved: float,
+        reserved: Reservation,
         task: GradingTask,
         known: Mapping[int, Answer],
         graded: EngineAnswers,
@@ -231,12 +232,13 @@ async def grade(
     """Grade every task in order, at most `concurrency` at once, and `record` each judgment.
 
     `proven` means that this judge has finished tasks before, so a failure is the task's own.
-    Setting `stop` starts no more tasks and gives those in flight a few seconds to finish; answers
-    received by then are kept. Tasks of a durable engine are left to the next run at once. Tasks
-    that do not fit into the `budget` are not started. `ask` sends a task to the engine; by default
-    each item is asked independently. `checks` runs the items that code decides, and `canaries` asks
-    some finished items again. `into` is the result of an earlier loop, to be continued.
-    Raises EngineRefused if the engine rejects all requests.
+    Setting `stop`, or a refusal, starts no more tasks and gives those in flight a few seconds to
+    finish; answers received by then are kept. Tasks of a durable engine are left to the next run
+    at once. Tasks that do not fit into the `budget` are not started. `ask` sends a task to the
+    engine; by default each item is asked independently. `checks` runs the items that code decides,
+    and `canaries` asks some finished items again. `into` is the result of an earlier loop, to be
+    continued; after an error it has what was done. Raises EngineRefused if the engine rejects all
+    requests.
     """
     observer.watched(partial(status_of, engine))
     grading = into or Grading()
@@ -245,14 +247,18 @@ async def grade(
     ask = ask or each_item_independently(engine)
     failed_queries: set[str] = set()
     unavailable = 0
+    refused = False
+
+    def cut_off(task: GradingTask, graded: EngineAnswers) -> None:
+        grading.spent += graded.usage
+        if any(answer.status not in NO_ANSWER for answer in graded.answers):
+            cut = Failure(task.key, task.query_id, task.candidate, CUT_OFF, graded.answers)
+            grading.cut_off.append(cut)
 
     def settle(task: GradingTask, graded: EngineAnswers) -> None:
         nonlocal unavailable
-        if graded.unavailable and stop.is_set():
-            grading.spent += graded.usage
-            if any(answer.status not in NO_ANSWER for answer in graded.answers):
-                cut = Failure(task.key, task.query_id, task.candidate, CUT_OFF, graded.answers)
-                grading.cut_off.append(cut)
+        if graded.unavailable and (stop.is_set() or refused):
+            cut_off(task, graded)
             return
         unavailable = unavailable + 1 if graded.unavailable else 0
         grading.unreachable = grading.unreachable or unavailable >= min(GIVE_UP_AFTER, concurrency)
@@ -295,9 +301,31 @@ async def grade(
         observer.failed(failure)
 
     def ending() -> bool:
-        return stop.is_set() or grading.unreachable or grading.useless
+        return stop.is_set() or refused or grading.unreachable or grading.useless
+
+    async def ask_judge(task: GradingTask, had: Mapping[int, Answer]) -> EngineAnswers:
+        try:
+            return await ask(task, had)
+        except JudgeChanged:
+            raise
+        except EngineRefused as error:
+            graded = error.graded if isinstance(error, RefusedPartway) else None
+            if budget:
+                nothing = EngineAnswers.of(task, had, Usage(), error.message)
+                budget.settle(task, had, graded or nothing)
+            if graded is not None:
+                cut_off(task, graded)
+            raise EngineRefused(error.message, hint=error.hint) from None
 
     async def work() -> None:
+        nonlocal refused
+        try:
+            await grade_tasks()
+        except EngineRefused:
+            refused = True
+            raise
+
+    async def grade_tasks() -> None:
         while not ending():
             task = next(tasks, None)
             if task is None:
@@ -308,7 +336,7 @@ async def grade(
                 had = {**had, **await checks.run(missing)}
             if budget and not await budget.admit(task, had, ending):
                 return
-            graded = _all_known(task, had) or await ask(task, had)
+            graded = _all_known(task, had) or await ask_judge(task, had)
             if budget:
                 budget.settle(task, had, graded)
             judged = grading.judged

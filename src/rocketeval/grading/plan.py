@@ -116,7 +116,7 @@ class PlannedRequests:
     counted: int
     """Prompts that were tokenized."""
     most_written: int
-    """Most tokens that the engine writes for an answer; 1 if it reads probabilities."""
+    """Most tokens that the engine writes for a request; 1 if it reads probabilities."""
     sample: tuple[GradingTask, ...]
     """The tasks of those prompts, in the order of a run."""
 
@@ -322,7 +322,7 @@ def _costs(
     if price is None:
         return None, None
     most = max(method.most_written, asking.most_written)
-    written = asking.requests * most if most > 1 else asking.items
+    written = max(asking.items, asking.requests * most)
     plain = Usage(prompt_tokens=asking.prompt_tokens, completion_tokens=written)
     reusing = plain + Usage(cached_tokens=asking.prompt_tokens - asking.computed_tokens)
     return money(plain, price), money(reusing, price) if price.cached is not None else None

@@ -17,7 +17,7 @@ from rocketeval.checklists.rubric import rubric_options
 from rocketeval.checks.runner import CheckRunner
 from rocketeval.config import RunConfig
 from rocketeval.engines.base import Engine, offline_identity, status_of, take_probe_usage
-from rocketeval.errors import EngineError, JudgeChanged
+from rocketeval.errors import EngineError, EngineRefused, JudgeChanged
 from rocketeval.grading.ask import Method
 from rocketeval.grading.canaries import (
     FEWEST,
@@ -218,11 +218,14 @@ async def grade_responses(
         if asking and suspects is not None:
             canaries = _canaries(work, config, method, engine, judge, limit, suspects)
             await unless_stopped(_check_first(work, canaries, method, judge), stop)
+            if make_rounds and canaries.facts.set_aside:
+                rounds = make_rounds(work)
         started = time.monotonic()
         checks = CheckRunner(rubric_options(config).checks)
+        grading = Grading(probes=probes or Usage())
         try:
-            grading = await _without_drift(
-                Grading(probes=probes or Usage()),
+            await _without_drift(
+                grading,
                 work,
                 canaries,
                 rounds,
@@ -237,6 +240,11 @@ async def grade_responses(
                 budget=limit,
                 checks=checks,
             )
+        except JudgeChanged:
+            raise  # Its answers may be those of another judge.
+        except EngineRefused:
+            work.keep_failures([*grading.failures, *grading.cut_off])
+            raise
         finally:
             checks.close()
             if suspects is not None:
@@ -345,7 +353,7 @@ async def _without_drift(
     rounds: GradingRounds | None,
     *args: Any,
     **settings: Any,
-) -> Grading:
+) -> None:
     """Grade; if the judge changed, set aside what it judged since the last passed check."""
     done = -1
     try:
@@ -368,7 +376,6 @@ async def _without_drift(
             f"Set aside: {count_of(count, 'judgment', 'judgments')} since the last passed check."
         )
         raise JudgeChanged(error.message, hint=f"{aside} {error.hint}") from error
-    return grading
 
 
 def _continuity(

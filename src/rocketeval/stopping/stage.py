@@ -63,7 +63,7 @@ def order_queries(inputs: Inputs, seed: int) -> tuple[list[str], RaceOrder]:
 
 
 class RacedWork:
-    """The tasks of a race in progress."""
+    """The tasks of a race in progress, after the looks that the ledger has all judgments for."""
 
     def __init__(self, work: GradingWork, config: RunConfig) -> None:
         until = config.until
@@ -88,11 +88,12 @@ class RacedWork:
         self._failed: set[bytes] = set()
         self._waiting = self._needed()
         """Judgments that the next look waits for."""
+        self._look_if_ready(Grading())
 
     @property
     def left(self) -> int:
-        """Judgments that the whole run lacks."""
-        return self._work.left
+        """Judgments that the whole run lacks; 0 if the race has ended."""
+        return 0 if self.ended else self._work.left
 
     @property
     def ended(self) -> bool:
