@@ -265,8 +265,6 @@ async def test_json_schema() -> None:
         "accuracy_low",
         "accuracy_high",
         "auc",
-        "auc_low",
-        "auc_high",
         "yes_bias",
         "no_bias",
         "mass",

@@ -87,7 +87,7 @@ def test_good_judge_has_only_good_findings() -> None:
     [
         ([0.7, 0.7, 0.7], [0.7, 0.7, 0.7], "bad", "this judge guesses, or nearly so: AUC 0.50, 9"),
         ([0.2, 0.1, 0.1], [0.9, 0.8, 0.8], "bad", "this judge answers the opposite: AUC 0.00 (0"),
-        ([0.9, 0.9, 0.1], [0.1, 0.1, 0.9], "note", "cannot be told from guessing on 18 items: AUC"),
+        ([0.9, 0.9, 0.1], [0.1, 0.1, 0.9], "note", "not significantly better than guessing on 18"),
         ([0.9, 0.6, 0.5], [0.7, 0.2, 0.1], "note", "weak: AUC 0.78 (0."),
         ([0.9, 0.8, 0.9], [0.2, 0.1, 0.1], "good", "AUC 1.00 (0.66-1.00), 18 of 18 reference"),
     ],

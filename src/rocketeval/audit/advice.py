@@ -135,14 +135,15 @@ def doubt_within_queries(audit: Audit, part: str) -> str:
     """Return why labels do not back the order of responses to one query; empty if they do.
 
     A ranking compares the responses to one query, but a correlation over all responses can come
-    from queries that are harder than others. Empty if no query has two labeled responses, too.
+    from queries that are harder than others. Also empty if that is not significant either, or if
+    no query has two labeled responses.
     """
     judge = audit.labels[part][JUDGE]
     within = judge.levels.get(PER_QUERY)
-    if within is None or not several_per_query(judge):
+    if within is None or not above_zero(judge.spearman) or not several_per_query(judge):
         return ""
     if within.spearman is None:
-        return "could not be tested within a query, because its scores or labels are equal there"
+        return "could not be tested within a query (each query has equal scores or equal labels)"
     if math.isnan(within.spearman.low):
         return (
             f"could not be tested within a query (only {within.n} with differing scores and "

@@ -61,9 +61,6 @@ class DoctorFigures:
     """Lower end of the 95% interval, from resampled responses."""
     accuracy_high: float | None = None
     auc: float | None = None
-    auc_low: float | None = None
-    """Lower end of the 95% interval, from resampled responses."""
-    auc_high: float | None = None
     yes_bias: float | None = None
     """Share of no items that were answered yes."""
     no_bias: float | None = None
@@ -363,8 +360,6 @@ class _Examiner:
             accuracy_low=quality.accuracy.low,
             accuracy_high=quality.accuracy.high,
             auc=quality.auc.value if quality.auc else None,
-            auc_low=quality.auc.low if quality.auc else None,
-            auc_high=quality.auc.high if quality.auc else None,
             yes_bias=quality.yes_bias,
             no_bias=quality.no_bias,
             mass=quality.mass,

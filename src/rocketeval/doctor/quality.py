@@ -178,7 +178,7 @@ def _accuracy(quality: Quality) -> EngineFinding:
     if not area.low > GUESSING:
         return EngineFinding(
             "accuracy",
-            f"cannot be told from guessing on {quality.items} items: {shown}",
+            f"not significantly better than guessing on {quality.items} items: {shown}",
             "note",
             "Audit it with votes or labels before you rely on its scores, or use a larger judge.",
         )

@@ -280,10 +280,10 @@ def _order(value: Interval | None, ratings: Correlation) -> tuple[Mood, str]:
     if value is None:
         return "unknown", ratings.reason or ""
     if not significant_order(ratings.spearman):
-        if ratings.n < FEWEST_FOR_INTERVAL and value.value > 0.0:
-            return "unknown", f"too few candidates ({ratings.n}) to exclude chance"
         if ratings.spearman is not None and ratings.spearman.p_value <= 1.0 - LEVEL:
             return "poor", "negative: the ranking reverses the ratings"
+        if ratings.n < FEWEST_FOR_INTERVAL:
+            return "unknown", f"too few candidates ({ratings.n}) to exclude chance"
         return "poor", _UNRELATED
     if value.value > 1.0 - 1e-12:
         return "good", "the same order"
