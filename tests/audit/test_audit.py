@@ -9,13 +9,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rocketeval.audit.advice import advice
+from rocketeval.audit.advice import advice, on_votes
 from rocketeval.audit.audit import Audit, audit
-from rocketeval.audit.conclusion import conclusion
-from rocketeval.audit.figures import GUESS, LABELER, LONGER, TIE
+from rocketeval.audit.conclusion import conclusion, doubt, in_brief
+from rocketeval.audit.figures import (
+    GUESS,
+    LABELER,
+    LONGER,
+    TIE,
+    Agreement,
+    MeasuredFigure,
+    MeasuredVotes,
+)
 from rocketeval.config import RankingConfig
 from rocketeval.grid import ScoreGrid
-from rocketeval.records import Basis, Gold, Label, Rating, Vote
+from rocketeval.records import Basis, Gold, Interval, Label, Rating, Vote
 from rocketeval.stats.permutation import queries_needed
 
 CONFIG = RankingConfig(bootstrap=200)
@@ -195,6 +203,70 @@ def test_flattering_candidate_means_give_a_warning() -> None:
     found = audited(same, Gold(labels=exact.labels))
     assert "about as closely as single responses" in words(found)
     assert conclusion(found).startswith("This judge passes: Spearman ")
+
+
+def by_difficulty(noise: float) -> tuple[ScoreGrid, list[Label]]:
+    """Return scores and labels that both follow the difficulty of a query."""
+    rng = np.random.default_rng(2)
+    difficulty = rng.normal(5.5, 2.0, size=(60, 1))
+    own = 0.7 * rng.normal(size=(60, 4))
+    scores = difficulty + own + noise * rng.normal(size=(60, 4))
+    labels = difficulty + (own if noise < 1.0 else 0.7 * rng.normal(size=(60, 4)))
+    ids, names = tuple(f"q{row}" for row in range(60)), tuple("abcd")
+    return ScoreGrid(ids, names, scores), [
+        Label(ids[row], names[column], float(labels[row, column]))
+        for row in range(60)
+        for column in range(4)
+    ]
+
+
+def test_difficulty_of_queries_is_no_skill() -> None:
+    """A judge that does not know which response to a query is better does not pass."""
+    blind, labels = by_difficulty(noise=1.0)
+    found = audited(blind, Gold(labels=labels))
+    judge = found.labels["all labels"]["judge"]
+    assert judge.spearman is not None
+    assert judge.spearman.low > 0.5
+    assert "within a query" in doubt(found)
+    assert conclusion(found).startswith("Undecided: ")
+    assert "the labels do not back the order of candidates" in words(found)
+    assert "within a query" in next(in_brief(found))
+    seeing, labels = by_difficulty(noise=0.1)
+    found = audited(seeing, Gold(labels=labels))
+    assert doubt(found) == ""
+    assert found.query_differences is not None
+    assert found.query_differences["all labels"].value.low > 0.0
+    assert found.query_differences["all labels"].gold == 240
+
+
+def test_one_label_per_query_does_not_test_the_order_within_a_query() -> None:
+    """The judge passes over all responses, and the conclusion names what is not tested."""
+    grid, labels = by_difficulty(noise=0.1)
+    found = audited(grid, Gold(labels=labels[::4]))
+    assert doubt(found) == ""
+    assert "No query has two labeled responses" in conclusion(found)
+
+
+def test_baseline_that_is_not_beaten_decides() -> None:
+    """The best baseline is beaten significantly; another one varies more and is not."""
+    some = {
+        GUESS: MeasuredFigure(Interval(0.10, 0.02, 0.18), 120, 120, 0.5),
+        LONGER: MeasuredFigure(Interval(0.11, -0.01, 0.23), 120, 120, 0.7),
+    }
+    shares = {"judge": 0.60, LONGER: 0.49, GUESS: 0.50}
+    audit_of_both = Audit(
+        agreement={
+            name: Agreement(*2 * [Interval(share, share - 0.08, share + 0.08)], 120, 120, 120, 0)
+            for name, share in shares.items()
+        },
+        vote_differences={name: MeasuredVotes(one, one) for name, one in some.items()},
+    )
+    assert f"not significantly better than the baseline '{LONGER}'" in doubt(audit_of_both)
+    brief = conclusion(audit_of_both)
+    assert brief.startswith("Undecided: ")
+    assert f"the baseline ('{LONGER}', 49%)" in brief
+    assert f"tied with the baseline ('{LONGER}', 49%)" in next(in_brief(audit_of_both))
+    assert f"tied with the baseline '{LONGER}'" in next(on_votes(audit_of_both, queries_needed))
 
 
 def test_without_reference_data_the_advice_says_what_to_collect() -> None:

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
+from rocketeval.audit import methods
 from rocketeval.audit.figures import LONGER
 from rocketeval.audit.methods import MethodAdvice, advise_method
 from rocketeval.config import RankingConfig
 from rocketeval.grid import ScoreGrid
-from rocketeval.records import Gold, Label, Rating, Usage, Vote
+from rocketeval.records import Gold, Interval, Label, Rating, Usage, Vote
 
 QUERIES = tuple(f"q{number}" for number in range(40))
 RANKING = RankingConfig(bootstrap=200)
@@ -133,6 +134,17 @@ def test_ratings_give_no_significant_lead() -> None:
     assert (found.best, found.by, found.lead, found.clear) == ("y", "ratings", None, False)
     assert found.cheaper == ()
     assert found.told.endswith("It is tied with x.")
+
+
+def test_warning_names_the_baseline_that_is_not_beaten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The best baseline is beaten significantly; another one varies more and is not."""
+    rules = {"random guess": Interval(0.10, 0.02, 0.18), LONGER: Interval(0.11, -0.01, 0.23)}
+    found = methods.MethodsByGold("votes", {"checklist": 0.6}, 120, {}, rules)
+    monkeypatch.setattr(methods, "find_best", lambda *_: found)
+    advice = advise_method({}, grid(0), {}, Gold(), RANKING)
+    assert advice is not None
+    assert advice.rule == LONGER
+    assert f"not significantly better than the baseline '{LONGER}'" in advice.told
 
 
 def test_one_method_is_compared_only_with_baselines() -> None:

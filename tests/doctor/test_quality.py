@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rocketeval.doctor.quality import GUESSING, GoldAnswer, Quality, auc, measure, quality_findings
+from rocketeval.doctor.quality import GOLD, GoldAnswer, Quality, auc, measure, quality_findings
 from rocketeval.engines.base import EngineFinding
 from rocketeval.engines.scripted import exact_answer
 from rocketeval.records import Answer, Status
@@ -16,7 +16,7 @@ def gold(*answers: tuple[bool, float | Status]) -> Quality:
     return measure(
         [
             GoldAnswer(
-                "case",
+                f"case {number // 2}",
                 f"item {number}",
                 expected,
                 Answer(given, mass=0.05) if isinstance(given, Status) else exact_answer(given),
@@ -46,10 +46,21 @@ def test_wilson_interval() -> None:
     assert 0.8 < whole.low < whole.high == 1.0
 
 
-def test_guessing_limit_is_the_95th_percentile_of_guessing() -> None:
-    """Under the null hypothesis, the AUC of 12 and 12 items exceeds the limit in 5% of cases."""
-    deviation = ((12 + 12 + 1) / (12 * 12 * 12)) ** 0.5
-    assert pytest.approx(0.5 + 1.645 * deviation, abs=0.005) == GUESSING
+def test_intervals_resample_cases() -> None:
+    """Eight wrong items of one case are one mistake, not eight independent ones."""
+    answers = [
+        GoldAnswer(case.name, item, right, exact_answer(0.9 if right == known else 0.1))
+        for case in GOLD
+        for known in [case.name != "museum"]
+        for item, right in zip(case.items, case.expected, strict=True)
+    ]
+    quality = measure(answers)
+    assert (quality.right, quality.accuracy.value) == (16, pytest.approx(16 / 24))
+    independent = wilson(16 / 24, 1.96**2 / 24)
+    assert quality.accuracy.low < independent.low - 0.1
+    assert quality.accuracy.high == 1.0
+    assert quality.auc is not None
+    assert quality.auc.low < 0.5 < quality.auc.value
 
 
 def test_counts() -> None:
@@ -67,22 +78,26 @@ def test_counts() -> None:
 
 def test_good_judge_has_only_good_findings() -> None:
     """All findings of a good judge have the level good."""
-    quality = gold((True, 0.9), (False, 0.1))
+    quality = gold(*[(True, 0.9), (False, 0.1)] * 6)
     assert [finding.level for finding in quality_findings(quality)] == ["good"] * 3
 
 
 @pytest.mark.parametrize(
     ("yes", "no", "level", "words"),
     [
-        ([0.6, 0.4], [0.6, 0.4], "bad", "this judge guesses: AUC 0.50, 2 of 4"),
-        ([0.2, 0.1], [0.9, 0.8], "bad", "this judge answers the opposite: AUC 0.00, 0 of 4"),
-        ([0.9, 0.6], [0.7, 0.2], "note", "weak: AUC 0.75, 3 of 4"),
-        ([0.9, 0.8], [0.2, 0.1], "good", "AUC 1.00, 4 of 4"),
+        ([0.7, 0.7, 0.7], [0.7, 0.7, 0.7], "bad", "this judge guesses, or nearly so: AUC 0.50, 9"),
+        ([0.2, 0.1, 0.1], [0.9, 0.8, 0.8], "bad", "this judge answers the opposite: AUC 0.00 (0"),
+        ([0.9, 0.9, 0.1], [0.1, 0.1, 0.9], "note", "not significantly better than guessing on 18"),
+        ([0.9, 0.6, 0.5], [0.7, 0.2, 0.1], "note", "weak: AUC 0.78 (0."),
+        ([0.9, 0.8, 0.9], [0.2, 0.1, 0.1], "good", "AUC 1.00 (0.66-1.00), 18 of 18 reference"),
     ],
 )
 def test_accuracy_finding(yes: list[float], no: list[float], level: str, words: str) -> None:
-    """Guessing, contrary, weak and good judges get different findings."""
-    finding = named(gold(*((True, p) for p in yes), *((False, p) for p in no)), "accuracy")
+    """Guessing, contrary, undecided, weak and good judges get different findings, on nine cases."""
+    pairs = [
+        each for high, low in zip(yes, no, strict=True) for each in ((True, high), (False, low))
+    ]
+    finding = named(gold(*pairs * 3), "accuracy")
     assert finding.level == level
     assert finding.told.startswith(words)
     assert bool(finding.advice) == (level != "good")
@@ -90,9 +105,9 @@ def test_accuracy_finding(yes: list[float], no: list[float], level: str, words: 
 
 def test_yes_bias_with_a_perfect_order_is_a_note() -> None:
     """A judge that always says yes but ranks well gets a note with advice."""
-    finding = named(gold((True, 0.9), (True, 0.8), (False, 0.7), (False, 0.6)), "bias")
+    finding = named(gold(*[(True, 0.9), (False, 0.7), (True, 0.8), (False, 0.6)] * 3), "bias")
     assert finding.level == "note"
-    assert finding.told.startswith("says yes too often: yes to 2 of 2")
+    assert finding.told.startswith("says yes too often: yes to 6 of 6")
     assert "still rank" in finding.advice
 
 

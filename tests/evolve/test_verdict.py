@@ -9,6 +9,7 @@ from rocketeval.evolve.validate import COMMONEST, SINGLE, SINGLE_FITTED, WITH
 from rocketeval.records import Interval
 
 ABOVE, BELOW = Interval(0.08, 0.03, 0.13), Interval(0.02, -0.03, 0.07)
+WORSE, WIDE = Interval(-0.123, -0.186, -0.06), Interval(0.09, -0.01, 0.19)
 UNKNOWN = Interval(0.2, float("nan"), float("nan"))
 NO_LEAD = Interval(0.0, 0.0, 0.0)
 
@@ -38,7 +39,27 @@ def figures(measure: str = "accuracy", own: Interval = ABOVE, **leads: Interval)
         (
             figures(commonest=UNKNOWN, single=ABOVE),
             False,
-            ("No significant difference", "commonest verdict", "too few queries"),
+            ("Undecided", "commonest verdict", "too few queries"),
+        ),
+        (
+            figures(commonest=WORSE, single=ABOVE),
+            False,
+            ("Significantly worse", "commonest verdict", "-12.3 points (-18.6 to -6.0)"),
+        ),
+        (
+            figures(commonest=ABOVE, single=WORSE, fitted=ABOVE),
+            False,
+            ("Significantly worse than the cheaper single prompt: -12.3", "Use that instead."),
+        ),
+        (
+            figures(commonest=ABOVE, single=UNKNOWN),
+            True,
+            ("Undecided", "too few queries", "single prompt."),
+        ),
+        (
+            figures(commonest=ABOVE, single=ABOVE, fitted=WIDE),
+            True,
+            ("No significant difference", "cut points", "+9.0 points (-1.0"),
         ),
         (
             figures(commonest=ABOVE, single=ABOVE, fitted=BELOW),
@@ -55,6 +76,8 @@ def figures(measure: str = "accuracy", own: Interval = ABOVE, **leads: Interval)
             True,
             ("Significantly better than chance", "not compared with a single prompt"),
         ),
+        (figures("rho", UNKNOWN, single=ABOVE), False, ("Undecided", "too few queries", "chance")),
+        (figures("rho", WORSE, single=ABOVE), False, ("Significantly worse than chance",)),
         (figures("rho", BELOW, single=ABOVE), False, ("No significant difference from chance",)),
         (
             figures("rho", single=BELOW),

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from rocketeval.audit.audit import Audit
-from rocketeval.audit.conclusion import doubt
+from rocketeval.audit.conclusion import conclusion, doubt, in_brief
 from rocketeval.audit.figures import Agreement, MeasuredFigure, MeasuredVotes, VoterAgreement
-from rocketeval.audit.labels import LabelCorrelation
+from rocketeval.audit.labels import PER_QUERY, LabelCorrelation, LevelCorrelation
 from rocketeval.ranking.rank import RankedCandidate, Ranking
 from rocketeval.records import Interval
 from rocketeval.report.figures import figures, tables
@@ -234,15 +234,68 @@ def test_warning_about_labels_gives_the_reason(
     assert (first.mood == "poor") == bool(said)
 
 
+@pytest.mark.parametrize(
+    ("within", "over_length", "words"),
+    [
+        (Interval(-0.1, -0.3, 0.1), Interval(0.2, 0.1, 0.3), "no significant positive correlation"),
+        (Interval(0.3, nan, nan), Interval(0.3, nan, nan), "could not be tested"),
+        (None, None, "could not be tested"),
+        (Interval(0.3, 0.1, 0.5), Interval(0.1, -0.1, 0.3), "response length"),
+        (Interval(0.3, 0.1, 0.5), Interval(0.2, 0.1, 0.3), ""),
+    ],
+)
+def test_labels_must_back_the_order_within_a_query(
+    within: Interval | None, over_length: Interval | None, words: str
+) -> None:
+    """A correlation over all responses may come from queries that are harder than others."""
+    level = LevelCorrelation(None, within, None, 40 if within else 0, 0 if within else 40, None)
+    found = labels_of(Interval(0.8, 0.7, 0.9))
+    over = MeasuredFigure(Interval(0.8, 0.7, 0.9), 40, 800, 0.1)
+    audit = Audit(
+        labels={"all labels": {"judge": replace(found, levels={PER_QUERY: level})}},
+        label_differences={"all labels": {"longer response": over}},
+        query_differences=over_length and {"all labels": MeasuredFigure(over_length, 40, 800, 0.1)},
+    )
+    manifest = Manifest(stages=Stages(score=ScoreFacts(answers=200)))
+    first, *_ = trust(Findings(pa.table({}), ranking((1, 1), (2, 2)), audit, manifest=manifest))
+    assert (first.mood, bool(doubt(audit))) == (("poor", True) if words else ("good", False))
+    for text in (doubt(audit), first.verdict, conclusion(audit), next(in_brief(audit))):
+        assert words in text
+        assert bool(words) == ("within a query" in text.replace(" 0.30 within a query", ""))
+    assert len(first.verdict) <= 140
+    assert conclusion(audit).startswith("Undecided" if words else "This judge passes")
+
+
 def test_negative_numbers_have_a_minus_sign() -> None:
     """Not a hyphen."""
     assert number(-0.125) == "\N{MINUS SIGN}0.12"
 
 
 def test_too_few_candidates_give_no_verdict_on_the_order() -> None:
-    """Three candidates give a coefficient without an interval."""
+    """Three candidates are in the same order by chance in a third of cases."""
     first, *_ = numbers(ratings=Correlation(Coefficient(1.0, None, 0.33), None, 3, (), None))
-    assert (first.mood, first.verdict) == ("unknown", "too few candidates for an interval")
+    assert (first.mood, first.verdict) == ("unknown", "too few candidates (3) to exclude chance")
+
+
+@pytest.mark.parametrize(
+    ("spearman", "candidates", "mood", "words"),
+    [
+        (Coefficient(1.0, None, 0.0001), 12, "good", "the same order"),
+        (Coefficient(1.0, None, 0.017), 5, "good", "the same order"),
+        (Coefficient(0.9, None, 0.005), 8, "fair", "similar order"),
+        (Coefficient(0.4, Interval(0.4, -0.2, 0.8), 0.2), 12, "poor", "no significant"),
+        (Coefficient(-1.0, None, 0.0001), 12, "poor", "reverses"),
+    ],
+)
+def test_order_is_judged_by_its_p_value(
+    spearman: Coefficient, candidates: int, mood: str, words: str
+) -> None:
+    """A perfect order has no interval, and is better than a random one."""
+    ratings = Correlation(spearman, None, candidates, (), None)
+    first, *_ = numbers(ratings=ratings)
+    assert first.mood == mood
+    assert words in first.verdict
+    assert bool(doubt(Audit(ratings=ratings))) == (mood == "poor")
 
 
 def test_older_audits_are_readable() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from rocketeval.audit.audit import Audit
 from rocketeval.audit.bias import NO_QUERY, Bias, LengthBias, SelfPreference
@@ -37,12 +38,14 @@ from rocketeval.audit.wording import (
     rho,
     rho_gap,
     rho_interval,
+    significant_order,
     simpler,
     span,
     strictest_labels,
     verdict,
 )
 from rocketeval.records import Interval
+from rocketeval.stats.bootstrap import least_queries
 from rocketeval.stats.correlation import Correlation
 from rocketeval.text import LABELS_NEXT, count_of, join_words
 
@@ -119,10 +122,45 @@ def on_labels(audit: Audit, needed: Needed) -> Iterator[str]:
     text = FigureText(on, "labels", DISTRUST, rho, rho_gap)
     if LONGER in differences:
         yield from verdict(judge.spearman.value, f"'{LONGER}'", differences[LONGER], text, needed)
+    unbacked = doubt_within_queries(audit, part)
+    if unbacked:
+        yield f"Its scores {unbacked}: the labels do not back the order of candidates."
     yield from _levels(judge)
     for name, difference in differences.items():
         if name not in BASELINES:
             yield from simpler(name, difference, text)
+
+
+def doubt_within_queries(audit: Audit, part: str) -> str:
+    """Return why labels do not back the order of responses to one query; empty if they do.
+
+    A ranking compares the responses to one query, but a correlation over all responses can come
+    from queries that are harder than others. Also empty if that is not significant either, or if
+    no query has two labeled responses.
+    """
+    judge = audit.labels[part][JUDGE]
+    within = judge.levels.get(PER_QUERY)
+    if within is None or not above_zero(judge.spearman) or not several_per_query(judge):
+        return ""
+    if within.spearman is None:
+        return "could not be tested within a query (each query has equal scores or equal labels)"
+    if math.isnan(within.spearman.low):
+        return (
+            f"could not be tested within a query (only {within.n} with differing scores and "
+            f"labels; {least_queries(LEVEL)} are needed)"
+        )
+    if not within.spearman.low > 0.0:
+        return "have no significant positive correlation with labels within a query"
+    over_length = (audit.query_differences or {}).get(part)
+    if over_length is not None and not over_length.value.low > 0.0:
+        return "do not follow labels significantly more than response length does within a query"
+    return ""
+
+
+def several_per_query(judge: LabelCorrelation) -> bool:
+    """Return whether some query has two or more labeled responses."""
+    within = judge.levels.get(PER_QUERY)
+    return within is not None and judge.responses > within.n + within.left_out
 
 
 def _levels(judge: LabelCorrelation) -> Iterator[str]:
@@ -140,7 +178,7 @@ def _levels(judge: LabelCorrelation) -> Iterator[str]:
     lowest = single if within is None or single.value < within.value else within
     if means.value - lowest.value < FLATTERS:
         yield f"Candidate means follow labels about as closely as single responses do: {figures}."
-    elif not _sure_order(judge, means):
+    elif not significant_order(judge.candidates.spearman):
         yield f"Candidate means may overstate agreement, and are uncertain themselves: {figures}."
     elif lowest.high < means.value:
         yield (
@@ -149,14 +187,6 @@ def _levels(judge: LabelCorrelation) -> Iterator[str]:
         )
     else:
         yield f"Candidate means may overstate agreement: {figures}; too few labels to decide."
-
-
-def _sure_order(judge: LabelCorrelation, means: Interval) -> bool:
-    """Return whether the order of candidates is significant, by its interval or its p-value."""
-    if not math.isnan(means.low):
-        return means.low > 0.0
-    found = judge.candidates.spearman
-    return found is not None and found.value > 0.0 and found.p_value < 1.0 - LEVEL
 
 
 TOO_MANY_TIES = 0.2
@@ -199,27 +229,46 @@ def on_votes(audit: Audit, needed: Needed) -> Iterator[str]:
 
 
 def _against_baselines(audit: Audit, text: FigureText, needed: Needed) -> Iterator[str]:
-    """Yield the comparison of the judge with the best baseline."""
-    name, difference = best_baseline(audit, text)
+    """Yield the comparison of the judge with the baseline that decides."""
+    baseline = deciding_baseline(audit, text)
     ours = side_of(audit.agreement[JUDGE], text)
     if ours is not None:
-        rule = f"the baseline '{name}'"
-        yield from verdict(ours.value, rule, difference, text, needed)
+        rule = f"the baseline '{baseline.name}'"
+        yield from verdict(ours.value, rule, baseline.difference, text, needed)
 
 
-def best_baseline(audit: Audit, text: FigureText) -> tuple[str, MeasuredFigure]:
+@dataclass(frozen=True, slots=True)
+class DecidingBaseline:
+    """The baseline that decides whether a judge passes."""
+
+    name: str
+    difference: MeasuredFigure
+    """Agreement of the judge minus its own."""
+    title: str
+    """`best baseline`, or `baseline` if another one agrees with more votes."""
+
+
+def deciding_baseline(audit: Audit, text: FigureText) -> DecidingBaseline:
+    """Return the baseline with the worst verdict: better than the judge, else tied, else the best.
+
+    The best baseline may be significantly worse than the judge while another one, whose difference
+    varies more between queries, is not.
+    """
     known = (
         (name, _side(audit.vote_differences[name], text))
         for name in ((LONGER, GUESS) if text is DECIDED else BASELINES)
         if name in audit.vote_differences
     )
     rules = [(name, difference) for name, difference in known if difference is not None]
-    return min(rules, key=lambda rule: rule[1].value.value)
+    best, _ = min(rules, key=lambda rule: rule[1].value.value)
+    name, difference = min(rules, key=lambda rule: (direction(rule[1]) or 0, rule[1].value.value))
+    return DecidingBaseline(name, difference, "best baseline" if name == best else "baseline")
 
 
 def ties_change_verdict(audit: Audit) -> bool:
     """Return whether counting ties changes the verdict."""
-    return direction(best_baseline(audit, DECIDED)[1]) != direction(best_baseline(audit, ALL)[1])
+    decided, every = (deciding_baseline(audit, text) for text in (DECIDED, ALL))
+    return direction(decided.difference) != direction(every.difference)
 
 
 def _against_voters(audit: Audit, judge: Agreement) -> str:
@@ -365,8 +414,10 @@ def _on_ratings(ratings: Correlation | None) -> Iterator[str]:
     if ratings.spearman is None:
         yield f"No conclusion from the reference ratings: {ratings.reason}."
         return
+    random = "" if significant_order(ratings.spearman) else ", not significantly above zero"
     yield (
-        f"Reference ratings of {ratings.n} candidates: Spearman {rho(ratings.spearman.value)}. "
+        f"Reference ratings of {ratings.n} candidates: Spearman {rho(ratings.spearman.value)}"
+        f"{random}. "
         "They test the order of candidates, not the score of a response."
     )
 

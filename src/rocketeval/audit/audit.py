@@ -28,7 +28,12 @@ from rocketeval.audit.figures import (
     measure_votes,
     random_agreement,
 )
-from rocketeval.audit.labels import LabelCorrelation, correlate_with_cells, spearman_difference
+from rocketeval.audit.labels import (
+    LabelCorrelation,
+    correlate_with_cells,
+    query_difference,
+    spearman_difference,
+)
 from rocketeval.audit.votes import (
     JUDGE,
     CategoryAgreement,
@@ -111,6 +116,9 @@ class Audit:
     """Agreement of the judge minus human-human agreement, on the same votes."""
     label_differences: Mapping[str, Mapping[str, MeasuredFigure]] = field(default_factory=dict)
     """By kind of labels, then by method: the judge's Spearman over responses minus the method's."""
+    query_differences: Mapping[str, MeasuredFigure] | None = field(default=None, metadata=OPTIONAL)
+    """By kind of labels: the judge's mean Spearman within a query minus that of response length;
+    None without labels, and in audits of earlier versions."""
     bias: Bias | None = None
     """Length bias and self-preference; None in an empty audit."""
     advice: tuple[str, ...] = ()
@@ -233,6 +241,7 @@ def _with_labels(
     methods = {**scorings.judged, LONGER: scorings.lengths}
     labels: dict[str, dict[str, LabelCorrelation]] = {}
     differences: dict[str, dict[str, MeasuredFigure]] = {}
+    within: dict[str, MeasuredFigure] = {}
     for part, (laid_out, unknown) in parts.items():
         figures = {
             name: correlate_with_cells(scores, laid_out, unknown, **settings)
@@ -247,4 +256,9 @@ def _with_labels(
             if name != JUDGE
         }
         differences[part] = {name: each for name, each in compared.items() if each is not None}
-    return replace(found, labels=labels, label_differences=differences)
+        lead = query_difference(grid, scorings.lengths, laid_out, **settings)
+        if lead is not None:
+            within[part] = lead
+    return replace(
+        found, labels=labels, label_differences=differences, query_differences=within or None
+    )

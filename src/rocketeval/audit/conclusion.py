@@ -7,8 +7,11 @@ from collections.abc import Iterator
 from rocketeval.audit.advice import (
     ALL,
     DECIDED,
-    best_baseline,
+    DecidingBaseline,
+    deciding_baseline,
+    doubt_within_queries,
     on_bias,
+    several_per_query,
     side_of,
     ties_change_verdict,
 )
@@ -23,6 +26,8 @@ from rocketeval.audit.wording import (
     labels_of,
     percent,
     rho,
+    rho_interval,
+    significant_order,
     strictest_labels,
     trivial_rules,
 )
@@ -35,7 +40,7 @@ def in_brief(audit: Audit) -> Iterator[str]:
     if audit.agreement:
         yield _votes_in_brief(audit, audit.agreement[JUDGE])
     for part, methods in audit.labels.items():
-        yield _labels_in_brief(part, methods[JUDGE])
+        yield _labels_in_brief(audit, part, methods[JUDGE])
     if audit.ratings is not None:
         found, some = audit.ratings.spearman, count_of(audit.ratings.n, "candidate", "candidates")
         yield (
@@ -69,11 +74,12 @@ def _votes_in_brief(audit: Audit, judge: Agreement) -> str:
     votes = count_of(judge.used, "vote", "votes")
     line = f"agrees with {_percent(judge.with_ties)} of {votes} (win, loss or tie)"
     text = _deciding(audit, judge)
-    name, difference = best_baseline(audit, text)
-    theirs = side_of(audit.agreement[name], text)
+    baseline = deciding_baseline(audit, text)
+    theirs = side_of(audit.agreement[baseline.name], text)
     value = "" if theirs is None else f", {percent(theirs.value)}"
     on = " on decided votes" if text is DECIDED else ""
-    line += f"; {_compared(direction(difference))} the best baseline ('{name}'{value}){on}"
+    compared = _compared(direction(baseline.difference))
+    line += f"; {compared} the {baseline.title} ('{baseline.name}'{value}){on}"
     if audit.voters is not None:
         line += f"; {ANOTHER_VOTER} {_percent(audit.voters.with_ties)}"
     return line
@@ -91,13 +97,15 @@ def _percent(found: Interval) -> str:
     return f"{value}% {bounds}".rstrip()
 
 
-def _labels_in_brief(part: str, judge: LabelCorrelation) -> str:
+def _labels_in_brief(audit: Audit, part: str, judge: LabelCorrelation) -> str:
     some = labels_of(part, judge.responses)
     if judge.spearman is None:
         return f"no coefficient with {some}"
     within = judge.levels[PER_QUERY].spearman
     inside = "" if within is None else f", {within.value:.2f} within a query"
-    return f"Spearman {figure(judge.spearman, '.2f')} with {some}{inside}"
+    unbacked = doubt_within_queries(audit, part)
+    but = f"; its scores {unbacked}" if unbacked else ""
+    return f"Spearman {figure(judge.spearman, '.2f')} with {some}{inside}{but}"
 
 
 UNCHECKED = (
@@ -115,8 +123,8 @@ def doubt(audit: Audit | None) -> str:
     """Return why the ranking must not name a leader; empty if the judge passed its audit.
 
     A judge passes if it is significantly better than every baseline on votes, else if its scores
-    correlate with labels, significantly and more than length does, else if its order of candidates
-    correlates significantly with reference ratings.
+    correlate with labels, significantly and more than length does, over all responses and within
+    queries, else if its order of candidates correlates significantly with reference ratings.
     """
     if audit is None:
         return NOT_AUDITED
@@ -127,18 +135,22 @@ def doubt(audit: Audit | None) -> str:
         return _doubt_from_votes(audit, judge)
     part = strictest_labels(audit)
     if part is not None:
-        found = audit.labels[part][JUDGE].spearman
-        over = audit.label_differences.get(part, {}).get(LONGER)
-        better = over is not None and (direction(over) or 0) > 0
-        if found is not None and found.low > 0.0 and better:
-            return ""
-        if found is not None and found.low <= 0.0:
-            return _ranked_by("whose scores have no significant positive correlation with labels")
-        return _no_better(f"the baseline '{LONGER}' on labels")
-    found = audit.ratings.spearman.interval if audit.ratings and audit.ratings.spearman else None
-    if found is not None and found.low > 0.0:
+        return doubt_from_labels(audit, part)
+    if audit.ratings is not None and significant_order(audit.ratings.spearman):
         return ""
     return _no_better("a random order, compared with the reference ratings")
+
+
+def doubt_from_labels(audit: Audit, part: str) -> str:
+    """Return why the judge did not pass on this kind of labels; empty if it did."""
+    found = audit.labels[part][JUDGE].spearman
+    over = audit.label_differences.get(part, {}).get(LONGER)
+    if found is not None and found.low <= 0.0:
+        return _ranked_by("whose scores have no significant positive correlation with labels")
+    if found is None or over is None or (direction(over) or 0) <= 0:
+        return _no_better(f"the baseline '{LONGER}' on labels")
+    unbacked = doubt_within_queries(audit, part)
+    return _ranked_by(f"whose scores {unbacked}") if unbacked else ""
 
 
 def _doubt_from_votes(audit: Audit, judge: Agreement) -> str:
@@ -148,11 +160,11 @@ def _doubt_from_votes(audit: Audit, judge: Agreement) -> str:
         passes = judge.with_ties is not None and judge.with_ties.low > rules[name]
         return "" if passes else _no_better(f"the baseline '{name}' on {judge.used:,} human votes")
     text = _deciding(audit, judge)
-    name, difference = best_baseline(audit, text)
-    if (direction(difference) or 0) > 0:
+    baseline = deciding_baseline(audit, text)
+    if (direction(baseline.difference) or 0) > 0:
         return ""
     votes = f"{judge.decisive:,} decided" if text is DECIDED else f"{judge.used:,}"
-    return _no_better(f"the baseline '{name}' on {votes} human votes")
+    return _no_better(f"the baseline '{baseline.name}' on {votes} human votes")
 
 
 def _deciding(audit: Audit, judge: Agreement) -> FigureText:
@@ -186,33 +198,34 @@ def _conclude_from_votes(audit: Audit) -> Iterator[str]:
         return
     text = _deciding(audit, judge)
     verdict_changes = text is DECIDED
-    name, difference = best_baseline(audit, text)
-    ours, theirs = side_of(judge, text), side_of(audit.agreement[name], text)
+    baseline = deciding_baseline(audit, text)
+    ours, theirs = side_of(judge, text), side_of(audit.agreement[baseline.name], text)
     if ours is None or theirs is None:
         return
     kind, votes = ("decided ", judge.decisive) if verdict_changes else ("", judge.used)
     agrees = f"it agrees with {_percent(ours)} of {votes:,} {kind}human votes"
-    baseline = f"'{name}', {percent(theirs.value)}"
-    yield _verdict_in_brief(direction(difference), agrees, baseline)
+    yield _verdict_in_brief(baseline, agrees, percent(theirs.value))
     if verdict_changes:
-        name, difference = best_baseline(audit, ALL)
-        sign, value = direction(difference), percent(trivial_rules(audit)[name])
-        compared = _compared(0 if sign is None else sign)
-        yield f"With ties counted, it is {compared} the best baseline ('{name}', {value})."
+        baseline = deciding_baseline(audit, ALL)
+        value = percent(trivial_rules(audit)[baseline.name])
+        compared = _compared(direction(baseline.difference) or 0)
+        named = f"the {baseline.title} ('{baseline.name}', {value})"
+        yield f"With ties counted, it is {compared} {named}."
     elif audit.voters is not None:
         yield f"Human-human agreement is {_percent(audit.voters.with_ties)}."
 
 
-def _verdict_in_brief(sign: int | None, agrees: str, baseline: str) -> str:
+def _verdict_in_brief(baseline: DecidingBaseline, agrees: str, value: str) -> str:
+    sign, named = direction(baseline.difference), f"'{baseline.name}', {value}"
     if sign is None:
-        return f"Undecided, too few votes: {agrees} (best baseline: {baseline})."
+        return f"Undecided, too few votes: {agrees} ({baseline.title}: {named})."
     if sign > 0:
-        more = f"significantly more than every baseline (best: {baseline})"
+        more = f"significantly more than every baseline (best: {named})"
         return f"This judge passes: {agrees}, {more}."
     if sign < 0:
-        less = f"significantly less than the best baseline ({baseline})"
+        less = f"significantly less than the {baseline.title} ({named})"
         return f"This judge does not pass: {agrees}, {less}."
-    return f"Undecided: {agrees}, not significantly more than the best baseline ({baseline})."
+    return f"Undecided: {agrees}, not significantly more than the {baseline.title} ({named})."
 
 
 def _conclude_from_labels(audit: Audit) -> Iterator[str]:
@@ -229,7 +242,7 @@ def _conclude_from_labels(audit: Audit) -> Iterator[str]:
         return
     length = f"that of response length ({rho(judge.spearman.value - difference.value.value)})"
     if sign > 0 and judge.spearman.low > 0.0:
-        yield f"This judge passes: {follows}, significantly more than {length}."
+        yield from _within_queries(audit, part, f"{follows}, significantly more than {length}")
     elif sign < 0:
         yield f"This judge does not pass: {follows}, significantly less than {length}."
     else:
@@ -237,13 +250,30 @@ def _conclude_from_labels(audit: Audit) -> Iterator[str]:
         yield f"Undecided: {follows}, not significantly above {bar}."
 
 
+def _within_queries(audit: Audit, part: str, found: str) -> Iterator[str]:
+    """Yield the verdict on a judge that passes over all responses."""
+    judge = audit.labels[part][JUDGE]
+    unbacked = doubt_within_queries(audit, part)
+    if not unbacked:
+        yield f"This judge passes: {found}."
+        if judge.levels and not several_per_query(judge):
+            yield "No query has two labeled responses, so its order within a query is not tested."
+        return
+    within = judge.levels[PER_QUERY].spearman
+    inside = "" if within is None else f"; {rho_interval(within)} within a query"
+    verdict = "Undecided" if within is None or not within.high < 0.0 else "This judge does not pass"
+    yield f"{verdict}: {found}{inside}."
+    yield f"Its scores {unbacked}, so the labels do not back the order of candidates."
+
+
 def _conclude_without(audit: Audit) -> str:
     """Return the conclusion of an audit without usable votes or labels."""
     if audit.ratings is not None and audit.ratings.spearman is not None:
         return (
             f"The ranking of {audit.ratings.n} candidates has a Spearman correlation of "
-            f"{rho(audit.ratings.spearman.value)} with reference ratings. They test the ranking, "
-            "not single scores."
+            f"{rho(audit.ratings.spearman.value)} with reference ratings"
+            f"{'' if significant_order(audit.ratings.spearman) else ', not significantly above 0'}"
+            ". They test the ranking, not single scores."
         )
     if audit.refused.counts:
         return "No verdict on this judge: its scorer was fitted on all reference data."

@@ -240,6 +240,42 @@ def correlate_with_cells(
     )
 
 
+def query_difference(
+    grid: ScoreGrid,
+    other: ScoreGrid,
+    laid_out: Floats,
+    *,
+    bootstrap: int = 1000,
+    seed: int = 0,
+    level: float = 0.95,
+) -> MeasuredFigure | None:
+    """Return the mean within-query Spearman of `grid` with labels minus that of `other`.
+
+    Equal scores of a query have a correlation of zero. None if no query has differing labels, and
+    differing scores on a side.
+    """
+    shared = np.where(np.isnan(grid.scores + other.scores), np.nan, laid_out)
+    ours, theirs = (cells_of(each, shared, 0)[0] for each in (grid, other))
+    places = renumbered(ours.rows)
+    one, two = (within_queries(each.scores, each.labels, places)[:, 1] for each in (ours, theirs))
+    known = ~(np.isnan(one) & np.isnan(two))
+    if not known.any():
+        return None
+    adds = (np.nan_to_num(one) - np.nan_to_num(two))[known]
+    clusters = grid.places()[np.unique(ours.rows)][known]
+    own = renumbered(clusters)
+    draws = ratio_draws(
+        adds[:, None], np.ones((len(adds), 1)), times=bootstrap, seed=seed, queries=own
+    )[:, 0]
+    queries, value = int(own.max()) + 1, float(adds.mean())
+    return MeasuredFigure(
+        value=interval(value, draws, queries=queries, level=level),
+        queries=queries,
+        gold=int(np.isin(places, np.flatnonzero(known)).sum()),
+        spread=float(adds.std(ddof=1)) if len(adds) > 1 else math.nan,
+    )
+
+
 def spearman_difference(
     grid: ScoreGrid,
     other: ScoreGrid,

@@ -197,7 +197,7 @@ class MethodAdvice:
     cheaper: tuple[str, ...]
     """Cheaper methods tied with the best, the cheapest first."""
     rule: str | None
-    """The best baseline."""
+    """The best baseline, of those that it does not beat if there are any."""
     above_rule: Interval | None
     """Lead of the best method over that baseline, corrected for the number of methods."""
     told: str
@@ -221,7 +221,11 @@ def advise_method(
     others = [name for name in found.figures if name != found.best]
     second = max(others, key=found.figures.__getitem__, default=None)
     lead = found.leads.get(second) if second else None
-    gaps = {name: math.inf if gap is None else gap.value for name, gap in found.rules.items()}
+    # A baseline that is not beaten comes first, then the best one.
+    gaps = {
+        name: (math.inf, math.inf) if gap is None else (above_zero(gap), gap.value)
+        for name, gap in found.rules.items()
+    }
     rule = min(gaps, key=gaps.__getitem__, default=None)
     advice = MethodAdvice(
         best=found.best,

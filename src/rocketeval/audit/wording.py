@@ -18,6 +18,7 @@ from rocketeval.audit.labels import CANDIDATES, LEVELS, PER_QUERY, RESPONSES, La
 from rocketeval.audit.votes import FEWEST_VOTES, JUDGE
 from rocketeval.records import Interval
 from rocketeval.stats.bootstrap import least_queries
+from rocketeval.stats.correlation import Coefficient
 from rocketeval.text import between, count_of, join_words
 
 ANOTHER_VOTER = "human-human agreement"
@@ -331,6 +332,14 @@ def simpler(name: str, difference: MeasuredFigure, text: FigureText) -> Iterator
         yield (
             f"The simpler score {name!r} is significantly better on {text.on}: {text.gap(turned)}."
         )
+
+
+def significant_order(found: Coefficient | None) -> bool:
+    """Return whether an order of candidates is significantly better than a random one.
+
+    By the p-value, because few candidates and a perfect order have no interval.
+    """
+    return found is not None and found.value > 0.0 and found.p_value <= 1.0 - LEVEL
 
 
 def direction(difference: MeasuredFigure) -> int | None:

@@ -58,7 +58,7 @@ class DoctorFigures:
     accuracy: float | None = None
     """At a threshold of 0.5; a missing answer counts as wrong."""
     accuracy_low: float | None = None
-    """Lower end of the 95% Wilson interval."""
+    """Lower end of the 95% interval, from resampled responses."""
     accuracy_high: float | None = None
     auc: float | None = None
     yes_bias: float | None = None
@@ -359,7 +359,7 @@ class _Examiner:
             accuracy=quality.accuracy.value,
             accuracy_low=quality.accuracy.low,
             accuracy_high=quality.accuracy.high,
-            auc=quality.auc,
+            auc=quality.auc.value if quality.auc else None,
             yes_bias=quality.yes_bias,
             no_bias=quality.no_bias,
             mass=quality.mass,

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+import numpy as np
+
 from rocketeval.engines.base import EngineFinding
 from rocketeval.hashing import content_hash
 from rocketeval.prompts.render import GradingPrompt
 from rocketeval.records import Answer, Checklist, GradingTask, Interval, Query, Response, Turn
-from rocketeval.stats.bootstrap import wilson
+from rocketeval.stats.bootstrap import (
+    Resampling,
+    interval_without_spread,
+    least_queries,
+    query_places,
+    resample_queries,
+)
+from rocketeval.text import figure, share
 
-GUESSING = 0.70
-"""Guessing reaches this AUC with a probability of 5%, with twelve items of each kind."""
-OPPOSITE = 1 - GUESSING
+GUESSING = 0.5
+"""The AUC of random answers."""
 WEAK = 0.85
 """Below this AUC, a judge misses many obvious answers."""
 LEANING = 0.5
@@ -24,7 +33,7 @@ HARDLY = 0.5
 """Minimum mean mass on yes and no; below it, the judge often says something else."""
 ENOUGH = 0.75
 """Minimum share of answered items; below it, scores would depend on which are missing."""
-_Z = 1.96
+_RESAMPLING = Resampling(times=2000, seed=0, level=0.95)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +55,10 @@ class Quality:
     right: int
     """Items with `p_yes` on the correct side of 0.5."""
     accuracy: Interval
-    """Share of correct answers, with a 95% Wilson interval."""
-    auc: float | None
-    """Probability that a yes item has a higher `p_yes` than a no item."""
+    """Share of correct answers; the 95% interval resamples cases, whose items are similar."""
+    auc: Interval | None
+    """Probability that a yes item has a higher `p_yes` than a no item; the interval resamples
+    cases."""
     false_yes: int
     """No items that were answered yes."""
     nos: int
@@ -77,14 +87,20 @@ def measure(answers: Sequence[GoldAnswer]) -> Quality:
     no = [gold.answer.p_yes for gold in answers if not gold.expected]
     p_of_yes = [p for p in yes if p is not None]
     p_of_no = [p for p in no if p is not None]
-    right = sum(p > 0.5 for p in p_of_yes) + sum(p < 0.5 for p in p_of_no)
+    hits = [
+        gold.answer.p_yes is not None
+        and (gold.answer.p_yes > 0.5 if gold.expected else gold.answer.p_yes < 0.5)
+        for gold in answers
+    ]
+    cases = query_places([gold.case for gold in answers], len(answers))
+    accuracy = _RESAMPLING.share(np.array(hits, dtype=np.float64), cases)
     without = Counter(str(gold.answer.status) for gold in answers if gold.answer.p_yes is None)
     return Quality(
         items=len(answers),
         answered=len(p_of_yes) + len(p_of_no),
-        right=right,
-        accuracy=wilson(right / len(answers), _Z * _Z / len(answers)),
-        auc=auc(p_of_yes, p_of_no),
+        right=sum(hits),
+        accuracy=accuracy or Interval(math.nan, math.nan, math.nan),
+        auc=_auc_of_cases(answers),
         false_yes=sum(p > 0.5 for p in p_of_no),
         nos=len(no),
         false_no=sum(p < 0.5 for p in p_of_yes),
@@ -106,6 +122,29 @@ def auc(yes: Sequence[float], no: Sequence[float]) -> float | None:
     return won / (len(yes) * len(no))
 
 
+def _auc_of_cases(answers: Sequence[GoldAnswer]) -> Interval | None:
+    """Return the AUC with an interval from resampled cases; None without items of both kinds."""
+    known = [(gold, gold.answer.p_yes) for gold in answers if gold.answer.p_yes is not None]
+    yes = [p for gold, p in known if gold.expected]
+    no = [p for gold, p in known if not gold.expected]
+    value = auc(yes, no)
+    if value is None:
+        return None
+    cases = query_places([gold.case for gold, _ in known], len(known))
+    is_yes = np.array([gold.expected for gold, _ in known])
+    high, low = np.array(yes)[:, None], np.array(no)
+    won = (high > low) + (high == low) / 2.0
+    count = int(cases.max()) + 1
+    drawn = np.concatenate(list(resample_queries(count, _RESAMPLING.times, _RESAMPLING.seed)))
+    yes_drawn, no_drawn = drawn[:, cases[is_yes]], drawn[:, cases[~is_yes]]
+    pairs = yes_drawn.sum(axis=1) * no_drawn.sum(axis=1)
+    draws = np.full(len(drawn), np.nan)
+    np.divide((yes_drawn @ won * no_drawn).sum(axis=1), pairs, out=draws, where=pairs > 0)
+    if value in (0.0, 1.0) and count >= least_queries(_RESAMPLING.level):
+        return interval_without_spread(value, count, _RESAMPLING.level)
+    return _RESAMPLING.sure(value, draws, count)
+
+
 def quality_findings(quality: Quality) -> list[EngineFinding]:
     """Return the findings about accuracy, bias, mass and missing answers."""
     found = [_accuracy(quality), _bias(quality), _mass(quality)]
@@ -115,29 +154,35 @@ def quality_findings(quality: Quality) -> list[EngineFinding]:
 
 
 def _accuracy(quality: Quality) -> EngineFinding:
-    share = quality.accuracy
-    shown = (
-        f"{quality.right} of {quality.items} reference items correct "
-        f"({share.value:.0%}, {share.low:.0%} to {share.high:.0%})"
-    )
+    percent, _, bounds = share(quality.accuracy, ".0f").partition(" ")
+    correct = f"{percent}% {bounds}".rstrip()
+    shown = f"{quality.right} of {quality.items} reference items correct: {correct}"
     if quality.auc is None:
         return EngineFinding("accuracy", shown, "bad", "It answered too few items to be checked.")
-    shown = f"AUC {quality.auc:.2f}, {shown}"
-    if quality.auc <= OPPOSITE:
+    area = quality.auc
+    shown = f"AUC {figure(area, '.2f')}, {shown}"
+    if area.high < GUESSING:
         return EngineFinding(
             "accuracy",
             f"this judge answers the opposite: {shown}",
             "bad",
             "Check whether your grading prompt swaps yes and no; if not, use another judge.",
         )
-    if quality.auc < GUESSING:
+    if not area.low > GUESSING and area.high < WEAK:
         return EngineFinding(
             "accuracy",
-            f"this judge guesses: {shown}",
+            f"this judge guesses, or nearly so: {shown}",
             "bad",
-            "Its scores would be noise: use a larger judge, or another grading prompt.",
+            "Its scores would be mostly noise: use a larger judge, or another grading prompt.",
         )
-    if quality.auc < WEAK:
+    if not area.low > GUESSING:
+        return EngineFinding(
+            "accuracy",
+            f"not significantly better than guessing on {quality.items} items: {shown}",
+            "note",
+            "Audit it with votes or labels before you rely on its scores, or use a larger judge.",
+        )
+    if area.value < WEAK:
         return EngineFinding(
             "accuracy",
             f"weak: {shown}",
@@ -156,7 +201,7 @@ def _bias(quality: Quality) -> EngineFinding:
     if max(quality.yes_bias, quality.no_bias) <= LEANING:
         return EngineFinding("bias", message)
     side = "yes" if quality.yes_bias > quality.no_bias else "no"
-    ranks = quality.auc is not None and quality.auc >= GUESSING
+    ranks = quality.auc is not None and quality.auc.low > GUESSING
     return EngineFinding(
         "bias",
         f"says {side} too often: {message}",

@@ -186,7 +186,8 @@ class EvaluatorVerdict:
     """Whether an evaluator is usable according to the held-out cases, and why."""
 
     usable: bool
-    """Whether it is significantly better than a judge that ignores the responses."""
+    """Whether it is significantly better than a judge that ignores the responses, and not
+    significantly worse than a single prompt."""
     words: str
 
 
@@ -430,37 +431,44 @@ def figures_of(validation: Validation, overall: str) -> HeldOutFigures:
 def evaluator_verdict(figures: HeldOutFigures) -> EvaluatorVerdict:
     """Return whether an evaluator beats a constant verdict, and compare it with one prompt."""
     arms = {arm.name: arm for arm in figures.arms}
-    if COMMONEST in arms and not _is_above(arms[COMMONEST].lead):
-        return EvaluatorVerdict(
-            False,
-            f"No significant difference from the baseline '{COMMONEST}'"
-            f"{_by(figures, arms[COMMONEST])}.",
-        )
-    if COMMONEST not in arms and not _is_above(arms[WITH].figures[figures.measure]):
-        return EvaluatorVerdict(False, "No significant difference from chance.")
+    constant = arms.get(COMMONEST)
+    over = arms[WITH].figures[figures.measure] if constant is None else constant.lead
+    against = "chance" if constant is None else f"the baseline '{COMMONEST}'"
+    if _sign(over) != 1:
+        by = "" if constant is None else _by(figures, over)
+        return EvaluatorVerdict(False, f"{_COMPARED[_sign(over)]} {against}{by}.")
     asked = [arms[name] for name in SINGLE_PROMPTS if name in arms]
     if not asked:
         return EvaluatorVerdict(
             True, "Significantly better than chance; it was not compared with a single prompt."
         )
-    closest = min(asked, key=lambda arm: arm.lead.value)
-    found = (
-        "Significantly better than the"
-        if _is_above(closest.lead)
-        else "No significant difference from the cheaper"
-    )
-    return EvaluatorVerdict(True, f"{found} {closest.name}{_by(figures, closest)}.")
+    # A form of the single prompt that is better decides first, then one that is not worse.
+    closest = min(asked, key=lambda arm: (_sign(arm.lead) or 0, arm.lead.value))
+    sign = _sign(closest.lead)
+    cheaper = "the" if sign == 1 else "the cheaper"
+    found = f"{_COMPARED[sign]} {cheaper} {closest.name}{_by(figures, closest.lead)}."
+    return EvaluatorVerdict(sign != -1, f"{found} Use that instead." if sign == -1 else found)
 
 
-def _is_above(interval: Interval) -> bool:
-    """Return whether the whole interval is above zero; False if it is unknown."""
-    return math.isfinite(interval.low) and interval.low > 0.0
+_COMPARED = {
+    1: "Significantly better than",
+    0: "No significant difference from",
+    -1: "Significantly worse than",
+    None: "Undecided, too few queries or too little variation to compare it with",
+}
 
 
-def _by(figures: HeldOutFigures, arm: ArmFigures) -> str:
-    lead = arm.lead
-    if not all(map(math.isfinite, (lead.value, lead.low, lead.high))):
-        return " (too few queries for an interval)"
+def _sign(interval: Interval) -> int | None:
+    """Return 1 above zero, -1 below, 0 if the interval includes zero; None if it is unknown."""
+    if not (math.isfinite(interval.low) and math.isfinite(interval.high)):
+        return None
+    return (interval.low > 0.0) - (interval.high < 0.0)
+
+
+def _by(figures: HeldOutFigures, lead: Interval) -> str:
+    """Return the lead with its interval; empty if it is unknown."""
+    if _sign(lead) is None:
+        return ""
     scale, unit, digits = (100.0, " points", 1) if figures.measure == "accuracy" else (1.0, "", 2)
     value, low, high = (f"{scale * end:+z.{digits}f}" for end in (lead.value, lead.low, lead.high))
     return f": {value}{unit} ({low} to {high})"

@@ -13,13 +13,15 @@ from itertools import islice
 import numpy as np
 
 from rocketeval.audit.audit import Audit
-from rocketeval.audit.conclusion import doubt
+from rocketeval.audit.conclusion import doubt, doubt_from_labels
 from rocketeval.audit.figures import LONGER
 from rocketeval.audit.votes import JUDGE
 from rocketeval.audit.wording import (
     ANOTHER_VOTER,
+    LEVEL,
     UPPER_BOUND,
     rating_figures,
+    significant_order,
     strictest_labels,
     trivial_rules,
 )
@@ -27,6 +29,7 @@ from rocketeval.ranking.rank import Ranking
 from rocketeval.records import Interval
 from rocketeval.report.findings import Findings
 from rocketeval.report.model import FigureBaseline, Mood, TrustNumber
+from rocketeval.stats.correlation import FEWEST_FOR_INTERVAL, Correlation
 from rocketeval.store.manifest import ScoreFacts
 from rocketeval.text import count_of
 
@@ -97,7 +100,7 @@ def from_votes(audit: Audit) -> Iterator[TrustNumber]:
             bound = voters.best_with_ties.value
             above.append(FigureBaseline(UPPER_BOUND, bound, "bound"))
         mood, verdict = _against_voters(value, floors, people)
-    mood, verdict = _as_concluded(mood, verdict, audit, value, floors, share)
+    mood, verdict = _as_concluded(mood, verdict, doubt(audit), value, floors, share)
     yield TrustNumber(
         title="Agreement with human votes (win, loss or tie)",
         value=value,
@@ -114,19 +117,20 @@ def from_votes(audit: Audit) -> Iterator[TrustNumber]:
 def _as_concluded(
     mood: Mood,
     verdict: str,
-    audit: Audit,
+    unsure: str,
     value: Interval | None,
     floors: list[FigureBaseline],
     shown: Callable[[float], str],
 ) -> tuple[Mood, str]:
-    """Align the grade with the page's first sentence, which rests on a paired comparison.
+    """Align the grade with the audit's verdict, `unsure`, which rests on a paired comparison.
 
     A judge that the page warns of is graded poor, and one that passes is not, unless its figure is
     below a baseline.
     """
-    unsure, best = doubt(audit), _best(floors)
+    best = _best(floors)
     if unsure and mood in ("good", "fair"):
-        return "poor", unsure[unsure.index("not significantly") :].partition(":")[0]
+        reason = unsure.removeprefix("Ranked by a judge ").removeprefix("that is ")
+        return "poor", reason.removeprefix("whose ").partition(":")[0]
     if not unsure and mood == "poor" and value and best and value.value > best.value:
         rule = f"\u201c{best.name}\u201d ({shown(best.value)})"
         return "fair", f"better than the baseline {rule} in a paired comparison only"
@@ -203,8 +207,9 @@ def from_labels(audit: Audit) -> Iterator[TrustNumber]:
     elif value.low <= 0.0:
         mood = "poor"
         verdict = "negative: scores fall as labels rise" if value.high < 0.0 else _UNRELATED
-    elif audit.label_differences and not audit.agreement:
-        mood, verdict = _as_concluded(mood, verdict, audit, value, floors, number)
+    elif audit.label_differences:
+        unsure = doubt_from_labels(audit, part)
+        mood, verdict = _as_concluded(mood, verdict, unsure, value, floors, number)
     unseen = " Scores are out-of-fold." if "fold" in part else ""
     yield TrustNumber(
         title="Correlation of the judge's scores with "
@@ -221,7 +226,8 @@ def from_labels(audit: Audit) -> Iterator[TrustNumber]:
         "1 means the same order of responses, 0 means no correlation."
         f"{unseen} The interval comes from resampled queries. Good: the interval lies above every "
         f"baseline, and the correlation is at least {GOOD_CORRELATION:g}. Fair: significantly "
-        "above every baseline, but lower. Weak: otherwise.",
+        "above every baseline, but lower. Weak: otherwise, or if scores do not follow labels "
+        "within a query, significantly and more than length does.",
     )
 
 
@@ -250,7 +256,7 @@ def from_ratings(audit: Audit) -> Iterator[TrustNumber]:
     if audit.ratings is None:
         return
     spearman, _ = rating_figures(audit)
-    mood, verdict = _order(spearman.value, spearman.note)
+    mood, verdict = _order(spearman.value, audit.ratings)
     yield TrustNumber(
         title="Rank correlation with reference ratings",
         value=spearman.value,
@@ -263,21 +269,29 @@ def from_ratings(audit: Audit) -> Iterator[TrustNumber]:
         "arena's Elo. This is Spearman's correlation of the ranking with them, over "
         f"{audit.ratings.n} candidates: 1 means the same order, 0 means no correlation. It tests "
         "the order of candidates, not the scores of single responses. Good: at least "
-        f"{GOOD_ORDER:g}, with an interval from {FAIR_ORDER:g} up. Fair: at least {FAIR_ORDER:g}, "
-        "with an interval above 0. Weak: otherwise.",
+        f"{GOOD_ORDER:g}, with an interval from {FAIR_ORDER:g} up, or the same order. Fair: at "
+        f"least {FAIR_ORDER:g}. Both only if it is significant (p-value at most 0.05). Weak: "
+        "otherwise.",
     )
 
 
-def _order(value: Interval | None, reason: str) -> tuple[Mood, str]:
+def _order(value: Interval | None, ratings: Correlation) -> tuple[Mood, str]:
+    """Grade the order by its p-value; few candidates and a perfect order have no interval."""
     if value is None:
-        return "unknown", reason
-    if math.isnan(value.low):
-        return "unknown", "too few candidates for an interval"
+        return "unknown", ratings.reason or ""
+    if not significant_order(ratings.spearman):
+        if ratings.spearman is not None and ratings.spearman.p_value <= 1.0 - LEVEL:
+            return "poor", "negative: the ranking reverses the ratings"
+        if ratings.n < FEWEST_FOR_INTERVAL:
+            return "unknown", f"too few candidates ({ratings.n}) to exclude chance"
+        return "poor", _UNRELATED
+    if value.value > 1.0 - 1e-12:
+        return "good", "the same order"
     if value.low >= FAIR_ORDER and value.value >= GOOD_ORDER:
         return "good", "nearly the same order"
-    if value.low > 0.0 and value.value >= FAIR_ORDER:
+    if value.value >= FAIR_ORDER:
         return "fair", "similar order, with exceptions"
-    return "poor", "weak correlation" if value.low > 0.0 else _UNRELATED
+    return "poor", "weak correlation"
 
 
 GOOD_SEPARATION, FAIR_SEPARATION = 0.8, 0.5
