@@ -102,6 +102,34 @@ def test_too_few_queries_fail_a_strict_gate_only(tmp_path: Path) -> None:
     cli("compare", "new", "old", str(path), *strict, code=7)
 
 
+def test_equal_scores_on_few_queries_fail_a_strict_gate(tmp_path: Path) -> None:
+    """Six equal scores have an exact interval, wide and without power; 200 pass the gate."""
+    strict = ["--fail-if", "maybe-worse", "--min-effect", "0.2"]
+    for queries, code in ((6, 7), (200, 0)):
+        folder = tmp_path / str(queries)
+        folder.mkdir()
+        scores: dict[str, list[float | None]] = {"new": [10.0] * queries, "old": [10.0] * queries}
+        path = folder / "rocketeval.yaml"
+        path.write_text(dump_config(scored_run(folder, scores)), encoding="utf-8")
+        shown = cli("compare", "new", "old", str(path), *strict, code=code).stdout
+        assert ("equal enough" in shown) == (code == 0)
+        assert "exact" in shown
+        assert "power" not in shown
+        assert "resamples" not in shown
+        found = json.loads(cli("compare", "new", "old", str(path), "--json").stdout)
+        assert found["detectable"] is None
+
+
+def test_a_constant_lead_passes_a_strict_gate(tmp_path: Path) -> None:
+    """Without an interval, the verdict decides whether the candidate may be worse."""
+    path = tmp_path / "rocketeval.yaml"
+    config = scored_run(tmp_path, {"new": [9.0] * 6, "old": [8.0] * 6})
+    path.write_text(dump_config(config), encoding="utf-8")
+    strict = ["--fail-if", "maybe-worse", "--min-effect", "0.2"]
+    assert "no interval" in cli("compare", "new", "old", str(path), *strict).stdout
+    cli("compare", "old", "new", str(path), *strict, code=7)
+
+
 def test_compare_as_json(config: str) -> None:
     """The document has the verdict, the effect and the queries needed."""
     found = json.loads(cli("compare", "new", "old", config, "--json").stdout)

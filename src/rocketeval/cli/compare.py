@@ -89,8 +89,9 @@ def _fails(found: Comparison, fail_if: str) -> bool:
     from rocketeval.compare.pair import ComparisonVerdict
 
     if fail_if == "maybe-worse":
-        # An unknown bound (NaN) fails.
-        return not found.effect.low >= -(found.min_effect or 0.0)
+        # An unknown bound (NaN) fails, unless a constant difference is significantly better.
+        better = found.verdict is ComparisonVerdict.BETTER
+        return not (better or found.effect.low >= -(found.min_effect or 0.0))
     failing = {
         "worse": found.verdict is ComparisonVerdict.WORSE,
         "not-better": found.verdict is not ComparisonVerdict.BETTER,
