@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import io
+import re
 import tokenize
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,6 +20,8 @@ __all__ = ["ResponseCells", "cell_value", "is_missing", "is_number", "repeated_l
 
 T = TypeVar("T")
 
+LISTED = re.compile(r"\s*\[\s*[\[{'\"\]]")
+"""How a list of texts, lists or objects begins."""
 MISSING = ("", "n/a", "na", "nan", "none", "null", "-")
 """Words in a column of numbers that stand for no number."""
 SPARE = 64
@@ -118,7 +121,7 @@ def cell_value(value: object) -> object:
     (['a', 'b'], ['a', 'b'], '[a]')
     """
     found = from_json(value)
-    if not isinstance(found, str) or not found.lstrip().startswith("["):
+    if not isinstance(found, str) or not LISTED.match(found) or not found.rstrip().endswith("]"):
         return found
     try:
         listed = ast.literal_eval(_with_commas(found.strip()))
