@@ -16,6 +16,7 @@ from rocketeval.prompts.render import GradingPrompt
 from rocketeval.records import Answer, Checklist, GradingTask, Interval, Query, Response, Turn
 from rocketeval.stats.bootstrap import (
     Resampling,
+    interval,
     interval_without_spread,
     least_queries,
     query_places,
@@ -142,7 +143,8 @@ def _auc_of_cases(answers: Sequence[GoldAnswer]) -> Interval | None:
     np.divide((yes_drawn @ won * no_drawn).sum(axis=1), pairs, out=draws, where=pairs > 0)
     if value in (0.0, 1.0) and count >= least_queries(_RESAMPLING.level):
         return interval_without_spread(value, count, _RESAMPLING.level)
-    return _RESAMPLING.sure(value, draws, count)
+    # Of equal answers to all items, the AUC is one half on any items: its interval has no width.
+    return interval(value, draws, queries=count, level=_RESAMPLING.level)
 
 
 def quality_findings(quality: Quality) -> list[EngineFinding]:
