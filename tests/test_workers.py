@@ -39,10 +39,17 @@ async def test_error_is_raised_without_a_group(droppable: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "ended"), [(EngineRefused("no"), "by itself"), (JudgeChanged("other"), "cancelled")]
+    ("error", "grace_on_error", "ended"),
+    [
+        (EngineRefused("no"), True, "by itself"),
+        (EngineRefused("no"), False, "cancelled"),
+        (JudgeChanged("other"), True, "cancelled"),
+    ],
 )
-async def test_refusal_lets_requests_in_flight_end(error: EngineRefused, ended: str) -> None:
-    """The other workers have their grace, unless their answers may be those of another judge."""
+async def test_refusal_lets_requests_in_flight_end(
+    error: EngineRefused, grace_on_error: bool, ended: str
+) -> None:
+    """With grace, the other workers end by themselves, unless they may ask another judge."""
     first, found = iter([True]), list[str]()
 
     async def work() -> None:
@@ -56,7 +63,7 @@ async def test_refusal_lets_requests_in_flight_end(error: EngineRefused, ended: 
             raise
 
     with pytest.raises(type(error)):
-        await run_workers(work, 3, stop=asyncio.Event(), grace=60.0)
+        await run_workers(work, 3, stop=asyncio.Event(), grace=60.0, grace_on_error=grace_on_error)
     assert set(found) <= {ended}
 
 

@@ -284,12 +284,13 @@ async def run_workers(
     stop: asyncio.Event | None = None,
     grace: float = GRACE_SECONDS,
     stopping: Callable[[float], None] | None = None,
+    grace_on_error: bool = False,
 ) -> None:
     """Run `count` copies of `work` concurrently; raise a RocketEvalError itself, not in a group.
 
-    Once `stop` is set, or one worker raises EngineError, workers have `grace` seconds to end before
-    they are cancelled; `stopping` is called with those seconds first. Without `stop`, any error
-    ends all workers at once, and so does JudgeChanged.
+    Once `stop` is set, workers have `grace` seconds to end before they are cancelled; `stopping` is
+    called with those seconds first. An error ends all workers at once. With `grace_on_error`, an
+    EngineError other than JudgeChanged is like `stop`: `work` must then start nothing more.
     """
     failed, failures = asyncio.Event(), list[EngineError]()
 
@@ -297,7 +298,7 @@ async def run_workers(
         try:
             await work()
         except EngineError as error:
-            if stop is None or isinstance(error, JudgeChanged):
+            if not grace_on_error or isinstance(error, JudgeChanged):
                 raise
             # Requests of other workers are in flight, and may be paid for.
             failures.append(error)

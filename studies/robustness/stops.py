@@ -98,9 +98,10 @@ def _write(path: Path, rows: list[dict[str, str]]) -> None:
 
 
 def _listen_to_signals() -> None:
-    """Undo what a script in the background of a shell passes on: two signals are ignored."""
+    """Undo what `nohup` and scripts in the background of a shell pass on: ignored signals."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def start_run(folder: Path) -> subprocess.Popen[str]:

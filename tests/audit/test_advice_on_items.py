@@ -87,6 +87,14 @@ def test_six_perfect_queries_give_no_verdict() -> None:
     assert "No significant bias" not in words
 
 
+def test_constant_answers_are_reported() -> None:
+    """A judge that always says yes is biased, and does not distinguish anything."""
+    gold = np.array([1.0, 0.0] * 30)
+    words = advice_on(np.full(60, 0.9), gold, per_query=2)
+    assert "says yes too often: yes for 100% of items, reference 50%" in words
+    assert "does not significantly distinguish yes from no" in words
+
+
 @pytest.mark.parametrize(
     ("gold", "reason"),
     [([], "no item has both"), ([0.2, 0.7], "not yes or no")],

@@ -69,6 +69,23 @@ def test_equal_scores_on_all_queries_are_not_equal_enough() -> None:
     assert math.isnan(found.detectable)
 
 
+def test_small_constant_difference_is_not_worse() -> None:
+    """A difference below the smallest that matters decides nothing without an interval."""
+    old = np.linspace(2.0, 9.0, 200)
+    found = compare(grid_of(old - 0.05, old), "a", "b", min_effect=0.5, scale=(1.0, 10.0))
+    assert found.verdict is ComparisonVerdict.UNKNOWN
+    found = compare(grid_of(old - 0.6, old), "a", "b", min_effect=0.5, scale=(1.0, 10.0))
+    assert found.verdict is ComparisonVerdict.WORSE
+
+
+def test_equal_scores_outside_the_scale_have_an_exact_interval() -> None:
+    """Points below the scale widen it."""
+    scores = np.linspace(-0.5, 0.9, 1000)
+    found = compare(grid_of(scores, scores), "a", "b", min_effect=0.05, scale=(0.0, 1.0))
+    assert found.verdict is ComparisonVerdict.EQUAL
+    assert found.effect.low == -found.effect.high > -0.05
+
+
 def test_equal_scores_have_an_exact_interval_on_a_known_scale() -> None:
     """Enough equal queries are equal enough: 3 in 100 others may differ, by the whole scale."""
     few, many = (
@@ -82,7 +99,7 @@ def test_equal_scores_have_an_exact_interval_on_a_known_scale() -> None:
     assert few.effect.low == -few.effect.high
     assert many.verdict is ComparisonVerdict.EQUAL
     outside = compare(grid_of(np.full(6, 11.0), np.full(6, 11.0)), "a", "b", scale=(1.0, 10.0))
-    assert math.isnan(outside.effect.low)
+    assert outside.effect.high == pytest.approx(10.0 * (1.0 - 0.025 ** (1 / 6)))
 
 
 def test_a_rarely_failing_candidate_is_never_equal_enough_by_chance() -> None:
@@ -106,7 +123,9 @@ def test_a_constant_difference_has_a_verdict_and_no_interval() -> None:
     """The sign-flip test decides; no minimum effect makes it equal enough."""
     grid = grid_of(np.full(6, 8.0), np.full(6, 9.0))
     for scale in (None, (1.0, 10.0)):
-        found = compare(grid, "a", "b", min_effect=2.0, scale=scale)
+        below = compare(grid, "a", "b", min_effect=2.0, scale=scale)
+        assert below.verdict is ComparisonVerdict.UNKNOWN
+        found = compare(grid, "a", "b", min_effect=0.5, scale=scale)
         assert found.verdict is ComparisonVerdict.WORSE
         assert math.isnan(found.effect.low)
         assert math.isnan(found.effect.high)

@@ -36,6 +36,13 @@ def test_verdict_follows_the_interval(flipped: float, words: str) -> None:
     assert "can all be wrong" in last
 
 
+def test_judges_that_always_disagree_depend_on_the_judge() -> None:
+    """A negative verdict needs no interval."""
+    first, *_ = judge_advice(rated(1.0), ORDERS, [])
+    assert first.startswith("Item by item, results depend on the judge: alpha -")
+    assert "nan" not in first
+
+
 def test_too_little_data_is_reported() -> None:
     """Few queries give a figure without an interval, one category gives a reason."""
     assert "3 queries are too few" in next(judge_advice(rated(0.1, queries=3), ORDERS, []))

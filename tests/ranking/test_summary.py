@@ -104,11 +104,14 @@ def test_too_few_queries_are_no_tie() -> None:
     """Without any interval nothing was tested; equal scores or an anchor are another matter."""
     found = ranking(1, 1)
     few = replace(
-        found, rows=tuple(replace(row, rating=UNKNOWN, mean_score=UNKNOWN) for row in found.rows)
+        found,
+        queries=5,
+        rows=tuple(replace(row, rating=UNKNOWN, mean_score=UNKNOWN) for row in found.rows),
     )
-    assert conclusion_in_words(few) == "Too few queries to compare the candidates: 9."
+    assert conclusion_in_words(few) == "Too few queries to compare the candidates: 5."
     assert conclusion_in_words(few, "The judge was not checked.") == "The judge was not checked."
     anchored = replace(few, rows=(replace(few.rows[0], rating=ANY), few.rows[1]))
     assert "Too few queries" in conclusion_in_words(anchored)
+    assert "tied" in conclusion_in_words(replace(few, queries=9))
     equal = replace(found, rows=tuple(replace(row, mean_score=UNKNOWN) for row in found.rows))
     assert "tied" in conclusion_in_words(equal)

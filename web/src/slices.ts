@@ -56,6 +56,6 @@ export function slicedFields(head: Head): SlicedField[] {
   return names.map((field, place) => ({
     field,
     slices: head.slices.filter((slice) => slice.field === field),
-    note: `${head.slice_notes[place] ?? ""} Means without an interval have too few queries for one.`,
+    note: `${head.slice_notes[place] ?? ""} Means without an interval have too few queries, or equal scores on all.`,
   }));
 }

@@ -146,8 +146,8 @@ def doubt_within_queries(audit: Audit, part: str) -> str:
         return "could not be tested within a query (each query has equal scores or equal labels)"
     if math.isnan(within.spearman.low):
         return (
-            f"could not be tested within a query (only {within.n} with differing scores and "
-            f"labels; {least_queries(LEVEL)} are needed)"
+            "could not be tested within a query (differing scores and labels in fewer than "
+            f"{least_queries(LEVEL)} queries or clusters)"
         )
     if not within.spearman.low > 0.0:
         return "have no significant positive correlation with labels within a query"

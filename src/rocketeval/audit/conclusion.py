@@ -26,7 +26,6 @@ from rocketeval.audit.wording import (
     labels_of,
     percent,
     rho,
-    rho_interval,
     significant_order,
     strictest_labels,
     trivial_rules,
@@ -260,7 +259,7 @@ def _within_queries(audit: Audit, part: str, found: str) -> Iterator[str]:
             yield "No query has two labeled responses, so its order within a query is not tested."
         return
     within = judge.levels[PER_QUERY].spearman
-    inside = "" if within is None else f"; {rho_interval(within)} within a query"
+    inside = "" if within is None else f"; {figure(within, '.2f')} within a query"
     verdict = "Undecided" if within is None or not within.high < 0.0 else "This judge does not pass"
     yield f"{verdict}: {found}{inside}."
     yield f"Its scores {unbacked}, so the labels do not back the order of candidates."

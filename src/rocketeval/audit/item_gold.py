@@ -18,7 +18,6 @@ from rocketeval.errors import BenchmarkError, ConfigError
 from rocketeval.records import Interval
 from rocketeval.scoring.answers import AnswerTable
 from rocketeval.scoring.read_answers import answers_yes_or_no, read_answers
-from rocketeval.stats.bootstrap import without_zero_width
 from rocketeval.store.run import RunStore
 
 TOO_LITTLE = "Too few queries, or all with the same result,"
@@ -30,7 +29,7 @@ def on_items(found: Calibration) -> Iterator[str]:
     if found.yes_bias is None or found.gold_yes is None:
         yield f"No conclusion from the reference answers: {found.reason}."
         return
-    yield _on_yes(without_zero_width(found.yes_bias), found.gold_yes / found.items)
+    yield _on_yes(found.yes_bias, found.gold_yes / found.items)
     if found.auc is not None:
         yield _on_order(found.auc)
     yield from _on_bins(found)
@@ -38,7 +37,8 @@ def on_items(found: Calibration) -> Iterator[str]:
 
 def _on_yes(bias: Interval, gold: float) -> str:
     figures = f"yes for {percent(gold + bias.value)} of items, reference {percent(gold)}"
-    if math.isnan(bias.low):
+    # Equal results on all queries show a bias, but not that there is none.
+    if math.isnan(bias.low) or bias.low == bias.high == 0.0:
         return f"{TOO_LITTLE} to measure a bias toward yes or no: {figures}."
     if bias.low > 0.0:
         return f"The judge says yes too often: {figures}, {points(bias)}."
@@ -49,8 +49,10 @@ def _on_yes(bias: Interval, gold: float) -> str:
 
 def _on_order(auc: Interval) -> str:
     higher = f"a reference yes gets a higher probability than a no {percent(auc.value)} of the time"
-    if math.isnan(auc.low):
+    if math.isnan(auc.low) and auc.value > 0.5:
         return f"{TOO_LITTLE} to measure discrimination: {higher}, so far."
+    if math.isnan(auc.low):
+        return f"It does not significantly distinguish yes from no: {higher} (guessing: 50)."
     figures = f"{higher} ({span(auc)}; guessing: 50)"
     if auc.low > 0.5:
         return f"It distinguishes yes from no: {figures}."

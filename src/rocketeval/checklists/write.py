@@ -137,7 +137,8 @@ async def write_checklists(
         await unless_stopped(author.prepare(), stop)
         if before_paying is not None and author.costly:
             await unless_stopped(before_paying(), stop)
-    await run_workers(work, concurrency, stop=stop, grace=0.0 if author.durable else GRACE_SECONDS)
+    grace = 0.0 if author.durable else GRACE_SECONDS
+    await run_workers(work, concurrency, stop=stop, grace=grace, grace_on_error=True)
     if trial:
         trial.raise_if_useless(getattr(author, "model", "LLM"), len(authoring.checklists))
     authoring.usage = author.usage

@@ -176,13 +176,15 @@ def _effect(differences: Floats, places: Ints, times: int, seed: int, level: flo
 def difference_ends(
     scores: Floats, scale: tuple[float, float] | None
 ) -> tuple[float, float] | None:
-    """Return the ends of a difference of two scores; None if scores lie outside the scale."""
+    """Return the ends of a difference of two scores; None without a scale.
+
+    Scores that lie outside the scale, as points may, widen it.
+    """
     known = scores[~np.isnan(scores)]
     if scale is None or not known.size:
         return None
-    low, high = scale
-    least, most = known.min().round(DIGITS), known.max().round(DIGITS)
-    return (low - high, high - low) if low <= least and most <= high else None
+    width = max(scale[1], float(known.max())) - min(scale[0], float(known.min()))
+    return -width, width
 
 
 def is_zero_without_interval(effect: Interval, clusters: int, level: float) -> bool:
@@ -215,6 +217,8 @@ def find_verdict(
     if p_value > 1.0 - level:
         return ComparisonVerdict.UNKNOWN
     # With such a p-value the queries are enough, so that missing bounds mean no spread.
+    if math.isnan(effect.low) and abs(effect.value) <= (min_effect or 0.0):
+        return ComparisonVerdict.UNKNOWN
     low, high = (effect.value if math.isnan(end) else end for end in (effect.low, effect.high))
     if low > 0.0:
         return ComparisonVerdict.BETTER

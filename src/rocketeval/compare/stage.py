@@ -17,7 +17,6 @@ from rocketeval.config import RunConfig
 from rocketeval.errors import BenchmarkError, ConfigError, EvaluatedOnTraining
 from rocketeval.grid import ScoreGrid
 from rocketeval.ranking.rank import Ranking
-from rocketeval.ranking.stage import scale_of_scores
 from rocketeval.records import Basis, Label
 from rocketeval.scoring.learning import label_cells
 from rocketeval.scoring.stage import read_grid
@@ -81,7 +80,7 @@ def compare_candidates(
         bootstrap=config.ranking.bootstrap,
         seed=config.ranking.seed,
         level=level,
-        scale=scale_of_scores(store, config),
+        scale=config.scorer.scale,
     )
     race = store.read_if_made(RaceResult)
     if race is not None:

@@ -18,7 +18,7 @@ import numpy as np
 from rocketeval.arrays import Floats
 from rocketeval.budget import Budget
 from rocketeval.config import EngineConfig, EvolveConfig, RunConfig
-from rocketeval.engines.base import Engine, EngineAnswers, create_engine
+from rocketeval.engines.base import Engine, EngineAnswers, RefusedPartway, create_engine
 from rocketeval.errors import BenchmarkError
 from rocketeval.evolve.cases import Case, CaseTable
 from rocketeval.evolve.perspective import (
@@ -310,7 +310,11 @@ class _Metered:
         return getattr(self._engine, name)
 
     async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
-        graded = await self._engine.grade(task, known)
+        try:
+            graded = await self._engine.grade(task, known)
+        except RefusedPartway as refused:
+            self._usage += refused.graded.usage if refused.graded else Usage()
+            raise
         self._usage += graded.usage
         self._questions += sum(
             place not in known and answer.status is not Status.ERROR

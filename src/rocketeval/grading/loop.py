@@ -355,6 +355,7 @@ async def grade(
         stop=stop,
         grace=0.0 if engine.durable else GRACE_SECONDS,
         stopping=None if engine.durable else partial(drop_after, engine),
+        grace_on_error=True,
     )
     grading.stopped = stop.is_set()
     return grading

@@ -119,7 +119,11 @@ def _on_items(found: Reliability) -> str:
     if math.isnan(alpha.low):
         why = f"{found.queries} queries are too few for an interval"
         if found.queries >= least_queries(LEVEL):
-            why = f"all {found.queries} queries agree, so there is no interval: add queries"
+            why = f"it is the same on all {found.queries} queries, so there is no interval"
+            if alpha.value < TENTATIVE:
+                depends = "Item by item, results depend on the judge"
+                return f"{depends}: alpha {rho(alpha.value)}; {why}."
+            why += ": add queries"
         return f"Item by item, alpha is {rho(alpha.value)}; {why}."
     figure = f"alpha {rho_interval(alpha)}"
     if alpha.low >= RELIABLE:

@@ -48,11 +48,6 @@ def clipping_scale(store: RunStore, config: RunConfig) -> tuple[float, float] | 
     return config.scorer.scale if points else None
 
 
-def scale_of_scores(store: RunStore, config: RunConfig) -> tuple[float, float] | None:
-    """Return the scale that no score leaves; None if scores may leave it."""
-    return config.scorer.scale if clipping_scale(store, config) is None else None
-
-
 def clip_means(ranking: Ranking, scale: tuple[float, float]) -> Ranking:
     """Return the ranking with mean scores and their bounds clipped to the scale.
 

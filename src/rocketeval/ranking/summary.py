@@ -70,9 +70,8 @@ def too_few_in_words(ranking: Ranking) -> str:
     if len(rows) < 2 or rated or any(not math.isnan(row.mean_score.low) for row in rows):
         return ""
     enough = ranking.queries >= least_queries(ranking.level)
-    if len({row.group for row in rows}) > 1 or (
-        enough and len({row.mean_score.value for row in rows}) == 1
-    ):
+    same = len({row.mean_score.value for row in rows}) == 1
+    if len({row.group for row in rows}) > 1 or (enough and (same or ranking.stopped)):
         return ""
     return f"{TOO_FEW.capitalize()} to compare the candidates: {ranking.queries:,}."
 

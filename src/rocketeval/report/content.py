@@ -16,7 +16,6 @@ from rocketeval.explain.candidate import weight_shares
 from rocketeval.explain.items import NO_TO_ALL, YES_TO_ALL, item_verdicts
 from rocketeval.grid import ScoreGrid
 from rocketeval.items import ItemDetail, ItemKind
-from rocketeval.ranking.stage import scale_of_scores
 from rocketeval.records import Checklist, Label, Query, Status, Turn
 from rocketeval.report.all_pairs import compare_all
 from rocketeval.report.cells import (
@@ -243,7 +242,7 @@ class RunContent:
             seed=ranking.seed,
             level=ranking.level,
             race=self.store.read_if_made(RaceResult),
-            scale=scale_of_scores(self.store, self.config),
+            scale=self.config.scorer.scale,
         )
         # Said only where it matters: a mean difference of zero is rare otherwise.
         constant = "Differences that are zero on all queries have an exact interval. "

@@ -19,7 +19,6 @@ from rocketeval.compare.pair import Comparison, ComparisonVerdict, compare
 from rocketeval.errors import ConfigError
 from rocketeval.grid import ScoreGrid
 from rocketeval.judges.runs import JudgedRun
-from rocketeval.ranking.stage import scale_of_scores
 from rocketeval.records import Query
 from rocketeval.scoring.read_answers import scored_answers
 from rocketeval.scoring.stage import read_grid
@@ -301,7 +300,7 @@ class _CommonCells:
             bootstrap=ranking.bootstrap,
             seed=ranking.seed,
             level=level,
-            scale=scale_of_scores(self._head.store, self._head.config),
+            scale=self._head.config.scorer.scale,
         )
         both = ~(np.isnan(now) | np.isnan(before))
         changes = sorted(self._changes(name, now, before), key=lambda one: one.now - one.before)

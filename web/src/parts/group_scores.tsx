@@ -58,7 +58,7 @@ function words(head: Head, candidates: number): string {
   return [
     bounded
       ? `Small numbers are ${Math.round(100 * head.level)}% intervals from resampled queries.`
-      : "Too few queries for intervals.",
+      : "No intervals: too few queries, or equal scores on all.",
     missing ? `${plural(missing, "unanswered item is", "unanswered items are")} left out (dotted cells).` : "",
     more > 0 ? `${plural(more, "lower-ranked candidate is", "lower-ranked candidates are")} left out.` : "",
     head.groups_left_out ? `${plural(head.groups_left_out, "group is", "groups are")} left out.` : "",
