@@ -270,6 +270,16 @@ class Usage:
             self.seconds - other.seconds,
         )
 
+    def without_negatives(self) -> Usage:
+        """Return the usage with zero instead of every negative count."""
+        return Usage(
+            max(0, self.requests),
+            max(0, self.prompt_tokens),
+            max(0, self.cached_tokens),
+            max(0, self.completion_tokens),
+            max(0.0, self.seconds),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class PendingCheck:

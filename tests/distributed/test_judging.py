@@ -168,6 +168,35 @@ async def test_stop_keeps_the_answers_of_interrupted_tasks(monkeypatch: pytest.M
     assert handle.counting.unfinished(np.arange(4)).all()
 
 
+async def test_refusal_keeps_the_answers_before_it() -> None:
+    """Answers that were paid for before HTTP 402 reach the driver, with what they cost."""
+    handle = Handle()
+
+    class Broke(FakeOpenAI):
+        answered = 0
+
+        async def _chat(self, request: web.Request, body: dict[str, Any]) -> web.StreamResponse:
+            prompt = body["messages"][-1]["content"]
+            if prompt.startswith("response"):
+                if "two" in prompt:
+                    while self.answered < 4:
+                        await asyncio.sleep(0.01)
+                    return web.json_response({"error": {"message": "no credit"}}, status=402)
+                self.answered += 1
+            return await super()._chat(request, body)
+
+    async with serving(Broke()) as server:
+        known = await terms(judge_at(server, concurrency=4))
+        async with working(known, handle) as worker:
+            await worker(batch(4))
+    rows = handle.results().to_pylist()
+    assert {tuple(row["status"]) for row in rows} == {("ok", "error")}
+    assert len(rows) == 4
+    progress = handle.counting.look()
+    assert isinstance(progress.error, EngineRefused)
+    assert progress.usage.requests >= 4
+
+
 async def test_concurrent_batches_share_one_limit() -> None:
     """Several batches have no more requests in flight than one machine would."""
     async with serving(FakeOpenAI(latency=0.01)) as server:

@@ -98,12 +98,14 @@ class Broke(FakeOpenAI):
         super().__init__(latency=0.02, text="Yes")
         self.answers, self.refusals = answers, refusals
         self.answered: list[str] = []
+        self.refused = 0
 
     async def _chat(self, request: web.Request, body: Any) -> web.StreamResponse:
         prompt = body["messages"][-1]["content"]
         if not prompt.startswith("Read the response, then"):
             if len(self.answered) >= self.answers and self.refusals:
                 self.refusals -= 1
+                self.refused += 1
                 return web.json_response({"error": {"message": "no credit"}}, status=402)
             self.answered.append(prompt)
         return await super()._chat(request, body)
@@ -114,7 +116,8 @@ class Broke(FakeOpenAI):
 async def test_refusal_keeps_the_answers_before_it(
     tmp_path: Path, judge: str, refusals: int
 ) -> None:
-    """After HTTP 402, no answer is lost, and the next command asks only for the others."""
+    """After HTTP 402, no answer is lost, the next command asks only for the others, and the bill
+    has every request of both."""
     write_grid(tmp_path / "benchmark", queries=5, candidates=3, items=4)
     broke = Broke(answers=21, refusals=refusals)
     async with serving(broke) as server:
@@ -130,6 +133,9 @@ async def test_refusal_keeps_the_answers_before_it(
         facts = await Run(parse_config(settings)).to_judgments()
     assert facts.unfinished == 0
     assert len(broke.answered) == len(set(broke.answered)) == 5 * 3 * 4
+    assert facts.usage_of_ledger is not None
+    asked = facts.usage_of_ledger.requests + facts.unjudged_of_run.requests
+    assert asked == len(broke.answered) + broke.refused
 
 
 @pytest.mark.parametrize("name", ["no logprobs", "unsound"])

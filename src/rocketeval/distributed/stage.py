@@ -410,24 +410,23 @@ async def grade_on_ray(
             watched = ClusterWatch(observer, proven=bool(work.ledger.finished))
             jobs = ClusterJobs(work, cluster, staging, terms, place, watched, stop)
             jobs.checks = rubric_options(config).checks
+            # Workers do not report the requests with which they identify their replica.
+            work.spent = lambda: (watched.spent, Usage())
             outcome = await jobs.run()
             seconds = time.monotonic() - started
             found = outcome.found
             work.keep_failures([*found.cut_off.values(), *found.failures.values()])
-    if outcome.error is not None:
-        raise type(outcome.error)(
-            outcome.error.message,
-            hint=outcome.error.hint
-            or f"{len(work.ledger.finished)} judgments are safe: run the same command again to "
-            "continue.",
-        )
-    stop_without_judge(watched.useless(), len(work.ledger.finished))
+            if outcome.error is not None:
+                raise type(outcome.error)(
+                    outcome.error.message,
+                    hint=outcome.error.hint
+                    or f"{len(work.ledger.finished)} judgments are safe: run the same command "
+                    "again to continue.",
+                )
+            stop_without_judge(watched.useless(), len(work.ledger.finished))
     facts = work.facts(
         judged=found.judged,
         failed=len(found.failures.keys() - work.ledger.finished),
-        spent=watched.spent,
-        # Workers do not report the requests with which they identify their replica.
-        overhead=Usage(),
         seconds=seconds,
         # An earlier command paid for part of it.
         bill=not jobs.resumed,

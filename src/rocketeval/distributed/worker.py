@@ -33,13 +33,20 @@ from rocketeval.engines.base import (
     Engine,
     EngineAnswers,
     EngineIdentity,
+    RefusedPartway,
     create_engine,
     offline_identity,
     status_of,
 )
-from rocketeval.errors import ConfigError, EngineError, EngineRefused, EngineUnavailable
+from rocketeval.errors import (
+    ConfigError,
+    EngineError,
+    EngineRefused,
+    EngineUnavailable,
+    JudgeChanged,
+)
 from rocketeval.grading.ask import Ask
-from rocketeval.grading.loop import grade
+from rocketeval.grading.loop import Grading, grade
 from rocketeval.observer import Observer
 from rocketeval.records import Answer, Failure, GradingTask, Judgment, Status, Usage
 
@@ -179,6 +186,10 @@ class Replica:
                 self._reports.now.asked += 1
                 try:
                     graded = await self._ask(task, known)
+                except RefusedPartway as refused:
+                    if refused.graded is not None:
+                        self._reports.now.usage += refused.graded.usage
+                    raise
                 finally:
                     self._reports.now.answered += 1
                 self._reports.now.usage += graded.usage
@@ -360,18 +371,26 @@ class BatchGrader:
                 unavailable.append(graded.failure or "no answer")
             return graded
 
-        grading = await grade(
-            iter(batch.left()),
-            engine,
-            batch.judged.append,
-            ask=ask,
-            concurrency=self._terms.judge.concurrency or engine.in_flight,
-            known=batch.known,
-            observer=BatchObserver(batch, self._reports, self._terms.digest),
-            stop=self._stop,
-            # The driver, which sees all workers, decides whether the judge is usable.
-            proven=True,
-        )
+        grading = Grading()
+        try:
+            await grade(
+                iter(batch.left()),
+                engine,
+                batch.judged.append,
+                ask=ask,
+                concurrency=self._terms.judge.concurrency or engine.in_flight,
+                known=batch.known,
+                observer=BatchObserver(batch, self._reports, self._terms.digest),
+                stop=self._stop,
+                # The driver, which sees all workers, decides whether the judge is usable.
+                proven=True,
+                into=grading,
+            )
+        except JudgeChanged:
+            raise  # Its answers may be those of another judge.
+        except EngineRefused:
+            self._add_rows(batch, [*grading.failures, *grading.cut_off])
+            raise
         self._add_rows(batch, grading.cut_off)
         if unavailable and (grading.unreachable or not grading.judged):
             return unavailable[-1]

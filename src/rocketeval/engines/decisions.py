@@ -16,6 +16,7 @@ from rocketeval.engines.base import (
     EngineFinding,
     EngineIdentity,
     Likelihood,
+    RefusedPartway,
     WrittenText,
 )
 from rocketeval.engines.likelihood import refused_likelihood
@@ -90,6 +91,8 @@ class DecisionsEngine(OpenAIEngine):
             places = waiting[start : start + self.most_questions]
             try:
                 found = await self._decide(task, places, meter)
+            except EngineRefused as error:
+                raise RefusedPartway.of(error, task, answers, meter.usage) from None
             except (EngineUnavailable, RequestRejected) as error:
                 return EngineAnswers.of(
                     task,

@@ -72,6 +72,8 @@ def sequentially(engine: Engine) -> Ask:
                     graded = await engine.grade(_single(task, transcript, question), {})
                 except EngineRefused as error:
                     had = {**known, **dict(enumerate(answers))}
+                    if isinstance(error, RefusedPartway) and error.graded is not None:
+                        usage += error.graded.usage
                     raise RefusedPartway.of(error, task, had, usage) from None
                 usage += graded.usage
                 if graded.failure:

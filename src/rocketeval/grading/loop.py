@@ -23,7 +23,13 @@ from rocketeval.engines.base import (
     drop_after,
     status_of,
 )
-from rocketeval.errors import ConfigError, EngineRefused, EngineUnavailable, JudgeChanged
+from rocketeval.errors import (
+    ConfigError,
+    EngineError,
+    EngineRefused,
+    EngineUnavailable,
+    JudgeChanged,
+)
 from rocketeval.grading.ask import Ask, each_item_independently
 from rocketeval.grading.canaries import Canaries
 from rocketeval.observer import Observer
@@ -238,7 +244,7 @@ async def grade(
     engine; by default each item is asked independently. `checks` runs the items that code decides,
     and `canaries` asks some finished items again. `into` is the result of an earlier loop, to be
     continued; after an error it has what was done. Raises EngineRefused if the engine rejects all
-    requests.
+    requests, and any other EngineError that the engine raises.
     """
     observer.watched(partial(status_of, engine))
     grading = into or Grading()
@@ -308,20 +314,22 @@ async def grade(
             return await ask(task, had)
         except JudgeChanged:
             raise
-        except EngineRefused as error:
+        except EngineError as error:
             graded = error.graded if isinstance(error, RefusedPartway) else None
             if budget:
                 nothing = EngineAnswers.of(task, had, Usage(), error.message)
                 budget.settle(task, had, graded or nothing)
             if graded is not None:
                 cut_off(task, graded)
-            raise EngineRefused(error.message, hint=error.hint) from None
+            if isinstance(error, RefusedPartway):
+                raise EngineRefused(error.message, hint=error.hint) from None
+            raise
 
     async def work() -> None:
         nonlocal refused
         try:
             await grade_tasks()
-        except EngineRefused:
+        except EngineError:
             refused = True
             raise
 

@@ -17,7 +17,7 @@ from rocketeval.checklists.rubric import rubric_options
 from rocketeval.checks.runner import CheckRunner
 from rocketeval.config import RunConfig
 from rocketeval.engines.base import Engine, offline_identity, status_of, take_probe_usage
-from rocketeval.errors import EngineError, EngineRefused, JudgeChanged
+from rocketeval.errors import EngineError, JudgeChanged
 from rocketeval.grading.ask import Method
 from rocketeval.grading.canaries import (
     FEWEST,
@@ -214,7 +214,9 @@ async def grade_responses(
         limit = await unless_stopped(learning, stop) if learning else None
         earlier = store.manifest().stages.grade.continuity
         resume_watch(engine, earlier)
+        grading = Grading(probes=probes or Usage())
         canaries = None
+        work.spent = lambda: (grading.spent, spent_in_all(grading, canaries) - grading.spent)
         if asking and suspects is not None:
             canaries = _canaries(work, config, method, engine, judge, limit, suspects)
             await unless_stopped(_check_first(work, canaries, method, judge), stop)
@@ -222,7 +224,6 @@ async def grade_responses(
                 rounds = make_rounds(work)
         started = time.monotonic()
         checks = CheckRunner(rubric_options(config).checks)
-        grading = Grading(probes=probes or Usage())
         try:
             await _without_drift(
                 grading,
@@ -242,7 +243,7 @@ async def grade_responses(
             )
         except JudgeChanged:
             raise  # Its answers may be those of another judge.
-        except EngineRefused:
+        except EngineError:
             work.keep_failures([*grading.failures, *grading.cut_off])
             raise
         finally:
@@ -251,16 +252,13 @@ async def grade_responses(
                 suspects.close()
         seconds = time.monotonic() - started
         work.keep_failures([*grading.failures, *grading.cut_off])
-    if not grading.stopped:
-        stop_without_judge(grading, len(work.ledger.finished))
-    in_all = spent_in_all(grading, canaries)
-    observer.spent(in_all)
+        if not grading.stopped:
+            stop_without_judge(grading, len(work.ledger.finished))
+    observer.spent(spent_in_all(grading, canaries))
     facts = work.facts(
         judged=grading.judged,
         failed=len(grading.failures),
-        spent=grading.spent,
         seconds=seconds,
-        overhead=in_all - grading.spent,
     )
     unchecked = len(suspects) if suspects is not None and _is_due(work, suspects) else 0
     status = status_of(engine)

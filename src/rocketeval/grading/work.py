@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from rocketeval.benchmarks.base import open_benchmark
@@ -20,7 +20,7 @@ from rocketeval.checklists.rubric import bind_checklist, rubric_options
 from rocketeval.checklists.simple import leaves_out
 from rocketeval.checklists.write import authoring_key
 from rocketeval.config import PriceConfig, RunConfig
-from rocketeval.errors import ChecklistError, StageMissing
+from rocketeval.errors import ChecklistError, RocketEvalError, StageMissing
 from rocketeval.grading.ask import Method, each_item_independently
 from rocketeval.grading.schedule import (
     JudgingInputs,
@@ -404,6 +404,8 @@ class GradingWork(WorkList):
             self.precision_unknown = adopt_from_cache(ledger, before, self.wanted, renamed)
             self.from_cache += self.precision_unknown
         self._ledger_before = store.ledger_usage()
+        self.spent: Callable[[], tuple[Usage, Usage]] = lambda: (Usage(), Usage())
+        """Returns what tasks cost so far, and the requests beyond them."""
 
     def announce(self, waiting: int) -> None:
         """Report to the observer what is done and what is left.
@@ -435,22 +437,17 @@ class GradingWork(WorkList):
         *,
         judged: int,
         failed: int,
-        spent: Usage,
-        overhead: Usage,
         seconds: float,
         bill: bool = True,
     ) -> GradeFacts:
         """Return counts and cost of this grading, for the manifest.
 
-        `overhead` is beyond its tasks. Pass `bill=False` if it did not pay for what was planned.
+        Pass `bill=False` if it did not pay for what was planned.
         """
         price, unfinished = self._price, self.unfinished()
-        ledger, earlier = self.store.ledger_usage(), self.store.manifest().stages.grade
-        # Also of judgments set aside. A job of a killed command may add judgments it paid for.
-        unjudged = spent - (ledger - self._ledger_before)
-        unjudged = unjudged if unjudged.requests > 0 else Usage()
+        spent, overhead = self.spent()
         plan = self.store.read_if_made(Plan) if bill else None
-        return GradeFacts(
+        facts = GradeFacts(
             tasks=len(self.wanted),
             finished_earlier=self.earlier,
             from_cache=self.from_cache,
@@ -461,11 +458,28 @@ class GradingWork(WorkList):
             responses_unfinished=self._responses(unfinished),
             responses_without_checklist=self.without_checklist,
             usage=priced(spent + overhead, price),
-            usage_of_ledger=priced(ledger, price),
             overhead=priced_if_used(overhead, price),
+            bill=make_bill(plan, self.wanted, self.left, spent, seconds, price),
+        )
+        return self._with_paid(facts)
+
+    def keep_paid(self) -> None:
+        """Record what the run has cost so far, after an error."""
+        manifest = self.store.manifest()
+        grade = self._with_paid(manifest.stages.grade)
+        self.store.save(replace(manifest, stages=replace(manifest.stages, grade=grade)))
+
+    def _with_paid(self, facts: GradeFacts) -> GradeFacts:
+        """Return the facts with the cost of the run so far, including earlier commands."""
+        price, (spent, overhead) = self._price, self.spent()
+        ledger, earlier = self.store.ledger_usage(), self.store.manifest().stages.grade
+        # Also of judgments set aside. A job of a killed command may add judgments it paid for.
+        unjudged = (spent - (ledger - self._ledger_before)).without_negatives()
+        return replace(
+            facts,
+            usage_of_ledger=priced(ledger, price),
             overhead_of_run=priced_if_used(earlier.overhead_of_run.usage + overhead, price),
             unjudged_of_run=priced_if_used(earlier.unjudged_of_run.usage + unjudged, price),
-            bill=make_bill(plan, self.wanted, self.left, spent, seconds, price),
         )
 
     def _responses(self, keys: Collection[bytes]) -> int:
@@ -493,7 +507,13 @@ def open_grading(
     shared = store.shared_ledger(judge.digest, config.cache)
     if shared is not None:
         keep_measured(shared, judge)
-    with store.ledger(judge.digest, shared) as ledger:
-        work = GradingWork(store, config, method, judge, ledger, observer, also=also)
-        work.announce(0)
-        yield work
+    work: GradingWork | None = None
+    try:
+        with store.ledger(judge.digest, shared) as ledger:
+            work = GradingWork(store, config, method, judge, ledger, observer, also=also)
+            work.announce(0)
+            yield work
+    except RocketEvalError:
+        if work is not None:
+            work.keep_paid()
+        raise

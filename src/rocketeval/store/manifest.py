@@ -390,7 +390,7 @@ class GradeFacts(StageFacts):
     overhead: PricedUsage = field(default=PricedUsage(), metadata=OPTIONAL)
     """Part of `usage`: probes of the judge, and items asked again."""
     overhead_of_run: PricedUsage = field(default=PricedUsage(), metadata=OPTIONAL)
-    """The same of all calls that ended without an error; not in `usage_of_ledger`."""
+    """The same of all calls; not in `usage_of_ledger`."""
     unjudged_of_run: PricedUsage = field(default=PricedUsage(), metadata=OPTIONAL)
     """Of requests for responses that the same call did not judge; not in `usage_of_ledger`."""
     bill: Bill | None = None
