@@ -275,6 +275,29 @@ def test_typed_values_of_parquet(tmp_path: Path) -> None:
     assert "bytes that are not UTF-8" in refused(tmp_path / "y.parquet")
 
 
+def test_bytes_in_lists_of_parquet(tmp_path: Path) -> None:
+    """Bytes inside lists and objects are text, too; only those that are not UTF-8 are refused."""
+    columns = {
+        "messages": [[{"role": b"user", "content": "qé".encode()}]],
+        "output": ["a"],
+        "context": [["cé".encode(), b"d"]],
+        "checklist": [[b"Is it a?"]],
+        "reference": [{"price": [Decimal("1.5")], "name": b"n"}],
+    }
+    pq.write_table(pa.table(columns), tmp_path / "x.parquet")
+    reader = opened(tmp_path / "x.parquet")
+    (query,) = reader.queries()
+    assert (query.text, query.reference) == ("qé", '{"price":[1.5],"name":"n"}')
+    assert [response.context for response in reader.responses()] == [("cé", "d")]
+    assert [found.items for found in reader.checklists()] == [("Is it a?",)]
+    pq.write_table(pa.table({**columns, "context": [[b"\xff"]]}), tmp_path / "y.parquet")
+    assert "bytes that are not UTF-8" in refused(tmp_path / "y.parquet")
+    plain = {"input": ["q"], "actual_output": [b"a"], "retrieval_context": [[b"c"]]}
+    pq.write_table(pa.table(plain), tmp_path / "z.parquet")
+    (response,) = opened(tmp_path / "z.parquet").responses()
+    assert (response.text, response.context) == ("a", ("c",))
+
+
 def test_values_of_other_types(tmp_path: Path) -> None:
     """No reference is no text, parts of a system prompt are shown, and objects are no names."""
     row = {"question": "q", "output": "a", "model": "m", "id": 1}

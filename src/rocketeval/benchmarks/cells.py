@@ -10,13 +10,26 @@ import io
 import re
 import tokenize
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import Any, TypeVar
+
+import orjson
 
 from rocketeval.benchmarks.messages import from_json
+from rocketeval.errors import BenchmarkError
 from rocketeval.records import Label
 
-__all__ = ["ResponseCells", "cell_value", "is_missing", "is_number", "repeated_labels", "without"]
+__all__ = [
+    "ResponseCells",
+    "as_text",
+    "cell_value",
+    "is_missing",
+    "is_number",
+    "plain_value",
+    "repeated_labels",
+    "without",
+]
 
 T = TypeVar("T")
 
@@ -109,6 +122,46 @@ def without(records: Sequence[T], places: Iterable[int]) -> list[T]:
     """Return the records except those at `places`."""
     left_out = set(places)
     return [each for place, each in enumerate(records) if place not in left_out]
+
+
+def as_text(value: Any) -> str:
+    """Return a response as text: strings unchanged, a date as text, anything else as JSON.
+
+    >>> as_text(b"Hi"), as_text([b"Hi", 1])
+    ('Hi', '["Hi",1]')
+    """
+    found = plain_value(value) if isinstance(value, bytes) else value
+    if isinstance(found, str):
+        return found
+    if isinstance(found, bytes):
+        raise BenchmarkError("the cell should be text, but is bytes that are not UTF-8.")
+    written = orjson.dumps(found, default=_as_json).decode()
+    return str(orjson.loads(written)) if written.startswith('"') else written
+
+
+def _as_json(value: object) -> str:
+    """Return a value that JSON does not have as text, such as a date in a list."""
+    return str(plain_value(value) if isinstance(value, bytes) else value)
+
+
+def plain_value(value: object) -> object:
+    """Return a typed value with texts for bytes in UTF-8 and numbers for decimals, at any depth.
+
+    >>> plain_value({"a": [b"Hi", Decimal("1.5")]})
+    {'a': ['Hi', 1.5]}
+    """
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return value
+    if isinstance(value, Decimal):
+        return float(value)
+    if isinstance(value, list | tuple):
+        return [plain_value(each) for each in value]
+    if isinstance(value, Mapping):
+        return {name: plain_value(each) for name, each in value.items()}
+    return value
 
 
 def cell_value(value: object) -> object:

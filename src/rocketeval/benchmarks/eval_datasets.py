@@ -7,14 +7,13 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property, partial
 from pathlib import Path
 
-from rocketeval.benchmarks.cells import cell_value
+from rocketeval.benchmarks.cells import as_text, cell_value
 from rocketeval.benchmarks.columns import holds, unread_columns
 from rocketeval.benchmarks.data import (
     DataBenchmark,
     Example,
     Kept,
     Skipped,
-    as_text,
     content_id,
     read_scores,
 )

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from datetime import date
-from decimal import Decimal
 from functools import cached_property, partial
 from itertools import count, islice
 from pathlib import Path
 
 from pydantic import Field
 
-from rocketeval.benchmarks.cells import cell_value, is_missing
+from rocketeval.benchmarks.cells import as_text, cell_value, is_missing, plain_value
 from rocketeval.benchmarks.columns import (
     COLUMN_NAMES,
     TableColumns,
@@ -31,7 +29,6 @@ from rocketeval.benchmarks.data import (
     Example,
     Kept,
     Skipped,
-    as_text,
     content_id,
 )
 from rocketeval.benchmarks.messages import (
@@ -65,7 +62,6 @@ NO_RESPONSE = "no response"
 MESSAGES_IN_TEXT = "the response is a text that holds chat messages: the last one is judged"
 NOT_ITEMS = "the checklist is not a list of items, and is not used"
 NUMBERING = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+")
-TYPED = (Decimal, bytes)
 LATE_FIELD = (
     "the field {0!r} is not in the first rows, and is not read; to read it, set "
     "`columns: {{{1}: {0}}}`"
@@ -366,16 +362,9 @@ class TableBenchmark(DataBenchmark):
 
 def _plain(row: Row | BadRow) -> Row | BadRow:
     """Return a row of a typed file with texts for bytes, and numbers for decimals."""
-    if isinstance(row, BadRow) or not any(isinstance(each, TYPED) for each in row.values.values()):
+    if isinstance(row, BadRow):
         return row
-    return Row({name: _plain_value(value) for name, value in row.values.items()}, row.where)
-
-
-def _plain_value(value: object) -> object:
-    if isinstance(value, bytes):
-        with suppress(UnicodeDecodeError):
-            return value.decode()
-    return float(value) if isinstance(value, Decimal) else value
+    return Row({name: plain_value(value) for name, value in row.values.items()}, row.where)
 
 
 def text_or_none(row: Row, column: str | None) -> str | None:
