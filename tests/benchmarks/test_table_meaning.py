@@ -155,6 +155,23 @@ def test_an_input_follows_its_instruction(tmp_path: Path) -> None:
     assert [query.text for query in both.queries()] == ["Translate\n\nHi", "Say\n\n1"]
 
 
+@pytest.mark.parametrize("given", ["", " ", "+", "question+", "question+context+model"])
+def test_a_query_is_one_or_two_columns(given: str, tmp_path: Path) -> None:
+    """Another number of columns is refused at once, and none is dropped without a word."""
+    path = csv_file(tmp_path, "question,context,model,output\nq,c,m,a\n")
+    told = refused(path, columns={"query": given})
+    assert f"{given!r} as the query" in told
+    assert "at most two columns" in told
+    assert "--column query=COLUMN" in told
+
+
+def test_plus_in_the_name_of_a_column(tmp_path: Path) -> None:
+    """A column may have any name, also one that looks like several columns."""
+    path = csv_file(tmp_path, "a+b+c,output\nq,a\n")
+    (query,) = opened(path, columns={"query": "a+b+c"}).queries()
+    assert query.text == "q"
+
+
 def test_ids_of_instructions_with_different_inputs(tmp_path: Path) -> None:
     """Rows with one instruction and two inputs are two queries, so that their ids count."""
     rows = "1,T,Hi,a,m\n2,T,Ho,b,n\n3,S,,c,m\n4,U,,d,n\n"

@@ -1,4 +1,4 @@
-"""Cells: what the text of a cell holds, and which responses and labels were read.
+"""Cells: what a cell or a column of cells holds, and which responses and labels were read.
 
 Responses take a few bytes each, by candidate and query.
 """
@@ -17,17 +17,24 @@ from typing import Any, TypeVar
 import orjson
 
 from rocketeval.benchmarks.messages import from_json
+from rocketeval.benchmarks.reading import Row
 from rocketeval.errors import BenchmarkError
 from rocketeval.records import Label
 
 __all__ = [
     "ResponseCells",
     "as_text",
+    "cell_texts",
     "cell_value",
+    "distinct_texts",
+    "filled_cells",
     "is_missing",
     "is_number",
+    "is_numeric",
+    "is_prose",
     "plain_value",
     "repeated_labels",
+    "text_codes",
     "without",
 ]
 
@@ -208,3 +215,40 @@ def is_number(value: object) -> bool:
 def is_missing(value: object) -> bool:
     """Return whether a cell of a column of numbers says that there is none."""
     return value is None or (isinstance(value, str) and value.strip().lower() in MISSING)
+
+
+def filled_cells(rows: Iterable[Row], column: str) -> list[object]:
+    """Return the cells of a column that hold something."""
+    return [row.values[column] for row in rows if not is_missing(row.values.get(column))]
+
+
+def is_numeric(rows: Iterable[Row], column: str) -> bool:
+    """Return whether a column holds only numbers, and at least one."""
+    filled = filled_cells(rows, column)
+    return bool(filled) and all(map(is_number, filled))
+
+
+def is_prose(rows: Sequence[Row], column: str) -> bool:
+    """Return whether a column looks like responses: text that seldom repeats."""
+    texts = [row.values.get(column) for row in rows]
+    filled = [text for text in texts if isinstance(text, str) and text.strip()]
+    numeric = all(is_number(text) for text in filled)
+    if not filled or len(filled) * 2 < len(rows) or numeric:
+        return False
+    return len(rows) < 4 or len(set(filled)) * 2 > len(filled)
+
+
+def cell_texts(rows: Iterable[Row], column: str) -> list[str]:
+    """Return the cells of a column as texts."""
+    return [str(row.values.get(column)) for row in rows]
+
+
+def distinct_texts(rows: Iterable[Row], column: str) -> set[str]:
+    """Return the different texts in a column."""
+    return set(cell_texts(rows, column))
+
+
+def text_codes(rows: Iterable[Row], column: str) -> Iterator[int]:
+    """Yield a number per row of a column, equal for equal texts."""
+    known: dict[str, int] = {}
+    return (known.setdefault(text, len(known)) for text in cell_texts(rows, column))

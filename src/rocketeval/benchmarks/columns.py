@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from rocketeval.benchmarks.cells import cell_value, is_missing, is_number
+from rocketeval.benchmarks.cells import (
+    cell_texts,
+    cell_value,
+    distinct_texts,
+    filled_cells,
+    is_number,
+    is_numeric,
+    is_prose,
+    text_codes,
+)
 from rocketeval.benchmarks.messages import is_messages
 from rocketeval.benchmarks.reading import (
     PLAIN_NUMBER,
@@ -128,6 +137,13 @@ def check_columns(
                 f"`columns` names the part {role!r}, which does not exist.",
                 hint=f"{guess}Valid: {PART_NAMES}.",
             )
+    asked = _parts("query", given.get("query", "query"), columns)
+    if len(asked) > 2 or not all(map(str.strip, asked)):
+        raise BenchmarkError(
+            f"`columns` gives {given['query']!r} as the query, which is one column or at most two "
+            "columns joined with `+`.",
+            hint=Hint.of("Name it: ", naming(query="COLUMN"), ", or leave this option out."),
+        )
     named = [p for role, column in given.items() for p in _parts(role, column, columns) if p]
     late = {each for each in (*named, *wide) if each not in columns}
     if late:
@@ -269,7 +285,7 @@ def _query(
             f"{what}: no column looks like the query (the prompt or question){missing}.",
             hint=Hint.of(option, f". Columns: {join_words(columns, most=30)}."),
         )
-    distinct = {each: len(_values(rows, each)) for each in likely}
+    distinct = {each: len(distinct_texts(rows, each)) for each in likely}
     most = max(distinct.values())
     # A column with few values, such as a prompt template, is not the text that varies by query.
     varied = [each for each in likely if distinct[each] * 2 > most]
@@ -279,7 +295,7 @@ def _query(
         filled = sum(bool(str(row.values.get(parts[1]) or "").strip()) for row in rows)
         if 0 < filled < len(rows):
             return parts[0], parts[1]
-    same = [_texts(rows, each) for each in varied]
+    same = [cell_texts(rows, each) for each in varied]
     if len(varied) == 1 or all(texts == same[0] for texts in same):
         return varied[0], None
     raise _tworeadings(what, "query", varied[:2], rows)
@@ -309,10 +325,10 @@ def _candidate(
     if "candidate" in given:
         return tuple(filter(None, given["candidate"].split("+")))
     likely = [each for each in found["candidate"] if each not in used]
-    varied = [each for each in likely if len(_values(rows, each)) > 1]
+    varied = [each for each in likely if len(distinct_texts(rows, each)) > 1]
     if len(varied) < 2:
         return tuple((varied or likely)[:1])
-    if len({tuple(_codes(rows, each)) for each in varied}) == 1:
+    if len({tuple(text_codes(rows, each)) for each in varied}) == 1:
         # They name the same groups, such as model and model_id.
         return (varied[0],)
     first, second = varied[:2]
@@ -394,7 +410,7 @@ def _nearest_part(role: str, columns: Sequence[str]) -> str:
 
 def _wide_by_name(rows: Sequence[Row], columns: Sequence[str], taken: set[str]) -> dict[str, str]:
     """Return the columns that are named like output_gpt4 and hold text."""
-    free = [each for each in columns if each not in taken and not _is_numeric(rows, each)]
+    free = [each for each in columns if each not in taken and not is_numeric(rows, each)]
     matches = {each: WIDE.match(snake(each)) for each in free}
     return {
         (found["a"] or found["b"]): each
@@ -405,7 +421,7 @@ def _wide_by_name(rows: Sequence[Row], columns: Sequence[str], taken: set[str]) 
 
 def _wide_by_content(rows: Sequence[Row], columns: Sequence[str]) -> dict[str, str]:
     """Return the columns that look like responses: text that seldom repeats."""
-    return {each: each for each in columns if _is_prose(rows, each)}
+    return {each: each for each in columns if is_prose(rows, each)}
 
 
 def _looks_like_candidate(column: str) -> bool:
@@ -417,24 +433,6 @@ def _looks_like_candidate(column: str) -> bool:
     words = snake(column).split("_")
     numbered = any(letter.isdigit() for letter in column)
     return numbered or len(words[-1]) == 1 or bool(CANDIDATE_WORDS.match(snake(column)))
-
-
-def _is_prose(rows: Sequence[Row], column: str) -> bool:
-    texts = [row.values.get(column) for row in rows]
-    filled = [text for text in texts if isinstance(text, str) and text.strip()]
-    numeric = all(is_number(text) for text in filled)
-    if not filled or len(filled) * 2 < len(rows) or numeric:
-        return False
-    return len(rows) < 4 or len(set(filled)) * 2 > len(filled)
-
-
-def _filled(rows: Sequence[Row], column: str) -> list[object]:
-    return [row.values[column] for row in rows if not is_missing(row.values.get(column))]
-
-
-def _is_numeric(rows: Sequence[Row], column: str) -> bool:
-    filled = _filled(rows, column)
-    return bool(filled) and all(map(is_number, filled))
 
 
 def _label(
@@ -452,7 +450,7 @@ def _label(
         return None, None
     refused = None
     for column in likely:
-        filled = _filled(rows, column)
+        filled = filled_cells(rows, column)
         words = [value for value in filled if not is_number(value)]
         late = bool(named) and not any(column in row.values for row in rows)
         if len(words) * 2 < len(filled) or late:
@@ -480,16 +478,3 @@ def _holds_conversation(rows: Sequence[Row], column: str) -> bool:
         return False
     last = messages[-1]  # type: ignore[index]
     return (last.get("role") or last.get("from")) in ("assistant", "gpt", "ai", "model")
-
-
-def _texts(rows: Sequence[Row], column: str) -> list[str]:
-    return [str(row.values.get(column)) for row in rows]
-
-
-def _values(rows: Sequence[Row], column: str) -> set[str]:
-    return set(_texts(rows, column))
-
-
-def _codes(rows: Sequence[Row], column: str) -> Iterator[int]:
-    known: dict[str, int] = {}
-    return (known.setdefault(text, len(known)) for text in _texts(rows, column))
