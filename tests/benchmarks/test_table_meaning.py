@@ -155,6 +155,15 @@ def test_an_input_follows_its_instruction(tmp_path: Path) -> None:
     assert [query.text for query in both.queries()] == ["Translate\n\nHi", "Say\n\n1"]
 
 
+@pytest.mark.parametrize("text", ["[5, 2,  8]", '["one"]', "[]", '{"a":  1}'])
+def test_an_input_that_is_json_stays_as_it_is(text: str, tmp_path: Path) -> None:
+    """The judge sees the text that the model saw."""
+    rows = [{"instruction": "Sort", "input": given, "output": "a"} for given in (text, "", [])]
+    rows[1]["instruction"] = rows[2]["instruction"] = "Say 1"
+    reader = opened(write_jsonl(tmp_path / "x.jsonl", rows))
+    assert [query.text for query in reader.queries()] == [f"Sort\n\n{text}", "Say 1"]
+
+
 @pytest.mark.parametrize("given", ["", " ", "+", "question+", "question+context+model"])
 def test_a_query_is_one_or_two_columns(given: str, tmp_path: Path) -> None:
     """Another number of columns is refused at once, and none is dropped without a word."""

@@ -282,7 +282,9 @@ class TableBenchmark(DataBenchmark):
             text = "" if cell is None else as_text(cell)
         if not text.strip():
             raise RowError("the query is empty", f"column {columns.query!r}")
-        given = text_or_none(row, columns.query_input)
+        more = row.values.get(columns.query_input) if columns.query_input else None
+        # Text stays as it is, also if it is JSON; a list or an object need not be one.
+        given = more if isinstance(more, str) else text_or_none(row, columns.query_input)
         if given and given.strip():
             text = f"{text}\n\n{given}"
         system = system_text(row.values.get(columns.system)) if columns.system else ""
