@@ -106,6 +106,28 @@ def test_a_table_is_not_taken_for_another_format(header: str, tmp_path: Path) ->
     assert len(list(reader.checklists())) == ("checklist" in header)
 
 
+def test_deepeval_files_with_labels_keep_their_passages(tmp_path: Path) -> None:
+    """With a label column, the passages are those of the file without it."""
+    head = "input,actual_output,context,retrieval_context"
+    for text, expected in (
+        (f"{head},score\nq,a,golden,One|Two,7\n", ("One", "Two")),
+        (f"{head},score\nq,a,One|Two,,7\n", ("One", "Two")),
+        ("input,actualOutput,retrievalContext,score\nq,a,One|Two,7\n", ("One", "Two")),
+        (f"{head},score\nq,a,,\"['One|1', 'Two']\",7\n", ("One|1", "Two")),
+        ("question,output,context,score\nq,a,One | 1,7\n", ("One | 1",)),
+    ):
+        reader = opened(csv_file(tmp_path, text))
+        assert reader.kind == "table"
+        assert [response.context for response in reader.responses()] == [expected]
+    row = {"input": "q", "actual_output": "a", "score": 7}
+    passages = {"context": ["golden"], "retrieval_context": ["One|Two"]}
+    reader = opened(write_jsonl(tmp_path / "x.jsonl", [{**row, **passages}]))
+    assert [response.context for response in reader.responses()] == [("One|Two",)]
+    assert reader.mapping()["not read"] == "'context'"
+    empty = opened(write_jsonl(tmp_path / "y.jsonl", [{**row, **passages, "retrieval_context": []}]))
+    assert [response.context for response in empty.responses()] == [("golden",)]
+
+
 def test_rows_with_attributes_are_not_spans(tmp_path: Path) -> None:
     """An object `attributes` without the names of an LLM call or a span id is any object."""
     row = {"question": "q", "output": "a", "model": "m", "attributes": {"x": 1}}

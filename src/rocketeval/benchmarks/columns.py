@@ -46,7 +46,7 @@ ROLES = {
     "checklist": "checklist checklists checklist_items items criteria rubric",
     "label": "score rating human_score human_rating grade label",
     "labeler": "labeler rater rater_id annotator annotator_id",
-    "context": "context contexts retrieved_contexts retrieval_context documents",
+    "context": "retrieved_contexts retrieval_context context contexts documents",
     "system": "system system_prompt system_message",
 }
 """Names of the columns that hold each part of an example, most usual first."""
@@ -230,6 +230,8 @@ def choose_columns(
     else:
         chosen = {}
     candidate = () if chosen else _candidate(given, found, rows, {query, response})
+    # A column without any passage is the last choice: tools write all their columns.
+    found["context"].sort(key=lambda name: not any(map(cell_value, filled_cells(rows, name))))
     used = {query, more, response, *candidate, *chosen.values()}
     rest = {
         role: next((each for each in found[role] if each not in used), None)

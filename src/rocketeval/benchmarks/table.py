@@ -31,6 +31,7 @@ from rocketeval.benchmarks.data import (
     Skipped,
     content_id,
 )
+from rocketeval.benchmarks.eval_datasets import passage_mark, passages
 from rocketeval.benchmarks.messages import (
     RowError,
     content_text,
@@ -238,7 +239,7 @@ class TableBenchmark(DataBenchmark):
         query, spoken, notes = self._query(row)
         hidden: set[str] = set()
         found = dict(self._responses(row, spoken, place, hidden))
-        context = self._context(row)
+        context = self._context(row, place)
         answered = {name: text for name, text in found.items() if text is not None}
         if not answered:
             return Skipped(row.where, NO_RESPONSE)
@@ -335,10 +336,19 @@ class TableBenchmark(DataBenchmark):
             raise RowError(f"the field {column!r} is missing", "", field_hint(column, row.values))
         return row.values[column]
 
-    def _context(self, row: Row) -> tuple[str, ...] | None:
+    @cached_property
+    def _marks(self) -> list[str | None]:
+        """What separates the passages in a cell of each file: only DeepEval's have a mark."""
+        if not {"input", "actual_output"} <= {*map(snake, self.columns.seen)}:
+            return [None] * len(self.files)
+        return [passage_mark(path) for path in self.files]
+
+    def _context(self, row: Row, place: int) -> tuple[str, ...] | None:
         value = cell_value(row.values.get(self.columns.context)) if self.columns.context else None
         if not value:
             return None
+        if isinstance(value, str) and self.files and self._marks[place]:
+            return passages(value, self._marks[place])
         texts = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
         return tuple(as_text(each) for each in texts)
 
