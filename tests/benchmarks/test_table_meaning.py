@@ -124,7 +124,9 @@ def test_deepeval_files_with_labels_keep_their_passages(tmp_path: Path) -> None:
     reader = opened(write_jsonl(tmp_path / "x.jsonl", [{**row, **passages}]))
     assert [response.context for response in reader.responses()] == [("One|Two",)]
     assert reader.mapping()["not read"] == "'context'"
-    empty = opened(write_jsonl(tmp_path / "y.jsonl", [{**row, **passages, "retrieval_context": []}]))
+    empty = opened(
+        write_jsonl(tmp_path / "y.jsonl", [{**row, **passages, "retrieval_context": []}])
+    )
     assert [response.context for response in empty.responses()] == [("golden",)]
 
 

@@ -32,6 +32,7 @@ __all__ = [
     "is_number",
     "is_numeric",
     "is_prose",
+    "is_uncomputed",
     "plain_value",
     "repeated_labels",
     "text_codes",
@@ -44,6 +45,8 @@ LISTED = re.compile(r"\s*\[\s*[\[{'\"\]]")
 """How a list of texts, lists or objects begins."""
 MISSING = ("", "n/a", "na", "nan", "none", "null", "-")
 """Words in a column of numbers that stand for no number."""
+NO_VALUE = "a formula has no stored value"
+OPEN_AND_SAVE = "Open the file in a spreadsheet program and save it: this stores the values."
 SPARE = 64
 """Unused places that a candidate's array may always have."""
 
@@ -226,6 +229,11 @@ def is_numeric(rows: Iterable[Row], column: str) -> bool:
     """Return whether a column holds only numbers, and at least one."""
     filled = filled_cells(rows, column)
     return bool(filled) and all(map(is_number, filled))
+
+
+def is_uncomputed(rows: Iterable[Row], column: str) -> bool:
+    """Return whether a column of an Excel file has a formula without a stored value."""
+    return any(column in row.uncomputed for row in rows)
 
 
 def is_prose(rows: Sequence[Row], column: str) -> bool:

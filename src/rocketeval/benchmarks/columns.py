@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from rocketeval.benchmarks.cells import (
+    OPEN_AND_SAVE,
     cell_texts,
     cell_value,
     distinct_texts,
@@ -15,6 +16,7 @@ from rocketeval.benchmarks.cells import (
     is_number,
     is_numeric,
     is_prose,
+    is_uncomputed,
     text_codes,
 )
 from rocketeval.benchmarks.messages import is_messages
@@ -226,7 +228,7 @@ def choose_columns(
             if len(chosen) > 1 and not all(map(_looks_like_candidate, chosen)):
                 raise _which_are_responses(what, list(chosen), rows)
         if len(chosen) < 2 and not _holds_conversation(rows, query):
-            raise _no_response(what, columns)
+            raise _no_response(what, columns, rows)
     else:
         chosen = {}
     candidate = () if chosen else _candidate(given, found, rows, {query, response})
@@ -387,12 +389,14 @@ def _example(rows: Sequence[Row], column: str) -> str:
     return shown_value(value)[:60]
 
 
-def _no_response(what: str, columns: Sequence[str]) -> BenchmarkError:
+def _no_response(what: str, columns: Sequence[str], rows: Sequence[Row]) -> BenchmarkError:
+    formulas = join_words((repr(each) for each in columns if is_uncomputed(rows, each)), most=8)
+    stored = f"Formulas in {formulas} have no stored value. {OPEN_AND_SAVE} " if formulas else ""
     return BenchmarkError(
         f"{what}: no column looks like a response, and there are not two text columns that could "
         "be candidates.",
         hint=Hint.of(
-            f"{_nearest_part('response', columns)}Name it: ",
+            f"{stored}{_nearest_part('response', columns)}Name it: ",
             naming(response="COLUMN"),
             ", or ",
             naming_wide(["A", "B"]),
@@ -422,8 +426,15 @@ def _wide_by_name(rows: Sequence[Row], columns: Sequence[str], taken: set[str]) 
 
 
 def _wide_by_content(rows: Sequence[Row], columns: Sequence[str]) -> dict[str, str]:
-    """Return the columns that look like responses: text that seldom repeats."""
-    return {each: each for each in columns if is_prose(rows, each)}
+    """Return the columns that look like responses: text that seldom repeats, or is not computed."""
+    return {
+        each: each
+        for each in columns
+        if is_prose(rows, each)
+        or (
+            is_uncomputed(rows, each) and _looks_like_candidate(each) and not is_numeric(rows, each)
+        )
+    }
 
 
 def _looks_like_candidate(column: str) -> bool:
@@ -454,7 +465,8 @@ def _label(
     for column in likely:
         filled = filled_cells(rows, column)
         words = [value for value in filled if not is_number(value)]
-        late = bool(named) and not any(column in row.values for row in rows)
+        formulas = not filled and is_uncomputed(rows, column)
+        late = bool(named) and (formulas or not any(column in row.values for row in rows))
         if len(words) * 2 < len(filled) or late:
             return column, None
         if named:

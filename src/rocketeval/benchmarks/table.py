@@ -16,7 +16,14 @@ from pathlib import Path
 
 from pydantic import Field
 
-from rocketeval.benchmarks.cells import as_text, cell_value, is_missing, plain_value
+from rocketeval.benchmarks.cells import (
+    NO_VALUE,
+    OPEN_AND_SAVE,
+    as_text,
+    cell_value,
+    is_missing,
+    plain_value,
+)
 from rocketeval.benchmarks.columns import (
     COLUMN_NAMES,
     TableColumns,
@@ -236,6 +243,8 @@ class TableBenchmark(DataBenchmark):
 
     def _example(self, row: Row, place: int) -> Kept:
         columns = self.columns
+        for column in sorted((row.uncomputed & columns.seen).difference(columns.unread)):
+            raise RowError(NO_VALUE, f"column {column!r}", OPEN_AND_SAVE)
         query, spoken, notes = self._query(row)
         hidden: set[str] = set()
         found = dict(self._responses(row, spoken, place, hidden))
