@@ -76,9 +76,9 @@ def formula(place: str) -> Change:
     return change
 
 
-def texts(path: Path) -> list[str]:
+def texts(path: Path, **options: object) -> list[str]:
     """Return the responses in a file."""
-    reader = open_data(str(path), None, {}).benchmark
+    reader = open_data(str(path), None, options).benchmark
     assert isinstance(reader, DataBenchmark)
     found = reader.summary
     assert found.rows == found.used + found.unused
@@ -179,3 +179,68 @@ def test_mistakes_are_explained(name: str, tmp_path: Path) -> None:
         texts(path)
     assert words in str(refused.value)
     assert refused.value.hint
+
+
+WIDE: list[list[Any]] = [
+    ["ask", "v1", "v2", "v3", "length", "points"],
+    ["What is 1?", "one", "un", "eins", 3, 1],
+    ["What is 2?", "two", "deux", "zwei", 3, 2],
+    ["What is 3?", "three", "trois", "drei", 5, 3],
+    ["What is 4?", "four", "quatre", "vier", 4, 4],
+]
+
+
+def formulas(*columns: str) -> Change:
+    """Put formulas that no program has computed yet into all rows of columns."""
+
+    def change(_: Any, sheet: Any) -> None:
+        for column in columns:
+            for row in range(2, len(WIDE) + 1):
+                sheet[f"{column}{row}"] = "=3+4"
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("column", "options"),
+    [
+        ("A", {"columns": {"query": "ask", "response": "v1"}}),
+        ("B", {"columns": {"query": "ask", "response": "v1"}}),
+        ("C", {"columns": {"query": "ask", "response": "v1", "candidate": "v2"}}),
+        ("D", {"columns": {"query": "ask", "response": "v1", "context": "v3"}}),
+        ("F", {"columns": {"query": "ask", "response": "v1", "label": "points"}}),
+        ("C", {"columns": {"query": "ask"}, "candidates": ["v1", "v2"]}),
+        ("D", {"columns": {"query": "ask"}}),
+    ],
+    ids=["query", "response", "candidate", "context", "label", "wide", "wide_by_content"],
+)
+def test_formulas_in_the_columns_that_are_read(
+    column: str, options: dict[str, Any], tmp_path: Path
+) -> None:
+    """A formula without a stored value is named in every column that is read, whatever its name."""
+    name = WIDE[0]["ABCDEF".index(column)]
+    path = book(tmp_path / "answers.xlsx", WIDE, formulas(column))
+    with pytest.raises(RocketEvalError) as refused:
+        texts(path, **options)
+    assert "a formula has no stored value (4 rows)" in str(refused.value)
+    assert f"answers.xlsx:2: column {name!r}" in str(refused.value)
+    assert "save it" in str(refused.value.hint)
+
+    def one(_: Any, sheet: Any) -> None:
+        sheet[f"{column}3"] = "=3+4"
+
+    path = book(tmp_path / "answers.xlsx", WIDE, one)
+    assert texts(path, **options, bad_rows="skip")[0] == "one"
+    with pytest.raises(RocketEvalError, match=r"answers\.xlsx:3: column"):
+        texts(path, **options)
+
+
+def test_formulas_where_no_column_looks_like_a_response(tmp_path: Path) -> None:
+    """The hint names the columns without values; other formulas are not read."""
+    rows = [[ask, one, length] for ask, one, _, _, length, _ in WIDE]
+    path = book(tmp_path / "answers.xlsx", [["ask", "x", "length"], *rows[1:]], formulas("B"))
+    with pytest.raises(RocketEvalError) as refused:
+        texts(path, columns={"query": "ask"})
+    assert "Formulas in 'x' have no stored value" in str(refused.value.hint)
+    path = book(tmp_path / "answers.xlsx", WIDE, formulas("E"))
+    assert len(texts(path, columns={"query": "ask"})) == 12

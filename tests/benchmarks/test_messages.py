@@ -19,7 +19,8 @@ from rocketeval.benchmarks.messages import (
     STEPS,
     content_text,
 )
-from rocketeval.benchmarks.request_logs import CHOICES, MESSAGES, NO_TEXT_OUTPUT
+from rocketeval.benchmarks.request_logs import CHOICES, MESSAGES, NO_OUTPUT, NO_TEXT_OUTPUT
+from rocketeval.benchmarks.traces import WRITTEN_JSON
 from rocketeval.records import Turn
 from support.data_files import write_json
 
@@ -142,6 +143,90 @@ def test_an_output_without_text_is_skipped(row: dict[str, Any], tmp_path: Path) 
     reader = opened(write_jsonl(tmp_path / "log.jsonl", [other, row]))
     assert len(list(reader.responses())) == 1
     assert list(reader.summary.skipped) == [NO_TEXT_OUTPUT]
+
+
+WRITTEN = (
+    '{"city": "Paris"}',
+    '{"content": "inner", "x": 2}',
+    '{"model": "T", "choices": ["a", "b"]}',
+    '{"output": [{"type": "cat"}]}',
+    '["Paris"]',
+    '[{"from": "Oslo", "value": 3}]',
+    "[]",
+)
+ENVELOPES = (
+    {"choices": [{"message": FINE}]},
+    {"object": "text_completion", "choices": [{"text": "Fine."}]},
+    {"output": [SAID]},
+    [FINE],
+    FINE,
+)
+
+
+def langfuse(output: object) -> dict[str, Any]:
+    """Return an observation of Langfuse."""
+    about = {"traceId": "t", "id": "o", "type": "GENERATION", "model": "m"}
+    return {**about, "input": {"messages": [ASKED]}, "output": output}
+
+
+def outputs(text: str) -> list[dict[str, Any]]:
+    """Return rows of several logs in which a text is the output."""
+    return [
+        {"request": {"model": "m", "messages": [ASKED]}, "response": text},
+        {"request": {"messages": [ASKED]}, "response": text},
+        {"model": "m", "messages": [ASKED], "response": text},
+        {"model": "m", "messages": [ASKED], "choices": [{"text": text}]},
+        langfuse(text),
+        phoenix(**{"llm.output_messages.0.message.content": text}),
+    ]
+
+
+@pytest.mark.parametrize("text", WRITTEN)
+def test_a_response_that_is_json_stays_as_it_is(text: str, tmp_path: Path) -> None:
+    """What a model wrote is judged unchanged, also if it is JSON."""
+    for row in outputs(text):
+        reader = opened(write_jsonl(tmp_path / "log.jsonl", [row]))
+        assert [response.text for response in reader.responses()] == [text]
+        assert set(reader.summary.candidates) <= {"m", "log"}
+        assert not reader.summary.notes
+    value = phoenix(**{"output.value": text, "output.mime_type": "text/plain"})
+    for name in ("role", "content"):
+        del value["attributes"][f"llm.output_messages.0.message.{name}"]
+    (response,) = opened(write_jsonl(tmp_path / "log.jsonl", [value])).responses()
+    assert response.text == text
+
+
+@pytest.mark.parametrize("output", ENVELOPES)
+def test_an_output_in_json_text_is_read(output: object, tmp_path: Path) -> None:
+    """A completion or a message that a tool wrote as JSON text is not judged as JSON."""
+    for row in outputs(json.dumps(output))[:5]:
+        reader = opened(write_jsonl(tmp_path / "log.jsonl", [row]))
+        assert [response.text for response in reader.responses()] == ["Fine."]
+
+
+def test_outputs_in_json_text_without_a_response(tmp_path: Path) -> None:
+    """Neither an empty list of messages nor a library's own JSON is what the model wrote."""
+    empty = gen_ai(TEXT)
+    empty["attributes"]["gen_ai.output.messages"] = "[]"
+    own = {"output.value": '{"generations": []}', "output.mime_type": "application/json"}
+    called = {"llm.output_messages.0.message.tool_calls.0.tool_call.id": "1"}
+    called |= {"llm.output_messages.0.message.content": "", "output.value": '{"city": "Oslo"}'}
+    bare = phoenix(**own)
+    for name in ("role", "content"):
+        del bare["attributes"][f"llm.output_messages.0.message.{name}"]
+    for row in (empty, bare, phoenix(**called)):
+        reader = opened(write_jsonl(tmp_path / "log.jsonl", [phoenix(), row]))
+        assert len(list(reader.responses())) == 1
+        assert reader.summary.unused == 1
+
+
+def test_langfuse_shows_written_json_as_an_object(tmp_path: Path) -> None:
+    """An object without the fields of an output is judged as JSON, which is noted."""
+    rows = [langfuse({"city": "Paris"}), langfuse({"role": "assistant", "content": None})]
+    reader = opened(write_jsonl(tmp_path / "log.jsonl", rows))
+    assert [response.text for response in reader.responses()] == ['{"city":"Paris"}']
+    assert list(reader.summary.notes) == [WRITTEN_JSON]
+    assert list(reader.summary.skipped) == [NO_OUTPUT]
 
 
 @pytest.mark.parametrize("kind", ["log", "phoenix"])

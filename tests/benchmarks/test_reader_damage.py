@@ -9,6 +9,7 @@ import json
 import math
 import random
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from rocketeval.benchmarks.opened import open_data
 from rocketeval.benchmarks.snapshot import snapshot
 from rocketeval.config import BenchmarkConfig
 from rocketeval.errors import ConfigError, RocketEvalError
+from rocketeval.resources import repeated_key
 from support.data_files import MADE, PEERS
 
 FILES = (
@@ -233,6 +235,15 @@ def test_only_the_start_of_a_large_file_is_checked_for_repeated_keys(tmp_path: P
     twice = '{"question": "r", "output": 1, "output": 2}'
     (tmp_path / "a.jsonl").write_text("\n".join([*rows, twice]))
     assert open_data(str(tmp_path / "a.jsonl"), None, {}).queries == 1101
+
+
+def test_a_repeated_key_among_many_is_found_in_time() -> None:
+    """The time grows with the number of keys, not with its square."""
+    keys = ",".join(f'"key{n}": 0' for n in range(30_000))
+    before = time.process_time()
+    found = repeated_key(f'{{{keys}, "key29999": 1, "last": 2}}'.encode())
+    assert time.process_time() - before < 1
+    assert found == "an object has the key 'key29999' twice"
 
 
 @pytest.mark.parametrize(

@@ -106,6 +106,30 @@ def test_a_table_is_not_taken_for_another_format(header: str, tmp_path: Path) ->
     assert len(list(reader.checklists())) == ("checklist" in header)
 
 
+def test_deepeval_files_with_labels_keep_their_passages(tmp_path: Path) -> None:
+    """With a label column, the passages are those of the file without it."""
+    head = "input,actual_output,context,retrieval_context"
+    for text, expected in (
+        (f"{head},score\nq,a,golden,One|Two,7\n", ("One", "Two")),
+        (f"{head},score\nq,a,One|Two,,7\n", ("One", "Two")),
+        ("input,actualOutput,retrievalContext,score\nq,a,One|Two,7\n", ("One", "Two")),
+        (f"{head},score\nq,a,,\"['One|1', 'Two']\",7\n", ("One|1", "Two")),
+        ("question,output,context,score\nq,a,One | 1,7\n", ("One | 1",)),
+    ):
+        reader = opened(csv_file(tmp_path, text))
+        assert reader.kind == "table"
+        assert [response.context for response in reader.responses()] == [expected]
+    row = {"input": "q", "actual_output": "a", "score": 7}
+    passages = {"context": ["golden"], "retrieval_context": ["One|Two"]}
+    reader = opened(write_jsonl(tmp_path / "x.jsonl", [{**row, **passages}]))
+    assert [response.context for response in reader.responses()] == [("One|Two",)]
+    assert reader.mapping()["not read"] == "'context'"
+    empty = opened(
+        write_jsonl(tmp_path / "y.jsonl", [{**row, **passages, "retrieval_context": []}])
+    )
+    assert [response.context for response in empty.responses()] == [("golden",)]
+
+
 def test_rows_with_attributes_are_not_spans(tmp_path: Path) -> None:
     """An object `attributes` without the names of an LLM call or a span id is any object."""
     row = {"question": "q", "output": "a", "model": "m", "attributes": {"x": 1}}
@@ -153,6 +177,32 @@ def test_an_input_follows_its_instruction(tmp_path: Path) -> None:
     assert "--column query=instruction+input" in refused(asked)
     both = opened(asked, columns={"query": "instruction+input"})
     assert [query.text for query in both.queries()] == ["Translate\n\nHi", "Say\n\n1"]
+
+
+@pytest.mark.parametrize("text", ["[5, 2,  8]", '["one"]', "[]", '{"a":  1}'])
+def test_an_input_that_is_json_stays_as_it_is(text: str, tmp_path: Path) -> None:
+    """The judge sees the text that the model saw."""
+    rows = [{"instruction": "Sort", "input": given, "output": "a"} for given in (text, "", [])]
+    rows[1]["instruction"] = rows[2]["instruction"] = "Say 1"
+    reader = opened(write_jsonl(tmp_path / "x.jsonl", rows))
+    assert [query.text for query in reader.queries()] == [f"Sort\n\n{text}", "Say 1"]
+
+
+@pytest.mark.parametrize("given", ["", " ", "+", "question+", "question+context+model"])
+def test_a_query_is_one_or_two_columns(given: str, tmp_path: Path) -> None:
+    """Another number of columns is refused at once, and none is dropped without a word."""
+    path = csv_file(tmp_path, "question,context,model,output\nq,c,m,a\n")
+    told = refused(path, columns={"query": given})
+    assert f"{given!r} as the query" in told
+    assert "at most two columns" in told
+    assert "--column query=COLUMN" in told
+
+
+def test_plus_in_the_name_of_a_column(tmp_path: Path) -> None:
+    """A column may have any name, also one that looks like several columns."""
+    path = csv_file(tmp_path, "a+b+c,output\nq,a\n")
+    (query,) = opened(path, columns={"query": "a+b+c"}).queries()
+    assert query.text == "q"
 
 
 def test_ids_of_instructions_with_different_inputs(tmp_path: Path) -> None:
@@ -273,6 +323,29 @@ def test_typed_values_of_parquet(tmp_path: Path) -> None:
     assert [label.value for label in reader.labels()] == [7.5, 7.5]
     pq.write_table(pa.table({**columns, "output": [b"\xff"] * 2}), tmp_path / "y.parquet")
     assert "bytes that are not UTF-8" in refused(tmp_path / "y.parquet")
+
+
+def test_bytes_in_lists_of_parquet(tmp_path: Path) -> None:
+    """Bytes inside lists and objects are text, too; only those that are not UTF-8 are refused."""
+    columns = {
+        "messages": [[{"role": b"user", "content": "qé".encode()}]],
+        "output": ["a"],
+        "context": [["cé".encode(), b"d"]],
+        "checklist": [[b"Is it a?"]],
+        "reference": [{"price": [Decimal("1.5")], "name": b"n"}],
+    }
+    pq.write_table(pa.table(columns), tmp_path / "x.parquet")
+    reader = opened(tmp_path / "x.parquet")
+    (query,) = reader.queries()
+    assert (query.text, query.reference) == ("qé", '{"price":[1.5],"name":"n"}')
+    assert [response.context for response in reader.responses()] == [("cé", "d")]
+    assert [found.items for found in reader.checklists()] == [("Is it a?",)]
+    pq.write_table(pa.table({**columns, "context": [[b"\xff"]]}), tmp_path / "y.parquet")
+    assert "bytes that are not UTF-8" in refused(tmp_path / "y.parquet")
+    plain = {"input": ["q"], "actual_output": [b"a"], "retrieval_context": [[b"c"]]}
+    pq.write_table(pa.table(plain), tmp_path / "z.parquet")
+    (response,) = opened(tmp_path / "z.parquet").responses()
+    assert (response.text, response.context) == ("a", ("c",))
 
 
 def test_values_of_other_types(tmp_path: Path) -> None:

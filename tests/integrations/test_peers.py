@@ -102,6 +102,25 @@ def test_a_checklist_file_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         checklist_for("items.yaml", None)
 
 
+def test_an_item_that_ends_like_a_file_is_an_item(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sentence about a file is judged; a relative path with spaces needs `file://`."""
+    monkeypatch.chdir(tmp_path)
+    for item in ("The answer mentions config.yaml", "Is the answer saved as\ta.csv"):
+        assert checklist_for(item, None) == [item]
+        assert checklist_for(None, item) == [item]
+    folder = tmp_path / "my items"
+    folder.mkdir()
+    (folder / "a.json").write_text('["Is it right?"]')
+    for path in ("file://my items/a.json", f"{folder}/a.json"):
+        found = checklist_for(None, path)
+        assert isinstance(found, Checklist)
+        assert found.items == ("Is it right?",)
+        with pytest.raises(ConfigError, match="path of a file"):
+            checklist_for(path, None)
+
+
 def fine(config: dict[str, object], **context: object) -> dict[str, Any]:
     """Return what the assertion returns with a judge that likes everything."""
     judge = ScriptedEngine(lambda prefix, item: 0.9)

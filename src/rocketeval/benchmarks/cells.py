@@ -1,4 +1,4 @@
-"""Cells: what the text of a cell holds, and which responses and labels were read.
+"""Cells: what a cell or a column of cells holds, and which responses and labels were read.
 
 Responses take a few bytes each, by candidate and query.
 """
@@ -10,13 +10,34 @@ import io
 import re
 import tokenize
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import Any, TypeVar
+
+import orjson
 
 from rocketeval.benchmarks.messages import from_json
+from rocketeval.benchmarks.reading import Row
+from rocketeval.errors import BenchmarkError
 from rocketeval.records import Label
 
-__all__ = ["ResponseCells", "cell_value", "is_missing", "is_number", "repeated_labels", "without"]
+__all__ = [
+    "ResponseCells",
+    "as_text",
+    "cell_texts",
+    "cell_value",
+    "distinct_texts",
+    "filled_cells",
+    "is_missing",
+    "is_number",
+    "is_numeric",
+    "is_prose",
+    "is_uncomputed",
+    "plain_value",
+    "repeated_labels",
+    "text_codes",
+    "without",
+]
 
 T = TypeVar("T")
 
@@ -24,6 +45,8 @@ LISTED = re.compile(r"\s*\[\s*[\[{'\"\]]")
 """How a list of texts, lists or objects begins."""
 MISSING = ("", "n/a", "na", "nan", "none", "null", "-")
 """Words in a column of numbers that stand for no number."""
+NO_VALUE = "a formula has no stored value"
+OPEN_AND_SAVE = "Open the file in a spreadsheet program and save it: this stores the values."
 SPARE = 64
 """Unused places that a candidate's array may always have."""
 
@@ -111,6 +134,46 @@ def without(records: Sequence[T], places: Iterable[int]) -> list[T]:
     return [each for place, each in enumerate(records) if place not in left_out]
 
 
+def as_text(value: Any) -> str:
+    """Return a response as text: strings unchanged, a date as text, anything else as JSON.
+
+    >>> as_text(b"Hi"), as_text([b"Hi", 1])
+    ('Hi', '["Hi",1]')
+    """
+    found = plain_value(value) if isinstance(value, bytes) else value
+    if isinstance(found, str):
+        return found
+    if isinstance(found, bytes):
+        raise BenchmarkError("the cell should be text, but is bytes that are not UTF-8.")
+    written = orjson.dumps(found, default=_as_json).decode()
+    return str(orjson.loads(written)) if written.startswith('"') else written
+
+
+def _as_json(value: object) -> str:
+    """Return a value that JSON does not have as text, such as a date in a list."""
+    return str(plain_value(value) if isinstance(value, bytes) else value)
+
+
+def plain_value(value: object) -> object:
+    """Return a typed value with texts for bytes in UTF-8 and numbers for decimals, at any depth.
+
+    >>> plain_value({"a": [b"Hi", Decimal("1.5")]})
+    {'a': ['Hi', 1.5]}
+    """
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return value
+    if isinstance(value, Decimal):
+        return float(value)
+    if isinstance(value, list | tuple):
+        return [plain_value(each) for each in value]
+    if isinstance(value, Mapping):
+        return {name: plain_value(each) for name, each in value.items()}
+    return value
+
+
 def cell_value(value: object) -> object:
     """Return a cell that holds a list or an object as that; anything else unchanged.
 
@@ -155,3 +218,45 @@ def is_number(value: object) -> bool:
 def is_missing(value: object) -> bool:
     """Return whether a cell of a column of numbers says that there is none."""
     return value is None or (isinstance(value, str) and value.strip().lower() in MISSING)
+
+
+def filled_cells(rows: Iterable[Row], column: str) -> list[object]:
+    """Return the cells of a column that hold something."""
+    return [row.values[column] for row in rows if not is_missing(row.values.get(column))]
+
+
+def is_numeric(rows: Iterable[Row], column: str) -> bool:
+    """Return whether a column holds only numbers, and at least one."""
+    filled = filled_cells(rows, column)
+    return bool(filled) and all(map(is_number, filled))
+
+
+def is_uncomputed(rows: Iterable[Row], column: str) -> bool:
+    """Return whether a column of an Excel file has a formula without a stored value."""
+    return any(column in row.uncomputed for row in rows)
+
+
+def is_prose(rows: Sequence[Row], column: str) -> bool:
+    """Return whether a column looks like responses: text that seldom repeats."""
+    texts = [row.values.get(column) for row in rows]
+    filled = [text for text in texts if isinstance(text, str) and text.strip()]
+    numeric = all(is_number(text) for text in filled)
+    if not filled or len(filled) * 2 < len(rows) or numeric:
+        return False
+    return len(rows) < 4 or len(set(filled)) * 2 > len(filled)
+
+
+def cell_texts(rows: Iterable[Row], column: str) -> list[str]:
+    """Return the cells of a column as texts."""
+    return [str(row.values.get(column)) for row in rows]
+
+
+def distinct_texts(rows: Iterable[Row], column: str) -> set[str]:
+    """Return the different texts in a column."""
+    return set(cell_texts(rows, column))
+
+
+def text_codes(rows: Iterable[Row], column: str) -> Iterator[int]:
+    """Yield a number per row of a column, equal for equal texts."""
+    known: dict[str, int] = {}
+    return (known.setdefault(text, len(known)) for text in cell_texts(rows, column))

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from rocketeval.benchmarks.cells import cell_value, is_missing, is_number
+from rocketeval.benchmarks.cells import (
+    OPEN_AND_SAVE,
+    cell_texts,
+    cell_value,
+    distinct_texts,
+    filled_cells,
+    is_number,
+    is_numeric,
+    is_prose,
+    is_uncomputed,
+    text_codes,
+)
 from rocketeval.benchmarks.messages import is_messages
 from rocketeval.benchmarks.reading import (
     PLAIN_NUMBER,
@@ -37,7 +48,7 @@ ROLES = {
     "checklist": "checklist checklists checklist_items items criteria rubric",
     "label": "score rating human_score human_rating grade label",
     "labeler": "labeler rater rater_id annotator annotator_id",
-    "context": "context contexts retrieved_contexts retrieval_context documents",
+    "context": "retrieved_contexts retrieval_context context contexts documents",
     "system": "system system_prompt system_message",
 }
 """Names of the columns that hold each part of an example, most usual first."""
@@ -128,6 +139,13 @@ def check_columns(
                 f"`columns` names the part {role!r}, which does not exist.",
                 hint=f"{guess}Valid: {PART_NAMES}.",
             )
+    asked = _parts("query", given.get("query", "query"), columns)
+    if len(asked) > 2 or not all(map(str.strip, asked)):
+        raise BenchmarkError(
+            f"`columns` gives {given['query']!r} as the query, which is one column or at most two "
+            "columns joined with `+`.",
+            hint=Hint.of("Name it: ", naming(query="COLUMN"), ", or leave this option out."),
+        )
     named = [p for role, column in given.items() for p in _parts(role, column, columns) if p]
     late = {each for each in (*named, *wide) if each not in columns}
     if late:
@@ -210,10 +228,12 @@ def choose_columns(
             if len(chosen) > 1 and not all(map(_looks_like_candidate, chosen)):
                 raise _which_are_responses(what, list(chosen), rows)
         if len(chosen) < 2 and not _holds_conversation(rows, query):
-            raise _no_response(what, columns)
+            raise _no_response(what, columns, rows)
     else:
         chosen = {}
     candidate = () if chosen else _candidate(given, found, rows, {query, response})
+    # A column without any passage is the last choice: tools write all their columns.
+    found["context"].sort(key=lambda name: not any(map(cell_value, filled_cells(rows, name))))
     used = {query, more, response, *candidate, *chosen.values()}
     rest = {
         role: next((each for each in found[role] if each not in used), None)
@@ -269,7 +289,7 @@ def _query(
             f"{what}: no column looks like the query (the prompt or question){missing}.",
             hint=Hint.of(option, f". Columns: {join_words(columns, most=30)}."),
         )
-    distinct = {each: len(_values(rows, each)) for each in likely}
+    distinct = {each: len(distinct_texts(rows, each)) for each in likely}
     most = max(distinct.values())
     # A column with few values, such as a prompt template, is not the text that varies by query.
     varied = [each for each in likely if distinct[each] * 2 > most]
@@ -279,7 +299,7 @@ def _query(
         filled = sum(bool(str(row.values.get(parts[1]) or "").strip()) for row in rows)
         if 0 < filled < len(rows):
             return parts[0], parts[1]
-    same = [_texts(rows, each) for each in varied]
+    same = [cell_texts(rows, each) for each in varied]
     if len(varied) == 1 or all(texts == same[0] for texts in same):
         return varied[0], None
     raise _tworeadings(what, "query", varied[:2], rows)
@@ -309,10 +329,10 @@ def _candidate(
     if "candidate" in given:
         return tuple(filter(None, given["candidate"].split("+")))
     likely = [each for each in found["candidate"] if each not in used]
-    varied = [each for each in likely if len(_values(rows, each)) > 1]
+    varied = [each for each in likely if len(distinct_texts(rows, each)) > 1]
     if len(varied) < 2:
         return tuple((varied or likely)[:1])
-    if len({tuple(_codes(rows, each)) for each in varied}) == 1:
+    if len({tuple(text_codes(rows, each)) for each in varied}) == 1:
         # They name the same groups, such as model and model_id.
         return (varied[0],)
     first, second = varied[:2]
@@ -369,12 +389,14 @@ def _example(rows: Sequence[Row], column: str) -> str:
     return shown_value(value)[:60]
 
 
-def _no_response(what: str, columns: Sequence[str]) -> BenchmarkError:
+def _no_response(what: str, columns: Sequence[str], rows: Sequence[Row]) -> BenchmarkError:
+    formulas = join_words((repr(each) for each in columns if is_uncomputed(rows, each)), most=8)
+    stored = f"Formulas in {formulas} have no stored value. {OPEN_AND_SAVE} " if formulas else ""
     return BenchmarkError(
         f"{what}: no column looks like a response, and there are not two text columns that could "
         "be candidates.",
         hint=Hint.of(
-            f"{_nearest_part('response', columns)}Name it: ",
+            f"{stored}{_nearest_part('response', columns)}Name it: ",
             naming(response="COLUMN"),
             ", or ",
             naming_wide(["A", "B"]),
@@ -394,7 +416,7 @@ def _nearest_part(role: str, columns: Sequence[str]) -> str:
 
 def _wide_by_name(rows: Sequence[Row], columns: Sequence[str], taken: set[str]) -> dict[str, str]:
     """Return the columns that are named like output_gpt4 and hold text."""
-    free = [each for each in columns if each not in taken and not _is_numeric(rows, each)]
+    free = [each for each in columns if each not in taken and not is_numeric(rows, each)]
     matches = {each: WIDE.match(snake(each)) for each in free}
     return {
         (found["a"] or found["b"]): each
@@ -404,8 +426,15 @@ def _wide_by_name(rows: Sequence[Row], columns: Sequence[str], taken: set[str]) 
 
 
 def _wide_by_content(rows: Sequence[Row], columns: Sequence[str]) -> dict[str, str]:
-    """Return the columns that look like responses: text that seldom repeats."""
-    return {each: each for each in columns if _is_prose(rows, each)}
+    """Return the columns that look like responses: text that seldom repeats, or is not computed."""
+    return {
+        each: each
+        for each in columns
+        if is_prose(rows, each)
+        or (
+            is_uncomputed(rows, each) and _looks_like_candidate(each) and not is_numeric(rows, each)
+        )
+    }
 
 
 def _looks_like_candidate(column: str) -> bool:
@@ -417,24 +446,6 @@ def _looks_like_candidate(column: str) -> bool:
     words = snake(column).split("_")
     numbered = any(letter.isdigit() for letter in column)
     return numbered or len(words[-1]) == 1 or bool(CANDIDATE_WORDS.match(snake(column)))
-
-
-def _is_prose(rows: Sequence[Row], column: str) -> bool:
-    texts = [row.values.get(column) for row in rows]
-    filled = [text for text in texts if isinstance(text, str) and text.strip()]
-    numeric = all(is_number(text) for text in filled)
-    if not filled or len(filled) * 2 < len(rows) or numeric:
-        return False
-    return len(rows) < 4 or len(set(filled)) * 2 > len(filled)
-
-
-def _filled(rows: Sequence[Row], column: str) -> list[object]:
-    return [row.values[column] for row in rows if not is_missing(row.values.get(column))]
-
-
-def _is_numeric(rows: Sequence[Row], column: str) -> bool:
-    filled = _filled(rows, column)
-    return bool(filled) and all(map(is_number, filled))
 
 
 def _label(
@@ -452,9 +463,10 @@ def _label(
         return None, None
     refused = None
     for column in likely:
-        filled = _filled(rows, column)
+        filled = filled_cells(rows, column)
         words = [value for value in filled if not is_number(value)]
-        late = bool(named) and not any(column in row.values for row in rows)
+        formulas = not filled and is_uncomputed(rows, column)
+        late = bool(named) and (formulas or not any(column in row.values for row in rows))
         if len(words) * 2 < len(filled) or late:
             return column, None
         if named:
@@ -480,16 +492,3 @@ def _holds_conversation(rows: Sequence[Row], column: str) -> bool:
         return False
     last = messages[-1]  # type: ignore[index]
     return (last.get("role") or last.get("from")) in ("assistant", "gpt", "ai", "model")
-
-
-def _texts(rows: Sequence[Row], column: str) -> list[str]:
-    return [str(row.values.get(column)) for row in rows]
-
-
-def _values(rows: Sequence[Row], column: str) -> set[str]:
-    return set(_texts(rows, column))
-
-
-def _codes(rows: Sequence[Row], column: str) -> Iterator[int]:
-    known: dict[str, int] = {}
-    return (known.setdefault(text, len(known)) for text in _texts(rows, column))

@@ -13,9 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
-
-import orjson
+from typing import ClassVar, Literal, Self
 
 from rocketeval.benchmarks.cells import ResponseCells, repeated_labels, without
 from rocketeval.benchmarks.reading import SKIP_BAD
@@ -350,16 +348,6 @@ def content_id(text: str, history: Iterable[Turn] = ()) -> str:
     """
     turns = [[turn.role, turn.content] for turn in history]
     return content_hash("query", text, turns).hex()[:12]
-
-
-def as_text(value: Any) -> str:
-    """Return a response as text: strings unchanged, a date as text, anything else as JSON."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bytes):
-        raise BenchmarkError("the cell should be text, but is bytes that are not UTF-8.")
-    found = orjson.dumps(value, default=str).decode()
-    return str(orjson.loads(found)) if found.startswith('"') else found
 
 
 class _Cells:

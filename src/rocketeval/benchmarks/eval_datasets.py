@@ -7,14 +7,13 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property, partial
 from pathlib import Path
 
-from rocketeval.benchmarks.cells import cell_value
+from rocketeval.benchmarks.cells import as_text, cell_value
 from rocketeval.benchmarks.columns import holds, unread_columns
 from rocketeval.benchmarks.data import (
     DataBenchmark,
     Example,
     Kept,
     Skipped,
-    as_text,
     content_id,
     read_scores,
 )
@@ -229,13 +228,17 @@ class DeepEvalCases(DataBenchmark):
             document = read_document(path) if row_format(path) == "json" else None
             run = document if isinstance(document, Mapping) and "testCases" in document else None
             name = _tested(run) if run else stem_of(path)
-            # DeepEval joins the passages of a CSV cell with this mark.
-            mark = "|" if row_format(path) in ("csv", "tsv") else None
+            mark = passage_mark(path)
             for row in self.rows(path) if run is None else _cases(path.name, run):
                 if isinstance(row, BadRow):
                     yield row
                 else:
                     yield mapped(row, partial(_deepeval, candidate=name, mark=mark))
+
+
+def passage_mark(path: Path) -> str | None:
+    """Return what DeepEval writes between the passages of a cell; None in files with lists."""
+    return "|" if row_format(path) in ("csv", "tsv") else None
 
 
 def _tested(run: Mapping[str, object]) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 from zipfile import BadZipFile, ZipFile
 
+from rocketeval.benchmarks.cells import NO_VALUE, OPEN_AND_SAVE
 from rocketeval.benchmarks.columns import COLUMN_NAMES, snake
 from rocketeval.benchmarks.reading import Row
 from rocketeval.benchmarks.row_files import BadRow, Rows, header_names
@@ -24,7 +25,8 @@ NO_FILE = (
 NOT_COMPUTED = "a formula without a stored value"
 """Stands for the value of such a cell."""
 USED = frozenset(name for names in COLUMN_NAMES.values() for name in names)
-"""Columns in which such a cell is a mistake; in others, whose values are not read, it is empty."""
+"""Columns in which such a cell is a mistake. In others it is empty: readers that give a column
+another meaning look at `Row.uncomputed`."""
 Cells = Sequence[object]
 
 
@@ -144,7 +146,9 @@ def _rows(path: Path, name: str, lines: Iterator[tuple[int, Cells]]) -> Rows:
         if mistake is not None:
             yield BadRow(where, *mistake)
             continue
-        yield Row(dict(zip(names, map(_plain, cells), strict=False)), where)
+        pairs = list(zip(names, cells, strict=False))
+        uncomputed = frozenset(name for name, cell in pairs if cell is NOT_COMPUTED)
+        yield Row({name: _plain(cell) for name, cell in pairs}, where, uncomputed)
 
 
 def _mistake(column: str, cell: object) -> tuple[str, str, str] | None:
@@ -152,8 +156,7 @@ def _mistake(column: str, cell: object) -> tuple[str, str, str] | None:
     if not isinstance(cell, str):
         return None
     if cell is NOT_COMPUTED and snake(column) in USED:
-        hint = "Open the file in a spreadsheet program and save it: this stores the values."
-        return "a formula has no stored value", f"column {column!r}", hint
+        return NO_VALUE, f"column {column!r}", OPEN_AND_SAVE
     if cell in ERRORS:
         return "a cell has an Excel error", f"column {column!r}: {cell}", "Correct the formula."
     if len(cell) >= MOST_IN_A_CELL:

@@ -19,13 +19,13 @@ from zipfile import BadZipFile, ZipFile, ZipInfo
 
 import orjson
 
+from rocketeval.benchmarks.cells import as_text
 from rocketeval.benchmarks.data import (
     DataBenchmark,
     DataOptions,
     Example,
     Kept,
     Skipped,
-    as_text,
     read_scores,
 )
 from rocketeval.benchmarks.messages import (

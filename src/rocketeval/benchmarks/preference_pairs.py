@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
-from rocketeval.benchmarks.cells import cell_value, is_missing
+from rocketeval.benchmarks.cells import as_text, cell_value, is_missing
 from rocketeval.benchmarks.columns import COLUMN_NAMES, columns_of, snake, unread_columns
-from rocketeval.benchmarks.data import DataBenchmark, Example, Kept, Skipped, as_text
+from rocketeval.benchmarks.data import DataBenchmark, Example, Kept, Skipped
 from rocketeval.benchmarks.messages import (
     RowError,
     is_messages,

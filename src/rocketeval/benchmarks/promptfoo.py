@@ -16,12 +16,12 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
+from rocketeval.benchmarks.cells import as_text
 from rocketeval.benchmarks.data import (
     DataBenchmark,
     Example,
     Kept,
     Skipped,
-    as_text,
     content_id,
     read_scores,
 )

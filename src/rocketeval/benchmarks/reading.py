@@ -51,6 +51,8 @@ class Row:
     values: Mapping[str, object]
     where: str
     """`file:line`, for error messages."""
+    uncomputed: frozenset[str] = frozenset()
+    """Fields that are None because a formula of an Excel file has no stored value."""
 
     def get(self, name: str, kind: type[T] | tuple[type[T], ...], default: Any = _MISSING) -> T:
         """Return the field `name`; raise BenchmarkError if it is missing or of another type."""

@@ -49,6 +49,12 @@ KNOWN_FIELDS = ("messages", "model", "id", "metadata", "request", "response", "c
                 "url")  # fmt: skip
 NO_OUTPUT = "the call has no output"
 NO_TEXT_OUTPUT = "the output has no text, only tool calls or reasoning"
+OUTPUT_OBJECTS = ("chat.completion", "text_completion", "response")
+"""Names that OpenAI's API gives to its outputs."""
+REPLYING = ("assistant", "ai", "model")
+"""Roles of messages that are outputs."""
+MESSAGE_FIELDS = ("content", "parts", "refusal", "tool_calls", "function_call")
+"""Fields of which a message that is an output has one."""
 CHOICES = "an output has several choices: only the first is judged"
 MESSAGES = "an output has several messages: only the last is judged"
 
@@ -112,10 +118,42 @@ def asked_turns(given: object, field: str) -> tuple[tuple[Turn, ...], tuple[str,
 
 
 def read_output(body: object) -> LoggedOutput:
-    """Return the text of a chat completion, a response of the Responses API, or a message."""
+    """Return the text of a chat completion, a response of the Responses API, or a message.
+
+    >>> read_output('{"role": "assistant", "content": "Hi"}').text, read_output('{"a": 1}').text
+    ('Hi', '{"a": 1}')
+    """
     notes: set[str] = set()
-    text = _output_text(from_json(body), notes)
+    text = _output_text(decoded_output(body), notes)
     return LoggedOutput(text or None, tuple(sorted(notes)))
+
+
+def decoded_output(body: object) -> object:
+    """Return an output that tools wrote as JSON text as an object; other text stays as it is.
+
+    A model may write JSON, too: its fields are the response, whatever their names.
+    """
+    found = from_json(body)
+    return found if found is body or _is_output(found) else body
+
+
+def _is_output(value: object) -> bool:
+    """Return whether a value has the marks of what tools write, not only a field of that name."""
+    if not isinstance(value, Mapping):
+        return is_messages(value) and read_turns(value, "output")[0][-1].role == "assistant"
+    if value.get("role") in REPLYING and any(name in value for name in MESSAGE_FIELDS):
+        return True
+    listed = [value[name] for name in ("choices", "output") if isinstance(value.get(name), list)]
+    named = value.get("object") in OUTPUT_OBJECTS
+    return bool(listed) and (named or any(map(_is_part, listed[0])))
+
+
+def _is_part(value: object) -> bool:
+    """Return whether a value is a choice of a chat completion, or a part of a response."""
+    if not isinstance(value, Mapping):
+        return False
+    step = str(value.get("type")).endswith(("reasoning", "_call"))
+    return step or value.get("role") in REPLYING or "message" in value or "finish_reason" in value
 
 
 def _output_text(value: object, notes: set[str]) -> str:
@@ -131,7 +169,8 @@ def _output_text(value: object, notes: set[str]) -> str:
     if isinstance(choices, list) and choices and isinstance(choices[0], Mapping):
         if len(choices) > 1:
             notes.add(CHOICES)
-        return _output_text(from_json(choices[0].get("message") or choices[0].get("text")), notes)
+        said = choices[0].get("message") or choices[0].get("text")
+        return _output_text(decoded_output(said), notes)
     if isinstance(value.get("output"), list):
         parts = [part for part in value["output"] if isinstance(part, Mapping)]
         said = [part for part in parts if part.get("role")]
@@ -143,7 +182,7 @@ def _output_text(value: object, notes: set[str]) -> str:
             if not part.get("role")
         }
         return message_text(said[-1], notes) if said else ""
-    if any(name in value for name in ("content", "parts", "refusal", "tool_calls")):
+    if any(name in value for name in MESSAGE_FIELDS):
         return message_text(value, notes)
     return ""
 
@@ -276,7 +315,8 @@ class ChatLogs(DataBenchmark):
         if "custom_id" in row.values:
             return self._batch(row)
         if "request" in row.values:
-            request, body = map(from_json, (row.values["request"], row.values.get("response")))
+            request = from_json(row.values["request"])
+            body = decoded_output(row.values.get("response"))
         else:
             request, body = row.values, row.values.get("response") or row.values
         if not isinstance(request, Mapping):

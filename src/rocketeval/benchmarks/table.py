@@ -9,16 +9,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from datetime import date
-from decimal import Decimal
 from functools import cached_property, partial
 from itertools import count, islice
 from pathlib import Path
 
 from pydantic import Field
 
-from rocketeval.benchmarks.cells import cell_value, is_missing
+from rocketeval.benchmarks.cells import (
+    NO_VALUE,
+    OPEN_AND_SAVE,
+    as_text,
+    cell_value,
+    is_missing,
+    plain_value,
+)
 from rocketeval.benchmarks.columns import (
     COLUMN_NAMES,
     TableColumns,
@@ -31,9 +36,9 @@ from rocketeval.benchmarks.data import (
     Example,
     Kept,
     Skipped,
-    as_text,
     content_id,
 )
+from rocketeval.benchmarks.eval_datasets import passage_mark, passages
 from rocketeval.benchmarks.messages import (
     RowError,
     content_text,
@@ -65,7 +70,6 @@ NO_RESPONSE = "no response"
 MESSAGES_IN_TEXT = "the response is a text that holds chat messages: the last one is judged"
 NOT_ITEMS = "the checklist is not a list of items, and is not used"
 NUMBERING = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+")
-TYPED = (Decimal, bytes)
 LATE_FIELD = (
     "the field {0!r} is not in the first rows, and is not read; to read it, set "
     "`columns: {{{1}: {0}}}`"
@@ -239,10 +243,12 @@ class TableBenchmark(DataBenchmark):
 
     def _example(self, row: Row, place: int) -> Kept:
         columns = self.columns
+        for column in sorted((row.uncomputed & columns.seen).difference(columns.unread)):
+            raise RowError(NO_VALUE, f"column {column!r}", OPEN_AND_SAVE)
         query, spoken, notes = self._query(row)
         hidden: set[str] = set()
         found = dict(self._responses(row, spoken, place, hidden))
-        context = self._context(row)
+        context = self._context(row, place)
         answered = {name: text for name, text in found.items() if text is not None}
         if not answered:
             return Skipped(row.where, NO_RESPONSE)
@@ -286,7 +292,9 @@ class TableBenchmark(DataBenchmark):
             text = "" if cell is None else as_text(cell)
         if not text.strip():
             raise RowError("the query is empty", f"column {columns.query!r}")
-        given = text_or_none(row, columns.query_input)
+        more = row.values.get(columns.query_input) if columns.query_input else None
+        # Text stays as it is, also if it is JSON; a list or an object need not be one.
+        given = more if isinstance(more, str) else text_or_none(row, columns.query_input)
         if given and given.strip():
             text = f"{text}\n\n{given}"
         system = system_text(row.values.get(columns.system)) if columns.system else ""
@@ -337,10 +345,19 @@ class TableBenchmark(DataBenchmark):
             raise RowError(f"the field {column!r} is missing", "", field_hint(column, row.values))
         return row.values[column]
 
-    def _context(self, row: Row) -> tuple[str, ...] | None:
+    @cached_property
+    def _marks(self) -> list[str | None]:
+        """What separates the passages in a cell of each file: only DeepEval's have a mark."""
+        if not {"input", "actual_output"} <= {*map(snake, self.columns.seen)}:
+            return [None] * len(self.files)
+        return [passage_mark(path) for path in self.files]
+
+    def _context(self, row: Row, place: int) -> tuple[str, ...] | None:
         value = cell_value(row.values.get(self.columns.context)) if self.columns.context else None
         if not value:
             return None
+        if isinstance(value, str) and self.files and self._marks[place]:
+            return passages(value, self._marks[place])
         texts = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
         return tuple(as_text(each) for each in texts)
 
@@ -366,16 +383,9 @@ class TableBenchmark(DataBenchmark):
 
 def _plain(row: Row | BadRow) -> Row | BadRow:
     """Return a row of a typed file with texts for bytes, and numbers for decimals."""
-    if isinstance(row, BadRow) or not any(isinstance(each, TYPED) for each in row.values.values()):
+    if isinstance(row, BadRow):
         return row
-    return Row({name: _plain_value(value) for name, value in row.values.items()}, row.where)
-
-
-def _plain_value(value: object) -> object:
-    if isinstance(value, bytes):
-        with suppress(UnicodeDecodeError):
-            return value.decode()
-    return float(value) if isinstance(value, Decimal) else value
+    return Row({name: plain_value(value) for name, value in row.values.items()}, row.where)
 
 
 def text_or_none(row: Row, column: str | None) -> str | None:

@@ -13,10 +13,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rocketeval.benchmarks.cells import as_text
 from rocketeval.benchmarks.data import DataBenchmark, Kept, Skipped, SourceIds
 from rocketeval.benchmarks.messages import content_text, from_json, mapped, read_turns
 from rocketeval.benchmarks.reading import Row
 from rocketeval.benchmarks.request_logs import (
+    MESSAGE_FIELDS,
     MESSAGES,
     LoggedOutput,
     asked_turns,
@@ -39,6 +41,9 @@ CALLS = ("chat", "text_completion", "generate_content")
 """GenAI operations in which a model writes text."""
 
 
+OUTPUT_FIELDS = {"role", "choices", "output", "generations", "error", *MESSAGE_FIELDS}
+"""Fields of outputs; an object without them is what the model wrote."""
+WRITTEN_JSON = "an output is an object: it is judged as JSON"
 FIRST_CALL = ("", ".0.name", ".0.tool_call.function.name", ".0.tool_call.id")
 """Ends of the attributes of a message's first tool call."""
 
@@ -195,7 +200,7 @@ def _gen_ai(row: Row, found: Mapping[str, Any], source: SourceIds) -> Kept:
         first = (Turn("system", content_text(from_json(system), hidden)),)
     if "gen_ai.input.messages" in found:
         turns, notes = asked_turns(found["gen_ai.input.messages"], "gen_ai.input.messages")
-        output = read_output(found.get("gen_ai.output.messages"))
+        output = read_output(from_json(found.get("gen_ai.output.messages")))
     else:
         turns, notes = read_turns(_numbered(found, "gen_ai.prompt.{}"), "gen_ai.prompt")
         written = _numbered(found, "gen_ai.completion.{}")
@@ -223,7 +228,11 @@ def _openinference(row: Row, found: Mapping[str, Any], source: SourceIds) -> Kep
     output = read_output(written[-1] if written else None)
     if output.text is None:
         # Notes of both: the value may be the same message in another shape.
-        value = read_output(found.get("output.value"))
+        given = found.get("output.value")
+        if written or found.get("output.mime_type") == "application/json":
+            # The reply as its library writes it: JSON that the model wrote is text/plain.
+            given = from_json(given)
+        value = read_output(given)
         output = LoggedOutput(value.text, (*output.notes, *value.notes))
     if len(written) > 1:
         output = LoggedOutput(output.text, (*output.notes, MESSAGES))
@@ -275,7 +284,10 @@ def _langfuse(row: Row) -> Kept:
     if str(values.get("type", "")).upper() != "GENERATION":
         return Skipped(row.where, NOT_A_CALL)
     turns, notes = asked_turns(values.get("input"), "input")
-    output = read_output(values.get("output"))
+    given = values.get("output")
+    output = read_output(given)
+    if isinstance(given, Mapping) and given and not given.keys() & OUTPUT_FIELDS:
+        output = LoggedOutput(as_text(given), (WRITTEN_JSON,))
     model = _first(values, "model", "providedModelName", "name") or "unnamed model"
     source = SourceIds(_first(values, "traceId"), _first(values, "id"))
     return request_example(row, turns, notes, model, output, source)

@@ -19,7 +19,7 @@ from rocketeval.grader import Grader, Items, ResponseGrade
 from rocketeval.records import Checklist
 
 FILES = (".yaml", ".yml", ".json", ".jsonl", ".csv", ".txt")
-"""Endings of a line that is the path of a file, not an item."""
+"""Endings of the name of a checklist file."""
 JudgeChoice: TypeAlias = str | Judge | Engine | Grader | None
 """A model name, a judge, an engine or a grader; None for $ROCKETEVAL_JUDGE."""
 
@@ -73,7 +73,7 @@ def checklist_for(own: object, default: Items | str | None) -> Items:
         return chosen
     if isinstance(chosen, str):
         chosen = [line.strip() for line in chosen.splitlines() if line.strip()]
-        if len(chosen) == 1 and chosen[0].lower().endswith(FILES):
+        if len(chosen) == 1 and _names_file(chosen[0]):
             if not blank:
                 raise ConfigError(
                     f"The checklist of a case is the path of a file: {chosen[0]!r}.",
@@ -88,6 +88,18 @@ def checklist_for(own: object, default: Items | str | None) -> Items:
             hint='Add some, or leave `checklist` out. "general" means the packaged general items.',
         )
     return chosen
+
+
+def _names_file(line: str) -> bool:
+    """Return whether a line is the path of a checklist file, not an item about one.
+
+    A relative path with spaces needs `file://`.
+
+    >>> [_names_file(line) for line in ("my/items.csv", "/My files/a.yaml", "Is it a .csv")]
+    [True, True, False]
+    """
+    path = line.startswith("file://") or Path(line).is_absolute() or len(line.split()) == 1
+    return path and line.lower().endswith(FILES)
 
 
 @cache
