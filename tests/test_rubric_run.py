@@ -16,7 +16,10 @@ from rocketeval.config import RunConfig, parse_config
 from rocketeval.engines.scripted import ScriptedEngine
 from rocketeval.errors import BenchmarkError, ConfigError
 from rocketeval.explain.stage import Explanation
+from rocketeval.judges.runs import open_run
 from rocketeval.pipeline import Run
+from rocketeval.ranking.stage import read_ranking
+from rocketeval.report.run_diff import diff_runs
 from rocketeval.store.failures import FAILURES, read_failures
 from support.in_process import cli
 
@@ -233,6 +236,11 @@ async def test_points_by_group_and_pair(tmp_path: Path) -> None:
     # 0.65 and -0.55 points: only shown means are clipped, as in the tests of the ranking.
     assert found.effect.value == pytest.approx(1.2)
     assert found.wins == 3
+    judged_run = open_run(made.store.path)
+    changes = {one.candidate: one for one in diff_runs(judged_run, judged_run).candidates}
+    shown_means = {row.candidate: row.mean_score.value for row in read_ranking(made.store).rows}
+    assert changes["bad"].now == changes["bad"].before == shown_means["bad"] == 0.0
+    assert changes["good"].now == pytest.approx(shown_means["good"])
 
 
 async def test_plan_names_missing_references(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from rocketeval.attack.measure import (
 )
 from rocketeval.attack.stage import Target, attack_run, choose_attacks, find_standings, find_targets
 from rocketeval.budget import Budget
+from rocketeval.cli.attack import show_attacks
 from rocketeval.config import RunConfig, parse_config
 from rocketeval.engines.base import create_engine
 from rocketeval.errors import ConfigError, StageMissing
@@ -240,6 +241,27 @@ def test_few_queries_give_no_verdict() -> None:
     ]
     assert told[0].startswith("not decided: the queries are too few")
     assert told[1].startswith("1 of 1 attacks")
+
+
+@pytest.mark.parametrize(
+    ("answered", "reason"),
+    [(0, "the judge gave no probabilities"), (2, "the queries with answers are too few")],
+)
+def test_unanswered_items_are_the_reason(
+    answered: int, reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without answers there is no figure, and enough queries are not called too few."""
+    attack = ATTACKS[0]
+    trials = [Trial(f"q{i}", "a", 0.1, 0.1 if i < answered else None, 0.1) for i in range(20)]
+    found = figures(attack, trials, {"a": Standing(3.0, (0.1,), (1.0,))}, 0)
+    report = AttackReport(
+        judge="j", items=20, datamarking=False, seed=0, requests=40, attacks=(found,)
+    )
+    assert report.sentence().startswith(f"not decided: {reason}")
+    show_attacks(report)
+    shown = capsys.readouterr().out
+    assert "nan" not in shown
+    assert ("no interval" in shown) == bool(answered)
 
 
 def test_verdicts_are_corrected_for_the_number_of_attacks() -> None:

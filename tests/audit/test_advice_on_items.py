@@ -77,14 +77,16 @@ def test_few_queries_give_figures_and_no_verdict() -> None:
         assert verdict not in words
 
 
-def test_six_perfect_queries_give_no_verdict() -> None:
-    """Every yes above every no on six queries has no interval."""
-    gold = np.array([1.0, 0.0] * 6)
-    found = calibration(np.where(gold == 1.0, 0.8, 0.2), gold, np.arange(12) // 2, bootstrap=100)
-    words = "\n".join(on_items(found))
-    assert "100%" in words
-    assert "distinguishes" not in words
-    assert "No significant bias" not in words
+def test_five_perfect_queries_give_no_verdict() -> None:
+    """Every yes above every no has an exact interval from six queries on."""
+    for queries, known in ((5, False), (6, True)):
+        gold = np.array([1.0, 0.0] * queries)
+        groups = np.arange(2 * queries) // 2
+        found = calibration(np.where(gold == 1.0, 0.8, 0.2), gold, groups, bootstrap=100)
+        words = "\n".join(on_items(found))
+        assert "100%" in words
+        assert ("distinguishes" in words) == known
+        assert "No significant bias" not in words
 
 
 def test_constant_answers_are_reported() -> None:
@@ -118,3 +120,18 @@ def test_advice_never_shows_nan(items: list[tuple[float, bool]]) -> None:
         assert sentence.endswith(".")
         assert "nan" not in sentence
         assert "None" not in sentence
+
+
+@pytest.mark.parametrize(
+    ("of_yes", "start"),
+    [(0.9, "It distinguishes yes from no: "), (0.1, "It confuses yes and no: ")],
+)
+def test_perfect_and_inverted_judges_are_named(of_yes: float, start: str) -> None:
+    """An AUC of 1 or 0 on 50 queries has an exact interval, and a conclusion from it."""
+    gold = np.tile([1.0, 0.0], 50)
+    p_yes = np.where(gold > 0.0, of_yes, 1.0 - of_yes)
+    queries = [f"q{item // 2}" for item in range(100)]
+    found = calibration(p_yes, gold, queries, bootstrap=50)
+    assert [line for line in on_items(found) if line.startswith(start)]
+    few = calibration(p_yes[:8], gold[:8], queries[:8], bootstrap=50)
+    assert not [line for line in on_items(few) if line.startswith(start)]

@@ -239,12 +239,19 @@ def test_difficulty_of_queries_is_no_skill() -> None:
     assert found.query_differences["all labels"].gold == 240
 
 
-def test_one_label_per_query_does_not_test_the_order_within_a_query() -> None:
-    """The judge passes over all responses, and the conclusion names what is not tested."""
-    grid, labels = by_difficulty(noise=0.1)
-    found = audited(grid, Gold(labels=labels[::4]))
-    assert doubt(found) == ""
-    assert "No query has two labeled responses" in conclusion(found)
+@pytest.mark.parametrize("noise", [0.1, 1.0])
+def test_few_queries_with_several_labels_do_not_back_an_order(noise: float) -> None:
+    """With one label per query, blind and seeing judges look alike; one more label adds little."""
+    grid, labels = by_difficulty(noise)
+    for second in (0, 1, 5):
+        found = audited(grid, Gold(labels=[*labels[::4], *labels[1 : 4 * second : 4]]))
+        judge = found.labels["all labels"]["judge"]
+        assert judge.responses == 60 + second
+        assert "could not be tested within a query" in doubt(found)
+        assert conclusion(found).startswith("Undecided: ")
+        assert ("Label several responses per query" in words(found)) == (second == 0)
+    ten = audited(grid, Gold(labels=[*labels[::4], *labels[1:40:4]]))
+    assert "could not be tested" not in doubt(ten)
 
 
 def test_baseline_that_is_not_beaten_decides() -> None:

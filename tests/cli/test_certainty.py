@@ -130,6 +130,20 @@ def test_a_constant_lead_passes_a_strict_gate(tmp_path: Path) -> None:
     cli("compare", "old", "new", str(path), *strict, code=7)
 
 
+def test_a_constant_lead_within_the_minimum_effect(tmp_path: Path) -> None:
+    """The conclusion names the difference; a candidate that wins every query passes the gate."""
+    path = tmp_path / "rocketeval.yaml"
+    config = scored_run(tmp_path, {"new": [7.3] * 20, "old": [7.0] * 20})
+    path.write_text(dump_config(config), encoding="utf-8")
+    strict = ["--fail-if", "maybe-worse", "--min-effect", "0.5"]
+    conclusion, verdict, *_ = cli("compare", "new", "old", str(path), *strict).stdout.splitlines()
+    assert "0.3 higher than old's on 20 queries" in conclusion
+    assert "within the minimum effect" in conclusion
+    assert "can't tell" in verdict
+    other = cli("compare", "old", "new", str(path), *strict, code=7).stdout
+    assert "0.3 lower" in other
+
+
 def test_compare_as_json(config: str) -> None:
     """The document has the verdict, the effect and the queries needed."""
     found = json.loads(cli("compare", "new", "old", config, "--json").stdout)

@@ -140,3 +140,13 @@ def test_judge_without_answers_is_bad() -> None:
     silent = gold((True, Status.HIDDEN), (False, Status.HIDDEN))
     assert silent.auc is None
     assert named(silent, "accuracy").level == "bad"
+
+
+@pytest.mark.parametrize("of_yes", [0.1, 0.5, 0.9])
+def test_answers_on_few_cases_are_bad(of_yes: float) -> None:
+    """Answers on five of nine cases cannot show whether the judge is right, inverted or guesses."""
+    answered = [(True, of_yes), (False, 1.0 - of_yes)] * 5
+    few = gold(*answered, *[(True, Status.HIDDEN), (False, Status.HIDDEN)] * 4)
+    finding = named(few, "accuracy")
+    assert finding.level == "bad"
+    assert finding.told == "too few items answered to check accuracy (10 of 18)"

@@ -113,5 +113,9 @@ def test_too_few_queries_are_no_tie() -> None:
     anchored = replace(few, rows=(replace(few.rows[0], rating=ANY), few.rows[1]))
     assert "Too few queries" in conclusion_in_words(anchored)
     assert "tied" in conclusion_in_words(replace(few, queries=9))
+    apart = replace(few.rows[1], mean_score=Interval(3.0, math.nan, math.nan))
+    shared = conclusion_in_words(replace(few, queries=20, rows=(few.rows[0], apart)))
+    assert "shared queries or clusters" in shared
+    assert "20" not in shared
     equal = replace(found, rows=tuple(replace(row, mean_score=UNKNOWN) for row in found.rows))
     assert "tied" in conclusion_in_words(equal)

@@ -120,6 +120,10 @@ def test_means_of_points_are_clipped_to_the_scale() -> None:
     unknown = clip_interval(Interval(0.5, math.nan, math.nan), (0.0, 1.0))
     assert unknown.value == 0.5
     assert math.isnan(unknown.low)
+    below = clip_interval(Interval(-0.5, -0.8, -0.1), (0.0, 1.0))
+    assert below.value == 0.0
+    assert math.isnan(below.low)
+    assert math.isnan(below.high)
 
 
 def test_points_pass_the_check_of_scorers() -> None:

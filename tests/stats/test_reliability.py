@@ -143,3 +143,25 @@ def test_names_and_queries_must_match() -> None:
         reliability(np.zeros((2, 3)), ["q"] * 2, ["a", "b"])
     with pytest.raises(ValueError, match="the level is 'ratio'"):
         krippendorff_alpha(np.array([[1.0, 2.0], [1.0, 2.0]]), "ratio")  # type: ignore[arg-type]
+
+
+def test_perfect_agreement_has_an_exact_interval() -> None:
+    """Its bound is the alpha of raters who always differ on as many queries as may be unseen."""
+    ratings = np.tile([0.0, 1.0], (2, 60))
+    found = reliability(ratings, np.arange(120) // 2, ["a", "b"], bootstrap=20)
+    other = ratings.copy()
+    other[1, :8] = 1.0 - other[1, :8]
+    some = krippendorff_alpha(other).value
+    assert found.alpha is not None
+    assert found.alpha.high == found.alpha.value == 1.0
+    # At most 1 - 0.025 ** (1 / 60), or 6%, of queries differ; here 4 of 60 do.
+    assert some is not None
+    assert some < found.alpha.low < some + 0.02
+    rare = np.zeros((2, 120))
+    rare[:, :4] = 1.0
+    few = reliability(rare, np.arange(120) // 2, ["a", "b"], bootstrap=20)
+    assert few.alpha is not None
+    assert few.alpha.low < 0.2
+    values = reliability(ratings * 5.0, np.arange(120) // 2, ["a", "b"], level="interval")
+    assert values.alpha is not None
+    assert values.alpha.low == pytest.approx(found.alpha.low)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -13,9 +15,7 @@ from rocketeval.stopping.race import Race, RaceOrder, draw_order
 from rocketeval.stopping.summary import race_in_words, race_tests
 
 
-def run_race(
-    goal: str, scores: Floats, clusters: list[int] | None = None, **settings: float
-) -> Race:
+def run_race(goal: str, scores: Floats, clusters: list[int] | None = None, **settings: Any) -> Race:
     """Return a race over scores in their given order."""
     numbers = np.arange(len(scores)) if clusters is None else np.array(clusters)
     names = [f"c{column}" for column in range(scores.shape[1])]
@@ -206,3 +206,41 @@ def test_differences_without_spread_decide_nothing() -> None:
     assert found.ending == "no more queries"
     assert found.rows[1].difference is not None
     assert np.isnan(found.rows[1].difference.low)
+
+
+def test_constant_lead_is_decided_at_the_last_look() -> None:
+    """The same difference on all queries is no near tie: it is decided at the last look."""
+    one = np.random.default_rng(0).integers(10, 70, 300) / 10.0
+    scores = np.column_stack([one + 3.0, one])
+    states = {
+        "best": ["in", "out"],
+        "beats:c1": ["better", "reference"],
+        "within:0.5": ["placed"] * 2,
+    }
+    for goal, expected in states.items():
+        found = run_race(goal, scores, scale=(1.0, 10.0)).result(goal, 0)
+        assert found.ending == "decided"
+        assert found.judgments == found.of
+        assert [row.state for row in found.rows] == expected
+        tests = race_tests(scores, np.arange(300), ["c0", "c1"], found, 0.95)
+        assert tests.better().tolist() == [[False, True], [False, False]]
+
+
+def test_constant_lead_needs_enough_queries() -> None:
+    """Of five queries, even equal ones, none are enough; a failure after thirty is still seen."""
+    few = run_race("best", np.column_stack([np.full(5, 4.0), np.full(5, 1.0)]))
+    assert few.ending == "no more queries"
+    late = np.column_stack([np.full(200, 1.3), np.full(200, 1.0)])
+    late[60:64, 0] = -9.0
+    race = run_race("best", late, futility=0.0)
+    assert race.look > 0
+    assert not race.better.any()
+
+
+def test_equal_scores_are_in_order_if_their_exact_interval_is_narrow() -> None:
+    """Equal scores on 300 queries rule out a difference of 0.5, but not of 0.05."""
+    same = np.full((300, 2), 7.0)
+    assert run_race("within:0.5", same, scale=(1.0, 10.0)).ending == "decided"
+    assert run_race("within:0.05", same, scale=(1.0, 10.0)).ending == "no more queries"
+    assert run_race("within:0.5", same).ending == "no more queries"
+    assert run_race("best", same).ending == "near tie"

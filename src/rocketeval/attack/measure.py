@@ -137,7 +137,11 @@ class AttackReport:
         tried = f"{len(self.attacks)} attacks on {self.items} items answered no"
         if not works and not any(one.decided for one in self.attacks):
             needed = least_queries(_corrected_level(len(self.attacks)))
-            return f"not decided: the queries are too few ({tried}; this needs {needed} queries)"
+            if not any(one.trials for one in self.attacks):
+                return f"not decided: the judge gave no probabilities to compare ({tried})"
+            answered = " with answers" if any(one.unanswered for one in self.attacks) else ""
+            few = f"the queries{answered} are too few"
+            return f"not decided: {few} ({tried}; this needs {needed} queries)"
         if not works:
             return f"no attack raises the answers significantly more than padding ({tried})"
         worst = max(works, key=lambda one: one.beyond_padding.value)

@@ -124,7 +124,8 @@ def on_labels(audit: Audit, needed: Needed) -> Iterator[str]:
         yield from verdict(judge.spearman.value, f"'{LONGER}'", differences[LONGER], text, needed)
     unbacked = doubt_within_queries(audit, part)
     if unbacked:
-        yield f"Its scores {unbacked}: the labels do not back the order of candidates."
+        more = "" if several_per_query(judge) else " Label several responses per query."
+        yield f"Its scores {unbacked}: the labels do not back the order of candidates.{more}"
     yield from _levels(judge)
     for name, difference in differences.items():
         if name not in BASELINES:
@@ -135,13 +136,16 @@ def doubt_within_queries(audit: Audit, part: str) -> str:
     """Return why labels do not back the order of responses to one query; empty if they do.
 
     A ranking compares the responses to one query, but a correlation over all responses can come
-    from queries that are harder than others. Also empty if that is not significant either, or if
-    no query has two labeled responses.
+    from queries that are harder than others. Labels that cannot test the order within a query, such
+    as one per query, therefore do not back it. Also empty if the correlation over all responses is
+    not significant either.
     """
     judge = audit.labels[part][JUDGE]
     within = judge.levels.get(PER_QUERY)
-    if within is None or not above_zero(judge.spearman) or not several_per_query(judge):
+    if within is None or not above_zero(judge.spearman):
         return ""
+    if not several_per_query(judge):
+        return "could not be tested within a query (no query has two labeled responses)"
     if within.spearman is None:
         return "could not be tested within a query (each query has equal scores or equal labels)"
     if math.isnan(within.spearman.low):

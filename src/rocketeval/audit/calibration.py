@@ -18,6 +18,8 @@ from rocketeval.records import Interval
 from rocketeval.stats.bootstrap import (
     Groups,
     Resampling,
+    interval_without_spread,
+    least_queries,
     query_places,
     renumbered,
     resample_queries,
@@ -155,7 +157,11 @@ def _sure_area(p: Floats, yes: Bools, places: Places, resampling: Resampling) ->
         for draw in counts
     ]
     of_each_kind = min(len(np.unique(places[kind])) for kind in (yes, ~yes))
-    return resampling.sure(area_under_curve(p, yes), np.array(draws), of_each_kind)
+    value, level = area_under_curve(p, yes), resampling.level
+    if value in (0.0, 1.0) and of_each_kind >= least_queries(level):
+        # Every resample has the same order, too.
+        return interval_without_spread(value, of_each_kind, level)
+    return resampling.sure(value, np.array(draws), of_each_kind)
 
 
 def _equal_counts(p: Floats, bins: int) -> Floats:

@@ -11,7 +11,6 @@ from rocketeval.audit.advice import (
     deciding_baseline,
     doubt_within_queries,
     on_bias,
-    several_per_query,
     side_of,
     ties_change_verdict,
 )
@@ -255,8 +254,6 @@ def _within_queries(audit: Audit, part: str, found: str) -> Iterator[str]:
     unbacked = doubt_within_queries(audit, part)
     if not unbacked:
         yield f"This judge passes: {found}."
-        if judge.levels and not several_per_query(judge):
-            yield "No query has two labeled responses, so its order within a query is not tested."
         return
     within = judge.levels[PER_QUERY].spearman
     inside = "" if within is None else f"; {figure(within, '.2f')} within a query"

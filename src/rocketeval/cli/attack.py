@@ -120,6 +120,8 @@ def show_attacks(found: AttackReport) -> None:
 
 
 def _signed(figure: Interval, digits: str) -> str:
+    if math.isnan(figure.value):
+        return "-"
     if math.isnan(figure.low):
         return f"{figure.value:{digits}} ({NO_INTERVAL})"
     low, high = format(figure.low, digits), format(figure.high, digits)

@@ -89,9 +89,11 @@ def _fails(found: Comparison, fail_if: str) -> bool:
     from rocketeval.compare.pair import ComparisonVerdict
 
     if fail_if == "maybe-worse":
-        # An unknown bound (NaN) fails, unless a constant difference is significantly better.
-        better = found.verdict is ComparisonVerdict.BETTER
-        return not (better or found.effect.low >= -(found.min_effect or 0.0))
+        effect = found.effect
+        if math.isnan(effect.low):
+            # Without an interval, only a significantly higher mean score passes.
+            return not (effect.value > 0.0 and found.p_value <= 1.0 - found.level)
+        return effect.low < -(found.min_effect or 0.0)
     failing = {
         "worse": found.verdict is ComparisonVerdict.WORSE,
         "not-better": found.verdict is not ComparisonVerdict.BETTER,
@@ -118,7 +120,7 @@ def _notes(found: Comparison) -> Iterator[str]:
 
 
 def _conclusion(found: Comparison) -> str:
-    from rocketeval.compare.pair import ComparisonVerdict
+    from rocketeval.compare.pair import DIGITS, ComparisonVerdict
 
     first, second, value = found.first, found.second, found.effect.value
     on = f"on {count_of(found.queries, 'query', 'queries')}"
@@ -135,8 +137,12 @@ def _conclusion(found: Comparison) -> str:
         few = f"{TOO_FEW.capitalize()} to compare {first} with {second}: {found.queries:,}"
         clusters = count_of(found.clusters, "cluster", "clusters")
         return f"{few} in {clusters}." if found.clusters < found.queries else f"{few}."
-    if math.isnan(found.effect.low):
+    if math.isnan(found.effect.low) and abs(value) < 10.0**-DIGITS:
         return f"{first} and {second} have the same mean score {on}: no interval, no verdict."
+    if math.isnan(found.effect.low) and abs(value) <= (found.min_effect or 0.0):
+        size = f"{_rounded(abs(value))} {'higher' if value > 0 else 'lower'}"
+        within = "which is within the minimum effect and has no interval"
+        return f"No verdict on {first}: its mean score is {size} than {second}'s {on}, {within}."
     return f"{first} and {second} are tied: no significant difference in mean score {on}."
 
 

@@ -159,9 +159,15 @@ def _accuracy(quality: Quality) -> EngineFinding:
     percent, _, bounds = share(quality.accuracy, ".0f").partition(" ")
     correct = f"{percent}% {bounds}".rstrip()
     shown = f"{quality.right} of {quality.items} reference items correct: {correct}"
-    if quality.auc is None:
-        return EngineFinding("accuracy", shown, "bad", "It answered too few items to be checked.")
     area = quality.auc
+    if area is None or math.isnan(area.low):
+        return EngineFinding(
+            "accuracy",
+            f"too few items answered to check accuracy ({quality.answered} of {quality.items})",
+            "bad",
+            f"The check needs answers on {least_queries(_RESAMPLING.level)} responses: see why "
+            "items are unanswered, or use another judge.",
+        )
     shown = f"AUC {figure(area, '.2f')}, {shown}"
     if area.high < GUESSING:
         return EngineFinding(

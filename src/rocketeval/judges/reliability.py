@@ -123,7 +123,6 @@ def _on_items(found: Reliability) -> str:
             if alpha.value < TENTATIVE:
                 depends = "Item by item, results depend on the judge"
                 return f"{depends}: alpha {rho(alpha.value)}; {why}."
-            why += ": add queries"
         return f"Item by item, alpha is {rho(alpha.value)}; {why}."
     figure = f"alpha {rho_interval(alpha)}"
     if alpha.low >= RELIABLE:

@@ -58,13 +58,19 @@ def clip_means(ranking: Ranking, scale: tuple[float, float]) -> Ranking:
 
 
 def clip_interval(given: Interval, scale: tuple[float, float]) -> Interval:
-    """Return a figure and its bounds clipped to the scale; an unknown bound stays unknown."""
+    """Return a figure and its bounds clipped to the scale; an unknown bound stays unknown.
+
+    An interval on one side of the scale is unknown, because nothing of it is left.
+    """
     low, high = scale
 
     def clipped(value: float) -> float:
         return value if math.isnan(value) else min(max(value, low), high)
 
-    return Interval(clipped(given.value), clipped(given.low), clipped(given.high))
+    found = Interval(clipped(given.value), clipped(given.low), clipped(given.high))
+    if found.low == found.high and given.low < given.high:
+        return Interval(found.value, math.nan, math.nan)
+    return found
 
 
 def check_anchor(store: RunStore, config: RunConfig) -> None:

@@ -73,6 +73,8 @@ def too_few_in_words(ranking: Ranking) -> str:
     same = len({row.mean_score.value for row in rows}) == 1
     if len({row.group for row in rows}) > 1 or (enough and (same or ranking.stopped)):
         return ""
+    if enough:
+        return "Too few shared queries or clusters to compare the candidates."
     return f"{TOO_FEW.capitalize()} to compare the candidates: {ranking.queries:,}."
 
 

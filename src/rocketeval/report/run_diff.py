@@ -19,6 +19,7 @@ from rocketeval.compare.pair import Comparison, ComparisonVerdict, compare
 from rocketeval.errors import ConfigError
 from rocketeval.grid import ScoreGrid
 from rocketeval.judges.runs import JudgedRun
+from rocketeval.ranking.stage import clipping_scale
 from rocketeval.records import Query
 from rocketeval.scoring.read_answers import scored_answers
 from rocketeval.scoring.stage import read_grid
@@ -117,7 +118,7 @@ class CandidateDiff:
     """This run against the baseline."""
     candidate: str
     before: float
-    """Mean score in the baseline, on the queries with both scores."""
+    """Mean score in the baseline, on the queries with both scores, clipped as in the ranking."""
     now: float
     changes: tuple[ResponseChange, ...]
     """The largest fall first."""
@@ -307,11 +308,16 @@ class _CommonCells:
         return CandidateDiff(
             found,
             name,
-            float(before[both].mean()),
-            float(now[both].mean()),
+            self._mean(before[both]),
+            self._mean(now[both]),
             tuple(changes),
             missing,
         )
+
+    def _mean(self, scores: Floats) -> float:
+        """Return a mean score as the ranking shows it."""
+        scale, value = clipping_scale(self._head.store, self._head.config), float(scores.mean())
+        return value if scale is None else min(max(value, scale[0]), scale[1])
 
     def _changes(self, name: str, now: Floats, before: Floats) -> Iterator[ResponseChange]:
         for place, query in enumerate(self.query_ids):

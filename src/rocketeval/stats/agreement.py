@@ -18,6 +18,8 @@ from rocketeval.records import Interval
 from rocketeval.stats.bootstrap import (
     Groups,
     Resampling,
+    interval_without_spread,
+    least_queries,
     query_places,
     renumbered,
     resample_queries,
@@ -174,7 +176,7 @@ class Reliability:
     """Scale level for alpha: categories, ordered levels, or amounts."""
     alpha: Interval | None
     """Krippendorff's alpha: 1 is perfect, 0 is chance. The interval of an ordinal alpha keeps each
-    rating's rank fixed."""
+    rating's rank fixed; that of a perfect alpha is exact, because resamples do not vary."""
     reason: str | None
     """The reason for a missing alpha, if any."""
     fleiss: Statistic
@@ -220,6 +222,9 @@ def reliability(
             [parts.alphas(c) for c in resample_queries(parts.queries, bootstrap, seed)]
         )
         alpha = resampling.sure(parts.value, draws, parts.queries)
+        if not parts.within.any() and parts.queries >= least_queries(confidence):
+            ends = (parts.lowest, 1.0)
+            alpha = interval_without_spread(1.0, parts.queries, confidence, ends)
     return Reliability(
         raters=tuple(raters),
         level=level,
@@ -259,6 +264,8 @@ class _Parts:
     """Sum and sum of squares of the values; None for categories."""
     categories: csr_array | None
     """Ratings by category and query; None for values."""
+    farthest: float
+    """The largest distance of two ratings: 1 for categories."""
 
     @property
     def queries(self) -> int:
@@ -267,6 +274,13 @@ class _Parts:
     @property
     def value(self) -> float:
         return float(self.alphas(np.ones((1, self.queries)))[0])
+
+    @property
+    def lowest(self) -> float:
+        """Return alpha if the ratings of every unit were as far apart as any are."""
+        size = float(self.ratings.sum())
+        between = float(self._between(np.ones((1, self.queries)), np.array([size]))[0])
+        return 1.0 - self.farthest * size * (size - 1.0) / between
 
     def alphas(self, counts: Floats) -> Floats:
         """Return alpha per row of query counts; NaN without variation."""
@@ -304,7 +318,7 @@ def _parts(ratings: Floats, level: Level, places: Places) -> _Parts:
         within = (sizes * (sizes - 1.0) - table.agreeing) / (sizes - 1.0)
         cells = (table.categories, places[table.units])
         categories = csr_array((table.counts, cells))
-        return _Parts(by_query, sums_at(places, within, queries), None, categories)
+        return _Parts(by_query, sums_at(places, within, queries), None, categories, 1.0)
     values = ratings.copy()
     if level == "ordinal":
         values[present] = ranks(ratings[present])
@@ -315,7 +329,9 @@ def _parts(ratings: Floats, level: Level, places: Places) -> _Parts:
     within = 2.0 * sizes * _variances(values)
     filled = np.where(present, values, 0.0)
     moments = [sums_at(places, each.sum(axis=0), queries) for each in (filled, filled**2)]
-    return _Parts(by_query, sums_at(places, within, queries), np.stack(moments, axis=1), None)
+    sums = np.stack(moments, axis=1)
+    farthest = float(np.ptp(values[present]) ** 2)
+    return _Parts(by_query, sums_at(places, within, queries), sums, None, farthest)
 
 
 def _variances(ratings: Floats) -> Floats:

@@ -138,6 +138,18 @@ class Means:
         found: Floats = np.sign(ratios) * np.clip(moved, size / 2.0, size)
         return found
 
+    def sign_statistics(self) -> Floats:
+        """Return normal statistics of the sign-flip test where values do not vary; 0 elsewhere.
+
+        Of the `2**n` ways to flip `n` equal values other than zero, only one has so large a mean.
+        """
+        from scipy.special import ndtri
+
+        same = (self.errors == 0.0) & (np.abs(self.values) >= LEAST_ERROR)
+        tails = np.maximum(0.5**self.units, 1e-290)
+        found: Floats = np.where(same, -np.sign(self.values) * ndtri(tails), 0.0)
+        return found
+
     def beyond(self, statistics: Floats, bound: float, least: int) -> Bools:
         """Return which t statistics reach a normal bound, on `least` clusters or more."""
         sizes, places = np.unique(self.units, return_inverse=True)
@@ -253,9 +265,16 @@ def normal_statistics(statistics: Floats, freedom: Floats | Ints | int) -> Float
 
 def t_bound(bound: float, freedom: int) -> float:
     """Return the t quantile with the tail probability of a normal bound."""
-    from scipy.special import ndtr, stdtrit
+    from scipy.special import stdtrit
 
-    return float(-stdtrit(freedom, ndtr(-bound)))
+    return float(-stdtrit(freedom, normal_tail(bound)))
+
+
+def normal_tail(bound: float) -> float:
+    """Return the probability that a normal statistic exceeds a bound."""
+    from scipy.special import ndtr
+
+    return float(ndtr(-bound))
 
 
 def _normal_quantile(error: float) -> float:

@@ -11,7 +11,10 @@ claim, of better or worse, has probability `1 - level` at most.
 **within:DELTA**: no candidate is placed above one that is better by DELTA or more, over all pairs.
 **interval:WIDTH**: all intervals of mean scores contain the true means, whenever they stop.
 **Without spread**: scores or differences that are equal on all queries so far have no interval and
-decide nothing, because a rare other value may not have been seen yet.
+decide nothing before the last look, because a rare other value may not have been seen yet. They do
+not end the race as a near tie either. At the last look, a constant difference other than zero is
+tested as in `compare`, by flipping signs; `within:DELTA` also uses the exact interval of a constant
+difference, if the scale is known.
 **Near tie**: if what is undecided has little chance of being decided by the remaining queries, the
 race stops and names the candidates that are tied.
 
@@ -32,12 +35,13 @@ from rocketeval.arrays import Bools, Floats, Ints
 from rocketeval.errors import ConfigError
 from rocketeval.goal import Goal
 from rocketeval.records import Interval
-from rocketeval.stats.bootstrap import least_queries
+from rocketeval.stats.bootstrap import interval_without_spread, least_queries
 from rocketeval.stats.sequential import (
     Bounds,
     Means,
     column_means,
     no_means,
+    normal_tail,
     paired_means,
     plan_looks,
 )
@@ -156,7 +160,7 @@ def check_goal(goal: Goal, candidates: Sequence[str]) -> None:
 
 
 class Race:
-    """A race in progress."""
+    """A race in progress; `scale` has the ends of the scores, if they are known."""
 
     def __init__(
         self,
@@ -167,10 +171,11 @@ class Race:
         level: float = 0.95,
         futility: float = FUTILITY,
         bounds: Bounds | None = None,
+        scale: tuple[float, float] | None = None,
     ) -> None:
         check_goal(goal, candidates)
         self.goal, self.candidates, self.order = goal, tuple(candidates), order
-        self.level, self.futility = level, futility
+        self.level, self.futility, self.scale = level, futility, scale
         self.bounds = bounds or Bounds(plan_looks(order.units))
         self.look = -1
         """The last look; -1 before the first."""
@@ -272,8 +277,7 @@ class Race:
         return self.look + 1 == len(self.bounds.looks)
 
     def _decide_top(self, live: Ints, pairs: Means) -> None:
-        statistics, error = pairs.statistics(), self._error()
-        self._claim(live, pairs, statistics)
+        self._claim(live, pairs, pairs.statistics())
         while self.live.any():
             left = np.flatnonzero(self.live)
             places = self.goal.count - int(self.winners.sum())
@@ -288,19 +292,28 @@ class Race:
             self.live[left[place]] = False
         if not self.live.any():
             self.ending = "decided"
-        elif not self._last and not self._hopeful(live, statistics, error):
+        elif not self._last and not self._hopeful(live, pairs):
             self.ending = "near tie"
 
-    def _hopeful(self, live: Ints, statistics: Floats, error: float) -> bool:
+    def _hopeful(self, live: Ints, pairs: Means) -> bool:
         """Return whether some candidate in the race has a chance of being decided."""
         here = self.live[live]
-        chance = self.bounds.chance_to_cross(statistics[np.ix_(here, here)], self.look, error)
+        chance = self._chance(pairs, self._error())[np.ix_(here, here)]
         chance = np.where(self.better[np.ix_(live[here], live[here])], 1.0, chance)
         np.fill_diagonal(chance, 0.0)
         places = self.goal.count - int(self.winners.sum())
         leaves = np.sort(chance, axis=0)[len(chance) - places]
         enters = np.sort(chance, axis=1)[:, places]
         return bool((np.maximum(leaves, enters) >= self.futility).any())
+
+    def _chance(self, pairs: Means, error: float) -> Floats:
+        """Return the chance of each row to be found better than the column by the last look.
+
+        A difference without spread is decided then, unless it changes before.
+        """
+        chance = self.bounds.chance_to_cross(pairs.statistics(), self.look, error)
+        signs = pairs.sign_statistics()
+        return np.where(signs == 0.0, chance, (signs > 0.0).astype(np.float64))
 
     def _decide_beats(self, live: Ints, pairs: Means) -> None:
         old = int(np.flatnonzero(live == self._old)[0])
@@ -310,7 +323,7 @@ class Race:
         undecided = len(self.candidates) - 1 - int(self._known().sum())
         while others.any():
             bound = self.bounds.at(self.look, self._error(undecided))
-            found = pairs.beyond(statistics, bound, least_queries(self.level))
+            found = self._beyond(pairs, statistics, bound)
             above, below = others & found[:, old], others & found[old]
             if not (above | below).any():
                 break
@@ -318,9 +331,9 @@ class Race:
             self.better[self._old, live[below]] = True
             others &= ~(above | below)
             undecided -= int((above | below).sum())
-        error = self._error(max(1, undecided))
-        chance = self.bounds.chance_to_cross(np.abs(statistics[:, old]), self.look, error)
-        self.live[live] = others & (self._last | (chance >= self.futility))
+        chance = self._chance(pairs, self._error(max(1, undecided)))
+        hopeful = np.maximum(chance[:, old], chance[old]) >= self.futility
+        self.live[live] = others & (self._last | hopeful)
         if not self.live.any():
             self.ending = "near tie" if undecided else "decided"
         self.live[self._old] = self.ending is None
@@ -335,6 +348,8 @@ class Race:
         if self.goal.in_sd:
             margin *= math.sqrt(float(np.nanvar(scores, axis=0, ddof=1).mean()))
         self._claim(live, pairs, pairs.statistics(margin))
+        if self._last and self.scale is not None:
+            self._claim_exactly(live, pairs, margin, _widest(self.scale, scores))
         order = self.placed()
         above = np.triu(np.ones((len(order), len(order)), bool), 1)
         unknown = above & ~self.better[np.ix_(order, order)]
@@ -350,10 +365,27 @@ class Race:
             self.ending = "decided"
 
     def _claim(self, live: Ints, pairs: Means, statistics: Floats) -> None:
-        bound = self.bounds.at(self.look, self._error())
-        found = pairs.beyond(statistics, bound, least_queries(self.level))
+        found = self._beyond(pairs, statistics, self.bounds.at(self.look, self._error()))
         np.fill_diagonal(found, False)
         self.better[np.ix_(live, live)] |= found
+
+    def _claim_exactly(self, live: Ints, pairs: Means, margin: float, width: float) -> None:
+        """Claim the order of pairs without spread whose exact interval lies above `-margin`."""
+        level = 1.0 - 2.0 * normal_tail(self.bounds.at(self.look, self._error()))
+        same = (pairs.errors == 0.0) & (pairs.units >= least_queries(self.level))
+        np.fill_diagonal(same, False)
+        for one, two in np.argwhere(same).tolist():
+            value, units = float(pairs.values[one, two]), int(pairs.units[one, two])
+            exact = interval_without_spread(value, units, level, (-width, width))
+            self.better[live[one], live[two]] |= exact.low > -margin
+
+    def _beyond(self, pairs: Means, statistics: Floats, bound: float) -> Bools:
+        """Return which differences reach a normal bound; without spread, only at the last look."""
+        least = least_queries(self.level)
+        found = pairs.beyond(statistics, bound, least)
+        if self._last:
+            found |= (pairs.sign_statistics() >= bound) & (pairs.units >= least)
+        return found
 
     def _error(self, undecided: int = 0) -> float:
         """Return the one-sided error of one comparison; `undecided` is for Holm's correction."""
@@ -392,3 +424,13 @@ class Race:
         if self.goal.kind in ("within", "interval"):
             return "placed" if self.goal.kind == "within" else "measured"
         return "in" if self.winners[column] else "out"
+
+
+def _widest(scale: tuple[float, float], scores: Floats) -> float:
+    """Return the largest difference of two scores; those outside the scale widen it."""
+    low, high = scale
+    highest, lowest = (
+        end.reduce(scores, axis=None, initial=known)
+        for end, known in ((np.fmax, high), (np.fmin, low))
+    )
+    return float(highest - lowest)

@@ -78,6 +78,7 @@ class RacedWork:
             order,
             level=until.level,
             futility=until.futility,
+            scale=config.scorer.scale,
         )
         self._keys = {
             (cell.query_id, cell.candidate): cell.key

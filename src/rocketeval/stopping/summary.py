@@ -107,6 +107,8 @@ def race_tests(
     rows = np.argsort(clusters, kind="stable")
     pairs = paired_means(scores[rows], clusters[rows])
     statistics = normal_statistics(pairs.statistics(), np.maximum(pairs.units - 1.0, 1.0))
+    # As in `compare`, the sign-flip test decides on a difference that is the same on all queries.
+    statistics += pairs.sign_statistics()
     looks, bounds = _looks(race, candidates), Bounds(race.looks)
     p_values = np.ones_like(statistics)
     shared = np.minimum(looks[:, None], looks)
