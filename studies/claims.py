@@ -94,7 +94,6 @@ def turned(figure: dict[str, float]) -> dict[str, float]:
 def claims() -> list[Claim]:
     """Return the tested claims, with the recorded figures."""
     found: list[Claim] = []
-    agreement = recorded("papers/recorded/agreement.json")
     arms = {
         turns: {row["name"]: row for row in rows}
         for turns, rows in recorded("mt_bench/recorded/arms.json").items()
@@ -105,8 +104,6 @@ def claims() -> list[Claim]:
         row = arms["both turns"].get(name) or arms["first turn"][name]
         return turned(row["difference"]), f"{row['queries']} queries, 1.5B in int8"
 
-    written = agreement[f"{JUDGE}, answers written out"]["rows"]
-    cot = next(row["gain"] for row in written if row["name"].strip() == "CoT")
     rocket = "RocketEval, Tables 2, 7"
     for text, published, (figure, size) in (
         (
@@ -128,7 +125,7 @@ def claims() -> list[Claim]:
         (
             "checklist over an analysis with a score (CoT)",
             "+29.6",
-            (turned(cot), "20 queries"),
+            stored("CoT"),
         ),
     ):
         found.append(Claim(rocket, text, published, figure, size))
