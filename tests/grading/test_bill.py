@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from rocketeval.config import PriceConfig
-from rocketeval.grading.work import expected_use, identity, make_bill
+from rocketeval.grading.schedule import identity
+from rocketeval.grading.work import expected_use, make_bill
 from rocketeval.records import Usage
 from rocketeval.store.manifest import Plan
 

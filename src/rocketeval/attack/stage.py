@@ -13,11 +13,10 @@ from rocketeval.budget import Budget, PricedBudget
 from rocketeval.config import RunConfig
 from rocketeval.engines.base import Engine
 from rocketeval.errors import BenchmarkError, ConfigError, EngineUnavailable, StageMissing
-from rocketeval.grading.ask import Ask
+from rocketeval.grading.ask import Ask, asks_items_independently
 from rocketeval.grading.loop import GradingBudget, fingerprint
 from rocketeval.grading.methods import create_method
 from rocketeval.grading.schedule import cells
-from rocketeval.grading.work import asks_items_independently
 from rocketeval.hashing import content_hash
 from rocketeval.items import ItemDetail, ItemKind
 from rocketeval.observer import Observer

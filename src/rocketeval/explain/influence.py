@@ -13,7 +13,7 @@ from rocketeval.config import PriceConfig
 from rocketeval.engines.base import Engine, EngineAnswers
 from rocketeval.errors import BenchmarkError, ConfigError, EngineUnavailable, RequestRejected
 from rocketeval.explain.text_units import TextPiece, split_text, without
-from rocketeval.grading.ask import Ask, Method
+from rocketeval.grading.ask import Ask, Method, asks_items_independently
 from rocketeval.grading.canaries import (
     FIRST,
     allowed_difference,
@@ -23,7 +23,6 @@ from rocketeval.grading.canaries import (
 )
 from rocketeval.grading.loop import calls, most_for_contact
 from rocketeval.grading.plan import BYTES_PER_TOKEN
-from rocketeval.grading.work import asks_items_independently
 from rocketeval.hashing import content_hash
 from rocketeval.items import ItemKind
 from rocketeval.prices import money

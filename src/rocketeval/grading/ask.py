@@ -18,7 +18,7 @@ from rocketeval.errors import ConfigError, EngineRefused, EngineUnavailable, Req
 from rocketeval.grading.schedule import Identities, shown_heads
 from rocketeval.hashing import content_hash
 from rocketeval.prompts.read_grades import read_answers, read_score, whole_words, without_score
-from rocketeval.prompts.render import Prompt, Template
+from rocketeval.prompts.render import GradingPrompt, Prompt, Template
 from rocketeval.prompts.variants import AnalysisPrompt, answered, single_questions
 from rocketeval.records import Answer, GradingTask, Status, Usage
 from rocketeval.store.run import RunStore
@@ -53,6 +53,16 @@ class Method:
             return self.prompt.hash
         read = (self.reading,) if self.reading else ()
         return content_hash("method", self.name, self.most_written, self.prompt.hash, *read).hex()
+
+
+def asks_items_independently(method: Method) -> bool:
+    """Return whether the prompt for an item is independent of the other items."""
+    prompt = method.prompt
+    return (
+        method.asking is each_item_independently
+        and isinstance(prompt, GradingPrompt)
+        and type(prompt).endings is GradingPrompt.endings
+    )
 
 
 def sequentially(engine: Engine) -> Ask:

@@ -24,13 +24,12 @@ from rocketeval.errors import ConfigError, StageMissing
 from rocketeval.grading.ask import Method
 from rocketeval.grading.loop import calls, fingerprint, requests_per_item
 from rocketeval.grading.methods import create_method
-from rocketeval.grading.schedule import cached_keys
+from rocketeval.grading.schedule import cached_keys, identity
 from rocketeval.grading.work import (
     PlannedChecklists,
     PlannedInputs,
     WorkList,
     foresee_checklists,
-    identity,
 )
 from rocketeval.prices import currency, money, priced, shown_money
 from rocketeval.records import Answer, Checklist, GradingTask, JudgeFingerprint, Usage

@@ -34,6 +34,11 @@ def judgment_key(judge: bytes, query: Query, head: ResponseHead, checklist: Chec
     return combine(judge + shown_query(query, uses), response, shown_checklist(checklist))
 
 
+def identity(keys: Collection[bytes]) -> str:
+    """Return a hash of a set of judgments, so that a plan is compared only with its own grading."""
+    return combine(*sorted(keys)).hex()
+
+
 @dataclass(frozen=True, slots=True)
 class ScheduledResponse:
     """One response to judge, with the identity of its judgment."""

@@ -18,7 +18,7 @@ from rocketeval.checks.runner import CheckRunner
 from rocketeval.config import RunConfig
 from rocketeval.engines.base import Engine, offline_identity, status_of, take_probe_usage
 from rocketeval.errors import EngineError, JudgeChanged
-from rocketeval.grading.ask import Method
+from rocketeval.grading.ask import Method, asks_items_independently
 from rocketeval.grading.canaries import (
     FEWEST,
     ON_RESUME,
@@ -44,7 +44,6 @@ from rocketeval.grading.methods import create_method
 from rocketeval.grading.schedule import cells
 from rocketeval.grading.work import (
     GradingWork,
-    asks_items_independently,
     open_grading,
 )
 from rocketeval.hashing import content_hash

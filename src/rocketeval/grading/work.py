@@ -21,19 +21,18 @@ from rocketeval.checklists.simple import leaves_out
 from rocketeval.checklists.write import authoring_key
 from rocketeval.config import PriceConfig, RunConfig
 from rocketeval.errors import ChecklistError, RocketEvalError, StageMissing
-from rocketeval.grading.ask import Method, each_item_independently
+from rocketeval.grading.ask import Method, asks_items_independently
 from rocketeval.grading.schedule import (
     JudgingInputs,
     cells,
+    identity,
     judgment_key,
     keys_before_precision,
     shown_heads,
     unfinished_tasks,
 )
-from rocketeval.hashing import combine
 from rocketeval.observer import Expected, Observer
 from rocketeval.prices import priced, priced_if_used
-from rocketeval.prompts.render import GradingPrompt
 from rocketeval.records import (
     NO_ANSWER,
     Answer,
@@ -52,16 +51,6 @@ from rocketeval.store.manifest import Bill, BillColumn, GradeFacts, Plan
 from rocketeval.store.run import RunStore
 
 Known = dict[bytes, dict[int, Answer]]
-
-
-def asks_items_independently(method: Method) -> bool:
-    """Return whether the prompt for an item is independent of the other items."""
-    prompt = method.prompt
-    return (
-        method.asking is each_item_independently
-        and isinstance(prompt, GradingPrompt)
-        and type(prompt).endings is GradingPrompt.endings
-    )
 
 
 def known_answers(
@@ -303,11 +292,6 @@ class WorkList:
         return key in self._finished or key in self._cached
 
 
-def identity(keys: Collection[bytes]) -> str:
-    """Return a hash of a set of judgments, so that a plan is compared only with its own grading."""
-    return combine(*sorted(keys)).hex()
-
-
 def expected_use(
     plan: Plan | None, wanted: Collection[bytes], to_judge: int, price: PriceConfig | None
 ) -> Expected | None:
@@ -432,14 +416,7 @@ class GradingWork(WorkList):
         unfinished = self.unfinished()
         self.store.save_failures(failure for key, failure in latest.items() if key in unfinished)
 
-    def facts(
-        self,
-        *,
-        judged: int,
-        failed: int,
-        seconds: float,
-        bill: bool = True,
-    ) -> GradeFacts:
+    def facts(self, *, judged: int, failed: int, seconds: float, bill: bool = True) -> GradeFacts:
         """Return counts and cost of this grading, for the manifest.
 
         Pass `bill=False` if it did not pay for what was planned.
