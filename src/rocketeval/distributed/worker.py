@@ -187,8 +187,7 @@ class Replica:
                 try:
                     graded = await self._ask(task, known)
                 except RefusedPartway as refused:
-                    if refused.graded is not None:
-                        self._reports.now.usage += refused.graded.usage
+                    self._reports.now.usage += refused.usage
                     raise
                 finally:
                     self._reports.now.answered += 1

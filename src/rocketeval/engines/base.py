@@ -92,6 +92,11 @@ class RefusedPartway(EngineRefused):
         super().__init__(message, hint=hint)
         self.graded = graded
 
+    @property
+    def usage(self) -> Usage:
+        """What the answers before the refusal cost."""
+        return self.graded.usage if self.graded else Usage()
+
     @classmethod
     def of(
         cls, error: EngineRefused, task: GradingTask, answers: Mapping[int, Answer], usage: Usage

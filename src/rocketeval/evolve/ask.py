@@ -313,7 +313,7 @@ class _Metered:
         try:
             graded = await self._engine.grade(task, known)
         except RefusedPartway as refused:
-            self._usage += refused.graded.usage if refused.graded else Usage()
+            self._usage += refused.usage
             raise
         self._usage += graded.usage
         self._questions += sum(

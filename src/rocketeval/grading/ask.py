@@ -82,8 +82,8 @@ def sequentially(engine: Engine) -> Ask:
                     graded = await engine.grade(_single(task, transcript, question), {})
                 except EngineRefused as error:
                     had = {**known, **dict(enumerate(answers))}
-                    if isinstance(error, RefusedPartway) and error.graded is not None:
-                        usage += error.graded.usage
+                    if isinstance(error, RefusedPartway):
+                        usage += error.usage
                     raise RefusedPartway.of(error, task, had, usage) from None
                 usage += graded.usage
                 if graded.failure:
