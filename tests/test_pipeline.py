@@ -17,6 +17,7 @@ from rocketeval.engines.scripted import ScriptedEngine
 from rocketeval.errors import (
     BenchmarkError,
     ConfigError,
+    EngineUnavailable,
     PromptError,
     RocketEvalError,
     RunMismatch,
@@ -28,6 +29,7 @@ from rocketeval.records import Answer, GradingTask, Judgment, Status, Usage
 from rocketeval.store.codec import encode
 from rocketeval.store.files import write_json
 from rocketeval.store.manifest import ChecklistFacts
+from rocketeval.store.run import RunStore
 from support.forked import is_held
 from support.make import CANDIDATES, QUERIES, make_config, write_benchmark
 
@@ -299,6 +301,25 @@ def test_total_cost_of_the_ledger_is_kept(tmp_path: Path) -> None:
     outcome, _ = evaluate(tmp_path)
     assert outcome.stages.grade.usage.requests == 0
     assert outcome.stages.grade.usage_of_ledger.requests == 12
+
+
+def test_bill_counts_the_requests_of_a_command_without_a_judge(tmp_path: Path) -> None:
+    """Answers that were paid for before the judge became unreachable are in the bill once."""
+    config = make_config(tmp_path)
+
+    class Gone(ScriptedEngine):
+        async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
+            found = await super().grade(task, known)
+            answers = {task.left(known)[0]: found.answers[0]}
+            paid = Usage(requests=1)
+            return EngineAnswers.of(task, answers, paid, "no answer", unavailable=True)
+
+    with pytest.raises(EngineUnavailable):
+        rocketeval.run(config, judge=Gone(prefer_left, in_flight=1))
+    unpaid = RunStore(config.run_path).manifest().stages.grade.paid.requests
+    outcome, asked = evaluate(tmp_path)
+    assert unpaid == 1
+    assert outcome.stages.grade.paid.requests == asked + unpaid == 12
 
 
 def test_bill_counts_the_requests_of_failed_responses(tmp_path: Path) -> None:
