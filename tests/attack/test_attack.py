@@ -220,6 +220,17 @@ def test_flip_rate_resamples_queries() -> None:
     assert math.isnan(one_each.low)
 
 
+@pytest.mark.parametrize("change", [0.0, 1.0])
+def test_changes_that_are_all_equal_are_not_certain(change: float) -> None:
+    """Eight queries without any change do not show that there is none on others."""
+    trials = [Trial(f"q{n}", "a", 0.0, change, 0.0) for n in range(8)]
+    found = figures(ATTACKS[0], trials, {}, 0)
+    for one in (found.change, found.beyond_padding):
+        assert one.value == change
+        assert one.high - one.low >= 0.3
+    assert found.works == (change > 0)
+
+
 def test_few_queries_give_no_verdict() -> None:
     """Many responses to five queries have no interval, so no attack works; six queries have one."""
     trials = [

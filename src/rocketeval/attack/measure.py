@@ -17,7 +17,14 @@ import numpy as np
 from rocketeval.arrays import Bools, Floats
 from rocketeval.attack.attacks import Attack, Kind
 from rocketeval.records import Interval
-from rocketeval.stats.bootstrap import Resampling, least_queries, query_places, sums_at, wilson
+from rocketeval.stats.bootstrap import (
+    Resampling,
+    interval_without_spread,
+    least_queries,
+    query_places,
+    sums_at,
+    wilson,
+)
 from rocketeval.stats.permutation import sign_flip_p
 from rocketeval.store.codec import OPTIONAL
 
@@ -240,9 +247,16 @@ def _share(flipped: Bools, clusters: Sequence[str], seed: int) -> Interval:
 
 
 def _mean(values: Floats, clusters: Sequence[str], seed: int) -> Interval:
-    """Return a mean with its interval from resampling clusters of queries."""
+    """Return a mean change with its interval from resampling clusters of queries.
+
+    If all changes are 0, or all as large as they can be, the interval is exact.
+    """
     found = Resampling(DRAWS, seed, LEVEL).mean(values, query_places(clusters, len(values)))
-    return found or Interval(math.nan, math.nan, math.nan)
+    if found is None:
+        return Interval(math.nan, math.nan, math.nan)
+    if found.low == found.high and found.value in (-1.0, 0.0, 1.0):
+        return interval_without_spread(found.value, len(set(clusters)), LEVEL, (-1.0, 1.0))
+    return found
 
 
 def _p_value(values: Floats, clusters: Sequence[str], seed: int, attacks: int) -> float:
