@@ -235,6 +235,19 @@ def test_formulas_in_the_columns_that_are_read(
         texts(path, **options)
 
 
+@pytest.mark.parametrize("column", ["A", "B", "D"])
+def test_formulas_in_preference_pairs(column: str, tmp_path: Path) -> None:
+    """A formula without a stored value is not called empty; one that is not read is ignored."""
+    rows = [["prompt", "response_a", "response_b", "winner", "length"]]
+    rows += [[each[0], each[1], each[2], "a", 1] for each in WIDE[1:]]
+    path = book(tmp_path / "pairs.xlsx", rows, formulas(column))
+    with pytest.raises(RocketEvalError, match=r"pairs\.xlsx:2.*column") as refused:
+        texts(path)
+    assert "a formula has no stored value" in str(refused.value)
+    path = book(tmp_path / "pairs.xlsx", rows, formulas("E"))
+    assert len(texts(path)) == 8
+
+
 def test_formulas_where_no_column_looks_like_a_response(tmp_path: Path) -> None:
     """The hint names the columns without values; other formulas are not read."""
     rows = [[ask, one, length] for ask, one, _, _, length, _ in WIDE]

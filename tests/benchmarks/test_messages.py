@@ -21,6 +21,7 @@ from rocketeval.benchmarks.messages import (
 )
 from rocketeval.benchmarks.request_logs import CHOICES, MESSAGES, NO_OUTPUT, NO_TEXT_OUTPUT
 from rocketeval.benchmarks.traces import WRITTEN_JSON
+from rocketeval.errors import BenchmarkError
 from rocketeval.records import Turn
 from support.data_files import write_json
 
@@ -194,6 +195,26 @@ def test_a_response_that_is_json_stays_as_it_is(text: str, tmp_path: Path) -> No
         del value["attributes"][f"llm.output_messages.0.message.{name}"]
     (response,) = opened(write_jsonl(tmp_path / "log.jsonl", [value])).responses()
     assert response.text == text
+
+
+@pytest.mark.parametrize("text", ['{"city": "Oslo"}', '["a", "b"]'])
+def test_a_prompt_that_is_json_stays_as_it_is(text: str, tmp_path: Path) -> None:
+    """What was asked is the query, also if it is JSON; an object of a library is no prompt."""
+    asked = phoenix(**{"input.value": text, "input.mime_type": "text/plain"})
+    for name in ("role", "content"):
+        del asked["attributes"][f"llm.input_messages.0.message.{name}"]
+    rows = [
+        {"prompt": text, "choices": [{"text": "Fine."}], "object": "text_completion"},
+        {**langfuse("Fine."), "input": text},
+        asked,
+    ]
+    for row in rows:
+        reader = opened(write_jsonl(tmp_path / "log.jsonl", [row]))
+        assert [query.text for query in reader.queries()] == [text]
+    asked["attributes"]["input.mime_type"] = "application/json"
+    for row in (asked, {**langfuse("Fine."), "input": '{"messages": []}'}):
+        with pytest.raises(BenchmarkError, match="the request has no messages"):
+            list(opened(write_jsonl(tmp_path / "log.jsonl", [row])).queries())
 
 
 @pytest.mark.parametrize("output", ENVELOPES)

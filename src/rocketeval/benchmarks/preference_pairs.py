@@ -6,7 +6,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
-from rocketeval.benchmarks.cells import as_text, cell_value, is_missing
+from rocketeval.benchmarks.cells import (
+    NO_VALUE,
+    OPEN_AND_SAVE,
+    as_text,
+    cell_value,
+    is_missing,
+)
 from rocketeval.benchmarks.columns import COLUMN_NAMES, columns_of, snake, unread_columns
 from rocketeval.benchmarks.data import DataBenchmark, Example, Kept, Skipped
 from rocketeval.benchmarks.messages import (
@@ -54,6 +60,16 @@ class PreferencePairs(DataBenchmark):
         sample = Sample(self.path)
         return {snake(each): each for each in columns_of(sample.rows)}
 
+    @cached_property
+    def _used(self) -> tuple[str, ...]:
+        """The columns that hold something known."""
+        names = self._names
+        chosen = "chosen" in names
+        parts = ("chosen", "rejected") if chosen else ("response_a", "response_b")
+        known = [names.get(each) for each in (*parts, "category", *_models(names, chosen))]
+        known += [self._prompt, self._system, self._voter, None if chosen else self._winners]
+        return tuple(filter(None, known))
+
     def mapping(self) -> Mapping[str, str]:
         """Return where the parts come from."""
         names = self._names
@@ -61,7 +77,6 @@ class PreferencePairs(DataBenchmark):
         first, second = ("chosen", "rejected") if chosen else ("response_a", "response_b")
         models = [names[each] for each in _models(names, chosen) if each in names]
         known = {"category": names.get("category"), "system": self._system, "voter": self._voter}
-        used = [self._prompt, *known.values(), None if chosen else self._winners]
         return {
             "query": f"column {self._prompt!r}" if self._prompt else "the turns both share",
             "response": f"columns {names[first]!r} and {names[second]!r}",
@@ -71,9 +86,7 @@ class PreferencePairs(DataBenchmark):
             "vote": "the chosen response wins" if chosen else f"column {self._winners!r}",
             "id": "a hash of the query and both responses",
             **{part: f"column {column!r}" for part, column in known.items() if column},
-            **unread_columns(
-                Sample(self.path).rows, names[first], names[second], *filter(None, used), *models
-            ),
+            **unread_columns(Sample(self.path).rows, *self._used),
         }
 
     @property
@@ -101,6 +114,8 @@ class PreferencePairs(DataBenchmark):
         names = self._names
         chosen = "chosen" in names
         first, second = ("chosen", "rejected") if chosen else ("response_a", "response_b")
+        for column in sorted(row.uncomputed.intersection(self._used)):
+            raise RowError(NO_VALUE, f"column {column!r}", OPEN_AND_SAVE)
         (one, before), (other, after) = (
             _last_reply(row, names.get(part, part)) for part in (first, second)
         )

@@ -105,13 +105,13 @@ def request_example(
 
 
 def asked_turns(given: object, field: str) -> tuple[tuple[Turn, ...], tuple[str, ...]]:
-    """Return the turns of a request's messages or text."""
+    """Return the turns of a request's messages or text; JSON without messages is the text."""
     value = from_json(given)
     if isinstance(value, Mapping) and "messages" in value:
-        value = from_json(value["messages"])
+        given = value = from_json(value["messages"])
     if is_messages(value):
         return read_turns(value, field)
-    text = value if isinstance(value, str) else ""
+    text = given if isinstance(given, str) and value else ""
     if not text.strip():
         raise RowError("the request has no messages", f"{field}: {shown_value(value)}")
     return (Turn("user", text),), ()

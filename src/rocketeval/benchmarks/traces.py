@@ -199,7 +199,9 @@ def _gen_ai(row: Row, found: Mapping[str, Any], source: SourceIds) -> Kept:
     if system:
         first = (Turn("system", content_text(from_json(system), hidden)),)
     if "gen_ai.input.messages" in found:
-        turns, notes = asked_turns(found["gen_ai.input.messages"], "gen_ai.input.messages")
+        turns, notes = asked_turns(
+            from_json(found["gen_ai.input.messages"]), "gen_ai.input.messages"
+        )
         output = read_output(from_json(found.get("gen_ai.output.messages")))
     else:
         turns, notes = read_turns(_numbered(found, "gen_ai.prompt.{}"), "gen_ai.prompt")
@@ -223,7 +225,11 @@ def _openinference(row: Row, found: Mapping[str, Any], source: SourceIds) -> Kep
     if asked:
         turns, notes = asked_turns(asked, "llm.input_messages")
     else:
-        turns, notes = asked_turns(found.get("input.value"), "input.value")
+        sent = found.get("input.value")
+        if found.get("input.mime_type") == "application/json":
+            # The request as its library writes it: JSON that is the prompt is text/plain.
+            sent = from_json(sent)
+        turns, notes = asked_turns(sent, "input.value")
     written = _messages(found, "llm.output_messages")
     output = read_output(written[-1] if written else None)
     if output.text is None:
