@@ -15,6 +15,7 @@ from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from rocketeval.errors import ConfigError
+from rocketeval.text import printable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -302,7 +303,7 @@ class Evaluation:
             if row.mean_score is not None
         ]
         after = (*self._order, *self.notes, self.data.lines[0], f"run: {self.path}")
-        return "\n".join([self.verdict, *lines, *after])
+        return "\n".join(map(printable, [self.verdict, *lines, *after]))
 
     def _repr_html_(self) -> str:
         shown = ["rank", "candidate", "mean_score", "mean_score_low", "mean_score_high", "rating"]

@@ -29,6 +29,20 @@ LABELS_NEXT = "`rocketeval labels next`"
 _HASH = re.compile(r"[0-9a-f]{12,}")
 
 
+def printable(name: str) -> str:
+    """Replace control characters, which could rewrite the terminal."""
+    return "".join(mark if mark.isprintable() else "\ufffd" for mark in name)
+
+
+def printable_lines(text: str) -> str:
+    """Replace control characters in each line of a text.
+
+    >>> printable_lines("one\\ntwo\\x1b[2J")
+    'one\\ntwo\ufffd[2J'
+    """
+    return "\n".join(map(printable, text.split("\n")))
+
+
 def did_you_mean(name: str, known: Sequence[str]) -> str:
     """Return a hint with the known names closest to `name`, or with a few names if none is close.
 

@@ -269,6 +269,27 @@ def test_labels_next_without_out_writes_no_file(config: str) -> None:
     assert json.loads(cli("labels", "next", config, "--top", "1", "--json").stdout)["wanted"]
 
 
+@pytest.mark.parametrize(
+    ("queries", "labeled", "chosen", "words"),
+    [
+        (20, 5, 2, "10 labeled queries, and these make 7: use --queries 5."),
+        (8, 0, 4, "10 labeled queries: too few have scores."),
+        (20, 5, 5, "5 of 20 queries are labeled for the mean label of new.\n"),
+    ],
+)
+def test_labels_next_names_the_fewest_queries(
+    tmp_path: Path, queries: int, labeled: int, chosen: int, words: str
+) -> None:
+    """If the chosen queries are too few for an interval, the output says how many are enough."""
+    path = tmp_path / "rocketeval.yaml"
+    made = scored_run(tmp_path, *scores_and_labels(queries, labeled))
+    path.write_text(dump_config(made), encoding="utf-8")
+    call = ("labels", "next", str(path), "--candidate", "new", "--queries", str(chosen))
+    shown = cli(*call).stdout
+    assert words in " ".join(shown.split("\n\n")[0].split()) + "\n"
+    assert "labeled queries   width with scores" in shown
+
+
 def test_labels_next_does_not_overwrite_without_force(config: str, tmp_path: Path) -> None:
     """An existing file may contain labels and needs --force."""
     out = tmp_path / "wanted.jsonl"

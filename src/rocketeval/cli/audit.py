@@ -16,8 +16,8 @@ from rocketeval.cli.labels import name_run, note_absent_file
 from rocketeval.cli.options import Verb, with_settings
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.run_with_signals import INCOMPLETE, run_with_signals
-from rocketeval.cli.text import make_console, make_table, printable, show_advice
-from rocketeval.text import NO_INTERVAL, chance, count_of, figure, share
+from rocketeval.cli.text import make_console, make_table, show_advice
+from rocketeval.text import NO_INTERVAL, chance, count_of, figure, printable, share
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rocketeval.cli.output import Output
-from rocketeval.cli.text import make_console, make_table, printable, show_advice
-from rocketeval.text import count_of, figure, share
+from rocketeval.cli.text import make_console, make_table, show_advice
+from rocketeval.text import count_of, figure, printable, share
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -11,9 +11,9 @@ import click
 from rocketeval.cli.help import codes, option, verb
 from rocketeval.cli.options import NAME, WHAT, existing, own_config
 from rocketeval.cli.output import Output, with_output
-from rocketeval.cli.text import make_console, printable, shown_path
+from rocketeval.cli.text import make_console, shown_path
 from rocketeval.errors import ChecklistError, ExportError
-from rocketeval.text import count_of, did_you_mean
+from rocketeval.text import count_of, did_you_mean, printable
 
 if TYPE_CHECKING:
     from rocketeval.checklists.sources import FoundChecklists

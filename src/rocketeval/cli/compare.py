@@ -13,8 +13,8 @@ import click
 from rocketeval.cli.help import codes, option, verb
 from rocketeval.cli.options import LEVEL, with_run
 from rocketeval.cli.output import Output, with_output
-from rocketeval.cli.text import make_console, make_table, printable, show_pairs, shown_path
-from rocketeval.text import NO_INTERVAL, TOO_FEW, between, chance, count_of
+from rocketeval.cli.text import make_console, make_table, show_pairs, shown_path
+from rocketeval.text import NO_INTERVAL, TOO_FEW, between, chance, count_of, printable
 
 if TYPE_CHECKING:
     from rocketeval.compare.anchors import AnchorChoice, Placement

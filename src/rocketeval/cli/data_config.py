@@ -21,9 +21,9 @@ import click
 
 from rocketeval.cli.import_data import DataRequest, opened
 from rocketeval.cli.options import ENDING, with_format, with_source
-from rocketeval.cli.text import as_argument, printable_lines, shown_path
+from rocketeval.cli.text import as_argument, shown_path
 from rocketeval.errors import ConfigError
-from rocketeval.text import count_of
+from rocketeval.text import count_of, printable_lines
 
 if TYPE_CHECKING:
     from rocketeval.benchmarks.opened import OpenedData

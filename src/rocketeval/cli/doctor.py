@@ -15,9 +15,9 @@ from rocketeval.cli.help import JUDGE, codes, option, verb
 from rocketeval.cli.options import DEFAULT_CONFIG, loaded
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.progress_text import marks_for
-from rocketeval.cli.text import make_console, printable
+from rocketeval.cli.text import make_console
 from rocketeval.errors import EngineError, Stopped
-from rocketeval.text import count_of
+from rocketeval.text import count_of, printable
 
 if TYPE_CHECKING:
     from rich.text import Text

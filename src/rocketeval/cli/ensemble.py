@@ -13,8 +13,8 @@ from rocketeval.cli.help import codes, option, verb
 from rocketeval.cli.options import MAX_COST, FiniteRange, loaded
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.run_with_signals import INCOMPLETE, run_with_signals
-from rocketeval.cli.text import as_argument, make_console, make_table, printable, shown_path
-from rocketeval.text import count_of, figure, join_words, share
+from rocketeval.cli.text import as_argument, make_console, make_table, shown_path
+from rocketeval.text import count_of, figure, join_words, printable, share
 
 if TYPE_CHECKING:
     from rocketeval.config import RunConfig

@@ -14,16 +14,8 @@ from rocketeval.cli.help import codes, option, verb
 from rocketeval.cli.options import with_settings
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.run_with_signals import INCOMPLETE, run_with_signals
-from rocketeval.cli.text import (
-    clock,
-    make_console,
-    make_table,
-    near,
-    printable,
-    show_pairs,
-    show_whole,
-)
-from rocketeval.text import count_of, figure, join_words, share
+from rocketeval.cli.text import clock, make_console, make_table, near, show_pairs, show_whole
+from rocketeval.text import count_of, figure, join_words, printable, share
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -10,8 +10,8 @@ import click
 from rocketeval.cli.help import codes, option, verb
 from rocketeval.cli.options import with_run
 from rocketeval.cli.output import Output, with_output
-from rocketeval.cli.text import make_console, make_table, printable, screen_width
-from rocketeval.text import count_of, figure, query_name, starts_of_queries
+from rocketeval.cli.text import make_console, make_table, screen_width
+from rocketeval.text import count_of, figure, printable, query_name, starts_of_queries
 
 if TYPE_CHECKING:
     from rocketeval.cli.run import Typed

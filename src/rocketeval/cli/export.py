@@ -14,9 +14,8 @@ import click
 from rocketeval.cli.help import codes, option, verb
 from rocketeval.cli.options import DEFAULT_CONFIG, NAME
 from rocketeval.cli.output import Output, with_output
-from rocketeval.cli.text import printable
 from rocketeval.exports.formats import FORMATS, WHATS, ExportRequest, make_request
-from rocketeval.text import count_of, join_words
+from rocketeval.text import count_of, join_words, printable
 
 if TYPE_CHECKING:
     from rocketeval.exports.folder import Exported

@@ -10,8 +10,7 @@ import click
 from rocketeval.cli.compare import GATE_FAILED
 from rocketeval.cli.help import codes, option, verb
 from rocketeval.cli.options import LEVEL
-from rocketeval.cli.text import printable
-from rocketeval.text import TOO_FEW, count_of, is_hash, query_name, start_of
+from rocketeval.text import TOO_FEW, count_of, is_hash, printable, query_name, start_of
 
 if TYPE_CHECKING:
     from rocketeval.gate.ci import GateOutcome

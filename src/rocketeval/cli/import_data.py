@@ -13,8 +13,9 @@ import click
 from rocketeval.cli.help import codes, option, verb
 from rocketeval.cli.options import with_format
 from rocketeval.cli.output import Output, with_output
-from rocketeval.cli.text import printable, printable_lines, shown_path
+from rocketeval.cli.text import shown_path
 from rocketeval.errors import BenchmarkError
+from rocketeval.text import printable, printable_lines
 
 if TYPE_CHECKING:
     from rocketeval.benchmarks.opened import DataMapping, OpenedData

@@ -14,8 +14,9 @@ from rocketeval.cli.data_config import judge_address, write_config
 from rocketeval.cli.help import DATA, codes, option, verb
 from rocketeval.cli.import_data import DataRequest, opened
 from rocketeval.cli.options import with_format, with_source
-from rocketeval.cli.text import as_argument, printable_lines, shown_path
+from rocketeval.cli.text import as_argument, shown_path
 from rocketeval.errors import ConfigError
+from rocketeval.text import printable_lines
 
 PLACEHOLDER = "your-judge-model"
 URL = "http://127.0.0.1:8000/v1"

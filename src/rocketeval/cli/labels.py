@@ -16,9 +16,9 @@ import click
 from rocketeval.cli.help import VerbCommand, codes, option
 from rocketeval.cli.options import DEFAULT_CONFIG, LEVEL, Verb, with_run
 from rocketeval.cli.output import Output, with_output
-from rocketeval.cli.text import make_console, make_table, near, printable, shown_path
+from rocketeval.cli.text import make_console, make_table, near, shown_path
 from rocketeval.errors import BenchmarkError, ConfigError
-from rocketeval.text import LABELS_NEXT, count_of, figure
+from rocketeval.text import LABELS_NEXT, count_of, figure, printable
 
 if TYPE_CHECKING:
     from rocketeval.cli.run import Typed
@@ -233,10 +233,10 @@ def _show_advice(advice: Advice, choice: LabelScope, typed: Typed, made: FileToF
         describe_target(name, advice.target.against) for name in advice.target.candidates
     )
     make_console().print(_forecast_conclusion(advice, who), highlight=False)
-    click.echo(f"\n{'labeled':>8}   {'width with scores':>17}   {'labels alone':>12}")
+    click.echo(f"\n{'labeled queries':>15}   {'width with scores':>17}   {'labels alone':>12}")
     for forecast in advice.forecasts:
         widths = _known(forecast.with_scores, ".2f"), _known(forecast.labels_only, ".2f")
-        click.echo(f"{forecast.labelled:>8}   {widths[0]:>17}   {widths[1]:>12}")
+        click.echo(f"{forecast.labelled:>15}   {widths[0]:>17}   {widths[1]:>12}")
     if advice.assumed:
         click.echo("Too few labels: assumes that labels vary like scores, correlation 0.5.")
     click.echo(f"Expected widths of {advice.level:.0%} intervals.")
@@ -253,11 +253,19 @@ def _show_advice(advice: Advice, choice: LabelScope, typed: Typed, made: FileToF
 
 
 def _forecast_conclusion(advice: Advice, who: str) -> str:
+    from rocketeval.stats.prediction_powered import FEWEST_LABELS
+
     labeled = (
         f"{advice.labelled} of {advice.queries} queries are labeled for the mean label of {who}."
     )
     now, *later = advice.forecasts
     chosen = len({row.query_id for row in advice.wanted})
+    if chosen and advice.labelled + chosen < FEWEST_LABELS:
+        needed = f"{labeled} An interval needs {FEWEST_LABELS} labeled queries"
+        if advice.queries < FEWEST_LABELS:
+            return f"{needed}: too few have scores."
+        missing = FEWEST_LABELS - advice.labelled
+        return f"{needed}, and these make {advice.labelled + chosen}: use --queries {missing}."
     near_steps = [step for step in later if step.labelled - now.labelled <= chosen]
     steps = [step for step in near_steps if not math.isnan(step.with_scores)]
     if not steps:

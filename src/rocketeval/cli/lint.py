@@ -14,17 +14,10 @@ from rocketeval.cli.help import codes, option, verb
 from rocketeval.cli.options import MAX_COST, NAME, WHAT, existing, own_config
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.run_with_signals import INCOMPLETE, run_with_signals
-from rocketeval.cli.text import (
-    make_console,
-    make_table,
-    near,
-    printable,
-    printable_lines,
-    shown_path,
-)
+from rocketeval.cli.text import make_console, make_table, near, shown_path
 from rocketeval.errors import ConfigError
 from rocketeval.lint.findings import KINDS, Severity
-from rocketeval.text import count_of, query_name, starts_of_queries
+from rocketeval.text import count_of, printable, printable_lines, query_name, starts_of_queries
 
 if TYPE_CHECKING:
     from rocketeval.config import RunConfig

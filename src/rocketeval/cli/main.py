@@ -14,8 +14,8 @@ import click
 
 from rocketeval._version import __version__
 from rocketeval.cli.output import asks_for_json, error_as_json
-from rocketeval.cli.text import printable_lines
 from rocketeval.errors import ConfigError, RocketEvalError, Stopped
+from rocketeval.text import printable_lines
 
 GROUPS = {
     "Start": {

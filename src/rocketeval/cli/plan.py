@@ -14,8 +14,8 @@ from rocketeval.cli.help import COST, codes, option, verb
 from rocketeval.cli.options import FiniteRange, with_config, with_evaluator, with_until
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.plan_cluster import ClusterPlan, show_cluster, with_cluster
-from rocketeval.cli.text import clock, near, printable, show_pairs, show_whole, shown_path
-from rocketeval.text import count_of
+from rocketeval.cli.text import clock, near, show_pairs, show_whole, shown_path
+from rocketeval.text import count_of, printable
 
 if TYPE_CHECKING:
     from rocketeval.capacity.model import CapacityOptions

@@ -11,8 +11,8 @@ import click
 
 from rocketeval.cli.help import CLUSTER, option
 from rocketeval.cli.options import FiniteRange, Verb
-from rocketeval.cli.text import make_console, make_table, printable
-from rocketeval.text import count_of
+from rocketeval.cli.text import make_console, make_table
+from rocketeval.text import count_of, printable
 
 if TYPE_CHECKING:
     from rich.table import Table

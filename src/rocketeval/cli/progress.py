@@ -19,8 +19,9 @@ from rocketeval.cli.progress_text import (
     sentence,
     title,
 )
-from rocketeval.cli.text import failed, make_console, printable
+from rocketeval.cli.text import failed, make_console
 from rocketeval.observer import Observer
+from rocketeval.text import printable
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult

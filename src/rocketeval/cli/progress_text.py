@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
-from rocketeval.cli.text import brief, brief_money, clock, printable
+from rocketeval.cli.text import brief, brief_money, clock
 from rocketeval.records import NO_ANSWER, Status
-from rocketeval.text import count_of
+from rocketeval.text import count_of, printable
 
 if TYPE_CHECKING:
     from rocketeval.config import PriceConfig

@@ -8,8 +8,8 @@ from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 
 from rocketeval.cli.progress_text import Marks, marks_for, shortened
-from rocketeval.cli.text import make_console, printable, screen_width
-from rocketeval.text import count_of, figure, join_words
+from rocketeval.cli.text import make_console, screen_width
+from rocketeval.text import count_of, figure, join_words, printable
 
 if TYPE_CHECKING:
     from rocketeval.ranking.rank import RankedCandidate, Ranking

@@ -35,8 +35,8 @@ from rocketeval.cli.stages import (
     warn_decisions,
     warn_unused,
 )
-from rocketeval.cli.text import as_argument, near, printable, show_pairs, show_whole
-from rocketeval.text import count_of
+from rocketeval.cli.text import as_argument, near, show_pairs, show_whole
+from rocketeval.text import count_of, printable
 
 if TYPE_CHECKING:
     from rocketeval.audit.audit import Audit

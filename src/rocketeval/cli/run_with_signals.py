@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from rocketeval.cli.text import printable
+from rocketeval.text import printable
 
 if TYPE_CHECKING:
     import asyncio

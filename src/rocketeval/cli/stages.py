@@ -9,8 +9,8 @@ import click
 
 from rocketeval.cli.output import Output
 from rocketeval.cli.run_with_signals import INCOMPLETE, run_with_signals
-from rocketeval.cli.text import clock, failed, make_console, make_table, printable, shown_path
-from rocketeval.text import count_of
+from rocketeval.cli.text import clock, failed, make_console, make_table, shown_path
+from rocketeval.text import count_of, printable
 
 if TYPE_CHECKING:
     from rocketeval.config import RunConfig

@@ -13,6 +13,8 @@ from typing import IO, TYPE_CHECKING, Any, TextIO, cast
 
 import click
 
+from rocketeval.text import printable
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
@@ -31,20 +33,6 @@ def clock(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
-
-
-def printable(name: str) -> str:
-    """Replace control characters, which could rewrite the terminal."""
-    return "".join(mark if mark.isprintable() else "\ufffd" for mark in name)
-
-
-def printable_lines(text: str) -> str:
-    """Replace control characters in each line of a text.
-
-    >>> printable_lines("one\\ntwo\\x1b[2J")
-    'one\\ntwo\ufffd[2J'
-    """
-    return "\n".join(map(printable, text.split("\n")))
 
 
 def near(path: Path) -> str:

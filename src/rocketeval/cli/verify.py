@@ -10,9 +10,9 @@ import click
 
 from rocketeval.cli.help import codes, verb
 from rocketeval.cli.output import Output, with_output
-from rocketeval.cli.text import as_argument, printable
+from rocketeval.cli.text import as_argument
 from rocketeval.errors import StoreError
-from rocketeval.text import count_of, join_words
+from rocketeval.text import count_of, join_words, printable
 
 if TYPE_CHECKING:
     from rocketeval.store.run import RunStore

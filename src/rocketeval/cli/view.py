@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from rocketeval.cli.help import codes, option, verb
-from rocketeval.cli.text import printable
 from rocketeval.errors import ConfigError
-from rocketeval.text import count_of
+from rocketeval.text import count_of, printable
 
 if TYPE_CHECKING:
     from rocketeval.view.catalog import ViewTarget

@@ -17,7 +17,7 @@ from rocketeval.resources import first_mistake
 from rocketeval.settings import Section
 from rocketeval.stats.bootstrap import least_queries
 from rocketeval.store.files import make_folder, write_bytes
-from rocketeval.text import NO_INTERVAL, chance, count_of, join_words
+from rocketeval.text import NO_INTERVAL, chance, count_of, join_words, printable
 
 if TYPE_CHECKING:
     from rocketeval.compare.pair import Comparison
@@ -122,7 +122,7 @@ class BaselineComparison:
         more = len(self.regressions) - MOST_SHOWN
         if more > 0:
             lines.append(f"  and {more} more cases with a lower score")
-        return "\n".join([*lines, *self.left_out])
+        return "\n".join(map(printable, [*lines, *self.left_out]))
 
     @property
     def left_out(self) -> tuple[str, ...]:

@@ -220,7 +220,7 @@ class RocketEvalChecks:
             scored_test,
         )
         from rocketeval.stats.bootstrap import least_queries
-        from rocketeval.text import count_of, join_words
+        from rocketeval.text import count_of, join_words, printable
 
         __tracebackhide__ = True
         if not self._graded:
@@ -250,7 +250,7 @@ class RocketEvalChecks:
             warnings.warn(
                 f"{count_of(len(found.lost), 'case has', 'cases have')} a score in the baseline "
                 f"and none now, so the comparison leaves them out: "
-                f"{join_words(found.lost, most=MOST_SHOWN)}.",
+                f"{printable(join_words(found.lost, most=MOST_SHOWN))}.",
                 pytest.PytestWarning,
                 stacklevel=2,
             )
@@ -269,6 +269,8 @@ def describe(graded: ResponseGrade, min_item: float | None = None) -> str:
 
     With `min_item`, an item below it is a failed one. Answers are shown as the judge gave them.
     """
+    from rocketeval.text import printable
+
     lines = [
         f"  query:    {_short(graded.query.text)}",
         f"  response: {_short(graded.response.text)}",
@@ -280,7 +282,7 @@ def describe(graded: ResponseGrade, min_item: float | None = None) -> str:
         f"  UNANSWERED ({item.shown_answer})  {item.title}" for item, ok in outcomes if ok is None
     ]
     lines += [f"  passed {item.shown_answer}  {item.title}" for item, ok in outcomes if ok]
-    return "\n".join(lines)
+    return "\n".join(map(printable, lines))
 
 
 def _reaches(item: GradedItem, min_item: float | None) -> bool | None:
@@ -330,13 +332,15 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     counts = config.stash[COUNTS]
     if not counts.graded:
         return
+    from rocketeval.text import printable
+
     terminalreporter.write_sep("-", "rocketeval")
     terminalreporter.write_line(
         f"{counts.graded} responses graded by {counts.judge or 'code checks'}: {counts.asked} "
         f"items asked in {counts.requests} requests, {counts.reused} answers reused"
     )
     for note in counts.notes:
-        terminalreporter.write_line(note)
+        terminalreporter.write_line(printable(note))
 
 
 def _problem(
