@@ -70,6 +70,16 @@ def test_missing_scores_leave_a_pair_its_shared_queries() -> None:
     assert tests.better()[2].tolist() == [True, True, False]
 
 
+def test_rounding_errors_are_no_differences() -> None:
+    """Weights such as 0.1 and 0.2 add up to almost the same; their last bits prove nothing."""
+    scores = np.tile([5.5 + 1e-15, 5.5, 3.1], (12, 1))
+    tests = pairwise_tests(scores, level=0.95)
+    assert tests.p_values[0, 1] == 1.0
+    assert tests.better().tolist() == [[False, False, True]] * 2 + [[False] * 3]
+    scores[3, 0] = np.nan
+    assert pairwise_tests(scores, level=0.95).p_values[0, 1] == 1.0
+
+
 def test_five_queries_are_too_few() -> None:
     """Five queries never give a significant difference at 95%, however large."""
     scores = np.array([[9.0, 1.0]] * 5) + np.arange(5.0)[:, None] * [[0.1, 0.0]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from rocketeval.config import parse_config
 from rocketeval.errors import ConfigError, RocketEvalError, Stopped
 from rocketeval.observer import Observer
 from rocketeval.pipeline import Outcome, Run
-from rocketeval.records import Judgment
+from rocketeval.records import Interval, Judgment
 from rocketeval.stopping.race import RaceResult, draw_order
 from rocketeval.store.files import write_jsonl
 from rocketeval.store.run import RunStore
@@ -153,13 +154,20 @@ def test_intervals_are_wider_than_without_looks(benchmark: Path) -> None:
     from rocketeval.scoring.stage import read_grid
 
     outcome = graded(benchmark, "best")
-    plain = {
-        row.candidate: row for row in rank(read_grid(RunStore(outcome.path)), bootstrap=50).rows
-    }
+    grid = read_grid(RunStore(outcome.path))
+    plain = {row.candidate: row for row in rank(grid, bootstrap=50).rows}
     for row in outcome.ranking.rows:
         before = plain[row.candidate]
         assert row.rating.high - row.rating.low > before.rating.high - before.rating.low
         assert row.mean_score.value == pytest.approx(before.mean_score.value)
+    # A race at another level has means at that level; the ranking's are at its own.
+    race = result_of(outcome)
+    points = tuple(replace(row, mean=Interval(*[row.mean.value] * 3)) for row in race.rows)
+    for row in rank(grid, bootstrap=50, race=replace(race, level=0.5, rows=points)).rows:
+        before = plain[row.candidate]
+        assert row.mean_score.high - row.mean_score.low > (
+            before.mean_score.high - before.mean_score.low
+        )
 
 
 def test_failures_leave_gaps_and_are_asked_again(benchmark: Path) -> None:

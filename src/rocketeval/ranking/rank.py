@@ -422,11 +422,15 @@ def rank_pooled(
 
 def _accounted(row: RankedCandidate, race: RaceResult, level: float) -> RankedCandidate:
     """Return a row whose intervals account for the looks of a race."""
-    name, rating = row.candidate, row.rating
-    mean = next(one.mean for one in race.rows if one.candidate == name)
+    name, rating, mean = row.candidate, row.rating, row.mean_score
     if rating.low < rating.high:
         rating = widen_interval(rating, race, level, name)
-    return replace(row, rating=rating, mean_score=replace(mean, value=row.mean_score.value))
+    if race.level == level:
+        found = next(one.mean for one in race.rows if one.candidate == name)
+        mean = replace(found, value=mean.value)
+    elif mean.low < mean.high:
+        mean = widen_interval(mean, race, level, name)
+    return replace(row, rating=rating, mean_score=mean)
 
 
 def is_significant(p_value: float, level: float) -> bool:

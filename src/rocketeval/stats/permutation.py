@@ -35,6 +35,8 @@ FLIPS = 9_999
 """Number of random combinations otherwise."""
 ROUNDING = 1e-9
 """Relative tolerance for sums equal to the observed one."""
+LEAST_DIFFERENCE = 1e-6
+"""Smaller differences of scores are rounding errors, which may all have the same sign."""
 
 _BLOCK_CELLS = 4_000_000
 
@@ -268,9 +270,8 @@ class _Pairs:
         variance = (self._squares - sums**2 / count) * count / (count - 1.0)
         # Equal differences everywhere leave rounding errors of a variance: as good as none.
         floor = 1e-18 * np.maximum(self._squares, 1e-300)
-        found: Floats = np.where(
-            self._squares > 0.0, sums / np.sqrt(np.maximum(variance, floor)), 0.0
-        )
+        varied = self._squares >= LEAST_DIFFERENCE**2
+        found: Floats = np.where(varied, sums / np.sqrt(np.maximum(variance, floor)), 0.0)
         return found
 
 
