@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import shutil
 import subprocess
 import sys
@@ -18,6 +19,7 @@ import rocketeval
 from rocketeval import ScriptedEngine, evaluate, evaluate_async
 from rocketeval.errors import ConfigError, RocketEvalError
 from rocketeval.evaluation import ProgressLine, snapshot
+from rocketeval.gate.pytest_plugin import describe
 from rocketeval.results import ReportFrame
 from support.data_files import PEERS
 from support.needs import need
@@ -115,6 +117,16 @@ def test_skipped_rows_are_said() -> None:
     assert evaluate(rows(), judge=judge(), checklists=ITEMS).notes == ()
 
 
+def test_printed_texts_do_not_steer_the_terminal() -> None:
+    """Escape sequences and line breaks in names and responses are shown as marks."""
+    given = [{**row, "version": f"{row['version']}\x1b[2J"} for row in rows()]
+    assert "\x1b" not in repr(evaluate(given, judge=judge(), checklists=ITEMS))
+    with rocketeval.Grader(judge()) as grader:
+        told = describe(grader.grade("1?", "\x1b]0;title\x07bad", ITEMS))
+    assert "title" in told
+    assert not {"\x1b", "\x07"} & {*told}
+
+
 def test_printed_result_names_ranks_that_mean_scores_contradict() -> None:
     """Many narrow wins outrank a few large ones; the printed result says so."""
     rows = [
@@ -183,6 +195,63 @@ def test_checklists_by_query_text(tmp_path: Path) -> None:
         evaluate(rows(), judge=judge(), checklists=dict(list(own.items())[:2]))
 
 
+def test_checklists_of_queries_with_the_same_text() -> None:
+    """A text means every query that has it; an id means one query, wherever it appears."""
+    given = [
+        {"query_id": name, "question": "And then?", "version": "good", "output": "x"}
+        for name in ("a", "b", "c")
+    ]
+    own = {"b": ["Is it b?"], "And then?": ["Is it any?"], "c": ["Is it c?"]}
+    result = evaluate(given, judge=judge(), checklists=own)
+    asked = {row.query_id: row.item_text for row in result.answers}
+    assert asked == {"a": "Is it any?", "b": "Is it b?", "c": "Is it c?"}
+
+
+def test_config_adds_to_the_sections_of_arguments(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Settings of benchmark, judge and author are kept together with those that arguments set."""
+    monkeypatch.chdir(tmp_path)
+    given = [{"query_id": row["question"][-2], **row} for row in rows()]
+    label = {"query_id": "1", "candidate": "good", "value": 7}
+    Path("labels.jsonl").write_text(json.dumps(label), encoding="utf-8")
+    Path("ids.txt").write_text("1\n2\n", encoding="utf-8")
+    config: dict[str, Any] = {
+        "benchmark": {
+            "collected": "labels.jsonl",
+            "queries": "ids.txt",
+            "candidates": ["good"],
+            "options": {"columns": {"category": "version"}},
+        },
+        "judge": {"datamarking": True, "concurrency": 2},
+        "author": {"options": {"reference": True}, "max_items": 20},
+    }
+    with pytest.raises(ConfigError, match=r"config\.benchmark\.options\.columns"):
+        evaluate(given, judge=judge(), checklists=ITEMS, config=config)
+    del config["benchmark"]["options"]
+    seen: list[str] = []
+    engine = ScriptedEngine(lambda prefix, item: seen.append(prefix) or 0.5)
+    settings = evaluate(given, judge=engine, checklists=ITEMS, config=config).run.config
+    assert settings.benchmark.collected == tmp_path / "labels.jsonl"
+    assert settings.benchmark.queries == tmp_path / "ids.txt"
+    assert len(seen) == 4
+    assert all("good^says" in prompt for prompt in seen)
+    assert settings.judge.concurrency == 2
+    assert settings.author.options == {"items": ITEMS, "reference": True}
+    assert settings.author.max_items == 20
+    named = rocketeval.Judge("m", engine="scripted", concurrency=3)
+    found = evaluate(rows(), judge=named, checklists=ITEMS, config={"judge": {"canaries": 0.5}})
+    kept = found.run.config.judge
+    assert (kept.model, kept.engine, kept.concurrency, kept.canaries) == ("m", "scripted", 3, 0.5)
+
+
+def test_config_may_name_the_author() -> None:
+    """Without arguments for the checklists, the author is that of the config."""
+    author = {"kind": "fixed", "options": {"items": ITEMS}}
+    result = evaluate(rows(), judge=judge(), config={"author": author})
+    assert {row.item_text for row in result.answers} == {*ITEMS}
+
+
 def test_checklists_in_the_data_and_from_a_file() -> None:
     """A column of the data, or a promptfoo file's rubrics, are used as they are."""
     given = [{**row, "checklist": ITEMS} for row in rows()]
@@ -238,6 +307,25 @@ def test_checklists_in_the_data_and_from_a_file() -> None:
             'Drop `columns` and `candidates`, or add format="table".',
         ),
         ({"data": PEERS / "long.csv", "format": "rocketeval"}, "Drop `format`."),
+        ({"config": {"name": "x"}}, "`config.name` is decided by the argument `name`"),
+        ({"config": {"output": "x"}}, "argument `output`"),
+        ({"config": {"until": "best"}, "until": "top:1"}, "argument `until`"),
+        ({"config": {"benchmark": {"path": "x"}}}, "argument `data`"),
+        ({"config": {"benchmark": {"kind": "table"}}}, "argument `format`"),
+        ({"config": {"benchmark": {"limit": 1}}}, "argument `limit`"),
+        ({"config": {"benchmark": {"options": {"split": "x"}}}}, "argument `data`"),
+        ({"config": {"judge": {"model": "x"}}}, "argument `judge`"),
+        ({"config": {"judge": {"timeout": 5}}}, "`config.judge.timeout`"),
+        ({"config": {"judge": {"datamarkin": True}}}, "Did you mean 'datamarking'?"),
+        (
+            {"config": {"judge": {"base_url": "x"}}, "judge": "m"},
+            "`config.judge.base_url` is decided by the argument `base_url`",
+        ),
+        ({"config": {"author": {"kind": "imported"}}}, "argument `checklists`"),
+        ({"config": {"author": {"options": {"items": ["?"]}}}}, "argument `checklists`"),
+        ({"config": {"author": {"engine": {"model": "x"}}}}, "argument `author`"),
+        ({"config": {"judge": "m"}}, "`config.judge` must be a mapping"),
+        ({"config": "run.yaml"}, "`config` must be a mapping"),
     ],
 )
 def test_mistakes_are_explained(change: dict[str, Any], words: str, tmp_path: Path) -> None:

@@ -56,6 +56,7 @@ MISTAKES = {
     "no text": ({"weight": 2}, "'text' is missing"),
     "typo": ({"text": "x", "wieght": 2}, "unknown field 'wieght'. Did you mean 'weight'?"),
     "name of another format": ({"question": "x"}, "Did you mean 'text'?"),
+    "unquoted colon": ({"Is the ratio 3": "4 given?"}, "In YAML, a colon followed by a space"),
     "weight in words": ({"text": "x", "weight": "high"}, "weight must be a number"),
     "infinite weight": ({"text": "x", "weight": float("inf")}, "between 1e-06 and 1e"),
     "huge weight": ({"text": "x", "weight": -(10**400)}, "weight must be 0, or between"),

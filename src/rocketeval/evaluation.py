@@ -21,7 +21,7 @@ from rocketeval.api import (
     general_author,
 )
 from rocketeval.benchmarks.snapshot import snapshot
-from rocketeval.config import RunConfig, parse_config
+from rocketeval.config import EngineConfig, RunConfig, parse_options
 from rocketeval.engines.base import Engine
 from rocketeval.errors import BenchmarkError, ConfigError, in_python
 from rocketeval.items import item_to_json
@@ -41,6 +41,11 @@ CHOICES = (
     'for all queries), checklists={query: [...]}, checklists="general" (seven packaged items), or '
     "a column `checklist` in the data."
 )
+
+_OF_BENCHMARK = {"kind": "format", "path": "data", "limit": "limit"}
+_OF_FORMAT = {name: name for name in ("columns", "candidates", "bad_rows")}
+_OF_FORMAT |= {"dataset": "data", "split": "data"}
+"""The argument of `evaluate` that decides a setting of the benchmark, and of its format."""
 
 
 @dataclass(frozen=True)
@@ -108,8 +113,8 @@ def evaluate(
         author: LLM that writes a checklist for each query.
         author_url: URL of the author's server; default: the OpenAI API.
         checklists: Items for all queries, each a text or an object such as {"text": "Is it rude?",
-            "weight": -1}; a mapping from query (its id or text) to items; the path of a checklist
-            file; or "general". Default: the data's own, then the author's.
+            "weight": -1}; a mapping from query (its id, or the text of one or more) to items; the
+            path of a checklist file; or "general". Default: the data's own, then the author's.
         columns: The column of each part, such as {"query": "ask"}; others are recognized by name.
         candidates: Columns of a table with one column per candidate.
         format: Name of the data's format, such as "table"; others are recognized.
@@ -120,7 +125,9 @@ def evaluate(
         until: Stop grading when this question is answered: "best", "top:K", "beats:CANDIDATE",
             "within:DELTA" or "interval:WIDTH". Default: grade everything.
         bad_rows: "refuse" rows with a mistake, or "skip" and count them.
-        config: Further sections of a config, such as {"scorer": {"scale": [0, 1]}}.
+        config: Further settings of a config, such as {"scorer": {"scale": [0, 1]}} or {"judge":
+            {"datamarking": True}}. Paths are relative to the current folder. A setting that an
+            argument decides, such as `name` or `benchmark.path`, is refused.
         progress: Show progress, or an observer that does.
 
     Raises:
@@ -226,31 +233,40 @@ def _prepare(
             "`candidates` must be a list of columns.",
             hint=f'For one response per row, give columns={{"response": "{candidates}"}}.',
         )
+    fixed = ("name", "output", *(["until"] if until is not None else []))
+    given = _kept(config or {}, "config", {argument: argument for argument in fixed})
+    of_judge = _kept(given.pop("judge", {}), "config.judge", _decided_by(judge, asked))
+    of_author = _kept(given.pop("author", {}), "config.author", {})
+    of_benchmark = _kept(given.pop("benchmark", {}), "config.benchmark", _OF_BENCHMARK)
+    options = _kept(of_benchmark.pop("options", {}), "config.benchmark.options", _OF_FORMAT)
     folder = None if name is not None else Path(mkdtemp(prefix="rocketeval-"))
     where = Path(output) if folder is None else folder
     raw: dict[str, object] = {
         "cache": str(where.absolute() / ".cache"),
-        **(config or {}),
+        **given,
         "name": name or "run",
         "output": str(where.absolute()),
-        "judge": asked.settings,
+        "judge": {**of_judge, **asked.settings},
         **({} if until is None else {"until": until}),
     }
-    options: dict[str, object] = {} if bad_rows == "refuse" else {"bad_rows": bad_rows}
+    if bad_rows != "refuse":
+        options["bad_rows"] = bad_rows
     if columns:
         options["columns"] = dict(columns)
     if candidates:
         options["candidates"] = list(candidates)
     try:
-        home = parse_config({**raw, "benchmark": {"path": "."}}).run_path
+        home = _parsed({**raw, "benchmark": {"path": "."}}).run_path
         opened = _opened(data, home, format, options)
         raw["benchmark"] = {
+            **of_benchmark,
             "kind": opened.kind,
             "path": str(opened.config.path),
             "options": opened.config.options,
             "limit": limit,
         }
-        settings = _with_checklists(raw, author, author_url, checklists, home, opened)
+        raw["author"] = _authored(of_author, author, author_url, checklists, opened.benchmark, home)
+        settings = _with_defaults(raw, opened)
         about = describe(opened)
     except BaseException as error:
         if folder is not None:
@@ -262,21 +278,40 @@ def _prepare(
     return _Prepared(Run(settings, judge=asked.engine, observer=observer), folder, about)
 
 
-def _with_checklists(
-    raw: dict[str, object],
-    author: str | Judge | None,
-    author_url: str | None,
-    checklists: object,
-    home: Path,
-    opened: OpenedData,
-) -> RunConfig:
-    """Return the config with the source of the checklists and the scale of the labels."""
-    chosen = {**raw, "author": _author(author, author_url, checklists, opened.benchmark, home)}
-    if opened.summary and opened.summary.contexts and "method" not in raw:
-        chosen["method"] = {"options": {"shows": ["context"]}}
-    if opened.scale is not None and "scorer" not in raw:
-        chosen["scorer"] = {"scale": list(opened.scale)}
-    return parse_config(chosen)
+def _kept(given: object, section: str, decided: Mapping[str, str]) -> dict[str, Any]:
+    """Return the settings of a section; refuse those that an argument has `decided`."""
+    if not isinstance(given, Mapping):
+        raise ConfigError(f"`{section}` must be a mapping of settings.")
+    for name in given:
+        if name in decided:
+            raise ConfigError(
+                f"`{section}.{name}` is decided by the argument `{decided[name]}` of `evaluate`.",
+                hint="Remove it from `config`, and use the argument.",
+            )
+    return dict(given)
+
+
+def _decided_by(judge: str | Judge | Engine, asked: Judge) -> dict[str, str]:
+    """Return the settings of the section `judge` that arguments decide, with these arguments."""
+    own = {"model", "base_url", "engine", *asked.settings}
+    if asked.engine is not None:
+        own |= set(EngineConfig.model_fields) - {"concurrency"}
+    decided = dict.fromkeys(own, "judge")
+    return {**decided, "base_url": "base_url"} if isinstance(judge, str) else decided
+
+
+def _parsed(raw: Mapping[str, object]) -> RunConfig:
+    """Return the config, with paths relative to the current folder."""
+    return parse_options(raw, RunConfig, "The config", Path.cwd())
+
+
+def _with_defaults(raw: dict[str, object], opened: OpenedData) -> RunConfig:
+    """Return the config with what its method shows and the scale of the labels."""
+    if opened.summary and opened.summary.contexts:
+        raw.setdefault("method", {"options": {"shows": ["context"]}})
+    if opened.scale is not None:
+        raw.setdefault("scorer", {"scale": list(opened.scale)})
+    return _parsed(raw)
 
 
 def _opened(
@@ -296,7 +331,7 @@ def _opened(
     kind = named or detect_format(path).kind
     if kind in ("table", "deepeval", "ragas"):
         # These datasets are tables, too; their readers would name the candidate after the file.
-        found = open_data(str(path), "table", {**options, "candidate": "responses"})
+        found = open_data(str(path), "table", {"candidate": "responses", **options})
     else:
         found = open_data(str(path), form, options)
     return replace(found, name="data in memory")
@@ -317,14 +352,33 @@ def _refuse_config(path: Path) -> None:
         raise ConfigError(f"{path} is a config.", hint=f'Use rocketeval.run("{path}").')
 
 
+def _authored(
+    given: dict[str, Any],
+    author: str | Judge | None,
+    author_url: str | None,
+    checklists: object,
+    benchmark: Benchmark,
+    home: Path,
+) -> dict[str, Any]:
+    """Return the `author` section: what the arguments say, and what else is `given`."""
+    if author is None and checklists is None and "kind" in given:
+        return given
+    argument = "checklists" if author is None else "author"
+    _kept(given, "config.author", {"kind": argument, "engine": "author"})
+    own = _author(author, author_url, checklists, benchmark, home)
+    decided = dict.fromkeys(own.get("options", {}), argument)
+    options = _kept(given.get("options", {}), "config.author.options", decided)
+    return {**given, **own, "options": {**options, **own.get("options", {})}}
+
+
 def _author(
     author: str | Judge | None,
     author_url: str | None,
     checklists: object,
     benchmark: Benchmark,
     home: Path,
-) -> dict[str, object]:
-    """Return the `author` section: where the checklists come from."""
+) -> dict[str, Any]:
+    """Return what the arguments say about where the checklists come from."""
     if author is not None:
         if checklists is not None:
             raise ConfigError("Give either an author or checklists, not both.")
@@ -360,17 +414,22 @@ def _checklists_by_query(
     from rocketeval.text import did_you_mean
 
     queries = {query.id: query for query in benchmark.queries()}
-    by_text = {query.text: query.id for query in queries.values()}
+    by_text: dict[str, list[str]] = {}
+    for query in queries.values():
+        by_text.setdefault(query.text, []).append(query.id)
     found: dict[str, Checklist] = {}
     for key, items in given.items():
-        query_id = str(key) if str(key) in queries else by_text.get(str(key))
-        if query_id is None:
+        by_id = str(key) in queries
+        named = [str(key)] if by_id else by_text.get(str(key), [])
+        if not named:
             raise ConfigError(
                 f"`checklists` names the query {str(key)!r}, which is not in the data.",
                 hint=did_you_mean(str(key), [*queries, *by_text]),
             )
         parsed = checklist_items(items, f"checklists[{str(key)!r}]")
-        found[query_id] = Checklist.from_items(query_id, parsed)
+        for query_id in named:
+            if by_id or query_id not in found:
+                found[query_id] = Checklist.from_items(query_id, parsed)
     lacking = [query.text for name, query in queries.items() if name not in found]
     if lacking:
         raise ConfigError(

@@ -294,6 +294,8 @@ def parse_item(given: object, *, trusted: bool = False) -> ParsedItem:
     if unknown:
         close = [*get_close_matches(unknown[0], _FIELDS, n=1), *_MEANT.get(unknown[0], ())][:1]
         meant = f" Did you mean {close[0]!r}?" if close else ""
+        if not close and len(given) == 1:
+            meant = " In YAML, a colon followed by a space makes a field: put the item in quotes."
         raise ValueError(f"unknown field {unknown[0]!r}.{meant} Valid: {', '.join(_FIELDS)}.")
     if "text" not in given:
         raise ValueError("the field 'text' is missing.")

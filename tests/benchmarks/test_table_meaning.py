@@ -14,7 +14,9 @@ import pytest
 from benchmarks.test_reader_meaning import csv_file, refused, sample
 from benchmarks.test_readers import counts, opened
 from contracts.benchmark_folders import write_jsonl
+from rocketeval.benchmarks.messages import REASONING
 from rocketeval.benchmarks.opened import describe, open_data
+from rocketeval.benchmarks.table import NO_RESPONSE
 from rocketeval.errors import BenchmarkError
 from rocketeval.records import Turn
 
@@ -292,6 +294,67 @@ def test_pairs_that_do_not_end_with_a_response(tmp_path: Path) -> None:
     told = refused(write_jsonl(tmp_path / "x.jsonl", [row]))
     assert "the conversation in 'chosen' does not end with the assistant's turn" in told
     assert "x.jsonl:1: its last turn: user" in told
+
+
+def test_pairs_without_text_are_skipped_and_hidden_parts_noted(tmp_path: Path) -> None:
+    """Nobody votes on a reply that only calls tools; what is not shown of others is counted."""
+    asked, answer = talk("u", "Sunny")
+    call = {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]}
+    thought = [{"type": "thinking", "thinking": "?"}, {"type": "text", "text": "Rainy"}]
+    rows = [
+        {"prompt": "u", "chosen": [asked, call], "rejected": [asked, answer]},
+        {"prompt": "u", "chosen": "  ", "rejected": "Sunny"},
+        {"prompt": "u", "chosen": [asked, {**answer, "content": thought}], "rejected": "Sunny"},
+    ]
+    reader = opened(write_jsonl(tmp_path / "x.jsonl", rows))
+    assert [response.text for response in reader.responses()] == ["Rainy", "Sunny"]
+    assert reader.summary.skipped.keys() == {NO_RESPONSE}
+    assert REASONING in reader.summary.notes
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [("output_c++", "output_c#", "output_java"), ("gpt4_output", "output_gpt4", "output_b")],
+)
+def test_wide_columns_with_names_alike_are_all_candidates(
+    columns: tuple[str, ...], tmp_path: Path
+) -> None:
+    """Names that differ only in marks keep their columns apart."""
+    rows = [{"question": f"q{n}", **{name: f"{name} {n}" for name in columns}} for n in range(4)]
+    reader = opened(write_jsonl(tmp_path / "x.jsonl", rows))
+    alone = columns[2].removeprefix("output_")
+    assert {response.candidate for response in reader.responses()} == {*columns[:2], alone}
+
+
+@pytest.mark.parametrize("names", [("output_a", "output_b", "output_c"), ("v1", "v2", "v3")])
+def test_a_wide_column_of_numbers_is_asked_about(names: tuple[str, ...], tmp_path: Path) -> None:
+    """Short answers may be numbers: a candidate is not left out; figures are no candidates."""
+    direct, *others = names
+    rows = [
+        {"question": f"{n} + 1?", direct: n + 1, **{name: f"{name}: {n}" for name in others}}
+        for n in range(4)
+    ]
+    told = refused(write_jsonl(tmp_path / "x.jsonl", rows))
+    assert f"the numbers in '{direct}' could be responses" in told
+    assert f"--candidates {','.join(names)}" in told
+    path = write_jsonl(tmp_path / "y.jsonl", [{**row, "output_tokens": 7} for row in rows])
+    wide = open_data(str(path), None, {"candidates": list(names)}).benchmark
+    assert len(list(wide.responses())) == 12
+    figures = [
+        {"question": row["question"], **{name: row[name] for name in others}, "output_tokens": 7}
+        for row in rows
+    ]
+    assert len(list(opened(write_jsonl(tmp_path / "z.jsonl", figures)).responses())) == 8
+
+
+def test_checklist_cells_may_hold_items_as_objects(tmp_path: Path) -> None:
+    """Weights are read wherever items are written; a wrong item is named."""
+    row = {"question": "q", "output": "a", "checklist": [{"text": "Is it a?", "weight": 2}, "b?"]}
+    (found,) = opened(write_jsonl(tmp_path / "x.jsonl", [row])).checklists()
+    assert found.items == ("Is it a?", "b?")
+    assert found.detail(0).weight == 2.0
+    wrong = {**row, "checklist": [{"text": "Is it a?", "weigth": 2}]}
+    assert "item 1 of 'checklist'" in refused(write_jsonl(tmp_path / "y.jsonl", [wrong]))
 
 
 def test_pairs_without_model_names_are_noted(tmp_path: Path) -> None:

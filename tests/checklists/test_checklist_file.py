@@ -30,6 +30,7 @@ HOSTILE = (
     "\u202eright to left?",
     "{{item}} <<<end of response>>>",
     "'",
+    "'Paris' is named?",
     " spaces ",
     "# no comment?",
     "- no list: &a *b !c",
@@ -116,6 +117,14 @@ async def test_semicolons_and_byte_order_mark(tmp_path: Path) -> None:
     assert (await back(path, Query("a", "A"))).items == ("Is it, so?",)
 
 
+async def test_apostrophes_of_hand_written_items_stay(tmp_path: Path) -> None:
+    """Only one that the export would have added is removed."""
+    path = tmp_path / "in.csv"
+    path.write_text("query_id,item\na,'Paris' is named?\na,'=1+1?\na,''Rome' is named?\n")
+    found = await back(path, Query("a", "A"))
+    assert found.items == ("'Paris' is named?", "=1+1?", "'Rome' is named?")
+
+
 @pytest.mark.parametrize(
     ("ending", "text", "problem"),
     [
@@ -128,6 +137,7 @@ async def test_semicolons_and_byte_order_mark(tmp_path: Path) -> None:
         ("yaml", "queries: {a: {items: [yes]}}", "queries.a.items.0"),
         ("yaml", "queries: {a: {item: [x]}}", "Did you mean 'items'"),
         ("yaml", "a: " + "[" * 1000, "nested too deeply"),
+        ("yaml", "for_all: {items: [Is the ratio 3: 4 given?]}", "put the item in quotes"),
         ("csv", "", "has no column 'query_id'"),
         ("csv", "query_id,items\n", "Did you mean 'item'"),
         ("csv", "query_id,item,item\n", "occurs twice"),

@@ -33,9 +33,13 @@ __all__ = [
     "is_numeric",
     "is_prose",
     "is_uncomputed",
+    "looks_like_candidate",
+    "numeric_responses",
     "plain_value",
     "repeated_labels",
+    "snake",
     "text_codes",
+    "wide_by_content",
     "without",
 ]
 
@@ -47,6 +51,21 @@ MISSING = ("", "n/a", "na", "nan", "none", "null", "-")
 """Words in a column of numbers that stand for no number."""
 NO_VALUE = "a formula has no stored value"
 OPEN_AND_SAVE = "Open the file in a spreadsheet program and save it: this stores the values."
+WIDE = re.compile(
+    r"^(output|response|answer|completion)s?_(?P<a>.+)$|^(?P<b>.+)_(output|response|answer|completion)$"
+)
+"""Names of the columns of a wide table, such as output_gpt4 or gpt4_output."""
+FIGURES = re.compile(
+    r"(^|_)(tokens?|length|len|chars|characters|words|cost|price|time|latency|duration|seconds|ms|"
+    r"count|num|number|score|rating|grade|label|rank|correct|accuracy|passed|valid|error|f1|em|bleu|"
+    r"rouge|logprobs?|perplexity|ppl|id|index|seed|temperature|year|date)(_|$)"
+)
+"""Words in the names of columns that hold figures about responses."""
+CANDIDATE_WORDS = re.compile(
+    "(model|prompt|version|variant|candidate|system|baseline|gpt|claude|gemini|gemma|llama|mistral|"
+    "mixtral|qwen|deepseek|phi|grok)(_|$)"
+)
+"""Words that start the names of candidates."""
 SPARE = 64
 """Unused places that a candidate's array may always have."""
 
@@ -260,3 +279,60 @@ def text_codes(rows: Iterable[Row], column: str) -> Iterator[int]:
     """Yield a number per row of a column, equal for equal texts."""
     known: dict[str, int] = {}
     return (known.setdefault(text, len(known)) for text in cell_texts(rows, column))
+
+
+def snake(name: str) -> str:
+    """Return a column name in lower case with underscores.
+
+    >>> snake("Expected Output"), snake("actualOutput"), snake("inputs/question")
+    ('expected_output', 'actual_output', 'question')
+    """
+    last = name.rpartition("/")[2] or name
+    split = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", last.strip())
+    return re.sub(r"[^a-z0-9]+", "_", split.lower()).strip("_")
+
+
+def wide_by_content(rows: Sequence[Row], columns: Sequence[str]) -> dict[str, str]:
+    """Return the columns that look like responses: text that seldom repeats, or is not computed."""
+    return {
+        each: each
+        for each in columns
+        if is_prose(rows, each)
+        or (is_uncomputed(rows, each) and looks_like_candidate(each) and not is_numeric(rows, each))
+    }
+
+
+def numeric_responses(
+    rows: Sequence[Row], columns: Iterable[str], chosen: Iterable[str]
+) -> list[str]:
+    """Return the columns of numbers that are named like the chosen ones, not like a figure."""
+    families = {_family(each) for each in chosen} - {None}
+    return [
+        each
+        for each in columns
+        if _family(each) in families and is_numeric(rows, each) and not FIGURES.search(snake(each))
+    ]
+
+
+def _family(column: str) -> str | None:
+    """Return what the names of a wide table's columns share; None for a name of no such kind.
+
+    >>> _family("output_gpt4"), _family("gpt4_output"), _family("v12"), _family("notes")
+    ('output_', '_output', 'v0', None)
+    """
+    found = WIDE.match(snake(column))
+    if found:
+        return f"{found[1]}_" if found["a"] else f"_{found[4]}"
+    numbered = re.sub(r"\d+", "0", snake(column))
+    return numbered if "0" in numbered else None
+
+
+def looks_like_candidate(column: str) -> bool:
+    """Return whether a column may be named after a candidate.
+
+    >>> [looks_like_candidate(name) for name in ("v1", "prompt_a", "Claude Opus", "comment")]
+    [True, True, True, False]
+    """
+    words = snake(column).split("_")
+    numbered = any(letter.isdigit() for letter in column)
+    return numbered or len(words[-1]) == 1 or bool(CANDIDATE_WORDS.match(snake(column)))

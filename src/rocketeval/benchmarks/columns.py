@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
 from rocketeval.benchmarks.cells import (
     OPEN_AND_SAVE,
+    WIDE,
     cell_texts,
     cell_value,
     distinct_texts,
     filled_cells,
     is_number,
     is_numeric,
-    is_prose,
     is_uncomputed,
+    looks_like_candidate,
+    numeric_responses,
+    snake,
     text_codes,
+    wide_by_content,
 )
 from rocketeval.benchmarks.messages import is_messages
 from rocketeval.benchmarks.reading import (
@@ -53,16 +57,7 @@ ROLES = {
 }
 """Names of the columns that hold each part of an example, most usual first."""
 COLUMN_NAMES = {role: names.split() for role, names in ROLES.items()}
-WIDE = re.compile(
-    r"^(output|response|answer|completion)s?_(?P<a>.+)$|^(?P<b>.+)_(output|response|answer|completion)$"
-)
-"""Names of the columns of a wide table, such as output_gpt4 or gpt4_output."""
 PART_NAMES = ", ".join(COLUMN_NAMES)
-CANDIDATE_WORDS = re.compile(
-    "(model|prompt|version|variant|candidate|system|baseline|gpt|claude|gemini|gemma|llama|mistral|"
-    "mixtral|qwen|deepseek|phi|grok)(_|$)"
-)
-"""Words that start the names of candidates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,17 +106,6 @@ class TableColumns:
         if self.candidate:
             named["candidate"] = "+".join(self.candidate)
         return {role: column for role, column in named.items() if column}
-
-
-def snake(name: str) -> str:
-    """Return a column name in lower case with underscores.
-
-    >>> snake("Expected Output"), snake("actualOutput"), snake("inputs/question")
-    ('expected_output', 'actual_output', 'question')
-    """
-    last = name.rpartition("/")[2] or name
-    split = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", last.strip())
-    return re.sub(r"[^a-z0-9]+", "_", split.lower()).strip("_")
 
 
 def check_columns(
@@ -222,13 +206,16 @@ def choose_columns(
     elif response is None:
         others = {part for role, every in found.items() if role != "response" for part in every}
         chosen = by_pattern
+        free = [each for each in columns if each not in taken | others]
         if len(by_pattern) < 2:
-            free = [each for each in columns if each not in taken | others]
-            chosen = _wide_by_content(rows, free)
-            if len(chosen) > 1 and not all(map(_looks_like_candidate, chosen)):
+            chosen = wide_by_content(rows, free)
+            if len(chosen) > 1 and not all(map(looks_like_candidate, chosen)):
                 raise _which_are_responses(what, list(chosen), rows)
         if len(chosen) < 2 and not _holds_conversation(rows, query):
             raise _no_response(what, columns, rows)
+        numbers = numeric_responses(rows, free, chosen.values())
+        if numbers:
+            raise _numbers_or_responses(what, columns, numbers, [*chosen.values()])
     else:
         chosen = {}
     candidate = () if chosen else _candidate(given, found, rows, {query, response})
@@ -372,6 +359,19 @@ def _which_are_responses(what: str, columns: Sequence[str], rows: Sequence[Row])
     )
 
 
+def _numbers_or_responses(
+    what: str, columns: Sequence[str], numbers: Sequence[str], texts: Sequence[str]
+) -> BenchmarkError:
+    every = [each for each in columns if each in (*numbers, *texts)]
+    named = join_words(map(repr, numbers), most=8)
+    return BenchmarkError(
+        f"{what}: the numbers in {named} could be responses.",
+        hint=readings(
+            (naming_wide(every), "they are responses"), (naming_wide(texts), "they are not read")
+        ),
+    )
+
+
 def _tworeadings(
     what: str, role: str, columns: Sequence[str], rows: Sequence[Row]
 ) -> BenchmarkError:
@@ -415,37 +415,19 @@ def _nearest_part(role: str, columns: Sequence[str]) -> str:
 
 
 def _wide_by_name(rows: Sequence[Row], columns: Sequence[str], taken: set[str]) -> dict[str, str]:
-    """Return the columns that are named like output_gpt4 and hold text."""
+    """Return the columns that are named like output_gpt4 and hold text, by candidate.
+
+    If two names differ only in marks, as output_c++ and output_c#, the columns name the candidates.
+    """
     free = [each for each in columns if each not in taken and not is_numeric(rows, each)]
     matches = {each: WIDE.match(snake(each)) for each in free}
-    return {
-        (found["a"] or found["b"]): each
+    named = {
+        each: found["a"] or found["b"]
         for each, found in matches.items()
         if found and snake(each) not in (*COLUMN_NAMES["response"], *COLUMN_NAMES["reference"])
     }
-
-
-def _wide_by_content(rows: Sequence[Row], columns: Sequence[str]) -> dict[str, str]:
-    """Return the columns that look like responses: text that seldom repeats, or is not computed."""
-    return {
-        each: each
-        for each in columns
-        if is_prose(rows, each)
-        or (
-            is_uncomputed(rows, each) and _looks_like_candidate(each) and not is_numeric(rows, each)
-        )
-    }
-
-
-def _looks_like_candidate(column: str) -> bool:
-    """Return whether a column may be named after a candidate.
-
-    >>> [_looks_like_candidate(name) for name in ("v1", "prompt_a", "Claude Opus", "comment")]
-    [True, True, True, False]
-    """
-    words = snake(column).split("_")
-    numbered = any(letter.isdigit() for letter in column)
-    return numbered or len(words[-1]) == 1 or bool(CANDIDATE_WORDS.match(snake(column)))
+    counts = Counter(named.values())
+    return {name if counts[name] == 1 else each: each for each, name in named.items()}
 
 
 def _label(

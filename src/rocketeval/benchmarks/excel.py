@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 from zipfile import BadZipFile, ZipFile
 
-from rocketeval.benchmarks.cells import NO_VALUE, OPEN_AND_SAVE
-from rocketeval.benchmarks.columns import COLUMN_NAMES, snake
+from rocketeval.benchmarks.cells import NO_VALUE, OPEN_AND_SAVE, snake
+from rocketeval.benchmarks.columns import COLUMN_NAMES
 from rocketeval.benchmarks.reading import Row
 from rocketeval.benchmarks.row_files import BadRow, Rows, header_names
 from rocketeval.errors import BenchmarkError

@@ -10,7 +10,7 @@ import re
 import struct
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -201,7 +201,7 @@ class InspectLogs(DataBenchmark):
             name,
             split.query,
             split.history,
-            reference=_target(sample.get("target")),
+            reference=target_text(sample.get("target")),
             category=str(category) if category is not None else None,
         )
         labels, unread = read_scores(_scores(sample.get("scores")), name, candidate)
@@ -346,10 +346,18 @@ def _input(sample: Mapping[str, Any]) -> tuple[tuple[Turn, ...], tuple[str, ...]
         return read_turns(given, "input")
     if not isinstance(given, str) or not given.strip():
         raise RowError("the sample has no input", shown_value(given))
-    if isinstance(choices, list) and choices:
-        listed = "\n".join(f"{chr(65 + n)}) {each}" for n, each in enumerate(choices))
-        given = f"{given}\n\n{listed}"
-    return (Turn("user", given),), ()
+    text = with_choices(given, choices) if isinstance(choices, list) else given
+    return (Turn("user", text),), ()
+
+
+def with_choices(text: str, choices: Sequence[object]) -> str:
+    """Return a question with the answers to choose from, if there are any.
+
+    >>> with_choices("What is 1 + 1?", [2, 3])
+    'What is 1 + 1?\\n\\nA) 2\\nB) 3'
+    """
+    listed = "\n".join(f"{chr(65 + n)}) {each}" for n, each in enumerate(choices))
+    return f"{text}\n\n{listed}" if listed else text
 
 
 def _completion(sample: Mapping[str, Any]) -> LoggedOutput:
@@ -366,7 +374,8 @@ def _completion(sample: Mapping[str, Any]) -> LoggedOutput:
     return LoggedOutput(text, (*notes, *steps))
 
 
-def _target(value: object) -> str | None:
+def target_text(value: object) -> str | None:
+    """Return a target as text, several ones in lines; None without any."""
     if isinstance(value, list):
         value = "\n".join(map(as_text, value))
     return str(value) if value else None

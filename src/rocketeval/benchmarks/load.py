@@ -359,7 +359,7 @@ def load(benchmark: Benchmark, config: BenchmarkConfig) -> LoadedBenchmark:
 def read_query_ids(path: Path) -> frozenset[str]:
     """Return the query ids in a file, one per line."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise BenchmarkError(
             f"The query ids in {path} cannot be read: {error}.",

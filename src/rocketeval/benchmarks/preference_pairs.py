@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 from rocketeval.benchmarks.cells import (
@@ -12,8 +13,9 @@ from rocketeval.benchmarks.cells import (
     as_text,
     cell_value,
     is_missing,
+    snake,
 )
-from rocketeval.benchmarks.columns import COLUMN_NAMES, columns_of, snake, unread_columns
+from rocketeval.benchmarks.columns import COLUMN_NAMES, columns_of, unread_columns
 from rocketeval.benchmarks.data import DataBenchmark, Example, Kept, Skipped
 from rocketeval.benchmarks.messages import (
     RowError,
@@ -25,7 +27,7 @@ from rocketeval.benchmarks.messages import (
 )
 from rocketeval.benchmarks.reading import Row, shown_value
 from rocketeval.benchmarks.row_files import BadRow, Sample, data_files
-from rocketeval.benchmarks.table import system_text, text_or_none
+from rocketeval.benchmarks.table import NO_RESPONSE, system_text, text_or_none
 from rocketeval.hashing import content_hash
 from rocketeval.records import Query, Response, Turn, Vote, Winner
 
@@ -116,11 +118,14 @@ class PreferencePairs(DataBenchmark):
         first, second = ("chosen", "rejected") if chosen else ("response_a", "response_b")
         for column in sorted(row.uncomputed.intersection(self._used)):
             raise RowError(NO_VALUE, f"column {column!r}", OPEN_AND_SAVE)
-        (one, before), (other, after) = (
-            _last_reply(row, names.get(part, part)) for part in (first, second)
-        )
-        texts, shared = [one, other], before or after
+        replies = [_last_reply(row, names.get(part, part)) for part in (first, second)]
+        before, after = (reply.before for reply in replies)
+        texts, shared = [reply.text for reply in replies], before or after
+        if not all(text.strip() for text in texts):
+            return Skipped(row.where, NO_RESPONSE)
         turns, notes = self._asked(row, shared)
+        hidden = {note for reply in replies for note in reply.notes}
+        notes = tuple(dict.fromkeys((*notes, *sorted(hidden))))
         if before and after and before != after:
             notes = (*notes, f"the turns before the responses differ: those of {first!r} are shown")
         if texts[0] == texts[1]:
@@ -153,8 +158,7 @@ class PreferencePairs(DataBenchmark):
         self, row: Row, shared: tuple[Turn, ...] | None
     ) -> tuple[tuple[Turn, ...], tuple[str, ...]]:
         """Return the turns up to the query, and notes: the prompt, or the conversation it is in."""
-        turns = self._prompted(row)
-        notes: tuple[str, ...] = ()
+        turns, notes = self._prompted(row)
         if turns is None and not shared:
             raise RowError("the row has no prompt", "", "Add a column `prompt`.")
         if turns is None or (shared and all(turn in shared for turn in turns)):
@@ -162,22 +166,22 @@ class PreferencePairs(DataBenchmark):
         elif shared and shared[0].role == "assistant":
             turns = (*turns, *shared)
         elif shared and len(shared) > len(turns):
-            notes = (OTHER_PROMPT,)
+            notes = (*notes, OTHER_PROMPT)
         system = system_text(row.values.get(self._system)) if self._system else ""
         if system.strip() and all(turn.role != "system" for turn in turns):
             turns = (Turn("system", system), *turns)
         return turns, notes
 
-    def _prompted(self, row: Row) -> tuple[Turn, ...] | None:
+    def _prompted(self, row: Row) -> tuple[tuple[Turn, ...] | None, tuple[str, ...]]:
         if self._prompt is None:
-            return None
+            return None, ()
         cell = row.values.get(self._prompt)
         value = cell_value(cell)
         if is_messages(value):
-            return read_turns(value, self._prompt)[0]
+            return read_turns(value, self._prompt)
         if cell is None or not as_text(cell).strip():
             raise RowError("the prompt is empty", f"column {self._prompt!r}")
-        return (Turn("user", as_text(cell)),)
+        return (Turn("user", as_text(cell)),), ()
 
     @property
     def _winners(self) -> str:
@@ -207,15 +211,25 @@ def _models(names: Mapping[str, str], chosen: bool) -> tuple[str, str]:
     )
 
 
-def _last_reply(row: Row, column: str) -> tuple[str, tuple[Turn, ...] | None]:
-    """Return the last reply in a cell, and the turns before it if the cell holds a conversation."""
+@dataclass(frozen=True, slots=True)
+class _Reply:
+    """The last reply in a cell."""
+
+    text: str
+    before: tuple[Turn, ...] | None = None
+    """The turns before it; None if the cell holds no conversation."""
+    notes: tuple[str, ...] = ()
+
+
+def _last_reply(row: Row, column: str) -> _Reply:
     cell = row.values.get(column)
     value = cell_value(cell)
     if value is None or value == "":
         raise RowError(f"the field {column!r} is empty")
     text = as_text(cell)
+    notes: tuple[str, ...] = ()
     if is_messages(value):
-        turns = read_turns(value, column)[0]
+        turns, notes = read_turns(value, column)
     elif text.startswith("\n\nHuman:"):
         pieces = TURN.split(text)[1:]
         turns = tuple(
@@ -223,11 +237,11 @@ def _last_reply(row: Row, column: str) -> tuple[str, tuple[Turn, ...] | None]:
             for role, said in zip(pieces[::2], pieces[1::2], strict=True)
         )
     else:
-        return text, None
+        return _Reply(text)
     if turns[-1].role != "assistant":
         raise RowError(
             f"the conversation in {column!r} does not end with the assistant's turn",
             f"its last turn: {turns[-1].role}",
             "Remove the turns after the response, or the row.",
         )
-    return turns[-1].content, turns[:-1] or None
+    return _Reply(turns[-1].content, turns[:-1] or None, notes)

@@ -23,13 +23,9 @@ from rocketeval.benchmarks.cells import (
     cell_value,
     is_missing,
     plain_value,
-)
-from rocketeval.benchmarks.columns import (
-    COLUMN_NAMES,
-    TableColumns,
-    choose_columns,
     snake,
 )
+from rocketeval.benchmarks.columns import COLUMN_NAMES, TableColumns, choose_columns
 from rocketeval.benchmarks.data import (
     DataBenchmark,
     DataOptions,
@@ -367,9 +363,11 @@ class TableBenchmark(DataBenchmark):
             value = [NUMBERING.sub("", line) for line in value.splitlines() if line.strip()]
         if not value:
             return (), ()
-        if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        known = isinstance(value, list) and all(isinstance(each, str | Mapping) for each in value)
+        if not isinstance(value, list) or not known:
             return (), (NOT_ITEMS,)
-        return tuple(ParsedItem(as_question(each)) for each in value if each.strip()), ()
+        given = [as_question(each) if isinstance(each, str) else each for each in value if each]
+        return tuple(Row({"checklist": given}, row.where).items("checklist")), ()
 
     def _label(self, row: Row, query_id: str, candidate: str) -> Label | BadRow | None:
         column = self.columns.label

@@ -20,7 +20,7 @@ from rocketeval.items import parse_item
 from rocketeval.records import Checklist
 from rocketeval.registry import nearest
 from rocketeval.resources import load_json, read_yaml
-from rocketeval.text import count_of
+from rocketeval.text import count_of, disarm
 
 COLUMNS = ("query_id", "query", "group", "item")
 """CSV columns. `query` is for reference; changes to it are ignored."""
@@ -240,7 +240,7 @@ class _Rows:
 
 
 def _entries(path: Path) -> dict[str, object]:
-    """Return CSV rows in the structure of the YAML file; a blank query id means all queries."""
+    """Return CSV rows in the structure of the YAML file; rows without a query id are `for_all`."""
     found: dict[str, _Rows] = {}
     for line, row in _rows(path):
         own = found.setdefault(row["query_id"], _Rows())
@@ -304,8 +304,13 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
 
 
 def _unescaped(text: str) -> str:
-    """Return a cell without the apostrophe that protects it from evaluation in spreadsheets."""
-    return text.removeprefix("'")
+    """Return a cell without the apostrophe that the export puts before a formula or another one.
+
+    >>> _unescaped("'=1+1"), _unescaped("''Paris' is named"), _unescaped("'Paris' is named")
+    ('=1+1', "'Paris' is named", "'Paris' is named")
+    """
+    rest = text.removeprefix("'")
+    return rest if rest.startswith("'") or disarm(rest) != rest else text
 
 
 def _check_columns(path: Path, names: list[str]) -> None:
