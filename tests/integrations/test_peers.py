@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,8 +18,8 @@ from integrations.word_judge import MODEL, serving
 from rocketeval import ScriptedEngine
 from rocketeval.errors import ConfigError
 from rocketeval.integrations.promptfoo import get_assert
-from rocketeval.integrations.shared import checklist_for, last_user_text, open_grader
-from rocketeval.records import Checklist
+from rocketeval.integrations.shared import asked_in, checklist_for, open_grader
+from rocketeval.records import Checklist, Turn
 
 STUDY = Path(__file__).parents[2] / "studies" / "integrations" / "peers.py"
 
@@ -151,6 +154,55 @@ def test_promptfoo_settings(tmp_path: Path) -> None:
 
 
 def test_messages_of_several_parts() -> None:
-    """The text parts of a message are its text."""
+    """The text parts of a message are its text; a prompt without a question is refused."""
     parts = [{"type": "text", "text": "Hi"}, {"type": "text", "text": "you"}]
-    assert last_user_text([{"role": "user", "content": parts}]) == "Hi\nyou"
+    assert asked_in([{"role": "user", "content": parts}]) == ("Hi\nyou", ())
+    with pytest.raises(ConfigError, match="no user message"):
+        asked_in([{"role": "system", "content": "Be brief."}])
+
+
+CHAT = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": "What is 1 + 1?"},
+    {"role": "assistant", "content": "2"},
+    {"role": "user", "content": "And 2 + 2?"},
+]
+BEFORE = tuple(Turn(each["role"], each["content"]) for each in CHAT[:3])
+
+
+def test_promptfoo_chat_prompts_are_conversations() -> None:
+    """The judge sees the last question and the turns before it, not JSON."""
+    shown: list[str] = []
+    judge = ScriptedEngine(lambda prefix, item: bool(shown.append(prefix)) or 0.9)
+    get_assert("4", {"prompt": json.dumps(CHAT), "vars": {"checklist": ["a?"]},
+                     "config": {"judge": judge}})  # fmt: skip
+    assert "And 2 + 2?" in shown[0]
+    assert "What is 1 + 1?" in shown[0]
+    assert '"role"' not in shown[0]
+
+
+def test_inspect_samples_are_read_as_in_its_logs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sample's query, earlier turns, choices and targets; Inspect itself runs in the study."""
+    scorer, solver = ModuleType("inspect_ai.scorer"), ModuleType("inspect_ai.solver")
+    for name in ("Score", "Scorer", "Target"):
+        setattr(scorer, name, object)
+    scorer.mean = scorer.stderr = lambda: None  # type: ignore[attr-defined]
+    scorer.scorer = lambda metrics: lambda function: function  # type: ignore[attr-defined]
+    solver.TaskState = object  # type: ignore[attr-defined]
+    stubs = {
+        "inspect_ai": ModuleType("inspect_ai"),
+        scorer.__name__: scorer,
+        solver.__name__: solver,
+    }
+    for name, module in stubs.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.delitem(sys.modules, "rocketeval.integrations.inspect_ai", raising=False)
+    asked = import_module("rocketeval.integrations.inspect_ai")._asked
+    monkeypatch.delitem(sys.modules, "rocketeval.integrations.inspect_ai")
+    messages = [
+        SimpleNamespace(model_dump=lambda exclude_none, given=given: given) for given in CHAT
+    ]
+    assert asked(SimpleNamespace(input=messages, choices=[])) == ("And 2 + 2?", BEFORE)
+    choices = [SimpleNamespace(value="2"), SimpleNamespace(value="3")]
+    found = asked(SimpleNamespace(input="What is 1 + 1?", choices=choices))
+    assert found == ("What is 1 + 1?\n\nA) 2\nB) 3", ())

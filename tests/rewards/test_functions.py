@@ -60,6 +60,10 @@ async def test_trl_gets_a_reward_per_completion(grader: Grader) -> None:
 async def test_trl_conversations_are_read(grader: Grader) -> None:
     """Prompts and completions may be lists of messages; the last user message is the query."""
     reward = trl_reward(["Is it fine?"], judge=grader)
+    earlier = [{"role": "user", "content": "good?"}, {"role": "assistant", "content": "Yes."}]
+    asked = [*earlier, {"role": "user", "content": "q"}]
+    # This judge likes whatever says good: it sees the earlier turns, too.
+    assert await reward(prompts=[asked], completions=["bad"]) == [0.9]
     prompt = [{"role": "system", "content": "s"}, {"role": "user", "content": "q"}]
     found = await reward(prompts=[prompt], completions=[[{"role": "assistant", "content": "good"}]])
     assert found == [0.9]

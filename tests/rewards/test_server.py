@@ -51,6 +51,26 @@ async def test_scores_and_batches() -> None:
         assert many["rewards"] == many["scores"] == [0.9, 0.2]
 
 
+async def test_web_pages_may_not_ask_without_a_token() -> None:
+    """A page that the user visits, or a name that leads to this machine, spends nothing."""
+    judge = engine()
+    async with serving(judge) as (client, server):
+        for headers in (
+            {"Origin": "https://evil.example", "Content-Type": "text/plain"},
+            {"Sec-Fetch-Site": "cross-site"},
+            {"Host": "evil.example:8750"},
+        ):
+            reply = await client.post("/v1/score", json=ONE, headers=headers)
+            assert reply.status == 403
+            assert "web pages" in (await reply.json())["error"]
+        assert server.grader.asked == 0
+        local = await client.post("/v1/score", json=ONE, headers={"Host": "localhost:8750"})
+        assert local.status == 200
+    async with serving(engine(), token="secret") as (client, _):
+        behind = {"Host": "scores.example", "Authorization": "Bearer secret"}
+        assert (await client.post("/v1/score", json=ONE, headers=behind)).status == 200
+
+
 async def test_failed_grade_is_an_error_and_never_a_number() -> None:
     """A judge that fails is HTTP 502 with its reason, for one response and for a batch."""
     async with serving(engine()) as (client, _):

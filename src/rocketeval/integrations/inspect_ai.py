@@ -9,14 +9,17 @@ from __future__ import annotations
 from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import TaskState
 
+from rocketeval.benchmarks.inspect_logs import target_text, with_choices
 from rocketeval.errors import EngineError
 from rocketeval.grader import Items, ResponseToGrade
 from rocketeval.integrations.shared import (
     JudgeChoice,
+    asked_in,
     checklist_for,
     explain_grade,
     open_grader,
 )
+from rocketeval.records import Turn
 
 __all__ = ["checklist"]
 
@@ -31,18 +34,20 @@ def checklist(
     """Score completions with a checklist and a judge, from 0 to 1.
 
     A sample that the judge cannot answer is unscored, with the reason. The target is the reference
-    of items that use one.
+    of items that use one; several targets are one per line.
     """
     grader = open_grader(judge, base_url, answers)
     default = checklist_for(None, checklist)
 
     async def score(state: TaskState, target: Target) -> Score:
         completion = state.output.completion
+        query, history = _asked(state)
         given = ResponseToGrade(
-            state.input_text,
+            query,
             completion,
             checklist_for(state.metadata.get("checklist"), default),
-            reference=target.text or None,
+            history,
+            target_text(list(target)),
             about=f"sample {state.sample_id}",
         )
         try:
@@ -69,3 +74,10 @@ def checklist(
         )
 
     return score
+
+
+def _asked(state: TaskState) -> tuple[str, tuple[Turn, ...]]:
+    """Return the query of a sample's input, with its choices, and the turns before it."""
+    if isinstance(state.input, str):
+        return with_choices(state.input, [choice.value for choice in state.choices]), ()
+    return asked_in(message.model_dump(exclude_none=True) for message in state.input)

@@ -12,11 +12,12 @@ from rocketeval.errors import EngineError
 from rocketeval.grader import Grader, Items, ResponseToGrade
 from rocketeval.integrations.shared import (
     JudgeChoice,
+    asked_in,
     checklist_for,
     explain_grade,
-    last_user_text,
     open_grader,
 )
+from rocketeval.records import Turn
 
 __all__ = ["ChecklistScorer"]
 
@@ -58,10 +59,12 @@ class ChecklistScorer(Scorer):
     ) -> Feedback:
         """Return the score as feedback; the error of the judge if it cannot answer."""
         expected = expectations or {}
+        query, history = query_of(inputs)
         given = ResponseToGrade(
-            query_of(inputs),
+            query,
             outputs if isinstance(outputs, str) else str(outputs),
             checklist_for(expected.get("checklist"), self._checklist),
+            history,
             reference=expected.get("expected_response"),
         )
         try:
@@ -79,15 +82,15 @@ class ChecklistScorer(Scorer):
         )
 
 
-def query_of(inputs: Any) -> str:
-    """Return the query in the inputs of a row."""
+def query_of(inputs: Any) -> tuple[str, tuple[Turn, ...]]:
+    """Return the query in the inputs of a row, and the turns before it."""
     if isinstance(inputs, dict):
         messages = inputs.get("messages")
         if isinstance(messages, list) and messages:
-            return last_user_text(messages)
+            return asked_in(messages)
         for name in ("query", "question", "input", "prompt"):
             if name in inputs:
-                return str(inputs[name])
+                return str(inputs[name]), ()
         if len(inputs) == 1:
-            return str(next(iter(inputs.values())))
-    return str(inputs)
+            return str(next(iter(inputs.values()))), ()
+    return str(inputs), ()

@@ -11,9 +11,11 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from rocketeval.benchmarks.messages import from_json, is_messages
 from rocketeval.errors import ConfigError, RocketEvalError
 from rocketeval.grader import GradedItem, ResponseToGrade
-from rocketeval.integrations.shared import checklist_for, explain_grade, open_grader
+from rocketeval.integrations.shared import asked_in, checklist_for, explain_grade, open_grader
+from rocketeval.records import Turn
 
 __all__ = ["get_assert"]
 
@@ -28,9 +30,9 @@ def get_assert(output: str, context: Mapping[str, Any]) -> dict[str, Any]:
     try:
         threshold = _threshold(config.get("threshold", 0.8))
         grader = open_grader(config.get("judge"), config.get("base_url"), config.get("answers"))
-        given = ResponseToGrade(
-            _query(context), output, checklist_for(own, config.get("checklist"))
-        )
+        query, history = _asked(context)
+        items = checklist_for(own, config.get("checklist"))
+        given = ResponseToGrade(query, output, items, history)
         graded = grader.submit(given).result()
     except RocketEvalError as error:
         return {"pass": False, "score": 0.0, "reason": f"RocketEval: {error}"}
@@ -62,8 +64,8 @@ def _threshold(given: object) -> float:
     return threshold
 
 
-def _query(context: Mapping[str, Any]) -> str:
-    """Return the rendered prompt."""
+def _asked(context: Mapping[str, Any]) -> tuple[str, tuple[Turn, ...]]:
+    """Return the query of the rendered prompt, which may be JSON messages, and the turns before."""
     prompt = context.get("prompt")
     if isinstance(prompt, Mapping):
         prompt = prompt.get("raw")
@@ -73,4 +75,5 @@ def _query(context: Mapping[str, Any]) -> str:
             "The context of the assertion has no prompt, so there is no query to judge.",
             hint="Give the context that promptfoo passes, with `prompt`, or a variable `query`.",
         )
-    return query
+    messages = from_json(query)
+    return asked_in(messages if is_messages(messages) else query)  # type: ignore[arg-type]

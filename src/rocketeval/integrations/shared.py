@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import atexit
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TypeAlias
 
 from rocketeval.api import Judge
-from rocketeval.benchmarks.messages import content_text
+from rocketeval.benchmarks.messages import RowError, read_turns, split_turns
 from rocketeval.checklists.checklist_file import read_checklist_file
 from rocketeval.checklists.simple import GENERAL_ITEMS
 from rocketeval.engines.base import Engine
 from rocketeval.errors import ConfigError
 from rocketeval.grader import Grader, Items, ResponseGrade
-from rocketeval.records import Checklist
+from rocketeval.records import Checklist, Turn
 
 FILES = (".yaml", ".yml", ".json", ".jsonl", ".csv", ".txt")
 """Endings of the name of a checklist file."""
@@ -114,14 +114,19 @@ def _checklist_in(path: Path) -> Checklist:
     return file.for_all.checklist("query")
 
 
-def last_user_text(messages: Sequence[Mapping[str, object]]) -> str:
-    """Return the text of the last user message in a conversation.
+def asked_in(prompt: str | Iterable[object]) -> tuple[str, tuple[Turn, ...]]:
+    """Return the query of a prompt, a text or chat messages, and the turns before it.
 
-    >>> last_user_text([{"role": "user", "content": [{"type": "text", "text": "Hi"}]}])
-    'Hi'
+    >>> asked_in([{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}])
+    ('Hi', (Turn(role='system', content='Be brief.'),))
     """
-    users = [each["content"] for each in messages if each.get("role") == "user"]
-    return content_text(users[-1], set()) if users else ""
+    if isinstance(prompt, str):
+        return prompt, ()
+    try:
+        found = split_turns(*read_turns(list(prompt), "prompt"))
+    except RowError as error:
+        raise ConfigError(f"The prompt: {error.kind} ({error.detail}).", hint=error.hint) from None
+    return found.query, found.history
 
 
 def explain_grade(graded: ResponseGrade) -> str:

@@ -20,8 +20,8 @@ from rocketeval.errors import ConfigError, EngineError, EngineUnavailable
 from rocketeval.grader import Grader, Items, ResponseGrade, ResponseToGrade
 from rocketeval.integrations.shared import (
     JudgeChoice,
+    asked_in,
     checklist_for,
-    last_user_text,
     open_grader,
 )
 from rocketeval.rewards.monitor import RewardMonitor
@@ -67,14 +67,15 @@ def trl_reward(
         references = columns.get("reference") or [None] * rows
         given = [
             ResponseToGrade(
-                _prompt_text(prompt),
+                query,
                 _completion_text(completion),
                 checklist_for(items, checklist),
-                reference=reference,
+                history,
+                reference,
                 about="reward",
             )
-            for prompt, completion, items, reference in zip(
-                prompts, completions, own, references, strict=True
+            for (query, history), completion, items, reference in zip(
+                map(asked_in, prompts), completions, own, references, strict=True
             )
         ]
         graded = await grade_rewards(grader, given, timeout)
@@ -126,11 +127,12 @@ async def compute_score(
     """
     info = extra_info or {}
     grader = open_grader(settings.get("judge"), settings.get("base_url"))
-    query = info.get("question") or info.get("prompt") or data_source
+    query, history = asked_in(info.get("question") or info.get("prompt") or data_source)
     given = ResponseToGrade(
-        _prompt_text(query),
+        query,
         solution_str,
         checklist_for(_decoded(info.get("checklist")), None),
+        history,
         reference=None if ground_truth is None else str(ground_truth),
         about="reward",
     )
@@ -205,11 +207,6 @@ def reward_func(
     given = to_gradings(queries, prompts, labels)
     batch = asyncio.run(reward_batch(open_grader(), given, TIMEOUT))
     return batch.as_reply(import_module("torch").tensor)
-
-
-def _prompt_text(prompt: Any) -> str:
-    """Return the query in a prompt, which is a text or a list of messages."""
-    return prompt if isinstance(prompt, str) else last_user_text(prompt)
 
 
 def _completion_text(completion: Any) -> str:

@@ -28,6 +28,7 @@ from rocketeval.integrations.shared import checklist_for
 from rocketeval.records import Turn
 from rocketeval.rewards.functions import TIMEOUT, reward_batch, to_gradings
 from rocketeval.text import did_you_mean
+from rocketeval.view.server import is_loopback, without_port
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 MOST_WAITING = 512
@@ -136,6 +137,9 @@ class RewardServer:
     async def _answer(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         if request.path not in OPEN and not self._may(request):
             return _problem(401, "A token is needed.", "Send `Authorization: Bearer TOKEN`.")
+        if request.path not in OPEN and self._token is None and not _is_local(request):
+            message = "Without a token, only programs on this machine may ask, and no web pages."
+            return _problem(403, message, "Start the server with --token-env NAME.")
         retried = Counter(self.grader.status.retry_reasons)
         try:
             return await handler(request)
@@ -208,6 +212,12 @@ class RewardServer:
 
     async def _openapi(self, _: web.Request) -> web.Response:
         return web.json_response(openapi())
+
+
+def _is_local(request: web.Request) -> bool:
+    """Return whether a program asked under an address of this machine; browsers set the origin."""
+    host = without_port(request.headers.get("Host", ""))
+    return is_loopback(host) and not {"Origin", "Sec-Fetch-Site"} & request.headers.keys()
 
 
 class _TooMuchWorkError(Exception):
