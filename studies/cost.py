@@ -110,7 +110,8 @@ def counted(found: list[GradingTask], tokenizer: Any) -> PrefixBound:
 
 def written_by_cot(run: Path) -> tuple[float, int]:
     """Return the tokens that CoT wrote per response, and the number of responses."""
-    usage = RunStore(run).manifest().stages.grade.usage
+    facts = RunStore(run).manifest().stages.grade
+    usage = facts.usage_of_ledger or facts.usage
     return usage.completion_tokens / usage.requests, usage.requests
 
 
