@@ -14,9 +14,9 @@ import pytest
 from benchmarks.test_reader_meaning import csv_file, refused, sample
 from benchmarks.test_readers import counts, opened
 from contracts.benchmark_folders import write_jsonl
-from rocketeval.benchmarks.messages import REASONING
+from rocketeval.benchmarks.messages import CALLS, REASONING, STEPS
 from rocketeval.benchmarks.opened import describe, open_data
-from rocketeval.benchmarks.table import NO_RESPONSE
+from rocketeval.benchmarks.table import NO_RESPONSE, NOT_ITEMS
 from rocketeval.errors import BenchmarkError
 from rocketeval.records import Turn
 
@@ -305,11 +305,13 @@ def test_pairs_without_text_are_skipped_and_hidden_parts_noted(tmp_path: Path) -
         {"prompt": "u", "chosen": [asked, call], "rejected": [asked, answer]},
         {"prompt": "u", "chosen": "  ", "rejected": "Sunny"},
         {"prompt": "u", "chosen": [asked, {**answer, "content": thought}], "rejected": "Sunny"},
-    ]
+        {"prompt": [asked, call, {"role": "tool", "content": "3 C"}], "chosen": "Cold",
+         "rejected": "Hot"},
+    ]  # fmt: skip
     reader = opened(write_jsonl(tmp_path / "x.jsonl", rows))
-    assert [response.text for response in reader.responses()] == ["Rainy", "Sunny"]
+    assert [response.text for response in reader.responses()] == ["Rainy", "Sunny", "Cold", "Hot"]
     assert reader.summary.skipped.keys() == {NO_RESPONSE}
-    assert REASONING in reader.summary.notes
+    assert reader.summary.notes.keys() == {REASONING, CALLS, STEPS}
 
 
 @pytest.mark.parametrize(
@@ -326,7 +328,10 @@ def test_wide_columns_with_names_alike_are_all_candidates(
     assert {response.candidate for response in reader.responses()} == {*columns[:2], alone}
 
 
-@pytest.mark.parametrize("names", [("output_a", "output_b", "output_c"), ("v1", "v2", "v3")])
+@pytest.mark.parametrize(
+    "names", [(f"{start}a", f"{start}b", f"{start}c") for start in ("output_", "prompt_", "")]
+    + [("v1", "v2", "v3")],
+)  # fmt: skip
 def test_a_wide_column_of_numbers_is_asked_about(names: tuple[str, ...], tmp_path: Path) -> None:
     """Short answers may be numbers: a candidate is not left out; figures are no candidates."""
     direct, *others = names
@@ -341,9 +346,10 @@ def test_a_wide_column_of_numbers_is_asked_about(names: tuple[str, ...], tmp_pat
     wide = open_data(str(path), None, {"candidates": list(names)}).benchmark
     assert len(list(wide.responses())) == 12
     figures = [
-        {"question": row["question"], **{name: row[name] for name in others}, "output_tokens": 7}
+        {"question": row["question"], **{name: row[name] for name in others}, "output_tokens": 7,
+         "output_quality": 0.5}
         for row in rows
-    ]
+    ]  # fmt: skip
     assert len(list(opened(write_jsonl(tmp_path / "z.jsonl", figures)).responses())) == 8
 
 
@@ -353,8 +359,22 @@ def test_checklist_cells_may_hold_items_as_objects(tmp_path: Path) -> None:
     (found,) = opened(write_jsonl(tmp_path / "x.jsonl", [row])).checklists()
     assert found.items == ("Is it a?", "b?")
     assert found.detail(0).weight == 2.0
-    wrong = {**row, "checklist": [{"text": "Is it a?", "weigth": 2}]}
-    assert "item 1 of 'checklist'" in refused(write_jsonl(tmp_path / "y.jsonl", [wrong]))
+    wrong = {"question": "q", "output": "a", "rubric": [{"text": "Is it a?", "weigth": 2}]}
+    assert "item 1 of 'rubric'" in refused(write_jsonl(tmp_path / "y.jsonl", [wrong]))
+    (blank,) = opened(
+        write_jsonl(tmp_path / "z.jsonl", [{**row, "checklist": ["b?", " "]}])
+    ).checklists()
+    assert blank.items == ("b?",)
+
+
+@pytest.mark.parametrize("cell", [[{"sku": 1}], [{}, "Is it a?"], [{"criterion": "a"}]])
+def test_objects_that_are_no_items_are_noted(cell: list[object], tmp_path: Path) -> None:
+    """A column such as items may hold something else; the responses are read all the same."""
+    row = {"question": "q", "output": "a", "items": cell}
+    reader = opened(write_jsonl(tmp_path / "x.jsonl", [row]))
+    assert len(list(reader.responses())) == 1
+    assert not list(reader.checklists())
+    assert NOT_ITEMS in reader.summary.notes
 
 
 def test_pairs_without_model_names_are_noted(tmp_path: Path) -> None:

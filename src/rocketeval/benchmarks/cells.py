@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import orjson
 
 from rocketeval.benchmarks.messages import from_json
-from rocketeval.benchmarks.reading import Row
+from rocketeval.benchmarks.reading import Row, as_question
 from rocketeval.errors import BenchmarkError
 from rocketeval.records import Label
 
@@ -33,6 +33,7 @@ __all__ = [
     "is_numeric",
     "is_prose",
     "is_uncomputed",
+    "listed_items",
     "looks_like_candidate",
     "numeric_responses",
     "plain_value",
@@ -58,7 +59,9 @@ WIDE = re.compile(
 FIGURES = re.compile(
     r"(^|_)(tokens?|length|len|chars|characters|words|cost|price|time|latency|duration|seconds|ms|"
     r"count|num|number|score|rating|grade|label|rank|correct|accuracy|passed|valid|error|f1|em|bleu|"
-    r"rouge|logprobs?|perplexity|ppl|id|index|seed|temperature|year|date)(_|$)"
+    r"rouge|logprobs?|perplexity|ppl|id|index|seed|temperature|year|date|bytes|size|quality|"
+    r"confidence|prob|probability|reward|votes|wins|elo|similarity|toxicity|relevance|percent|"
+    r"ratio)(_|$)"
 )
 """Words in the names of columns that hold figures about responses."""
 CANDIDATE_WORDS = re.compile(
@@ -223,6 +226,25 @@ def _with_commas(text: str) -> str:
     return " ".join(found)
 
 
+def listed_items(cell: object) -> list[object] | None:
+    """Return the checklist items in a cell, criteria as questions; None if it holds something else.
+
+    >>> listed_items(["Is it a?", " "]), listed_items([{"sku": 1}])
+    (['Is it a?'], None)
+    """
+    if not isinstance(cell, list):
+        return None
+    found: list[object] = []
+    for each in cell:
+        if isinstance(each, str):
+            found += [as_question(each)] if each.strip() else []
+        elif isinstance(each, Mapping) and "text" in each:
+            found.append(each)
+        else:
+            return None
+    return found
+
+
 def is_number(value: object) -> bool:
     """Return whether a cell holds a number, also as text."""
     if isinstance(value, bool):
@@ -317,14 +339,14 @@ def numeric_responses(
 def _family(column: str) -> str | None:
     """Return what the names of a wide table's columns share; None for a name of no such kind.
 
-    >>> _family("output_gpt4"), _family("gpt4_output"), _family("v12"), _family("notes")
-    ('output_', '_output', 'v0', None)
+    >>> [_family(name) for name in ("output_gpt4", "gpt4_output", "v12", "prompt_b", "B", "notes")]
+    ['output_', '_output', 'v0', 'prompt_0', '0', None]
     """
     found = WIDE.match(snake(column))
     if found:
         return f"{found[1]}_" if found["a"] else f"_{found[4]}"
-    numbered = re.sub(r"\d+", "0", snake(column))
-    return numbered if "0" in numbered else None
+    counted = re.sub(r"\d+|(?<![a-z0-9])[a-z]$", "0", snake(column))
+    return counted if "0" in counted else None
 
 
 def looks_like_candidate(column: str) -> bool:

@@ -136,7 +136,7 @@ class PreferencePairs(DataBenchmark):
                 why = ONE_MODEL if all(models) else NO_MODEL
                 notes = (*notes, f"{why}: the candidates are called {first!r} and {second!r}")
             models = [first, second]
-        split = split_turns(turns)
+        split = split_turns(turns, notes)
         name = content_hash("pair", list(join_turns(turns)), *texts).hex()[:12]
         query = Query(
             name, split.query, split.history, category=text_or_none(row, names.get("category"))
@@ -148,7 +148,7 @@ class PreferencePairs(DataBenchmark):
         by = row.values.get(self._voter) if self._voter else None
         voter = "human" if is_missing(by) else str(by)
         vote = Vote(name, models[0], models[1], winner, voter)
-        return Example(row.where, query, responses, votes=(vote,), notes=notes)
+        return Example(row.where, query, responses, votes=(vote,), notes=split.notes)
 
     def _model(self, row: Row, part: str) -> str:
         value = row.values.get(self._names.get(part, part))

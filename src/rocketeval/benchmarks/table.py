@@ -22,6 +22,7 @@ from rocketeval.benchmarks.cells import (
     as_text,
     cell_value,
     is_missing,
+    listed_items,
     plain_value,
     snake,
 )
@@ -45,7 +46,7 @@ from rocketeval.benchmarks.messages import (
     read_turns,
     split_turns,
 )
-from rocketeval.benchmarks.reading import Row, as_question, field_hint, naming, shown_value
+from rocketeval.benchmarks.reading import Row, field_hint, naming, shown_value
 from rocketeval.benchmarks.row_files import (
     SAMPLE_ROWS,
     BadRow,
@@ -358,16 +359,16 @@ class TableBenchmark(DataBenchmark):
         return tuple(as_text(each) for each in texts)
 
     def _items(self, row: Row) -> tuple[tuple[ParsedItem, ...], tuple[str, ...]]:
-        value = cell_value(row.values.get(self.columns.checklist)) if self.columns.checklist else ""
+        column = self.columns.checklist or ""
+        value = cell_value(row.values.get(column)) if column else ""
         if isinstance(value, str):
             value = [NUMBERING.sub("", line) for line in value.splitlines() if line.strip()]
         if not value:
             return (), ()
-        known = isinstance(value, list) and all(isinstance(each, str | Mapping) for each in value)
-        if not isinstance(value, list) or not known:
+        given = listed_items(value)
+        if given is None:
             return (), (NOT_ITEMS,)
-        given = [as_question(each) if isinstance(each, str) else each for each in value if each]
-        return tuple(Row({"checklist": given}, row.where).items("checklist")), ()
+        return tuple(Row({column: given}, row.where).items(column)), ()
 
     def _label(self, row: Row, query_id: str, candidate: str) -> Label | BadRow | None:
         column = self.columns.label
