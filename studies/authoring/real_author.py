@@ -26,7 +26,7 @@ import yaml
 from counting_proxy import CountingProxy, Seen, counting
 from show_authoring import shown
 
-from rocketeval.cli.text import printable
+from rocketeval.text import printable
 
 HERE = Path(__file__).parent
 OWN_QUERIES = [

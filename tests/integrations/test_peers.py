@@ -179,6 +179,11 @@ def test_promptfoo_chat_prompts_are_conversations() -> None:
     assert "And 2 + 2?" in shown[0]
     assert "What is 1 + 1?" in shown[0]
     assert '"role"' not in shown[0]
+    # A prompt of a system message only has no question apart from it: it is graded as a text.
+    alone = get_assert("4", {"prompt": json.dumps(CHAT[:1]), "vars": {"checklist": ["a?"]},
+                             "config": {"judge": judge}})  # fmt: skip
+    assert alone["pass"]
+    assert "Be brief." in shown[1]
 
 
 def test_inspect_samples_are_read_as_in_its_logs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,14 +55,16 @@ async def test_web_pages_may_not_ask_without_a_token() -> None:
     """A page that the user visits, or a name that leads to this machine, spends nothing."""
     judge = engine()
     async with serving(judge) as (client, server):
-        for headers in (
-            {"Origin": "https://evil.example", "Content-Type": "text/plain"},
-            {"Sec-Fetch-Site": "cross-site"},
-            {"Host": "evil.example:8750"},
+        for headers, why in (
+            ({"Origin": "https://evil.example", "Content-Type": "text/plain"}, "web pages"),
+            ({"Sec-Fetch-Site": "cross-site"}, "web pages"),
+            ({"Host": "host.docker.internal:8750"}, "not at 'host.docker.internal:8750'"),
         ):
             reply = await client.post("/v1/score", json=ONE, headers=headers)
             assert reply.status == 403
-            assert "web pages" in (await reply.json())["error"]
+            told = await reply.json()
+            assert why in told["error"]
+            assert "--token-env" in told["hint"]
         assert server.grader.asked == 0
         local = await client.post("/v1/score", json=ONE, headers={"Host": "localhost:8750"})
         assert local.status == 200

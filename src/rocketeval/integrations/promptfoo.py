@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from rocketeval.benchmarks.messages import from_json, is_messages
@@ -65,7 +66,10 @@ def _threshold(given: object) -> float:
 
 
 def _asked(context: Mapping[str, Any]) -> tuple[str, tuple[Turn, ...]]:
-    """Return the query of the rendered prompt, which may be JSON messages, and the turns before."""
+    """Return the query of the rendered prompt, which may be JSON messages, and the turns before.
+
+    Messages without one of the user, such as a system message only, are a text.
+    """
     prompt = context.get("prompt")
     if isinstance(prompt, Mapping):
         prompt = prompt.get("raw")
@@ -76,4 +80,7 @@ def _asked(context: Mapping[str, Any]) -> tuple[str, tuple[Turn, ...]]:
             hint="Give the context that promptfoo passes, with `prompt`, or a variable `query`.",
         )
     messages = from_json(query)
-    return asked_in(messages if is_messages(messages) else query)  # type: ignore[arg-type]
+    if is_messages(messages):
+        with suppress(ConfigError):
+            return asked_in(messages)  # type: ignore[arg-type]
+    return query, ()

@@ -137,9 +137,9 @@ class RewardServer:
     async def _answer(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         if request.path not in OPEN and not self._may(request):
             return _problem(401, "A token is needed.", "Send `Authorization: Bearer TOKEN`.")
-        if request.path not in OPEN and self._token is None and not _is_local(request):
-            message = "Without a token, only programs on this machine may ask, and no web pages."
-            return _problem(403, message, "Start the server with --token-env NAME.")
+        refused = "" if request.path in OPEN or self._token else _why_refused(request)
+        if refused:
+            return _problem(403, refused, "Or start the server with --token-env NAME.")
         retried = Counter(self.grader.status.retry_reasons)
         try:
             return await handler(request)
@@ -214,10 +214,16 @@ class RewardServer:
         return web.json_response(openapi())
 
 
-def _is_local(request: web.Request) -> bool:
-    """Return whether a program asked under an address of this machine; browsers set the origin."""
-    host = without_port(request.headers.get("Host", ""))
-    return is_loopback(host) and not {"Origin", "Sec-Fetch-Site"} & request.headers.keys()
+def _why_refused(request: web.Request) -> str:
+    """Return why a request without a token is refused; empty if a program here may have sent it."""
+    for header in ("Origin", "Sec-Fetch-Site"):
+        if header in request.headers:
+            # Browsers set it, and programs do not.
+            return f"Without a token, requests from web pages (with {header}) are refused."
+    host = request.headers.get("Host", "")
+    if is_loopback(without_port(host)):
+        return ""
+    return f"Without a token, the server answers at 127.0.0.1 or localhost, not at {host[:80]!r}."
 
 
 class _TooMuchWorkError(Exception):
