@@ -78,6 +78,9 @@ def test_rounding_errors_are_no_differences() -> None:
     assert tests.better().tolist() == [[False, False, True]] * 2 + [[False] * 3]
     scores[3, 0] = np.nan
     assert pairwise_tests(scores, level=0.95).p_values[0, 1] == 1.0
+    # Many queries do not add up to a difference; a small scale has small ones that are real.
+    many = np.tile([0.5 + 1e-7, 0.5, 0.5 - 1e-5], (1000, 1))
+    assert pairwise_tests(many, level=0.95).p_values[0].tolist() == [1.0, 1.0, 0.0005]
 
 
 def test_five_queries_are_too_few() -> None:

@@ -227,10 +227,12 @@ class _Pairs:
         self.shared = np.zeros(len(first), np.int64)
         self.means = np.full(len(first), np.nan)
         self._squares = np.zeros(len(first))
+        self._differ = np.zeros(len(first), bool)
         for block in self._blocks():
             sums, met = self._cluster_sums(block), self._cluster_sizes(block)
             self.shared[block] = (met > 0).sum(axis=0)
             self._squares[block] = (sums**2).sum(axis=0)
+            self._differ[block] = (np.abs(sums) >= LEAST_DIFFERENCE).any(axis=0)
             total = met.sum(axis=0)
             np.divide(sums.sum(axis=0), total, out=self.means[block], where=total > 0)
 
@@ -270,8 +272,8 @@ class _Pairs:
         variance = (self._squares - sums**2 / count) * count / (count - 1.0)
         # Equal differences everywhere leave rounding errors of a variance: as good as none.
         floor = 1e-18 * np.maximum(self._squares, 1e-300)
-        varied = self._squares >= LEAST_DIFFERENCE**2
-        found: Floats = np.where(varied, sums / np.sqrt(np.maximum(variance, floor)), 0.0)
+        statistics = sums / np.sqrt(np.maximum(variance, floor))
+        found: Floats = np.where(self._differ, statistics, 0.0)
         return found
 
 
