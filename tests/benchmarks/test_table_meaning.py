@@ -347,7 +347,7 @@ def test_a_wide_column_of_numbers_is_asked_about(names: tuple[str, ...], tmp_pat
     assert len(list(wide.responses())) == 12
     figures = [
         {"question": row["question"], **{name: row[name] for name in others}, "output_tokens": 7,
-         "output_quality": 0.5}
+         "output_quality": 0.5, "output_correct": True}
         for row in rows
     ]  # fmt: skip
     assert len(list(opened(write_jsonl(tmp_path / "z.jsonl", figures)).responses())) == 8

@@ -28,6 +28,7 @@ __all__ = [
     "cell_value",
     "distinct_texts",
     "filled_cells",
+    "is_flag",
     "is_missing",
     "is_number",
     "is_numeric",
@@ -322,6 +323,12 @@ def wide_by_content(rows: Sequence[Row], columns: Sequence[str]) -> dict[str, st
         if is_prose(rows, each)
         or (is_uncomputed(rows, each) and looks_like_candidate(each) and not is_numeric(rows, each))
     }
+
+
+def is_flag(rows: Iterable[Row], column: str) -> bool:
+    """Return whether a column is named like a figure, and holds only true and false."""
+    found = {str(value).lower() for value in filled_cells(rows, column)}
+    return bool(found) and found <= {"true", "false"} and bool(FIGURES.search(snake(column)))
 
 
 def numeric_responses(

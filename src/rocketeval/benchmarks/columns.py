@@ -14,6 +14,7 @@ from rocketeval.benchmarks.cells import (
     cell_value,
     distinct_texts,
     filled_cells,
+    is_flag,
     is_number,
     is_numeric,
     is_uncomputed,
@@ -419,7 +420,8 @@ def _wide_by_name(rows: Sequence[Row], columns: Sequence[str], taken: set[str]) 
 
     If two names differ only in marks, as output_c++ and output_c#, the columns name the candidates.
     """
-    free = [each for each in columns if each not in taken and not is_numeric(rows, each)]
+    others = [each for each in columns if each not in taken and not is_numeric(rows, each)]
+    free = [each for each in others if not is_flag(rows, each)]
     matches = {each: WIDE.match(snake(each)) for each in free}
     named = {
         each: found["a"] or found["b"]
