@@ -121,6 +121,8 @@ def test_printed_texts_do_not_steer_the_terminal() -> None:
     """Escape sequences and line breaks in names and responses are shown as marks."""
     given = [{**row, "version": f"{row['version']}\x1b[2J"} for row in rows()]
     assert "\x1b" not in repr(evaluate(given, judge=judge(), checklists=ITEMS))
+    named = [{**row, "version": f"{row['version']}\u3000B\xa0C"} for row in rows()]
+    assert "good\u3000B\xa0C" in repr(evaluate(named, judge=judge(), checklists=ITEMS))
     with rocketeval.Grader(judge()) as grader:
         told = describe(grader.grade("1?", "\x1b]0;title\x07bad", ITEMS))
     assert "title" in told

@@ -30,8 +30,15 @@ _HASH = re.compile(r"[0-9a-f]{12,}")
 
 
 def printable(name: str) -> str:
-    """Replace control characters, which could rewrite the terminal."""
-    return "".join(mark if mark.isprintable() else "\ufffd" for mark in name)
+    """Replace control characters, which could rewrite the terminal; spaces of any width stay.
+
+    >>> printable("Mod\xe8le\xa0A\x1b[2J")
+    'Mod\xe8le\xa0A\ufffd[2J'
+    """
+    return "".join(
+        mark if mark.isprintable() or unicodedata.category(mark) == "Zs" else "\ufffd"
+        for mark in name
+    )
 
 
 def printable_lines(text: str) -> str:

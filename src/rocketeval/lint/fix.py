@@ -40,6 +40,7 @@ from rocketeval.records import Checklist, Query
 from rocketeval.store.files import write_bytes
 from rocketeval.store.manifest import StageFacts
 from rocketeval.store.run import RunStore
+from rocketeval.text import printable
 
 PROPOSAL_HEAD = """\
 # All checklists of the run, as proposed by `rocketeval lint --fix`. Review and edit them. A comment
@@ -133,8 +134,7 @@ def _comment(text: str) -> str:
     >>> _comment("two\\nlines\\x1b")
     'two lines\ufffd'
     """
-    line = " ".join(text.split())
-    return "".join(mark if mark.isprintable() else "\ufffd" for mark in line)
+    return printable(" ".join(text.split()))
 
 
 def _key(name: str) -> str:
