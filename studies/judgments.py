@@ -19,6 +19,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ import pyarrow.parquet as pq
 
 from rocketeval.cli.progress import make_observer
 from rocketeval.config import RunConfig, load_config
+from rocketeval.errors import StageMissing
 from rocketeval.grading.schedule import cells
 from rocketeval.pipeline import Run
 from rocketeval.records import Answer, JudgeFingerprint, Judgment, Status
@@ -82,6 +84,17 @@ def keep(store: RunStore, run: str, method: str, out: Path) -> pa.Table:
     )
     out.with_suffix(".json").write_text(json.dumps(judge, indent=1) + "\n", encoding="utf-8")
     return table
+
+
+def keep_more(config: RunConfig, method: str, out: Path) -> None:
+    """Write the judgments of a config's run, unless as many of them are stored."""
+    store, graded = RunStore(config.run_path), 0
+    with suppress(StageMissing):
+        graded = kept(store, method).num_rows
+    before = pq.read_metadata(out).num_rows if out.exists() else 0
+    if graded > before:
+        keep(store, config.name, method, out)
+    print(f"{graded} judgments; {before} were stored before in {out}")
 
 
 def read(path: Path, categories: Mapping[str, str] | None = None) -> AnswerTable:

@@ -16,11 +16,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
-
-import pyarrow.parquet as pq
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
@@ -29,8 +26,7 @@ from arms import CHECKLIST, STUDY_JUDGE, TURNS, stored  # noqa: E402
 from authors import AUTHORS, BY, checklist_file  # noqa: E402
 
 from rocketeval.config import AuthorConfig, MethodConfig, RunConfig, load_config  # noqa: E402
-from rocketeval.errors import RocketEvalError, StageMissing  # noqa: E402
-from rocketeval.store.run import RunStore  # noqa: E402
+from rocketeval.errors import RocketEvalError  # noqa: E402
 
 ARMS = (CHECKLIST, "direct", "fixed", "sequential", "cot")
 JUDGES = {
@@ -93,18 +89,7 @@ def main() -> None:
             except RocketEvalError as error:
                 sys.exit(str(error))
             finally:
-                keep(config, arm, stored(turn, arm, given.judge))
-
-
-def keep(config: RunConfig, arm: str, out: Path) -> None:
-    """Store the judgments of a run, unless as many of them are stored."""
-    store, graded = RunStore(config.run_path), 0
-    with suppress(StageMissing):
-        graded = judgments.kept(store, arm).num_rows
-    before = pq.read_metadata(out).num_rows if out.exists() else 0
-    if graded > before:
-        judgments.keep(store, config.name, arm, out)
-    print(f"{graded} judgments; {before} were stored before in {out}")
+                judgments.keep_more(config, arm, stored(turn, arm, given.judge))
 
 
 if __name__ == "__main__":

@@ -5,11 +5,13 @@
     python studies/papers/grade.py smollm2-135m-instruct --base-url http://127.0.0.1:8001/v1
     python studies/papers/grade.py JUDGE --base-url URL --limit 2    # minutes, separate runs
     python studies/papers/grade.py JUDGE --base-url URL --only summeval
+    python studies/papers/grade.py qwen2.5-coder-1.5b-instruct-int8 --only topical_chat \\
+        --base-url URL
     python studies/papers/grade.py JUDGE --engine scripted --limit 2    # dry run, fake answers
 
-Each study uses the first N queries of the order that prepare.py draws (the table below), so that
-everything takes about two hours on two cores. A longer run only adds to a shorter one. Runs go to
-studies/runs, or to the folder in $ROCKETEVAL_STUDY_RUNS.
+Each study uses the first N queries of the order that prepare.py draws (the table below). A longer
+run only adds to a shorter one. Runs go to studies/runs, or to the folder in
+$ROCKETEVAL_STUDY_RUNS. The judgments of the int8 judge are also kept in recorded/judgments.
 """
 
 from __future__ import annotations
@@ -32,6 +34,9 @@ import judgments  # noqa: E402
 RUNS = Path(os.environ.get("ROCKETEVAL_STUDY_RUNS", HERE.parent / "runs")).absolute()
 STUDY_JUDGE = "qwen2.5-coder-1.5b-instruct"
 """The judge whose runs have the studies' plain names."""
+KEPT_JUDGE = f"{STUDY_JUDGE}-int8"
+"""The judge whose judgments are kept in the repository."""
+KEPT = HERE / "recorded" / "judgments"
 
 SUMMEVAL = ("coherence", "consistency", "fluency", "relevance")
 TOPICAL_CHAT = ("coherence", "engagingness", "groundedness", "naturalness")
@@ -56,7 +61,7 @@ WORK: dict[str, tuple[Part, ...]] = {
         (8, ("multi_item", ANALYSIS)),
     ),
     "summeval": ((12, ("checklist", *levels(SUMMEVAL))),),
-    "topical_chat": ((12, ("checklist", *levels(TOPICAL_CHAT))),),
+    "topical_chat": ((60, ("checklist", *levels(TOPICAL_CHAT))),),
     "infobench": ((60, ("checklist",)),),
 }
 """Number of queries and methods by study."""
@@ -79,7 +84,8 @@ def main() -> None:
             own = [name for name in methods if (name, given.judge) != (ANALYSIS, STUDY_JUDGE)]
             chosen = [name for name in own if wanted is None or name in wanted]
             config = study_config(study, given.judge, given.limit, queries, engine)
-            asyncio.run(grade(config, chosen, given.limit))
+            keeps = given.judge == KEPT_JUDGE and given.engine == "openai" and given.limit is None
+            asyncio.run(grade(config, chosen, given.limit, study if keeps else None))
 
 
 def study_config(
@@ -113,10 +119,26 @@ def study_method(config: RunConfig, name: str, limit: int | None) -> RunConfig:
     return method_config(Run(config).config, parse_variant(name))
 
 
-async def grade(config: RunConfig, methods: list[str], limit: int | None) -> None:
-    """Grade a study's responses by these methods, in order."""
+async def grade(
+    config: RunConfig, methods: list[str], limit: int | None, study: str | None = None
+) -> None:
+    """Grade a study's responses by these methods, in order; keep them under the study's name."""
     for name in methods:
-        await judgments.grade(study_method(config, name, limit))
+        asked = study_method(config, name, limit)
+        try:
+            await judgments.grade(asked)
+        finally:
+            if study is not None:
+                judgments.keep_more(asked, name, KEPT / kept_as(study, name))
+
+
+def kept_as(study: str, method: str) -> str:
+    """Return the name of the file with the kept judgments of a study by one method.
+
+    >>> kept_as("topical_chat", "rubric:criterion=coherence")
+    'topical_chat_rubric_coherence.parquet'
+    """
+    return f"{study}_{method.replace(':criterion=', '_')}.parquet"
 
 
 if __name__ == "__main__":

@@ -1,0 +1,268 @@
+"""CheckEval Table 1 and Evaluating the Evaluator Table 2 on Topical-Chat, from stored judgments.
+
+    python studies/papers/grade.py qwen2.5-coder-1.5b-instruct-int8 --only topical_chat \\
+        --base-url http://127.0.0.1:8000/v1                            # once, with a judge
+    python studies/papers/criteria.py [--record]
+
+needs Topical-Chat's ratings (../shared/data next to the checkout). Every response is judged for one
+criterion at a time: by CheckEval's seed questions, by a grade with three levels of instructions,
+and by perplexity. Each figure is a mean over four criteria, of Spearman's coefficient with human
+ratings within a conversation, and of Spearman's and Pearson's over all responses. Scores that are
+all equal count as 0; ratings that are all equal leave out the conversation for that criterion.
+Intervals are from 2,000 resamples of the conversations; differences are paired.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+import judgments  # noqa: E402
+from grade import TOPICAL_CHAT, kept_as  # noqa: E402
+from prepare import topical_chat  # noqa: E402
+from runs import only_items  # noqa: E402
+from scipy.stats import rankdata  # noqa: E402
+
+from rocketeval.arrays import Floats, Ints  # noqa: E402
+from rocketeval.records import Interval  # noqa: E402
+from rocketeval.scoring.answers import AnswerTable  # noqa: E402
+from rocketeval.scoring.mean import HardMeanScorer, MeanScorer  # noqa: E402
+from rocketeval.stats.bootstrap import interval  # noqa: E402
+from rocketeval.text import figure  # noqa: E402
+
+RECORDED = HERE / "recorded"
+DATA = Path(os.environ.get("ROCKETEVAL_SHARED_DATA", HERE.parents[2] / "shared" / "data"))
+RESAMPLES = 2_000
+WIDTH, CELL = 34, 26
+CHECKLIST, COUNTED = "checklist, probabilities", "checklist, yes counted"
+GRADES = {
+    "rubric": "4 full rubric",
+    "criterion": "3 criterion's name",
+    "generic": "2 generic prompt",
+    "perplexity": "1 perplexity",
+}
+"""The ways without a checklist, by method; the first two are asked once per criterion."""
+COMPARED = (
+    (COUNTED, GRADES["rubric"]),
+    (CHECKLIST, GRADES["rubric"]),
+    (GRADES["rubric"], GRADES["perplexity"]),
+    (GRADES["rubric"], GRADES["generic"]),
+)
+"""The comparisons of the plan."""
+STUDY = "topical_chat"
+WITHIN, SPEARMAN, PEARSON = "Spearman, conversations", "Spearman, all", "Pearson, all"
+
+
+Cells = dict[tuple[str, str], float]
+"""Scores by conversation and candidate."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """Scores and ratings of the conversations that every way judged whole, by criterion."""
+
+    conversations: tuple[str, ...]
+    ratings: Mapping[str, Floats]
+    """Conversation x reply, by criterion."""
+    scores: Mapping[str, Mapping[str, Floats]]
+    """The same by way and criterion; higher is better."""
+
+    @classmethod
+    def read(cls, stored: Path = RECORDED / "judgments", data: Path = DATA) -> Study:
+        """Return the stored judgments of Topical-Chat with the ratings."""
+        benchmark = topical_chat(data)
+        rated = {(row["query_id"], row["candidate"]): row for row in benchmark["gold"]}
+        items = [row["dimension"] for row in benchmark["dimensions"]]
+        cells = _checklists(judgments.read(stored / kept_as(STUDY, "checklist")), items)
+        for method, way in GRADES.items():
+            files = {
+                name: stored / kept_as(STUDY, asked_for(method, name)) for name in TOPICAL_CHAT
+            }
+            if all(path.exists() for path in files.values()):
+                cells[way] = {name: _cells(path) for name, path in files.items()}
+        candidates = sorted({candidate for _, candidate in rated})
+        everything = [cell for way in cells.values() for cell in way.values()]
+        whole = [
+            query["id"]
+            for query in benchmark["queries"]
+            if all(
+                np.isfinite(cell.get((query["id"], name), np.nan))
+                for cell in everything
+                for name in candidates
+            )
+        ]
+
+        def laid_out(values: Mapping[tuple[str, str], float]) -> Floats:
+            return np.array([[values[query, name] for name in candidates] for query in whole])
+
+        return cls(
+            tuple(whole),
+            {
+                name: laid_out({cell: row[name] for cell, row in rated.items()})
+                for name in TOPICAL_CHAT
+            },
+            {
+                way: {name: laid_out(values) for name, values in by.items()}
+                for way, by in cells.items()
+            },
+        )
+
+
+def asked_for(method: str, criterion: str) -> str:
+    """Return the method that grades one criterion."""
+    return f"{method}:criterion={criterion}" if method in ("criterion", "rubric") else method
+
+
+def _cells(path: Path) -> Cells:
+    answers = judgments.read(path)
+    return _scored(answers, MeanScorer().predict(answers))
+
+
+def _scored(answers: AnswerTable, scores: Floats) -> Cells:
+    cells = zip(answers.query_ids, answers.candidates, strict=True)
+    return dict(zip(cells, scores.tolist(), strict=True))
+
+
+def _checklists(answers: AnswerTable, items: Sequence[str]) -> dict[str, dict[str, Cells]]:
+    """Return the scores of each criterion's questions, as probabilities and counted."""
+    found: dict[str, dict[str, Cells]] = {CHECKLIST: {}, COUNTED: {}}
+    for name in TOPICAL_CHAT:
+        places = [place for place, each in enumerate(items) if each == name]
+        own = only_items(answers, places)
+        found[CHECKLIST][name] = _scored(own, MeanScorer().predict(own))
+        found[COUNTED][name] = _scored(own, HardMeanScorer().predict(own))
+    return found
+
+
+def pearson(one: Floats, other: Floats) -> Floats:
+    """Return Pearson's coefficient of each row; 0 where `one` is constant, NaN where `other` is."""
+    left = one - one.mean(axis=-1, keepdims=True)
+    right = other - other.mean(axis=-1, keepdims=True)
+    sizes = np.sqrt((left**2).sum(-1)), np.sqrt((right**2).sum(-1))
+    constant = [np.ptp(each, axis=-1) == 0.0 for each in (one, other)]
+    below = np.where(constant[0] | constant[1], 1.0, sizes[0] * sizes[1])
+    found = np.where(constant[0], 0.0, (left * right).sum(-1) / below)
+    return np.asarray(np.where(constant[1], np.nan, found))
+
+
+def spearman(one: Floats, other: Floats) -> Floats:
+    """Return Spearman's coefficient of each row, with the same rules."""
+    return pearson(rankdata(one, axis=-1), rankdata(other, axis=-1))
+
+
+def resampled(count: int) -> Ints:
+    """Return rows of drawn conversations; the first one has each of them once."""
+    drawn = np.random.default_rng(0).integers(0, count, (RESAMPLES, count))
+    return np.vstack([np.arange(count), drawn])
+
+
+def draws_of(study: Study, way: str) -> dict[str, Floats]:
+    """Return the three figures of a way, for every resample."""
+    rows = resampled(len(study.conversations))
+    by_criterion = []
+    for name, ratings in study.ratings.items():
+        scores = study.scores[way][name]
+        inside = spearman(scores, ratings)[rows]
+        flat = [each[rows].reshape(len(rows), -1) for each in (scores, ratings)]
+        by_criterion.append([np.nanmean(inside, axis=1), spearman(*flat), pearson(*flat)])
+    found = np.mean(by_criterion, axis=0)
+    return dict(zip((WITHIN, SPEARMAN, PEARSON), found, strict=True))
+
+
+def bounded(draws: Floats, count: int) -> Interval:
+    """Return the figure of all conversations with its interval."""
+    return interval(float(draws[0]), draws[1:], queries=count, level=0.95)
+
+
+@dataclass(frozen=True)
+class Row:
+    """The figures of a way to score, or of the difference of two."""
+
+    name: str
+    figures: Mapping[str, Interval]
+    sign: str = ""
+
+    def __str__(self) -> str:
+        shown = (figure(each, f"{self.sign}.2f").ljust(CELL) for each in self.figures.values())
+        return (self.name.ljust(WIDTH) + "".join(shown)).rstrip()
+
+
+def tables(study: Study) -> tuple[list[Row], list[Row]]:
+    """Return a row for each way, and one for each planned comparison."""
+    count = len(study.conversations)
+    draws = {way: draws_of(study, way) for way in study.scores}
+    rows = [
+        Row(way, {kind: bounded(values, count) for kind, values in found.items()})
+        for way, found in draws.items()
+    ]
+    apart = [
+        Row(
+            f"{one} minus {other}",
+            {kind: bounded(draws[one][kind] - draws[other][kind], count) for kind in draws[one]},
+            "+",
+        )
+        for one, other in COMPARED
+        if one in draws and other in draws
+    ]
+    return rows, apart
+
+
+def by_criterion(study: Study) -> list[str]:
+    """Return Spearman over all responses by criterion, as text."""
+    lines = ["".ljust(WIDTH) + "".join(name.ljust(15) for name in study.ratings).rstrip()]
+    for way, scores in study.scores.items():
+        values = (spearman(scores[name].ravel(), study.ratings[name].ravel()) for name in scores)
+        lines.append((way.ljust(WIDTH) + "".join(f"{v:.2f}".ljust(15) for v in values)).rstrip())
+    return lines
+
+
+def lines_of(study: Study) -> list[str]:
+    """Return the study as text."""
+    rows, apart = tables(study)
+    head = "".ljust(WIDTH) + "".join(kind.ljust(CELL) for kind in (WITHIN, SPEARMAN, PEARSON))
+    replies = len(study.conversations) * len(next(iter(study.ratings.values()))[0])
+    return [
+        f"{len(study.conversations)} conversations, {replies} replies; mean over four criteria",
+        head.rstrip(),
+        *map(str, rows),
+        "",
+        "Differences",
+        head.rstrip(),
+        *map(str, apart),
+        "",
+        "Spearman over all replies, by criterion",
+        *by_criterion(study),
+    ]
+
+
+def main() -> None:
+    """Print the tables, and keep them with `--record`."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--record", action="store_true", help="write recorded/criteria.txt, .json")
+    given = parser.parse_args()
+    if not DATA.is_dir():
+        sys.exit(f"There is no data in {DATA}; set ROCKETEVAL_SHARED_DATA to its folder.")
+    study = Study.read()
+    text = "\n".join(lines_of(study)) + "\n"
+    print(text, end="")
+    if given.record:
+        (RECORDED / "criteria.txt").write_text(text, encoding="utf-8")
+        rows = [asdict(row) for part in tables(study) for row in part]
+        content = {"conversations": len(study.conversations), "rows": rows}
+        shown = json.dumps(content, indent=1) + "\n"
+        (RECORDED / "criteria.json").write_text(shown, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

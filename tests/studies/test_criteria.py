@@ -1,0 +1,64 @@
+"""Topical-Chat by criterion: the recorded table follows from the stored judgments."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from papers import criteria
+from scipy.stats import pearsonr, spearmanr
+
+from rocketeval.arrays import Floats
+
+ROOT = Path(__file__).parents[2]
+NAMES = ("coherence", "naturalness")
+
+
+def planted(seed: int, shared: float) -> criteria.Study:
+    """Return ratings, and scores of a checklist that share a part with them; a rubric is noise."""
+    rng = np.random.default_rng(seed)
+    ratings = {name: rng.standard_normal((60, 6)) for name in NAMES}
+
+    def judged(part: float) -> dict[str, Floats]:
+        return {
+            name: part * rated + rng.standard_normal((60, 6)) for name, rated in ratings.items()
+        }
+
+    ways = {criteria.CHECKLIST: judged(shared), criteria.GRADES["rubric"]: judged(0.0)}
+    return criteria.Study(tuple(map(str, range(60))), ratings, ways)
+
+
+def test_coefficients_equal_scipy() -> None:
+    """With ties; equal scores count as 0, and equal ratings are left out."""
+    rng = np.random.default_rng(0)
+    one = rng.integers(0, 9, (20, 12)).astype(float)
+    other = rng.integers(0, 9, (20, 12)).astype(float)
+    pairs = list(zip(one, other, strict=True))
+    assert criteria.pearson(one, other) == pytest.approx([pearsonr(*pair)[0] for pair in pairs])
+    assert criteria.spearman(one, other) == pytest.approx([spearmanr(*pair)[0] for pair in pairs])
+    constant, varied = np.full((1, 3), 0.1), np.array([[1.0, 2.0, 3.0]])
+    assert criteria.spearman(constant, varied).tolist() == [0.0]
+    assert np.isnan(criteria.spearman(varied, constant)).all()
+
+
+def test_a_checklist_that_knows_the_ratings_is_ahead_of_noise() -> None:
+    """The planned comparison excludes 0, within conversations and over all replies."""
+    rows, apart = criteria.tables(planted(0, shared=1.0))
+    assert [row.name for row in rows] == [criteria.CHECKLIST, criteria.GRADES["rubric"]]
+    (found,) = apart
+    for kind, figure in found.figures.items():
+        assert figure.low > 0.3
+        assert figure.value == pytest.approx(
+            rows[0].figures[kind].value - rows[1].figures[kind].value
+        )
+
+
+def test_the_intervals_of_differences_cover(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a difference, 0 is outside of about one interval in twenty."""
+    monkeypatch.setattr(criteria, "RESAMPLES", 200)
+    outside = 0
+    for seed in range(60):
+        (row,) = criteria.tables(planted(seed, shared=0.0))[1]
+        outside += sum(not one.low <= 0.0 <= one.high for one in row.figures.values())
+    assert outside / 180 == pytest.approx(0.05, abs=0.06)
