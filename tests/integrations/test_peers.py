@@ -186,6 +186,22 @@ def test_promptfoo_chat_prompts_are_conversations() -> None:
     assert "Be brief." in shown[1]
 
 
+@pytest.mark.parametrize("name", ["messages", "input", "prompt", "conversation"])
+def test_mlflow_chat_inputs_are_conversations(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Messages are read whatever their field; MLflow itself runs in the study."""
+    entities, scorers = ModuleType("mlflow.entities"), ModuleType("mlflow.genai.scorers")
+    entities.AssessmentSource = entities.Feedback = object  # type: ignore[attr-defined]
+    scorers.Scorer = object  # type: ignore[attr-defined]
+    stubs = (ModuleType("mlflow"), ModuleType("mlflow.genai"), entities, scorers)
+    for module in stubs:
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.delitem(sys.modules, "rocketeval.integrations.mlflow", raising=False)
+    query_of = import_module("rocketeval.integrations.mlflow").query_of
+    monkeypatch.delitem(sys.modules, "rocketeval.integrations.mlflow")
+    assert query_of({name: CHAT}) == ("And 2 + 2?", BEFORE)
+    assert query_of({"question": ["a", "b"]}) == ("['a', 'b']", ())
+
+
 def test_inspect_samples_are_read_as_in_its_logs(monkeypatch: pytest.MonkeyPatch) -> None:
     """A sample's query, earlier turns, choices and targets; Inspect itself runs in the study."""
     scorer, solver = ModuleType("inspect_ai.scorer"), ModuleType("inspect_ai.solver")

@@ -13,6 +13,7 @@ from rocketeval.grader import Grader, Items, ResponseToGrade
 from rocketeval.integrations.shared import (
     JudgeChoice,
     asked_in,
+    asked_or_text,
     checklist_for,
     explain_grade,
     open_grader,
@@ -26,8 +27,9 @@ class ChecklistScorer(Scorer):
     """Scores `outputs` with a checklist and a judge, from 0 to 1.
 
     A row's own items are `expectations["checklist"]`, its reference is
-    `expectations["expected_response"]`. The query is the field `query`, `question` or `input` of
-    `inputs`, its last user message, or its only field. Do not name the scorer like an expectation:
+    `expectations["expected_response"]`. The query is the last user message in the field `messages`
+    of `inputs`, the field `query`, `question`, `input` or `prompt`, or the only field; each of them
+    may hold chat messages. Do not name the scorer like an expectation:
     MLflow would take one for the other.
     """
 
@@ -90,7 +92,8 @@ def query_of(inputs: Any) -> tuple[str, tuple[Turn, ...]]:
             return asked_in(messages)
         for name in ("query", "question", "input", "prompt"):
             if name in inputs:
-                return str(inputs[name]), ()
+                return asked_or_text(inputs[name], str(inputs[name]))
         if len(inputs) == 1:
-            return str(next(iter(inputs.values()))), ()
-    return str(inputs), ()
+            (only,) = inputs.values()
+            return asked_or_text(only, str(only))
+    return asked_or_text(inputs, str(inputs))

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any
 
-from rocketeval.benchmarks.messages import from_json, is_messages
+from rocketeval.benchmarks.messages import from_json
 from rocketeval.errors import ConfigError, RocketEvalError
 from rocketeval.grader import GradedItem, ResponseToGrade
-from rocketeval.integrations.shared import asked_in, checklist_for, explain_grade, open_grader
+from rocketeval.integrations.shared import asked_or_text, checklist_for, explain_grade, open_grader
 from rocketeval.records import Turn
 
 __all__ = ["get_assert"]
@@ -66,10 +65,7 @@ def _threshold(given: object) -> float:
 
 
 def _asked(context: Mapping[str, Any]) -> tuple[str, tuple[Turn, ...]]:
-    """Return the query of the rendered prompt, which may be JSON messages, and the turns before.
-
-    Messages without one of the user, such as a system message only, are a text.
-    """
+    """Return the query of the rendered prompt, which may be JSON messages, and the turns before."""
     prompt = context.get("prompt")
     if isinstance(prompt, Mapping):
         prompt = prompt.get("raw")
@@ -79,8 +75,4 @@ def _asked(context: Mapping[str, Any]) -> tuple[str, tuple[Turn, ...]]:
             "The context of the assertion has no prompt, so there is no query to judge.",
             hint="Give the context that promptfoo passes, with `prompt`, or a variable `query`.",
         )
-    messages = from_json(query)
-    if is_messages(messages):
-        with suppress(ConfigError):
-            return asked_in(messages)  # type: ignore[arg-type]
-    return query, ()
+    return asked_or_text(from_json(query), query)

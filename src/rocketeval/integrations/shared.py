@@ -5,12 +5,13 @@ from __future__ import annotations
 import atexit
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import TypeAlias
 
 from rocketeval.api import Judge
-from rocketeval.benchmarks.messages import RowError, read_turns, split_turns
+from rocketeval.benchmarks.messages import RowError, is_messages, read_turns, split_turns
 from rocketeval.checklists.checklist_file import read_checklist_file
 from rocketeval.checklists.simple import GENERAL_ITEMS
 from rocketeval.engines.base import Engine
@@ -127,6 +128,17 @@ def asked_in(prompt: str | Iterable[object]) -> tuple[str, tuple[Turn, ...]]:
     except RowError as error:
         raise ConfigError(f"The prompt: {error.kind} ({error.detail}).", hint=error.hint) from None
     return found.query, found.history
+
+
+def asked_or_text(value: object, text: str) -> tuple[str, tuple[Turn, ...]]:
+    """Return the query of a value that holds chat messages; otherwise the text is the query.
+
+    Messages without one of the user, such as a system message only, are no conversation.
+    """
+    if is_messages(value):
+        with suppress(ConfigError):
+            return asked_in(value)  # type: ignore[arg-type]
+    return text, ()
 
 
 def explain_grade(graded: ResponseGrade) -> str:
