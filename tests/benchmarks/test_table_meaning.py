@@ -329,9 +329,14 @@ def test_wide_columns_with_names_alike_are_all_candidates(
 
 
 @pytest.mark.parametrize(
-    "names", [(f"{start}a", f"{start}b", f"{start}c") for start in ("output_", "prompt_", "")]
-    + [("v1", "v2", "v3")],
-)  # fmt: skip
+    "names",
+    [
+        ("output_a", "output_b", "output_c"),
+        ("prompt_a", "prompt_b", "prompt_c"),
+        ("v1", "v2", "v3"),
+        ("A", "B", "C"),
+    ],
+)
 def test_a_wide_column_of_numbers_is_asked_about(names: tuple[str, ...], tmp_path: Path) -> None:
     """Short answers may be numbers: a candidate is not left out; figures are no candidates."""
     direct, *others = names
@@ -347,7 +352,7 @@ def test_a_wide_column_of_numbers_is_asked_about(names: tuple[str, ...], tmp_pat
     assert len(list(wide.responses())) == 12
     figures = [
         {"question": row["question"], **{name: row[name] for name in others}, "output_tokens": 7,
-         "output_quality": 0.5, "output_correct": True}
+         "output_quality": 0.5, "output_correct": True, "n": 3}
         for row in rows
     ]  # fmt: skip
     assert len(list(opened(write_jsonl(tmp_path / "z.jsonl", figures)).responses())) == 8

@@ -346,13 +346,17 @@ def numeric_responses(
 def _family(column: str) -> str | None:
     """Return what the names of a wide table's columns share; None for a name of no such kind.
 
-    >>> [_family(name) for name in ("output_gpt4", "gpt4_output", "v12", "prompt_b", "B", "notes")]
-    ['output_', '_output', 'v0', 'prompt_0', '0', None]
+    >>> [_family(name) for name in ("output_gpt4", "gpt4_output", "v12", "prompt_b", "notes")]
+    ['output_', '_output', 'v0', 'prompt_0', None]
+    >>> _family("B"), _family("n")
+    ('A', 'a')
     """
+    if len(column) == 1 and column.isalpha():
+        return "A" if column.isupper() else "a"
     found = WIDE.match(snake(column))
     if found:
         return f"{found[1]}_" if found["a"] else f"_{found[4]}"
-    counted = re.sub(r"\d+|(?<![a-z0-9])[a-z]$", "0", snake(column))
+    counted = re.sub(r"\d+|(?<=_)[a-z]$", "0", snake(column))
     return counted if "0" in counted else None
 
 
