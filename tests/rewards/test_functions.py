@@ -7,6 +7,7 @@ import sys
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from rocketeval import Grader, ScriptedEngine
@@ -85,6 +86,12 @@ async def test_verl_gets_a_score(grader: Grader, monkeypatch: pytest.MonkeyPatch
     broken = await compute_score("data", "broken", None, info)
     assert good == {"score": 0.9, "reward_failed": 0.0}
     assert broken == {"score": 0.0, "reward_failed": 1.0}
+    turns = [{"role": "user", "content": "good?"}, {"role": "user", "content": "q"}]
+    arrays = {"prompt": np.array(turns), "checklist": np.array(["Is it fine?", "Is it kind?"])}
+    assert await compute_score("data", "bad", None, arrays) == {"score": 0.9, "reward_failed": 0.0}
+    assert (await compute_score("data", "good", 4, {**info, "question": np.int64(7)}))[
+        "score"
+    ] == 0.9
 
 
 async def test_openrlhf_batch_is_graded(grader: Grader) -> None:

@@ -125,9 +125,10 @@ async def compute_score(
     `extra_info` has the `checklist` and the `question` (or `prompt`); the ground truth is the
     reference. The judge is $ROCKETEVAL_JUDGE, or `judge` and `base_url` in the reward's arguments.
     """
-    info = extra_info or {}
+    info = {name: _as_list(value) for name, value in (extra_info or {}).items()}
+    asked = info.get("question") or info.get("prompt") or data_source
     grader = open_grader(settings.get("judge"), settings.get("base_url"))
-    query, history = asked_in(info.get("question") or info.get("prompt") or data_source)
+    query, history = asked_in(asked if isinstance(asked, list | tuple) else str(asked))
     given = ResponseToGrade(
         query,
         solution_str,
@@ -214,6 +215,11 @@ def _completion_text(completion: Any) -> str:
     if isinstance(completion, str):
         return completion
     return "\n".join(content_text(message.get("content"), set()) for message in completion)
+
+
+def _as_list(value: Any) -> Any:
+    """Return an array, as in rows of Parquet files, as a list, and anything else as it is."""
+    return value.tolist() if hasattr(value, "tolist") else value
 
 
 def _decoded(items: Any) -> Any:
