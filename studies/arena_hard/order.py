@@ -381,6 +381,18 @@ def figures_of(arena: Arena) -> dict[str, Any]:
     }
 
 
+def apart(scores: Floats, ratings: Floats) -> list[float]:
+    """Return how far to move each label up, in points, so that neighbors are legible."""
+    points = 270.0 / np.ptp(ratings)
+    moved = np.zeros(len(scores))
+    order = np.argsort(ratings)
+    for place, one in enumerate(order):
+        below = [each for each in order[:place] if abs(scores[each] - scores[one]) < 0.2]
+        needed = [ratings[each] * points + moved[each] + 7.0 for each in below]
+        moved[one] = max([0.0, *(height - ratings[one] * points for height in needed)])
+    return moved.tolist()
+
+
 def draw(arena: Arena) -> None:
     """Write order.svg: mean scores and ratings, and Spearman by number of prompts."""
     from charts import pyplot, save
@@ -393,7 +405,9 @@ def draw(arena: Arena) -> None:
     ):
         left.scatter(scores[part], arena.ratings[part], color=color, label=f"{label} candidates")
     edge = scores.min() + 0.75 * np.ptp(scores)
-    for name, score, rating in zip(arena.candidates, scores, arena.ratings, strict=True):
+    for name, score, rating, height in zip(
+        arena.candidates, scores, arena.ratings, apart(scores, arena.ratings), strict=True
+    ):
         side, shift = ("right", -5) if score > edge else ("left", 5)
         left.annotate(
             name,
@@ -401,7 +415,7 @@ def draw(arena: Arena) -> None:
             fontsize=6,
             ha=side,
             va="center",
-            xytext=(shift, 0),
+            xytext=(shift, height),
             textcoords="offset points",
         )
     left.set_xlabel(f"mean score by the 1.5B judge, {len(arena.prompts)} prompts")
