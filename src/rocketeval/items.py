@@ -281,7 +281,7 @@ class Checklist:
 def parse_item(given: object, *, trusted: bool = False) -> ParsedItem:
     """Return an item given as JSON; raise ValueError that names the field and what is valid.
 
-    Only a `trusted` item, from the run's own files, may carry the `source` of a check.
+    A field that is null is not given: tables write all fields for every item. Only a `trusted` item, from the run's own files, may carry the `source` of a check.
 
     >>> parse_item({"text": "Is it rude?", "weight": -2}).detail.weight
     -2.0
@@ -294,11 +294,12 @@ def parse_item(given: object, *, trusted: bool = False) -> ParsedItem:
     if unknown:
         close = [*get_close_matches(unknown[0], _FIELDS, n=1), *_MEANT.get(unknown[0], ())][:1]
         meant = f" Did you mean {close[0]!r}?" if close else ""
-        if not close and len(given) == 1:
+        if not close and len(given) == 1 and " " in unknown[0]:
             meant = " In YAML, a colon followed by a space makes a field: put the item in quotes."
         raise ValueError(f"unknown field {unknown[0]!r}.{meant} Valid: {', '.join(_FIELDS)}.")
     if "text" not in given:
         raise ValueError("the field 'text' is missing.")
+    given = {name: each for name, each in given.items() if each is not None or name == "text"}
     levels = _levels(given.get("levels"))
     check = _check(given.get("check"), trusted=trusted)
     detail = ItemDetail(
@@ -316,6 +317,17 @@ def parse_item(given: object, *, trusted: bool = False) -> ParsedItem:
     return ParsedItem(
         _text(given["text"], "text"), detail, None if group is None else _text(group, "group")
     )
+
+
+def is_of_another_kind(given: object) -> bool:
+    """Return whether an object has fields that are no misspelled fields of an item.
+
+    >>> [is_of_another_kind({"text": "Milk", name: 2}) for name in ("price", "weigth", "weight")]
+    [True, False, False]
+    """
+    fields = given if isinstance(given, Mapping) else ()
+    own = (*_FIELDS, *_MEANT)
+    return any(not get_close_matches(str(each), own, n=1, cutoff=0.75) for each in fields)
 
 
 def valid_item(item: ParsedItem) -> ParsedItem:

@@ -30,13 +30,17 @@ _HASH = re.compile(r"[0-9a-f]{12,}")
 
 
 def printable(name: str) -> str:
-    """Replace control characters, which could rewrite the terminal; spaces of any width stay.
+    """Replace control characters, which could rewrite the terminal.
+
+    Spaces of any width stay, and so do the joiners of emoji and of Persian.
 
     >>> printable("Mod\xe8le\xa0A\x1b[2J")
     'Mod\xe8le\xa0A\ufffd[2J'
     """
     return "".join(
-        mark if mark.isprintable() or unicodedata.category(mark) == "Zs" else "\ufffd"
+        mark
+        if mark.isprintable() or mark in "\u200c\u200d" or unicodedata.category(mark) == "Zs"
+        else "\ufffd"
         for mark in name
     )
 

@@ -172,7 +172,7 @@ OWN: dict[str, tuple[str, str, list[Mistake]]] = {
         "pairs.jsonl",
         "preference_pairs",
         [
-            ("no rejected", null("rejected"), ("pairs.jsonl:1", "rejected")),
+            ("no rejected", null("rejected"), ("skipped", "no response")),
             ("empty prompt", change(prompt=""), ("prompt", "empty")),
             ("same texts", change(rejected="One."), ("same text",)),
             ("no prompt at all", change(prompt=None), ("prompt",)),

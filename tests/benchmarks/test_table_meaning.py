@@ -303,14 +303,14 @@ def test_pairs_without_text_are_skipped_and_hidden_parts_noted(tmp_path: Path) -
     thought = [{"type": "thinking", "thinking": "?"}, {"type": "text", "text": "Rainy"}]
     rows = [
         {"prompt": "u", "chosen": [asked, call], "rejected": [asked, answer]},
-        {"prompt": "u", "chosen": "  ", "rejected": "Sunny"},
+        *({"prompt": "u", "chosen": blank, "rejected": "Sunny"} for blank in ("  ", "", None)),
         {"prompt": "u", "chosen": [asked, {**answer, "content": thought}], "rejected": "Sunny"},
         {"prompt": [asked, call, {"role": "tool", "content": "3 C"}], "chosen": "Cold",
          "rejected": "Hot"},
     ]  # fmt: skip
     reader = opened(write_jsonl(tmp_path / "x.jsonl", rows))
     assert [response.text for response in reader.responses()] == ["Rainy", "Sunny", "Cold", "Hot"]
-    assert reader.summary.skipped.keys() == {NO_RESPONSE}
+    assert reader.summary.skipped[NO_RESPONSE].count == 4
     assert reader.summary.notes.keys() == {REASONING, CALLS, STEPS}
 
 
@@ -345,7 +345,7 @@ def test_a_wide_column_of_numbers_is_asked_about(names: tuple[str, ...], tmp_pat
         for n in range(4)
     ]
     told = refused(write_jsonl(tmp_path / "x.jsonl", rows))
-    assert f"the numbers in '{direct}' could be responses" in told
+    assert f"'{direct}' could be responses, or figures about them" in told
     assert f"--candidates {','.join(names)}" in told
     path = write_jsonl(tmp_path / "y.jsonl", [{**row, "output_tokens": 7} for row in rows])
     wide = open_data(str(path), None, {"candidates": list(names)}).benchmark
@@ -372,7 +372,53 @@ def test_checklist_cells_may_hold_items_as_objects(tmp_path: Path) -> None:
     assert blank.items == ("b?",)
 
 
-@pytest.mark.parametrize("cell", [[{"sku": 1}], [{}, "Is it a?"], [{"criterion": "a"}]])
+def test_wide_columns_of_true_and_false(tmp_path: Path) -> None:
+    """They are responses where every candidate has them; next to texts they are asked about."""
+    asked = [{"question": f"{n} < 2?"} for n in range(4)]
+    names = ("output_greedy", "output_sampled", "output_temperature_0")
+    rows = [{**row, **dict.fromkeys(names, n < 2)} for n, row in enumerate(asked)]
+    assert len(list(opened(write_jsonl(tmp_path / "x.jsonl", rows)).responses())) == 12
+    texts = [{**row, "output_a": f"a: {n}", "output_b": f"b: {n}"} for n, row in enumerate(asked)]
+    rows = [{**row, "output_refused": n < 2} for n, row in enumerate(texts)]
+    told = refused(write_jsonl(tmp_path / "y.jsonl", rows))
+    assert "'output_refused' could be responses, or figures about them" in told
+    figures = [{**row, "output_correct": "yes", "output_bertscore": 0.5} for row in texts]
+    assert len(list(opened(write_jsonl(tmp_path / "z.jsonl", figures)).responses())) == 8
+
+
+def test_a_text_beside_a_conversation_is_not_the_response(tmp_path: Path) -> None:
+    """The conversation ends with the response, and its score is the label."""
+    rows = [
+        {"messages": talk(f"Hi {n}", f"Hello {n}"), "rationale": f"It is kind: {n}", "score": n}
+        for n in range(3)
+    ]
+    reader = opened(write_jsonl(tmp_path / "x.jsonl", rows))
+    assert {response.text for response in reader.responses()} == {"Hello 0", "Hello 1", "Hello 2"}
+    assert len(list(reader.labels())) == 3
+
+
+def test_items_as_objects_in_parquet(tmp_path: Path) -> None:
+    """Arrow writes all fields for every item, those that are not given as null."""
+    items = [{"text": "Is it a?", "weight": 2}, {"text": "names a", "na": True}, None]
+    rows = [{"question": "q", "output": "a", "checklist": items}]
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.Table.from_pylist(rows), path)
+    (found,) = opened(path).checklists()
+    assert found.items == ("Is it a?", "Does the response meet this criterion? names a")
+    assert (found.detail(0).weight, found.detail(0).na, found.detail(1).na) == (2.0, False, True)
+
+
+def test_pairs_need_their_columns(tmp_path: Path) -> None:
+    """Another table that is named as pairs is refused with the columns that are needed."""
+    path = write_jsonl(tmp_path / "x.jsonl", [{"prompt": "a", "output": "b"}])
+    with pytest.raises(BenchmarkError, match="lacks columns of preference pairs"):
+        open_data(str(path), "preference_pairs", {})
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [[{"sku": 1}], [{}, "Is it a?"], [{"criterion": "a"}], [{"text": "Milk", "price": 4}]],
+)
 def test_objects_that_are_no_items_are_noted(cell: list[object], tmp_path: Path) -> None:
     """A column such as items may hold something else; the responses are read all the same."""
     row = {"question": "q", "output": "a", "items": cell}

@@ -437,6 +437,26 @@ async def test_a_quantized_judge_that_was_exact_at_first_may_vary_later() -> Non
         await canaries.check(FEWEST)
 
 
+async def test_a_mix_of_requests_moves_some_answers_and_other_weights_move_all() -> None:
+    """In both cases the answers repeat exactly, before and after."""
+    moved = dict[bytes, float]()
+
+    async def ask(task: GradingTask, _: object) -> EngineAnswers:
+        return EngineAnswers.of(task, {0: Answer(Status.OK, moved.get(task.key, 0.5))}, Usage())
+
+    canaries = Canaries(ask, Watched(), 0.2)  # type: ignore[arg-type]
+    for number in range(20):
+        await finish(canaries, number)
+    assert canaries.exact
+    keys = [canary.task.key for canary in canaries.kept]
+    moved |= dict.fromkeys(keys[:2], 0.52)
+    await canaries.check(MOST_CANARIES)
+    assert not canaries.exact
+    moved |= dict.fromkeys(keys, 0.53)
+    with pytest.raises(JudgeChanged, match=r"8 items asked again differ by 0\.12"):
+        await canaries.check(MOST_CANARIES)
+
+
 async def test_a_judge_may_vary_more_than_at_first() -> None:
     """If it does so from one moment to the next, it is no other judge; a larger shift is one."""
     shift, turn = [0.002], [0]

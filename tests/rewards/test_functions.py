@@ -86,9 +86,13 @@ async def test_verl_gets_a_score(grader: Grader, monkeypatch: pytest.MonkeyPatch
     broken = await compute_score("data", "broken", None, info)
     assert good == {"score": 0.9, "reward_failed": 0.0}
     assert broken == {"score": 0.0, "reward_failed": 1.0}
-    turns = [{"role": "user", "content": "good?"}, {"role": "user", "content": "q"}]
-    arrays = {"prompt": np.array(turns), "checklist": np.array(["Is it fine?", "Is it kind?"])}
-    assert await compute_score("data", "bad", None, arrays) == {"score": 0.9, "reward_failed": 0.0}
+    parts = np.array([{"type": "text", "text": "q"}])
+    turns = [{"role": "user", "content": "good?"}, {"role": "user", "content": parts}]
+    levels = {"text": "How good?", "levels": np.array(["bad", "good"]), "weight": None}
+    arrays = {"prompt": np.array(turns), "checklist": np.array(["Is it fine?", levels])}
+    targets = np.array(["4", "four"])
+    scored = await compute_score("data", "bad", targets, arrays)
+    assert scored["reward_failed"] == 0.0
     assert (await compute_score("data", "good", 4, {**info, "question": np.int64(7)}))[
         "score"
     ] == 0.9

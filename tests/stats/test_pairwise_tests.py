@@ -81,6 +81,8 @@ def test_rounding_errors_are_no_differences() -> None:
     # Many queries do not add up to a difference; a small scale has small ones that are real.
     many = np.tile([0.5 + 1e-7, 0.5, 0.5 - 1e-5], (1000, 1))
     assert pairwise_tests(many, level=0.95).p_values[0].tolist() == [1.0, 1.0, 0.0005]
+    clusters = np.arange(1000) // 20
+    assert pairwise_tests(many, level=0.95, clusters=clusters).p_values[0, 1] == 1.0
 
 
 def test_five_queries_are_too_few() -> None:

@@ -10,7 +10,7 @@ import io
 import re
 import tokenize
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, TypeVar
 
@@ -36,7 +36,7 @@ __all__ = [
     "is_uncomputed",
     "listed_items",
     "looks_like_candidate",
-    "numeric_responses",
+    "maybe_responses",
     "plain_value",
     "repeated_labels",
     "snake",
@@ -51,6 +51,8 @@ LISTED = re.compile(r"\s*\[\s*[\[{'\"\]]")
 """How a list of texts, lists or objects begins."""
 MISSING = ("", "n/a", "na", "nan", "none", "null", "-")
 """Words in a column of numbers that stand for no number."""
+OWN_WORDING = ("levels", "check")
+"""Fields of items that are not questions with yes or no."""
 NO_VALUE = "a formula has no stored value"
 OPEN_AND_SAVE = "Open the file in a spreadsheet program and save it: this stores the values."
 WIDE = re.compile(
@@ -62,7 +64,7 @@ FIGURES = re.compile(
     r"count|num|number|score|rating|grade|label|rank|correct|accuracy|passed|valid|error|f1|em|bleu|"
     r"rouge|logprobs?|perplexity|ppl|id|index|seed|temperature|year|date|bytes|size|quality|"
     r"confidence|prob|probability|reward|votes|wins|elo|similarity|toxicity|relevance|percent|"
-    r"ratio)(_|$)"
+    r"ratio|bertscore|chrf|meteor|comet|bleurt|wer|cer|distance|cosine|metric|points|stars)(_|$)"
 )
 """Words in the names of columns that hold figures about responses."""
 CANDIDATE_WORDS = re.compile(
@@ -230,8 +232,10 @@ def _with_commas(text: str) -> str:
 def listed_items(cell: object) -> list[object] | None:
     """Return the checklist items in a cell, criteria as questions; None if it holds something else.
 
-    >>> listed_items(["Is it a?", " "]), listed_items([{"sku": 1}])
+    >>> listed_items(["Is it a?", " ", None]), listed_items([{"sku": 1}])
     (['Is it a?'], None)
+    >>> listed_items([{"text": "Names Paris", "weight": 2}])
+    [{'text': 'Does the response meet this criterion? Names Paris', 'weight': 2}]
     """
     if not isinstance(cell, list):
         return None
@@ -240,8 +244,11 @@ def listed_items(cell: object) -> list[object] | None:
         if isinstance(each, str):
             found += [as_question(each)] if each.strip() else []
         elif isinstance(each, Mapping) and "text" in each:
-            found.append(each)
-        else:
+            text = each["text"]
+            own = any(each.get(name) for name in OWN_WORDING)
+            asked = isinstance(text, str) and text.strip() and not own
+            found.append({**each, "text": as_question(text)} if asked else each)
+        elif each is not None:
             return None
     return found
 
@@ -326,20 +333,27 @@ def wide_by_content(rows: Sequence[Row], columns: Sequence[str]) -> dict[str, st
 
 
 def is_flag(rows: Iterable[Row], column: str) -> bool:
-    """Return whether a column is named like a figure, and holds only true and false."""
+    """Return whether a column holds only true and false, or yes and no with the name of a figure."""
     found = {str(value).lower() for value in filled_cells(rows, column)}
-    return bool(found) and found <= {"true", "false"} and bool(FIGURES.search(snake(column)))
+    known = {"true", "false", *(("yes", "no") if FIGURES.search(snake(column)) else ())}
+    return bool(found) and found <= known
 
 
-def numeric_responses(
-    rows: Sequence[Row], columns: Iterable[str], chosen: Iterable[str]
+def maybe_responses(
+    rows: Sequence[Row], columns: Iterable[str], chosen: Collection[str]
 ) -> list[str]:
-    """Return the columns of numbers that are named like the chosen ones, not like a figure."""
+    """Return the other columns named like the chosen ones that hold numbers, or true and false.
+
+    Those that are named like a figure are left out.
+    """
     families = {_family(each) for each in chosen} - {None}
     return [
         each
         for each in columns
-        if _family(each) in families and is_numeric(rows, each) and not FIGURES.search(snake(each))
+        if _family(each) in families
+        and each not in chosen
+        and not FIGURES.search(snake(each))
+        and (is_numeric(rows, each) or is_flag(rows, each))
     ]
 
 

@@ -19,7 +19,7 @@ from rocketeval.benchmarks.cells import (
     is_numeric,
     is_uncomputed,
     looks_like_candidate,
-    numeric_responses,
+    maybe_responses,
     snake,
     text_codes,
     wide_by_content,
@@ -212,11 +212,13 @@ def choose_columns(
             chosen = wide_by_content(rows, free)
             if len(chosen) > 1 and not all(map(looks_like_candidate, chosen)):
                 raise _which_are_responses(what, list(chosen), rows)
-        if len(chosen) < 2 and not _holds_conversation(rows, query):
-            raise _no_response(what, columns, rows)
-        numbers = numeric_responses(rows, free, chosen.values())
-        if numbers:
-            raise _numbers_or_responses(what, columns, numbers, [*chosen.values()])
+        if len(chosen) < 2:
+            if not _holds_conversation(rows, query):
+                raise _no_response(what, columns, rows)
+            chosen = {}
+        unclear = maybe_responses(rows, free, chosen.values())
+        if unclear:
+            raise _figures_or_responses(what, columns, unclear, [*chosen.values()])
     else:
         chosen = {}
     candidate = () if chosen else _candidate(given, found, rows, {query, response})
@@ -360,13 +362,13 @@ def _which_are_responses(what: str, columns: Sequence[str], rows: Sequence[Row])
     )
 
 
-def _numbers_or_responses(
-    what: str, columns: Sequence[str], numbers: Sequence[str], texts: Sequence[str]
+def _figures_or_responses(
+    what: str, columns: Sequence[str], unclear: Sequence[str], texts: Sequence[str]
 ) -> BenchmarkError:
-    every = [each for each in columns if each in (*numbers, *texts)]
-    named = join_words(map(repr, numbers), most=8)
+    every = [each for each in columns if each in (*unclear, *texts)]
+    named = join_words(map(repr, unclear), most=8)
     return BenchmarkError(
-        f"{what}: the numbers in {named} could be responses.",
+        f"{what}: {named} could be responses, or figures about them.",
         hint=readings(
             (naming_wide(every), "they are responses"), (naming_wide(texts), "they are not read")
         ),
@@ -421,13 +423,15 @@ def _wide_by_name(rows: Sequence[Row], columns: Sequence[str], taken: set[str]) 
     If two names differ only in marks, as output_c++ and output_c#, the columns name the candidates.
     """
     others = [each for each in columns if each not in taken and not is_numeric(rows, each)]
-    free = [each for each in others if not is_flag(rows, each)]
-    matches = {each: WIDE.match(snake(each)) for each in free}
+    matches = {each: WIDE.match(snake(each)) for each in others}
     named = {
         each: found["a"] or found["b"]
         for each, found in matches.items()
         if found and snake(each) not in (*COLUMN_NAMES["response"], *COLUMN_NAMES["reference"])
     }
+    texts = {each: name for each, name in named.items() if not is_flag(rows, each)}
+    # Only where every candidate answers true or false are such columns responses.
+    named = texts or named
     counts = Counter(named.values())
     return {name if counts[name] == 1 else each: each for each, name in named.items()}
 

@@ -28,6 +28,7 @@ from rocketeval.benchmarks.messages import (
 from rocketeval.benchmarks.reading import Row, shown_value
 from rocketeval.benchmarks.row_files import BadRow, Sample, data_files
 from rocketeval.benchmarks.table import NO_RESPONSE, system_text, text_or_none
+from rocketeval.errors import BenchmarkError
 from rocketeval.hashing import content_hash
 from rocketeval.records import Query, Response, Turn, Vote, Winner
 
@@ -36,6 +37,8 @@ WINNERS: dict[str, Winner] = {
     **dict.fromkeys(("b", "model_b", "response_b", "rejected", "right", "2"), "b"),
     **dict.fromkeys(("tie", "both", "same", "tie (bothbad)", "both_bad", "both_good"), "tie"),
 }  # type: ignore[assignment,unused-ignore]
+WINNER = {"winner", "preference"}
+"""Names of the column with the better response."""
 NO_MODEL, ONE_MODEL = "a model has no name", "both models have the same name"
 OTHER_PROMPT = "the prompt is not among the turns of the responses: only the prompt is shown"
 TURN = re.compile(r"\n\n(Human|Assistant): ?")
@@ -53,7 +56,7 @@ class PreferencePairs(DataBenchmark):
         names = {snake(each) for each in columns_of(sample.rows)}
         if names >= {"chosen", "rejected"}:
             return "preference pairs (chosen and rejected)"
-        both = names >= {"response_a", "response_b"} and names & {"winner", "preference"}
+        both = names >= {"response_a", "response_b"} and names & WINNER
         return "preference pairs (two responses and a winner)" if both else None
 
     @cached_property
@@ -63,20 +66,32 @@ class PreferencePairs(DataBenchmark):
         return {snake(each): each for each in columns_of(sample.rows)}
 
     @cached_property
+    def _pair(self) -> tuple[str, str]:
+        """The known names of both responses."""
+        names = self._names
+        if names.keys() >= {"chosen", "rejected"}:
+            return "chosen", "rejected"
+        if names.keys() >= {"response_a", "response_b"} and names.keys() & WINNER:
+            return "response_a", "response_b"
+        raise BenchmarkError(
+            f"{self.path} lacks columns of preference pairs.",
+            hint="Needed: `chosen` and `rejected`, or `response_a`, `response_b` and `winner`.",
+        )
+
+    @cached_property
     def _used(self) -> tuple[str, ...]:
         """The columns that hold something known."""
         names = self._names
-        chosen = "chosen" in names
-        parts = ("chosen", "rejected") if chosen else ("response_a", "response_b")
-        known = [names.get(each) for each in (*parts, "category", *_models(names, chosen))]
+        chosen = self._pair[0] == "chosen"
+        known = [names.get(each) for each in (*self._pair, "category", *_models(names, chosen))]
         known += [self._prompt, self._system, self._voter, None if chosen else self._winners]
         return tuple(filter(None, known))
 
     def mapping(self) -> Mapping[str, str]:
         """Return where the parts come from."""
         names = self._names
-        chosen = "chosen" in names
-        first, second = ("chosen", "rejected") if chosen else ("response_a", "response_b")
+        first, second = self._pair
+        chosen = first == "chosen"
         models = [names[each] for each in _models(names, chosen) if each in names]
         known = {"category": names.get("category"), "system": self._system, "voter": self._voter}
         return {
@@ -114,8 +129,8 @@ class PreferencePairs(DataBenchmark):
 
     def _example(self, row: Row) -> Kept:
         names = self._names
-        chosen = "chosen" in names
-        first, second = ("chosen", "rejected") if chosen else ("response_a", "response_b")
+        first, second = self._pair
+        chosen = first == "chosen"
         for column in sorted(row.uncomputed.intersection(self._used)):
             raise RowError(NO_VALUE, f"column {column!r}", OPEN_AND_SAVE)
         replies = [_last_reply(row, names.get(part, part)) for part in (first, second)]
@@ -224,8 +239,10 @@ class _Reply:
 def _last_reply(row: Row, column: str) -> _Reply:
     cell = row.values.get(column)
     value = cell_value(cell)
-    if value is None or value == "":
-        raise RowError(f"the field {column!r} is empty")
+    if column not in row.values:
+        raise RowError(f"the field {column!r} is missing")
+    if value is None:
+        return _Reply("")
     text = as_text(cell)
     notes: tuple[str, ...] = ()
     if is_messages(value):

@@ -59,7 +59,7 @@ from rocketeval.benchmarks.row_files import (
 )
 from rocketeval.config import BenchmarkConfig, parse_options
 from rocketeval.errors import BenchmarkError, Hint
-from rocketeval.items import ParsedItem
+from rocketeval.items import ParsedItem, is_of_another_kind
 from rocketeval.records import Label, Query, Response, Turn
 from rocketeval.text import join_words
 
@@ -366,7 +366,9 @@ class TableBenchmark(DataBenchmark):
         if not value:
             return (), ()
         given = listed_items(value)
-        if given is None:
+        # A column named `items` may hold other things than a checklist.
+        guessed = snake(column) != "checklist" and "checklist" not in self.options.columns
+        if given is None or (guessed and any(map(is_of_another_kind, given))):
             return (), (NOT_ITEMS,)
         return tuple(Row({column: given}, row.where).items(column)), ()
 

@@ -276,12 +276,13 @@ def describe(graded: ResponseGrade, min_item: float | None = None) -> str:
         f"  response: {_short(graded.response.text)}",
         f"  judge:    {graded.judged_by}",
     ]
-    outcomes = [(item, _reaches(item, min_item)) for item in graded.items]
-    lines += [f"  FAILED {item.shown_answer}  {item.title}" for item, ok in outcomes if ok is False]
-    lines += [
-        f"  UNANSWERED ({item.shown_answer})  {item.title}" for item, ok in outcomes if ok is None
+    outcomes = [
+        (item.shown_answer, " ".join(item.title.split()), _reaches(item, min_item))
+        for item in graded.items
     ]
-    lines += [f"  passed {item.shown_answer}  {item.title}" for item, ok in outcomes if ok]
+    lines += [f"  FAILED {answer}  {title}" for answer, title, ok in outcomes if ok is False]
+    lines += [f"  UNANSWERED ({answer})  {title}" for answer, title, ok in outcomes if ok is None]
+    lines += [f"  passed {answer}  {title}" for answer, title, ok in outcomes if ok]
     return "\n".join(map(printable, lines))
 
 

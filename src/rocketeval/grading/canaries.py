@@ -6,7 +6,8 @@ the end. Answers are compared as log-odds. What an engine may vary is measured o
 repetitions, with a floor for other kernels and other requests in flight; the floor is lower if
 these were exact. A single deviation asks the other canaries too; only together do they stop the
 run. Before that they are asked once more, to see what the judge varies by now: a quantized judge
-may repeat exactly until another mix of requests is in flight.
+may repeat exactly until another mix of requests is in flight. Other weights move every answer; such
+a mix moves only some.
 
 An engine may compute an item differently within its response than alone, depending on its prefix
 cache. So each canary is asked again soon, without the cache where that can be said; this first
@@ -224,6 +225,8 @@ class Canaries:
                 # Earlier repetitions were luck if these, right after one another, differ more.
                 self._varies = True
                 self._distances = max(moved, self._distances[:MOST_CANARIES], key=_mean_size)
+            elif sum(one.difference > EXACT for one in found) <= len(found) / 2:
+                self._varies = True
         return self._size(found) > self.allowed
 
     def _passed(self, found: list[Repetition]) -> None:
@@ -304,10 +307,12 @@ class Canaries:
             self.facts = replace(self.facts, fingerprints=seen, model=model)
 
     def _changed(self, found: list[Repetition]) -> JudgeChanged:
+        size, allowed = self._size(found), self.allowed
+        digits = 2 if f"{size:.2f}" != f"{allowed:.2f}" else 3
         return JudgeChanged(
             f"The judge answers differently than before: {len(found)} items asked again differ by "
-            f"{self._size(found):.2f} in log-odds; its own repeatability allows "
-            f"{self.allowed:.2f}. Its weights, precision or settings were changed.",
+            f"{size:.{digits}f} in log-odds; its own repeatability allows "
+            f"{allowed:.{digits}f}. Its weights, precision or settings were changed.",
             hint="Serve the first model again and run the same command, or give the run another "
             "`name`. If the server is known to vary this much, `judge.canaries: 0` switches the "
             "check off.",

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
+from rocketeval.benchmarks.inspect_logs import target_text
 from rocketeval.benchmarks.messages import content_text
 from rocketeval.errors import ConfigError, EngineError, EngineUnavailable
 from rocketeval.grader import Grader, Items, ResponseGrade, ResponseToGrade
@@ -30,6 +31,8 @@ __all__ = ["compute_score", "reward_func", "trl_reward"]
 
 TIMEOUT = 120.0
 """Seconds per response."""
+VERL_FIELDS = ("question", "prompt", "checklist")
+"""What is read of verl's `extra_info`."""
 FAILED = 0.0
 """Reward of a response without a grade, for frameworks that need a number."""
 _END_TOKENS = re.compile(r"(?:\s*(?:<\|[^<>|]{1,40}\|>|</s>|<eos>|<end_of_turn>))+\s*\Z")
@@ -125,16 +128,17 @@ async def compute_score(
     `extra_info` has the `checklist` and the `question` (or `prompt`); the ground truth is the
     reference. The judge is $ROCKETEVAL_JUDGE, or `judge` and `base_url` in the reward's arguments.
     """
-    info = {name: _as_list(value) for name, value in (extra_info or {}).items()}
-    asked = info.get("question") or info.get("prompt") or data_source
+    info = {name: _as_list((extra_info or {}).get(name)) for name in VERL_FIELDS}
+    asked = info["question"] or info["prompt"] or data_source
+    target = _as_list(ground_truth)
     grader = open_grader(settings.get("judge"), settings.get("base_url"))
     query, history = asked_in(asked if isinstance(asked, list | tuple) else str(asked))
     given = ResponseToGrade(
         query,
         solution_str,
-        checklist_for(_decoded(info.get("checklist")), None),
+        checklist_for(_decoded(info["checklist"]), None),
         history,
-        reference=None if ground_truth is None else str(ground_truth),
+        reference=target_text(target) if isinstance(target, list) else _text_or_none(target),
         about="reward",
     )
     (graded,) = await grade_rewards(grader, [given], TIMEOUT)
@@ -217,9 +221,16 @@ def _completion_text(completion: Any) -> str:
     return "\n".join(content_text(message.get("content"), set()) for message in completion)
 
 
+def _text_or_none(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
 def _as_list(value: Any) -> Any:
-    """Return an array, as in rows of Parquet files, as a list, and anything else as it is."""
-    return value.tolist() if hasattr(value, "tolist") else value
+    """Return arrays, as in rows of Parquet files, as lists, at any depth."""
+    value = value.tolist() if hasattr(value, "tolist") else value
+    if isinstance(value, Mapping):
+        return {name: _as_list(each) for name, each in value.items()}
+    return [_as_list(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def _decoded(items: Any) -> Any:

@@ -232,7 +232,8 @@ class _Pairs:
             sums, met = self._cluster_sums(block), self._cluster_sizes(block)
             self.shared[block] = (met > 0).sum(axis=0)
             self._squares[block] = (sums**2).sum(axis=0)
-            self._differ[block] = (np.abs(sums) >= LEAST_DIFFERENCE).any(axis=0)
+            least = LEAST_DIFFERENCE * np.maximum(met, 1.0)
+            self._differ[block] = (np.abs(sums) >= least).any(axis=0)
             total = met.sum(axis=0)
             np.divide(sums.sum(axis=0), total, out=self.means[block], where=total > 0)
 
