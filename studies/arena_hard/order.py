@@ -1,7 +1,7 @@
 """RocketEval Tables 3, 6 and Fig. 6: does the judge order candidates as the arena does?
 
     python studies/papers/prepare.py
-    studies/judges/serve_vllm.sh qwen2.5-coder-1.5b-int8 8000
+    studies/judges/serve_vllm.sh qwen2.5-coder-1.5b-int8 8000 &
     rocketeval run studies/arena_hard/checklist.yaml --only grade
     python studies/judgments.py studies/arena_hard/checklist.yaml \
         studies/arena_hard/recorded/judgments/checklist.parquet     # the other configs the same
