@@ -281,7 +281,7 @@ class Checklist:
 def parse_item(given: object, *, trusted: bool = False) -> ParsedItem:
     """Return an item given as JSON; raise ValueError that names the field and what is valid.
 
-    A field that is null is not given: tables write all fields for every item. Only a `trusted` item, from the run's own files, may carry the `source` of a check.
+    A null field is not given. Only a `trusted` item, of the run's own files, may have a `source`.
 
     >>> parse_item({"text": "Is it rude?", "weight": -2}).detail.weight
     -2.0
@@ -322,7 +322,7 @@ def parse_item(given: object, *, trusted: bool = False) -> ParsedItem:
 def is_of_another_kind(given: object) -> bool:
     """Return whether an object has fields that are no misspelled fields of an item.
 
-    >>> [is_of_another_kind({"text": "Milk", name: 2}) for name in ("price", "weigth", "weight")]
+    >>> [is_of_another_kind({"text": "Milk", name: 2}) for name in ("price", "level", "weight")]
     [True, False, False]
     """
     fields = given if isinstance(given, Mapping) else ()

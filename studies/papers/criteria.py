@@ -42,7 +42,7 @@ from rocketeval.text import figure  # noqa: E402
 RECORDED = HERE / "recorded"
 DATA = Path(os.environ.get("ROCKETEVAL_SHARED_DATA", HERE.parents[2] / "shared" / "data"))
 RESAMPLES = 2_000
-WIDTH, CELL = 34, 26
+WIDTH, CELL = 46, 26
 CHECKLIST, COUNTED = "checklist, probabilities", "checklist, yes counted"
 GRADES = {
     "rubric": "4 full rubric",
@@ -116,6 +116,11 @@ class Study:
             },
         )
 
+    @property
+    def replies(self) -> int:
+        """The number of judged replies."""
+        return next(iter(self.ratings.values())).size
+
 
 def asked_for(method: str, criterion: str) -> str:
     """Return the method that grades one criterion."""
@@ -165,17 +170,26 @@ def resampled(count: int) -> Ints:
     return np.vstack([np.arange(count), drawn])
 
 
-def draws_of(study: Study, way: str) -> dict[str, Floats]:
-    """Return the three figures of a way, for every resample."""
+def draws_of(study: Study) -> dict[str, dict[str, Floats]]:
+    """Return the three figures of every way, for every resample."""
     rows = resampled(len(study.conversations))
-    by_criterion = []
+    sums: dict[str, Floats] = {}
     for name, ratings in study.ratings.items():
-        scores = study.scores[way][name]
-        inside = spearman(scores, ratings)[rows]
-        flat = [each[rows].reshape(len(rows), -1) for each in (scores, ratings)]
-        by_criterion.append([np.nanmean(inside, axis=1), spearman(*flat), pearson(*flat)])
-    found = np.mean(by_criterion, axis=0)
-    return dict(zip((WITHIN, SPEARMAN, PEARSON), found, strict=True))
+        drawn = ratings[rows].reshape(len(rows), -1)
+        ranks = rankdata(drawn, axis=-1)
+        for way, scores in ((way, by[name]) for way, by in study.scores.items()):
+            judged = scores[rows].reshape(len(rows), -1)
+            found = [
+                np.nanmean(spearman(scores, ratings)[rows], axis=1),
+                pearson(rankdata(judged, axis=-1), ranks),
+                pearson(judged, drawn),
+            ]
+            sums[way] = sums.get(way, 0.0) + np.array(found)
+    kinds = (WITHIN, SPEARMAN, PEARSON)
+    return {
+        way: dict(zip(kinds, found / len(study.ratings), strict=True))
+        for way, found in sums.items()
+    }
 
 
 def bounded(draws: Floats, count: int) -> Interval:
@@ -199,7 +213,7 @@ class Row:
 def tables(study: Study) -> tuple[list[Row], list[Row]]:
     """Return a row for each way, and one for each planned comparison."""
     count = len(study.conversations)
-    draws = {way: draws_of(study, way) for way in study.scores}
+    draws = draws_of(study)
     rows = [
         Row(way, {kind: bounded(values, count) for kind, values in found.items()})
         for way, found in draws.items()
@@ -229,9 +243,9 @@ def lines_of(study: Study) -> list[str]:
     """Return the study as text."""
     rows, apart = tables(study)
     head = "".ljust(WIDTH) + "".join(kind.ljust(CELL) for kind in (WITHIN, SPEARMAN, PEARSON))
-    replies = len(study.conversations) * len(next(iter(study.ratings.values()))[0])
+    size = f"{len(study.conversations)} conversations, {study.replies} replies"
     return [
-        f"{len(study.conversations)} conversations, {replies} replies; mean over four criteria",
+        f"{size}; mean over four criteria",
         head.rstrip(),
         *map(str, rows),
         "",
@@ -259,7 +273,7 @@ def main() -> None:
     if given.record:
         (RECORDED / "criteria.txt").write_text(text, encoding="utf-8")
         rows = [asdict(row) for part in tables(study) for row in part]
-        content = {"conversations": len(study.conversations), "rows": rows}
+        content = {"replies": study.replies, "rows": rows}
         shown = json.dumps(content, indent=1) + "\n"
         (RECORDED / "criteria.json").write_text(shown, encoding="utf-8")
 

@@ -76,8 +76,13 @@ def main() -> None:
     parser.add_argument("--only", choices=list(WORK), action="append")
     parser.add_argument("--methods", help="only these, separated by commas")
     parser.add_argument("--limit", type=int, help="only the first N queries of each study")
+    parser.add_argument(
+        "--concurrency", type=int, help="responses in flight (8); perplexity takes memory for each"
+    )
     given = parser.parse_args()
-    engine = {"engine": given.engine, "base_url": given.base_url}
+    engine: dict[str, object] = {"engine": given.engine, "base_url": given.base_url}
+    if given.concurrency is not None:
+        engine["concurrency"] = given.concurrency
     wanted = given.methods.split(",") if given.methods else None
     for study in given.only or WORK:
         for queries, methods in WORK[study]:
@@ -93,7 +98,7 @@ def study_config(
     judge: str,
     limit: int | None = None,
     queries: int | None = None,
-    engine: Mapping[str, str | None] | None = None,
+    engine: Mapping[str, object] | None = None,
 ) -> RunConfig:
     """Return the config of a study's run by one judge; a limited run has a separate name."""
     name = study if judge == STUDY_JUDGE else f"{study}-{judge}"
@@ -103,7 +108,7 @@ def study_config(
         {
             "name": name,
             "benchmark": {"path": RUNS / "data" / study, "limit": queries},
-            "judge": {"model": judge, "concurrency": 8, **(engine or {})},
+            "judge": {"model": judge, "concurrency": 8, "canaries": 0.002, **(engine or {})},
             "author": {"min_items": 1, "max_items": 40},
             "output": RUNS,
             "cache": RUNS / ".cache",

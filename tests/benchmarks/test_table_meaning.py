@@ -386,7 +386,7 @@ def test_wide_columns_of_true_and_false(tmp_path: Path) -> None:
     assert len(list(opened(write_jsonl(tmp_path / "z.jsonl", figures)).responses())) == 8
 
 
-def test_a_text_beside_a_conversation_is_not_the_response(tmp_path: Path) -> None:
+def test_a_text_next_to_a_conversation_is_not_the_response(tmp_path: Path) -> None:
     """The conversation ends with the response, and its score is the label."""
     rows = [
         {"messages": talk(f"Hi {n}", f"Hello {n}"), "rationale": f"It is kind: {n}", "score": n}

@@ -333,7 +333,7 @@ def wide_by_content(rows: Sequence[Row], columns: Sequence[str]) -> dict[str, st
 
 
 def is_flag(rows: Iterable[Row], column: str) -> bool:
-    """Return whether a column holds only true and false, or yes and no with the name of a figure."""
+    """Return whether a column holds only true and false, or yes and no under a figure's name."""
     found = {str(value).lower() for value in filled_cells(rows, column)}
     known = {"true", "false", *(("yes", "no") if FIGURES.search(snake(column)) else ())}
     return bool(found) and found <= known
