@@ -281,7 +281,7 @@ class Checklist:
 def parse_item(given: object, *, trusted: bool = False) -> ParsedItem:
     """Return an item given as JSON; raise ValueError that names the field and what is valid.
 
-    A null field is not given. Only a `trusted` item, of the run's own files, may have a `source`.
+    Only a `trusted` item, from the run's own files, may carry the `source` of a check.
 
     >>> parse_item({"text": "Is it rude?", "weight": -2}).detail.weight
     -2.0
@@ -299,7 +299,6 @@ def parse_item(given: object, *, trusted: bool = False) -> ParsedItem:
         raise ValueError(f"unknown field {unknown[0]!r}.{meant} Valid: {', '.join(_FIELDS)}.")
     if "text" not in given:
         raise ValueError("the field 'text' is missing.")
-    given = {name: each for name, each in given.items() if each is not None or name == "text"}
     levels = _levels(given.get("levels"))
     check = _check(given.get("check"), trusted=trusted)
     detail = ItemDetail(

@@ -51,7 +51,7 @@ LISTED = re.compile(r"\s*\[\s*[\[{'\"\]]")
 """How a list of texts, lists or objects begins."""
 MISSING = ("", "n/a", "na", "nan", "none", "null", "-")
 """Words in a column of numbers that stand for no number."""
-OWN_WORDING = ("levels", "check")
+OWN_WORDING = {"levels", "check"}
 """Fields of items that are not questions with yes or no."""
 NO_VALUE = "a formula has no stored value"
 OPEN_AND_SAVE = "Open the file in a spreadsheet program and save it: this stores the values."
@@ -244,10 +244,11 @@ def listed_items(cell: object) -> list[object] | None:
         if isinstance(each, str):
             found += [as_question(each)] if each.strip() else []
         elif isinstance(each, Mapping) and "text" in each:
-            text = each["text"]
-            own = any(each.get(name) for name in OWN_WORDING)
-            asked = isinstance(text, str) and text.strip() and not own
-            found.append({**each, "text": as_question(text)} if asked else each)
+            item = {name: value for name, value in each.items() if value is not None}
+            text = item.get("text")
+            if isinstance(text, str) and text.strip() and not (item.keys() & OWN_WORDING):
+                item["text"] = as_question(text)
+            found.append(item)
         elif each is not None:
             return None
     return found

@@ -72,7 +72,7 @@ def trl_reward(
             ResponseToGrade(
                 query,
                 _completion_text(completion),
-                checklist_for(items, checklist),
+                checklist_for(_decoded(items), checklist),
                 history,
                 reference,
                 about="reward",
@@ -221,6 +221,10 @@ def _completion_text(completion: Any) -> str:
     return "\n".join(content_text(message.get("content"), set()) for message in completion)
 
 
+def _without_nulls(item: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in item.items() if value is not None}
+
+
 def _text_or_none(value: Any) -> str | None:
     return None if value is None else str(value)
 
@@ -234,7 +238,9 @@ def _as_list(value: Any) -> Any:
 
 
 def _decoded(items: Any) -> Any:
-    """Return a checklist that may be JSON text."""
+    """Return a checklist that may be JSON text, or items of a table, which have null fields."""
+    if isinstance(items, list):
+        return [_without_nulls(each) if isinstance(each, Mapping) else each for each in items]
     if isinstance(items, str) and items.lstrip().startswith("["):
         try:
             return json.loads(items)
