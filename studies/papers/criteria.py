@@ -27,6 +27,7 @@ import numpy as np
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 import judgments  # noqa: E402
+from dimensions import CHECKLIST, COUNTED, LEVELS  # noqa: E402
 from grade import TOPICAL_CHAT, kept_as  # noqa: E402
 from prepare import topical_chat  # noqa: E402
 from runs import only_items  # noqa: E402
@@ -43,13 +44,7 @@ RECORDED = HERE / "recorded"
 DATA = Path(os.environ.get("ROCKETEVAL_SHARED_DATA", HERE.parents[2] / "shared" / "data"))
 RESAMPLES = 2_000
 WIDTH, CELL = 46, 26
-CHECKLIST, COUNTED = "checklist, probabilities", "checklist, yes counted"
-GRADES = {
-    "rubric": "4 full rubric",
-    "criterion": "3 criterion's name",
-    "generic": "2 generic prompt",
-    "perplexity": "1 perplexity",
-}
+GRADES = dict(reversed(LEVELS.items()))
 """The ways without a checklist, by method; the first two are asked once per criterion."""
 COMPARED = (
     (COUNTED, GRADES["rubric"]),

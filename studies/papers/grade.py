@@ -101,6 +101,8 @@ def study_config(
     engine: Mapping[str, object] | None = None,
 ) -> RunConfig:
     """Return the config of a study's run by one judge; a limited run has a separate name."""
+    # A canary is read without the prefix cache: 1% of the items would be about 10% of the tokens.
+    engine = {"concurrency": 8, "canaries": 0.002, **(engine or {})}
     name = study if judge == STUDY_JUDGE else f"{study}-{judge}"
     if limit is not None:
         name, queries = f"{name}-first-{limit}", limit
@@ -108,7 +110,7 @@ def study_config(
         {
             "name": name,
             "benchmark": {"path": RUNS / "data" / study, "limit": queries},
-            "judge": {"model": judge, "concurrency": 8, "canaries": 0.002, **(engine or {})},
+            "judge": {"model": judge, **engine},
             "author": {"min_items": 1, "max_items": 40},
             "output": RUNS,
             "cache": RUNS / ".cache",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -37,6 +37,12 @@ WINNERS: dict[str, Winner] = {
     **dict.fromkeys(("b", "model_b", "response_b", "rejected", "right", "2"), "b"),
     **dict.fromkeys(("tie", "both", "same", "tie (bothbad)", "both_bad", "both_good"), "tie"),
 }  # type: ignore[assignment,unused-ignore]
+CHOSEN, RESPONSES = ("chosen", "rejected"), ("response_a", "response_b")
+"""Names of the columns with both responses."""
+FOUND = {
+    CHOSEN: "preference pairs (chosen and rejected)",
+    RESPONSES: "preference pairs (two responses and a winner)",
+}
 WINNER = {"winner", "preference"}
 """Names of the column with the better response."""
 NO_MODEL, ONE_MODEL = "a model has no name", "both models have the same name"
@@ -53,11 +59,8 @@ class PreferencePairs(DataBenchmark):
     @classmethod
     def recognize(cls, sample: Sample) -> str | None:
         """Look for chosen and rejected, or two responses and a winner."""
-        names = {snake(each) for each in columns_of(sample.rows)}
-        if names >= {"chosen", "rejected"}:
-            return "preference pairs (chosen and rejected)"
-        both = names >= {"response_a", "response_b"} and names & WINNER
-        return "preference pairs (two responses and a winner)" if both else None
+        pair = _pair_in({snake(each) for each in columns_of(sample.rows)})
+        return FOUND.get(pair) if pair else None
 
     @cached_property
     def _names(self) -> dict[str, str]:
@@ -68,21 +71,19 @@ class PreferencePairs(DataBenchmark):
     @cached_property
     def _pair(self) -> tuple[str, str]:
         """The known names of both responses."""
-        names = self._names
-        if names.keys() >= {"chosen", "rejected"}:
-            return "chosen", "rejected"
-        if names.keys() >= {"response_a", "response_b"} and names.keys() & WINNER:
-            return "response_a", "response_b"
-        raise BenchmarkError(
-            f"{self.path} lacks columns of preference pairs.",
-            hint="Needed: `chosen` and `rejected`, or `response_a`, `response_b` and `winner`.",
-        )
+        pair = _pair_in(self._names)
+        if pair is None:
+            raise BenchmarkError(
+                f"{self.path} lacks columns of preference pairs.",
+                hint="Needed: `chosen` and `rejected`, or `response_a`, `response_b` and `winner`.",
+            )
+        return pair
 
     @cached_property
     def _used(self) -> tuple[str, ...]:
         """The columns that hold something known."""
         names = self._names
-        chosen = self._pair[0] == "chosen"
+        chosen = self._pair == CHOSEN
         known = [names.get(each) for each in (*self._pair, "category", *_models(names, chosen))]
         known += [self._prompt, self._system, self._voter, None if chosen else self._winners]
         return tuple(filter(None, known))
@@ -91,7 +92,7 @@ class PreferencePairs(DataBenchmark):
         """Return where the parts come from."""
         names = self._names
         first, second = self._pair
-        chosen = first == "chosen"
+        chosen = self._pair == CHOSEN
         models = [names[each] for each in _models(names, chosen) if each in names]
         known = {"category": names.get("category"), "system": self._system, "voter": self._voter}
         return {
@@ -130,7 +131,7 @@ class PreferencePairs(DataBenchmark):
     def _example(self, row: Row) -> Kept:
         names = self._names
         first, second = self._pair
-        chosen = first == "chosen"
+        chosen = self._pair == CHOSEN
         for column in sorted(row.uncomputed.intersection(self._used)):
             raise RowError(NO_VALUE, f"column {column!r}", OPEN_AND_SAVE)
         replies = [_last_reply(row, names.get(part, part)) for part in (first, second)]
@@ -214,6 +215,14 @@ class PreferencePairs(DataBenchmark):
                 f"Valid: {', '.join(WINNERS)}, or the name of a candidate.",
             )
         return WINNERS[word.lower()]
+
+
+def _pair_in(names: Collection[str]) -> tuple[str, str] | None:
+    """Return the columns of both responses; None if these are no preference pairs."""
+    if {*CHOSEN}.issubset(names):
+        return CHOSEN
+    both = {*RESPONSES}.issubset(names) and not WINNER.isdisjoint(names)
+    return RESPONSES if both else None
 
 
 def _models(names: Mapping[str, str], chosen: bool) -> tuple[str, str]:

@@ -132,7 +132,7 @@ async def compute_score(
     asked = info["question"] or info["prompt"] or data_source
     target = _as_list(ground_truth)
     grader = open_grader(settings.get("judge"), settings.get("base_url"))
-    query, history = asked_in(asked if isinstance(asked, list | tuple) else str(asked))
+    query, history = asked_in(asked if isinstance(asked, list) else str(asked))
     given = ResponseToGrade(
         query,
         solution_str,
