@@ -38,6 +38,12 @@ choose_dtype() {
     if grep -qwE 'amx_bf16|avx512_bf16'; then echo bfloat16; else echo float32; fi
 }
 
+# oneDNN's int8 products are right only with VNNI or AMX units; elsewhere their sums overflow.
+# Reads the text of /proc/cpuinfo from its standard input.
+has_int8_units() {
+    grep -qwE 'avx512_vnni|avx_vnni|amx_int8'
+}
+
 has_vllm() {
     # gguf is installed last, so its presence means that the installation ran to its end.
     [ -x "$python" ] && "$python" -c \
@@ -155,7 +161,14 @@ main() {
     # Compiling takes minutes at every start and gains little in float32.
     [ "$dtype" = float32 ] && flags+=(--enforce-eager)
     case "$name" in
-        *-int8) say "matrix products in int8, everything else in $dtype" ;;
+        *-int8)
+            if has_int8_units </proc/cpuinfo; then
+                say "matrix products in int8, everything else in $dtype"
+            else
+                say "this processor has no units for int8: the same integers are multiplied in float32"
+                export PYTHONPATH="$(realpath "$here")/vllm_plugins${PYTHONPATH:+:$PYTHONPATH}"
+            fi
+            ;;
         *)
             say "this processor computes fastest in $dtype"
             [ "$dtype" = float32 ] && grep -qw avx512_vnni /proc/cpuinfo &&

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -29,7 +28,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 import judgments  # noqa: E402
 from dimensions import CHECKLIST, COUNTED, LEVELS  # noqa: E402
 from grade import TOPICAL_CHAT, kept_as  # noqa: E402
-from prepare import topical_chat  # noqa: E402
+from prepare import DATA, topical_chat  # noqa: E402
 from runs import only_items  # noqa: E402
 from scipy.stats import rankdata  # noqa: E402
 
@@ -41,7 +40,6 @@ from rocketeval.stats.bootstrap import interval  # noqa: E402
 from rocketeval.text import figure  # noqa: E402
 
 RECORDED = HERE / "recorded"
-DATA = Path(os.environ.get("ROCKETEVAL_SHARED_DATA", HERE.parents[2] / "shared" / "data"))
 RESAMPLES = 2_000
 WIDTH, CELL = 46, 26
 GRADES = dict(reversed(LEVELS.items()))

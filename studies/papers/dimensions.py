@@ -2,38 +2,35 @@
 
     python studies/papers/dimensions.py [--limit N] [--record]
 
-SummEval (16 systems) and Topical-Chat (6 systems), four criteria each, with mean human ratings as
-reference data. A criterion is judged by its checklist (CheckEval's seed questions, each asked
-independently; as probabilities, and as counted yes and no, which is CheckEval's own score), by a
-grade from 1 to 5 with a full rubric, with the criterion's name, with no criterion at all, and by
-perplexity. Correlations are within queries (the mean over articles or conversations, as in
-CheckEval) and pooled over all responses (as in Evaluating the Evaluator). Agreement between the two
-judges: Krippendorff's alpha and Fleiss' kappa of their item answers, or of their likeliest grades.
+SummEval (16 systems), four criteria, with mean human ratings as reference data. A criterion is
+judged by its checklist (CheckEval's seed questions, each asked independently; as probabilities, and
+as counted yes and no, which is CheckEval's own score), by a grade from 1 to 5 with a full rubric,
+with the criterion's name, with no criterion at all, and by perplexity. Correlations are within
+articles (their mean, as in CheckEval) and pooled over all responses (as in Evaluating the
+Evaluator). Topical-Chat is in criteria.py, from stored judgments.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-from grade import SUMMEVAL, TOPICAL_CHAT
-from runs import JUDGES, Graded, graded, record, rows_of, table
+from grade import SUMMEVAL
+from runs import JUDGES, graded, record, rows_of, table
 
 from rocketeval.audit.labels import PER_QUERY, RESPONSES, cells_of, label_correlation
-from rocketeval.criteria import criteria
 from rocketeval.grid import ScoreGrid
 from rocketeval.records import Interval, Label
 from rocketeval.scoring.learning import label_cells
-from rocketeval.stats.agreement import reliability
 from rocketeval.stats.bootstrap import interval, ratio_draws
 from rocketeval.stats.correlation import within_queries
 from rocketeval.text import figure
 
-STUDIES = {"summeval": ("SummEval", SUMMEVAL), "topical_chat": ("Topical-Chat", TOPICAL_CHAT)}
+STUDY, SHOWN = "summeval", "SummEval"
 CHECKLIST, COUNTED = "checklist, probabilities", "checklist, yes counted"
 LEVELS = {
     "perplexity": "1 perplexity",
@@ -41,7 +38,6 @@ LEVELS = {
     "criterion": "3 criterion's name",
     "rubric": "4 full rubric",
 }
-Cell = tuple[str, str]
 
 
 def main() -> None:
@@ -50,22 +46,18 @@ def main() -> None:
     parser.add_argument("--limit", type=int)
     parser.add_argument("--record", action="store_true")
     given = parser.parse_args()
-    lines: list[str] = []
-    content: dict[str, Any] = {"correlation": {}, "overall": {}, "between judges": {}}
-    for study, (shown, names) in STUDIES.items():
-        found = correlations(study, names, given.limit)
-        content["correlation"][shown] = found
-        lines += shown_correlations(shown, names, found)
-        means = overall(study, names, given.limit)
-        content["overall"][shown] = {
-            judge: {method: asdict(result) for method, result in methods.items()}
-            for judge, methods in means.items()
-        }
-        lines += shown_overall(shown, means)
-        between = between_judges(study, names, given.limit)
-        content["between judges"][shown] = between
-        lines += shown_between(shown, between)
-    lines += shown_groups(content["correlation"])
+    found = correlations(STUDY, SUMMEVAL, given.limit)
+    means = overall(STUDY, SUMMEVAL, given.limit)
+    content: dict[str, Any] = {
+        "correlation": {SHOWN: found},
+        "overall": {
+            SHOWN: {
+                judge: {method: asdict(result) for method, result in methods.items()}
+                for judge, methods in means.items()
+            }
+        },
+    }
+    lines = [*shown_correlations(SHOWN, SUMMEVAL, found), *shown_overall(SHOWN, means)]
     record("dimensions", content, lines, keep=given.record)
     if given.record:
         from plots import levels
@@ -127,55 +119,6 @@ def items_of(study: str, name: str) -> list[int]:
     return [place for place, row in enumerate(rows) if row["dimension"] == name]
 
 
-def between_judges(study: str, names: tuple[str, ...], limit: int | None) -> dict[str, Any]:
-    """Return the agreement of all judges' answers to the same items, and of their grades."""
-
-    def answers(name: str, each: Graded) -> dict[tuple[Cell, int], float]:
-        places = items_of(study, name)
-        return {
-            (cell, place): float(p[place] >= 0.5)
-            for cell, p in each.by_cell().items()
-            for place in places
-            if not np.isnan(p[place])
-        }
-
-    def grades(name: str, each: Graded) -> dict[tuple[Cell, int], float]:
-        return {(cell, 0): float(text[0]) for cell, text in each.texts().items() if text[0]}
-
-    return {
-        COUNTED: agreements(study, "checklist", names, answers, "nominal", limit),
-        LEVELS["rubric"]: agreements(study, "rubric", names, grades, "nominal", limit),
-    }
-
-
-def agreements(
-    study: str,
-    method: str,
-    names: tuple[str, ...],
-    read: Callable[[str, Graded], Mapping[tuple[Cell, int], float]],
-    level: Any,
-    limit: int | None,
-) -> dict[str, Any]:
-    """Return Krippendorff's alpha and Fleiss' kappa by criterion."""
-    found = {}
-    for name in names:
-        full = method if method == "checklist" else f"{method}:criterion={name}"
-        raters = {
-            shown: read(name, each)
-            for judge, shown in JUDGES.items()
-            if (each := graded(study, full, judge, limit)) is not None
-        }
-        if len(raters) < 2:
-            continue
-        units = sorted(set.union(*(set(given) for given in raters.values())))
-        ratings = np.array(
-            [[given.get(unit, np.nan) for unit in units] for given in raters.values()]
-        )
-        groups = np.array([unit[0][0] for unit in units])
-        found[name] = asdict(reliability(ratings, groups, list(raters), level=level))
-    return found
-
-
 def overall(
     study: str, names: tuple[str, ...], limit: int | None
 ) -> dict[str, dict[str, Interval]]:
@@ -221,7 +164,7 @@ def shown_overall(study: str, found: dict[str, dict[str, Interval]]) -> list[str
         for judge, methods in found.items()
         for method, result in methods.items()
     ]
-    return [f"{study}: mean Spearman within queries, over criteria", *table(["", "mean"], rows), ""]
+    return [f"{study}: mean Spearman within queries, over criteria", *table(["", "mean"], rows)]
 
 
 def shown_correlations(
@@ -247,40 +190,6 @@ def shown_correlations(
                 rows.append([f"{judge}: {method}", *shown, f"{mean(values):.2f}"])
         lines += [f"{study}: {result}", *table(["", *names, "mean"], rows), ""]
     return lines
-
-
-def shown_between(study: str, between: dict[str, Any]) -> list[str]:
-    """Return alpha and kappa between the judges as text."""
-    rows = []
-    for method, figures in between.items():
-        for name, result in figures.items():
-            alpha, fleiss = result["alpha"], result["fleiss"]["value"]
-            shown = "-" if alpha is None else figure(Interval(**alpha), ".2f")
-            kappa = "-" if fleiss is None else f"{fleiss:.2f}"
-            rows.append([f"{method}: {name}", shown, kappa, str(result["units"])])
-    if not rows:
-        return []
-    head = ["", "Krippendorff's alpha", "Fleiss' kappa", "units"]
-    return [f"{study}: agreement between the judges", *table(head, rows), ""]
-
-
-def shown_groups(found: dict[str, Any]) -> list[str]:
-    """Return pooled Pearson by group of the taxonomy, over both benchmarks."""
-    known = criteria()
-    sums: dict[tuple[str, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for studies in found.values():
-        for judge, methods in studies.items():
-            for method, figures in methods.items():
-                for name, result in figures.items():
-                    value = _value(result["pooled"]["pearson"])
-                    if value is not None:
-                        sums[judge, method][known[name].group].append(value)
-    groups = ("content", "engagement", "integrity", "relevance")
-    rows = [
-        [f"{judge}: {method}", *(f"{mean(by[group]):.2f}" for group in groups)]
-        for (judge, method), by in sums.items()
-    ]
-    return ["Mean Pearson by group of criteria", *table(["", *groups], rows)]
 
 
 def mean(values: list[float] | list[float | None]) -> float:

@@ -11,7 +11,8 @@
 
 Each study uses the first N queries of the order that prepare.py draws (the table below). A longer
 run only adds to a shorter one. Runs go to studies/runs, or to the folder in
-$ROCKETEVAL_STUDY_RUNS. The judgments of the int8 judge are also kept in recorded/judgments.
+$ROCKETEVAL_STUDY_RUNS. The judgments of the int8 judge and of the 135M judge are also kept in
+recorded/judgments.
 """
 
 from __future__ import annotations
@@ -35,14 +36,12 @@ RUNS = Path(os.environ.get("ROCKETEVAL_STUDY_RUNS", HERE.parent / "runs")).absol
 STUDY_JUDGE = "qwen2.5-coder-1.5b-instruct"
 """The judge whose runs have the studies' plain names."""
 KEPT_JUDGE = f"{STUDY_JUDGE}-int8"
-"""The judge whose judgments are kept in the repository."""
+KEPT_SUFFIX = {KEPT_JUDGE: "", "smollm2-135m-instruct": "_135m"}
+"""The judges whose judgments are kept in the repository, with the ends of the files' names."""
 KEPT = HERE / "recorded" / "judgments"
 
 SUMMEVAL = ("coherence", "consistency", "fluency", "relevance")
 TOPICAL_CHAT = ("coherence", "engagingness", "groundedness", "naturalness")
-
-ANALYSIS = "analysis"
-"""A weaker judge after the study judge's analysis; the study judge itself is left out."""
 
 Part = tuple[int, tuple[str, ...]]
 
@@ -54,12 +53,7 @@ def levels(criteria: tuple[str, ...]) -> tuple[str, ...]:
 
 
 WORK: dict[str, tuple[Part, ...]] = {
-    "mt_bench": (
-        (80, ("checklist",)),
-        (40, ("fixed", "direct", "reference")),
-        (20, ("sequential", "all_yes", "all_no", "cot")),
-        (8, ("multi_item", ANALYSIS)),
-    ),
+    "mt_bench": ((20, ("all_yes", "all_no")),),
     "summeval": ((12, ("checklist", *levels(SUMMEVAL))),),
     "topical_chat": ((60, ("checklist", *levels(TOPICAL_CHAT))),),
     "infobench": ((60, ("checklist",)),),
@@ -86,11 +80,10 @@ def main() -> None:
     wanted = given.methods.split(",") if given.methods else None
     for study in given.only or WORK:
         for queries, methods in WORK[study]:
-            own = [name for name in methods if (name, given.judge) != (ANALYSIS, STUDY_JUDGE)]
-            chosen = [name for name in own if wanted is None or name in wanted]
+            chosen = [name for name in methods if wanted is None or name in wanted]
             config = study_config(study, given.judge, given.limit, queries, engine)
-            keeps = given.judge == KEPT_JUDGE and given.engine == "openai" and given.limit is None
-            asyncio.run(grade(config, chosen, given.limit, study if keeps else None))
+            keeps = given.judge in KEPT_SUFFIX and given.engine == "openai" and given.limit is None
+            asyncio.run(grade(config, chosen, study if keeps else None))
 
 
 def study_config(
@@ -118,34 +111,31 @@ def study_config(
     )
 
 
-def study_method(config: RunConfig, name: str, limit: int | None) -> RunConfig:
+def study_method(config: RunConfig, name: str) -> RunConfig:
     """Return the config of a study's run by one method."""
-    if name == ANALYSIS:
-        strong = study_method(study_config("mt_bench", STUDY_JUDGE, limit), "cot", limit)
-        name = f"{ANALYSIS}:run={strong.run_path}"
     return method_config(Run(config).config, parse_variant(name))
 
 
-async def grade(
-    config: RunConfig, methods: list[str], limit: int | None, study: str | None = None
-) -> None:
+async def grade(config: RunConfig, methods: list[str], study: str | None = None) -> None:
     """Grade a study's responses by these methods, in order; keep them under the study's name."""
     for name in methods:
-        asked = study_method(config, name, limit)
+        asked = study_method(config, name)
         try:
             await judgments.grade(asked)
         finally:
             if study is not None:
-                judgments.keep_more(asked, name, KEPT / kept_as(study, name))
+                judgments.keep_more(asked, name, KEPT / kept_as(study, name, config.judge.model))
 
 
-def kept_as(study: str, method: str) -> str:
-    """Return the name of the file with the kept judgments of a study by one method.
+def kept_as(study: str, method: str, judge: str = KEPT_JUDGE) -> str:
+    """Return the name of the file with the kept judgments of a study by one method and judge.
 
     >>> kept_as("topical_chat", "rubric:criterion=coherence")
     'topical_chat_rubric_coherence.parquet'
+    >>> kept_as("mt_bench", "all_yes", "smollm2-135m-instruct")
+    'mt_bench_all_yes_135m.parquet'
     """
-    return f"{study}_{method.replace(':criterion=', '_')}.parquet"
+    return f"{study}_{method.replace(':criterion=', '_')}{KEPT_SUFFIX[judge]}.parquet"
 
 
 if __name__ == "__main__":

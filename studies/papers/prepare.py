@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 RUNS = Path(os.environ.get("ROCKETEVAL_STUDY_RUNS", Path(__file__).parents[1] / "runs"))
+DATA = Path(os.environ.get("ROCKETEVAL_SHARED_DATA", Path(__file__).parents[3] / "shared" / "data"))
 SEED = 20261115
 SUMMEVAL = ("coherence", "consistency", "fluency", "relevance")
 TOPICAL_CHAT = ("coherence", "engagingness", "groundedness", "naturalness")
@@ -30,7 +31,7 @@ Row = dict[str, Any]
 def main() -> None:
     """Write every benchmark folder."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--to", type=Path, default=RUNS / "data")
     given = parser.parse_args()
     for name, make in STUDIES.items():

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from grade import RUNS, STUDY_JUDGE, study_config, study_method
+from grade import (
+    KEPT,
+    KEPT_JUDGE,
+    RUNS,
+    STUDY_JUDGE,
+    judgments,
+    kept_as,
+    study_config,
+    study_method,
+)
 from numpy.typing import NDArray
 
 from rocketeval.grid import ScoreGrid
@@ -21,7 +30,9 @@ from rocketeval.store.run import RunStore
 HERE = Path(__file__).parent
 RECORDED = HERE / "recorded"
 JUDGES = {STUDY_JUDGE: "Qwen2.5-Coder-1.5B", "smollm2-135m-instruct": "SmolLM2-135M"}
-"""The judges of the studies, with their displayed names."""
+"""The judges of the studies without stored judgments, with their displayed names."""
+KEPT_JUDGES = {KEPT_JUDGE: "Qwen2.5-Coder-1.5B, int8", "smollm2-135m-instruct": "SmolLM2-135M"}
+"""Those of the studies with stored judgments."""
 
 Floats = NDArray[np.float64]
 
@@ -51,17 +62,6 @@ class Graded:
             for row, cell in enumerate(cells)
         }
 
-    def texts(self) -> dict[tuple[str, str], list[str | None]]:
-        """Return the judge's text, or its likeliest grade, by response."""
-        keys = read_answers(self.store)[1]
-        rows = {
-            row["key"]: row["text"]
-            for table in self.store.judgments(["key", "text"])
-            for row in table.to_pylist()
-        }
-        cells = zip(self.answers.query_ids, self.answers.candidates, keys, strict=True)
-        return {(q, c): rows[key] for q, c, key in cells if key is not None and rows.get(key)}
-
 
 def only_items(answers: AnswerTable, items: Sequence[int]) -> AnswerTable:
     """Return the answers at some positions; all checklists must be the same."""
@@ -72,8 +72,13 @@ def only_items(answers: AnswerTable, items: Sequence[int]) -> AnswerTable:
 
 def graded(study: str, method: str, judge: str, limit: int | None = None) -> Graded | None:
     """Return the judgments of a study by one method and judge; None if there are none."""
-    path = study_method(study_config(study, judge, limit), method, limit).run_path
+    path = study_method(study_config(study, judge, limit), method).run_path
     return judged(path, judge, method)
+
+
+def stored(study: str, method: str, judge: str = KEPT_JUDGE) -> AnswerTable:
+    """Return the answers of a study by one method and judge that are kept in the repository."""
+    return judgments.read(KEPT / kept_as(study, method, judge))
 
 
 def judged(run: Path, judge: str, method: str) -> Graded | None:
@@ -86,20 +91,6 @@ def judged(run: Path, judge: str, method: str) -> Graded | None:
     if not there:
         return None
     return Graded(judge, method, store, answers.take(there))
-
-
-def all_judges(study: str, method: str, limit: int | None = None) -> Iterator[tuple[str, Graded]]:
-    """Yield the judgments of every judge that has any, with the judge's displayed name."""
-    for judge, shown in JUDGES.items():
-        found = graded(study, method, judge, limit)
-        if found is not None:
-            yield shown, found
-
-
-def cut(grid: ScoreGrid, queries: set[str]) -> ScoreGrid:
-    """Return the grid of some of its queries."""
-    keep = [row for row, query in enumerate(grid.query_ids) if query in queries]
-    return ScoreGrid([grid.query_ids[row] for row in keep], grid.candidates, grid.scores[keep])
 
 
 def rows_of(study: str, file: str) -> list[dict[str, Any]]:

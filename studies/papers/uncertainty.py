@@ -1,13 +1,15 @@
-"""RocketEval Figs. 4 and 5: uncertainty of a small judge, and the effect of earlier answers.
+"""RocketEval Figs. 4 and 5: real samples of a judge, and the effect of earlier answers.
 
-    python studies/papers/uncertainty.py [--limit N] [--record]
-    python studies/papers/uncertainty.py --sample 3 --base-url URL --judge MODEL [--record]
+    python studies/papers/grade.py qwen2.5-coder-1.5b-instruct-int8 --only mt_bench \\
+        --methods all_yes,all_no --base-url URL                             # once, with a judge
+    python studies/papers/uncertainty.py --sample --base-url URL            # once, with a judge
+    python studies/papers/uncertainty.py [--record]                         # from what is stored
 
-Fig. 4: the share of checklist items on which k samples of the judge do not all agree, expected from
-its own probabilities (1 - p^k - (1 - p)^k); `--sample` draws real samples at temperature 1 for some
-of the items, to check the expectation. Fig. 5: every item is asked after all earlier ones, once
-with every earlier answer Yes and once No: the share of items whose answer differs, by position.
-MT-Bench first turns, the six candidates with votes.
+Fig. 5: every item is asked after all earlier ones, once with every earlier answer Yes and once No:
+the share of items whose answer differs, by position, and how much larger it is for later items.
+Fig. 4: the share of items on which three samples at temperature 1 do not all agree, beside what the
+judge's probabilities p lead to expect, 1 - p^3 - (1 - p)^3. MT-Bench's first turn, the candidates
+with votes. Intervals are from resamples of the queries.
 """
 
 from __future__ import annotations
@@ -15,132 +17,207 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-from dataclasses import asdict
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from grade import study_config
-from runs import JUDGES, RECORDED, Floats, graded, record, table
 
-from rocketeval.audit.repeatability import disagreement, sampling_disagreement
-from rocketeval.engines.base import create_engine
-from rocketeval.grading.schedule import unfinished_tasks
-from rocketeval.prompts.render import GradingPrompt
-from rocketeval.text import share
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+import judgments  # noqa: E402
+from grade import KEPT, KEPT_JUDGE  # noqa: E402
+from runs import KEPT_JUDGES, record, stored, table  # noqa: E402
 
-TIMES = (2, 3, 5, 10)
+from rocketeval.audit.repeatability import Disagreement, disagreement, sampling_disagreement  # noqa: E402
+from rocketeval.config import load_config  # noqa: E402
+from rocketeval.engines.base import Engine, create_engine  # noqa: E402
+from rocketeval.grading.schedule import unfinished_tasks  # noqa: E402
+from rocketeval.pipeline import Run  # noqa: E402
+from rocketeval.prompts.render import GradingPrompt  # noqa: E402
+from rocketeval.records import GradingTask, Interval  # noqa: E402
+from rocketeval.scoring.answers import AnswerTable  # noqa: E402
+from rocketeval.stats.bootstrap import Resampling, interval, query_places, ratio_draws  # noqa: E402
+from rocketeval.text import share  # noqa: E402
+
+TIMES = 3
+QUERIES = 40
+IN_FLIGHT = 8
+EARLIER, LATER = (2, 4), 5
+"""Positions that the plan compares: the earlier ones, and the first of the later ones."""
+MT_BENCH = HERE.parent / "mt_bench"
+FIRST_TURN = MT_BENCH / "recorded" / "judgments" / "first_turn_checklist.parquet"
+SAMPLES = KEPT / "mt_bench_samples.json"
+
+
+@dataclass(frozen=True)
+class Position:
+    """Answers of one judge after all Yes and after all No."""
+
+    found: Disagreement
+    rise: Interval
+    """The share that differs at later positions minus the share at earlier ones."""
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Real samples beside the expectation, both as shares of items that differ."""
+
+    differ: Interval
+    expected: Interval
+    items: int
+    queries: int
+    dropped: int
+    """Items with a sample that is neither yes nor no."""
 
 
 def main() -> None:
-    """Print both figures as tables, or draw samples."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--limit", type=int)
-    parser.add_argument("--record", action="store_true")
-    parser.add_argument("--sample", type=int, metavar="TIMES")
-    parser.add_argument("--items", type=int, default=100)
-    parser.add_argument("--judge", default=next(iter(JUDGES)))
-    parser.add_argument("--base-url")
+    """Print both figures, or draw samples."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--record", action="store_true", help="write recorded/uncertainty.*")
+    parser.add_argument("--sample", action="store_true", help="draw the samples and store them")
+    parser.add_argument("--base-url", default="http://127.0.0.1:8000/v1")
     given = parser.parse_args()
     if given.sample:
-        asyncio.run(draw(given.judge, given.base_url, given.sample, given.items, given.record))
+        asyncio.run(draw(given.base_url))
         return
-    content: dict[str, Any] = {"sampling": {}, "position": {}}
-    lines = ["Items on which k samples do not all agree, in percent (Fig. 4)"]
-    lines += table(["", *(f"k = {k}" for k in TIMES), "items"], sampling(given.limit, content))
-    lines += ["", "Items answered differently after all Yes and after all No, in percent (Fig. 5)"]
-    lines += position(given.limit, content)
-    for path in sorted(RECORDED.glob("samples_*.json")):
-        result = json.loads(path.read_text())
-        content.setdefault("real samples", {})[result["judge"]] = result
-        lines += ["", result["told"]]
-    record("uncertainty", content, lines, keep=given.record)
+    by_position, samples = positions(), sampled()
+    content = {
+        "position": {judge: asdict(one) for judge, one in by_position.items()},
+        "samples": asdict(samples),
+    }
+    record("uncertainty", content, lines_of(by_position, samples), keep=given.record)
     if given.record:
-        from plots import uncertainty
+        from plots import position
 
-        uncertainty(content)
+        position(content["position"])
 
 
-def sampling(limit: int | None, content: dict[str, Any]) -> list[list[str]]:
-    """Return the rows of Fig. 4."""
+def positions() -> dict[str, Position]:
+    """Return Fig. 5 by judge, from stored judgments."""
+    ways = ("all_yes", "all_no")
+    return {
+        shown: compared(*(stored("mt_bench", way, judge) for way in ways))
+        for judge, shown in KEPT_JUDGES.items()
+    }
+
+
+def compared(one: AnswerTable, two: AnswerTable) -> Position:
+    """Return how two gradings of the same items differ, by position."""
+    cells = list(zip(one.query_ids, one.candidates, strict=True))
+    if cells != list(zip(two.query_ids, two.candidates, strict=True)):
+        raise ValueError("the gradings are of different responses; grade both to the end")
+    places = np.concatenate([np.arange(1, count + 1) for count in one.items])
+    groups = np.repeat(np.array(one.query_ids), one.items)
+    found = disagreement(one.p_yes, two.p_yes, groups, places)
+    known = ~(np.isnan(one.p_yes) | np.isnan(two.p_yes))
+    differs = (one.p_yes >= 0.5) != (two.p_yes >= 0.5)
+    parts = (places >= LATER, (places >= EARLIER[0]) & (places <= EARLIER[1]))
+    rows = query_places(groups, len(places))
+    differing, items = (
+        np.stack([np.bincount(rows, of & part & known) for part in parts], axis=1)
+        for of in (differs, np.ones_like(differs))
+    )
+    draws = ratio_draws(differing, items, times=2000, seed=0)
+    total = differing.sum(axis=0) / items.sum(axis=0)
+    rise = interval(
+        float(total[0] - total[1]), draws[:, 0] - draws[:, 1], queries=len(items), level=0.95
+    )
+    return Position(found, rise)
+
+
+def sampled(path: Path = SAMPLES) -> Samples:
+    """Return the stored samples beside what the stored probabilities lead to expect."""
+    answers = judgments.read(FIRST_TURN)
+    cells = zip(answers.query_ids, answers.candidates, strict=True)
+    bounds = {cell: answers.offsets[row] for row, cell in enumerate(cells)}
+    drawn = json.loads(path.read_text(encoding="utf-8"))["items"]
+    usable = [row for row in drawn if row[3] + row[4] == TIMES]
+    p = answers.p_yes[[bounds[row[0], row[1]] + row[2] for row in usable]]
+    yes = np.array([row[3] for row in usable])
+    groups = [row[0] for row in usable]
+    differ = Resampling(2000, 0, 0.95).share(
+        ((yes > 0) & (yes < TIMES)).astype(np.float64), query_places(groups, len(yes))
+    )
+    expected = sampling_disagreement(p, groups, [TIMES], bootstrap=2000).shares[0].share
+    assert differ is not None
+    assert expected is not None
+    return Samples(differ, expected, len(usable), len(set(groups)), len(drawn) - len(usable))
+
+
+def lines_of(by_position: dict[str, Position], samples: Samples) -> list[str]:
+    """Return both figures as text."""
+    count = max(len(one.found.by_position) for one in by_position.values())
     rows = []
-    for judge, shown in JUDGES.items():
-        found = graded("mt_bench", "checklist", judge, limit)
-        if found is None:
-            continue
-        groups = np.repeat(np.array(found.answers.query_ids), found.answers.items)
-        result = sampling_disagreement(found.answers.p_yes, groups, TIMES)
-        content["sampling"][shown] = asdict(result)
-        rows.append([shown, *(share(each.share) for each in result.shares), str(result.items)])
-    return rows
+    for shown, one in by_position.items():
+        each = [f"{100 * at.differing.value:.0f}" for at in one.found.by_position]
+        each += ["-"] * (count - len(each))
+        rows.append([shown, share(one.found.differing), *each, str(one.found.items)])
+    head = ["", "all", *(str(place + 1) for place in range(count)), "items"]
+    later = [[shown, signed(one.rise)] for shown, one in by_position.items()]
+    earlier = f"positions {EARLIER[0]} to {EARLIER[1]}"
+    return [
+        "Items answered differently after all Yes and all No, in percent, by position (Fig. 5)",
+        *table(head, rows),
+        "",
+        f"Position {LATER} and later minus {earlier}, in points",
+        *table(["", "difference"], later),
+        "",
+        f"Items on which {TIMES} samples at temperature 1 differ, in percent (Fig. 4)",
+        f"{KEPT_JUDGES[KEPT_JUDGE]}, one response of each of {samples.queries} queries",
+        f"{samples.items} items; on {samples.dropped} others a sample is neither yes nor no",
+        *table(
+            ["", "share"],
+            [["real samples", share(samples.differ)], ["expected", share(samples.expected)]],
+        ),
+    ]
 
 
-def position(limit: int | None, content: dict[str, Any]) -> list[str]:
-    """Return the table of Fig. 5."""
-    rows, positions = [], 0
-    for judge, shown in JUDGES.items():
-        runs = [graded("mt_bench", name, judge, limit) for name in ("all_yes", "all_no")]
-        if runs[0] is None or runs[1] is None:
-            continue
-        one, two = runs[0].by_cell(), runs[1].by_cell()
-        cells = [cell for cell in one if cell in two]
-        places = np.concatenate([np.arange(1, len(one[cell]) + 1) for cell in cells])
-        groups = np.concatenate([[cell[0]] * len(one[cell]) for cell in cells])
-        result = disagreement(_joined(one, cells), _joined(two, cells), groups, places)
-        content["position"][shown] = asdict(result)
-        positions = max(positions, len(result.by_position))
-        by_place = [f"{100 * each.differing.value:.1f}" for each in result.by_position]
-        rows.append([shown, share(result.differing), *by_place, str(result.items)])
-    for row in rows:
-        row[-1:-1] = ["-"] * (positions + 3 - len(row))
-    return table(["", "all", *(str(place + 1) for place in range(positions)), "items"], rows)
+def signed(found: Interval) -> str:
+    """Return a difference of shares in points."""
+    return f"{100 * found.value:+.1f} ({100 * found.low:+.1f} to {100 * found.high:+.1f})"
 
 
-def _joined(answers: dict[tuple[str, str], Floats], cells: list[tuple[str, str]]) -> Floats:
-    return np.concatenate([answers[cell] for cell in cells])
-
-
-async def draw(judge: str, base_url: str | None, times: int, items: int, keep: bool) -> None:
-    """Sample answers to some items, and compare how often they differ."""
-    found = graded("mt_bench", "checklist", judge)
-    assert found is not None, "grade mt_bench first"
-    config = study_config("mt_bench", judge, engine={"base_url": base_url}).judge
-    known = found.by_cell()
-    tasks = unfinished_tasks(found.store.inputs, GradingPrompt(), b"", lambda key: False)
-    asked = []
-    for task in tasks:
-        p = known.get((task.query_id, task.candidate))
-        if p is not None:
-            asked += [
-                (task.prefix + suffix, p[place]) for place, suffix in enumerate(task.suffixes)
-            ]
-    chosen = [asked[place] for place in np.random.default_rng(0).choice(len(asked), items, False)]
-    engine = create_engine(config)
+async def draw(base_url: str) -> None:
+    """Sample answers to all items of some responses, and store how often each one was yes."""
+    config = load_config(MT_BENCH / "first_turn.yaml")
+    judge = config.judge.model_copy(update={"model": KEPT_JUDGE, "base_url": base_url})
+    run = Run(config.model_copy(update={"name": "first_turn_samples"}))
+    await run.to_checklists()
+    tasks: dict[str, list[GradingTask]] = {}
+    for task in unfinished_tasks(run.store.inputs, GradingPrompt(), b"", lambda key: False):
+        tasks.setdefault(task.query_id, []).append(task)
+    rng = np.random.default_rng(0)
+    chosen = [each[rng.integers(len(each))] for each in list(tasks.values())[:QUERIES]]
+    engine = create_engine(judge)
+    room = asyncio.Semaphore(IN_FLIGHT)
     try:
-        drawn = [
-            # Equal seeds draw equal numbers, so every sample needs a separate one.
-            [await one_sample(engine, prompt, place * times + each) for each in range(times)]
-            for place, (prompt, _) in enumerate(chosen)
-        ]
+        found = await asyncio.gather(*(drawn_of(engine, task, room) for task in chosen))
     finally:
         await engine.aclose()
-    usable = [row for row in drawn if None not in row]
-    differ = float(np.mean([len(set(row)) > 1 for row in usable]))
-    p = np.array([p for (_, p), row in zip(chosen, drawn, strict=True) if None not in row])
-    expected = float(np.mean(1 - p**times - (1 - p) ** times))
-    result = (
-        f"{JUDGES.get(judge, judge)}, {len(usable)} items sampled {times} times at temperature 1: "
-        f"{100 * differ:.1f}% differ; expected from the probabilities {100 * expected:.1f}%."
-    )
-    facts = {"judge": judge, "times": times, "items": len(usable), "dropped": items - len(usable)}
-    content = facts | {"differ": differ, "expected": expected, "told": result}
-    record(f"samples_{judge}", content, [result], keep=keep)
+    content = {"judge": judge.model, "items": [row for rows in found for row in rows]}
+    SAMPLES.write_text(json.dumps(content) + "\n", encoding="utf-8")
+    print(f"{len(content['items'])} items of {len(chosen)} responses in {SAMPLES}")
 
 
-async def one_sample(engine: Any, prompt: str, seed: int) -> str | None:
-    """Return one sampled answer; None if it is neither yes nor no."""
-    written = await engine.write(prompt, max_tokens=1, temperature=1.0, seed=seed)
-    word = written.text.strip().lower()
-    return word if word in ("yes", "no") else None
+async def drawn_of(engine: Engine, task: GradingTask, room: asyncio.Semaphore) -> list[list[Any]]:
+    """Return query, candidate, item, and the numbers of yes and of no, for every item."""
+    rows: list[list[Any]] = []
+    async with room:
+        for place, suffix in enumerate(task.suffixes):
+            words = [
+                # Equal seeds draw equal numbers, so every sample needs a separate one.
+                (await engine.write(task.prefix + suffix, max_tokens=1, temperature=1.0, seed=seed))
+                for seed in range(place * TIMES, (place + 1) * TIMES)
+            ]
+            said = [word.text.strip().lower() for word in words]
+            row = [task.query_id, task.candidate, place, said.count("yes"), said.count("no")]
+            rows.append(row)
+            print(*row, flush=True)
+    return rows
 
 
 if __name__ == "__main__":
