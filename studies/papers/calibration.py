@@ -1,6 +1,7 @@
 """Calibration of the judge's yes: InfoBench's human-written questions, against GPT-4's verdicts.
 
-    python studies/papers/grade.py JUDGE --only infobench --base-url URL    # once, with a judge
+    python studies/papers/grade.py qwen2.5-coder-1.5b-instruct-int8 --only infobench \\
+        --base-url URL                                                      # once, with a judge
     python studies/papers/calibration.py [--record]                         # from what is stored
 
 needs InfoBench's verdicts (../shared/data next to the checkout). One response (GPT-4's) per
@@ -20,24 +21,22 @@ import numpy as np
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 from prepare import DATA, infobench  # noqa: E402
-from runs import KEPT_JUDGES, record, stored, table  # noqa: E402
+from runs import record, stored, table  # noqa: E402
 
 from rocketeval.audit.calibration import Calibration, calibration  # noqa: E402
 from rocketeval.scoring.answers import AnswerTable  # noqa: E402
 from rocketeval.text import figure, share  # noqa: E402
 
 STUDY = "infobench"
+SHOWN = "Qwen2.5-Coder-1.5B in int8"
 Verdicts = dict[str, list[bool]]
 """GPT-4's verdicts on a query's items."""
 
 
-def calibrations(data: Path = DATA) -> dict[str, Calibration]:
-    """Return the calibration of every judge whose judgments are stored."""
+def measured(data: Path = DATA) -> Calibration:
+    """Return the calibration of the stored answers."""
     verdicts: Verdicts = {row["query_id"]: row["verdicts"] for row in infobench(data)["verdicts"]}
-    return {
-        shown: compared(stored(STUDY, "checklist", judge), verdicts)
-        for judge, shown in KEPT_JUDGES.items()
-    }
+    return compared(stored(STUDY, "checklist"), verdicts)
 
 
 def compared(answers: AnswerTable, verdicts: Verdicts) -> Calibration:
@@ -47,20 +46,22 @@ def compared(answers: AnswerTable, verdicts: Verdicts) -> Calibration:
     return calibration(answers.p_yes, reference.astype(bool), groups, bootstrap=2000)
 
 
-def lines_of(found: dict[str, Calibration]) -> list[str]:
-    """Return the table as text."""
-    rows = []
-    for shown, result in found.items():
-        error = "-" if result.by_width.error is None else f"{result.by_width.error:.3f}"
-        wrong = (share(result.false_yes), share(result.false_no))
-        sure = (error, figure(result.brier, ".3f"), figure(result.auc, ".2f"))
-        rows.append([shown, f"{result.gold_yes}/{result.gold_no}", *wrong, *sure])
-    head = ["", "reference yes/no", "no -> yes, %", "yes -> no, %", "ECE", "Brier", "AUC"]
-    return ["InfoBench items against GPT-4's verdicts", *table(head, rows)]
+def lines_of(found: Calibration) -> list[str]:
+    """Return the figures as text."""
+    error = "-" if found.by_width.error is None else f"{found.by_width.error:.3f}"
+    rows = [
+        ["GPT-4 says no, the judge yes, %", share(found.false_yes)],
+        ["GPT-4 says yes, the judge no, %", share(found.false_no)],
+        ["expected calibration error", error],
+        ["Brier score", figure(found.brier, ".3f")],
+        ["AUC", figure(found.auc, ".2f")],
+    ]
+    head = [f"{found.items} items of InfoBench", f"{found.gold_yes} yes, {found.gold_no} no"]
+    return table(head, rows)
 
 
 def main() -> None:
-    """Print the calibration of every judge."""
+    """Print the calibration, and keep it with `--record`."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
@@ -68,8 +69,8 @@ def main() -> None:
     given = parser.parse_args()
     if not DATA.is_dir():
         sys.exit(f"There is no data in {DATA}; set ROCKETEVAL_SHARED_DATA to its folder.")
-    found = calibrations()
-    content = {shown: asdict(result) for shown, result in found.items()}
+    found = measured()
+    content = {SHOWN: asdict(found)}
     record("calibration", content, lines_of(found), keep=given.record)
     if given.record:
         from plots import calibration_curves

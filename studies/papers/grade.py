@@ -11,8 +11,7 @@
 
 Each study uses the first N queries of the order that prepare.py draws (the table below). A longer
 run only adds to a shorter one. Runs go to studies/runs, or to the folder in
-$ROCKETEVAL_STUDY_RUNS. The judgments of the int8 judge and of the 135M judge are also kept in
-recorded/judgments.
+$ROCKETEVAL_STUDY_RUNS. The judgments of the int8 judge are also kept in recorded/judgments.
 """
 
 from __future__ import annotations
@@ -36,8 +35,7 @@ RUNS = Path(os.environ.get("ROCKETEVAL_STUDY_RUNS", HERE.parent / "runs")).absol
 STUDY_JUDGE = "qwen2.5-coder-1.5b-instruct"
 """The judge whose runs have the studies' plain names."""
 KEPT_JUDGE = f"{STUDY_JUDGE}-int8"
-KEPT_SUFFIX = {KEPT_JUDGE: "", "smollm2-135m-instruct": "_135m"}
-"""The judges whose judgments are kept in the repository, with the ends of the files' names."""
+"""The judge whose judgments are kept in the repository."""
 KEPT = HERE / "recorded" / "judgments"
 
 SUMMEVAL = ("coherence", "consistency", "fluency", "relevance")
@@ -82,7 +80,7 @@ def main() -> None:
         for queries, methods in WORK[study]:
             chosen = [name for name in methods if wanted is None or name in wanted]
             config = study_config(study, given.judge, given.limit, queries, engine)
-            keeps = given.judge in KEPT_SUFFIX and given.engine == "openai" and given.limit is None
+            keeps = given.judge == KEPT_JUDGE and given.engine == "openai" and given.limit is None
             asyncio.run(grade(config, chosen, study if keeps else None))
 
 
@@ -124,18 +122,16 @@ async def grade(config: RunConfig, methods: list[str], study: str | None = None)
             await judgments.grade(asked)
         finally:
             if study is not None:
-                judgments.keep_more(asked, name, KEPT / kept_as(study, name, config.judge.model))
+                judgments.keep_more(asked, name, KEPT / kept_as(study, name))
 
 
-def kept_as(study: str, method: str, judge: str = KEPT_JUDGE) -> str:
-    """Return the name of the file with the kept judgments of a study by one method and judge.
+def kept_as(study: str, method: str) -> str:
+    """Return the name of the file with the kept judgments of a study by one method.
 
     >>> kept_as("topical_chat", "rubric:criterion=coherence")
     'topical_chat_rubric_coherence.parquet'
-    >>> kept_as("mt_bench", "all_yes", "smollm2-135m-instruct")
-    'mt_bench_all_yes_135m.parquet'
     """
-    return f"{study}_{method.replace(':criterion=', '_')}{KEPT_SUFFIX[judge]}.parquet"
+    return f"{study}_{method.replace(':criterion=', '_')}.parquet"
 
 
 if __name__ == "__main__":

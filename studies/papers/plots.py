@@ -15,24 +15,19 @@ from charts import pyplot, save
 COLORS = ("#2a6f97", "#e07a5f", "#81b29a", "#6d597a", "#f2cc8f", "#3d405b")
 
 
-def uncertainty(content: dict[str, Any]) -> None:
-    """Draw Figs. 4 and 5 side by side."""
-    figure, (left, right) = pyplot.subplots(1, 2, figsize=(9, 3.4), sharey=True)
-    for color, (judge, result) in zip(COLORS, content["sampling"].items(), strict=False):
-        shares = [each["share"]["value"] * 100 for each in result["shares"]]
-        left.plot(
-            [each["times"] for each in result["shares"]], shares, "o-", color=color, label=judge
-        )
-    for color, (judge, result) in zip(COLORS, content["position"].items(), strict=False):
-        places = [each["position"] for each in result["by_position"]]
-        shares = [each["differing"]["value"] * 100 for each in result["by_position"]]
-        right.plot(places, shares, "o-", color=color, label=judge)
-    left.set_xlabel("samples")
-    left.set_ylabel("items that differ, %")
-    left.set_title("Samples that do not all agree", fontsize=10)
-    right.set_xlabel("position of the item")
-    right.set_title("After all Yes and after all No", fontsize=10)
-    left.legend(frameon=False)
+def positions(content: dict[str, Any]) -> None:
+    """Draw how often answers differ with the earlier ones, by position."""
+    figure, axes = pyplot.subplots(figsize=(4.6, 3.4))
+    found = content["found"]["by_position"]
+    values = np.array([each["differing"]["value"] for each in found]) * 100
+    low, high = (
+        np.array([each["differing"][end] for each in found]) * 100 for end in ("low", "high")
+    )
+    places = [each["position"] for each in found]
+    axes.errorbar(places, values, yerr=[values - low, high - values], fmt="o-", color=COLORS[0])
+    axes.set_xlabel("position of the item")
+    axes.set_ylabel("answers that differ, %")
+    axes.set_title("After all Yes and after all No", fontsize=10)
     save(figure, RECORDED / "uncertainty.svg")
 
 

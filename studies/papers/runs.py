@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from grade import (
     KEPT,
-    KEPT_JUDGE,
     RUNS,
     STUDY_JUDGE,
     judgments,
@@ -31,8 +30,6 @@ HERE = Path(__file__).parent
 RECORDED = HERE / "recorded"
 JUDGES = {STUDY_JUDGE: "Qwen2.5-Coder-1.5B", "smollm2-135m-instruct": "SmolLM2-135M"}
 """The judges of the studies without stored judgments, with their displayed names."""
-KEPT_JUDGES = {KEPT_JUDGE: "Qwen2.5-Coder-1.5B, int8", "smollm2-135m-instruct": "SmolLM2-135M"}
-"""Those of the studies with stored judgments."""
 
 Floats = NDArray[np.float64]
 
@@ -76,9 +73,9 @@ def graded(study: str, method: str, judge: str, limit: int | None = None) -> Gra
     return judged(path, judge, method)
 
 
-def stored(study: str, method: str, judge: str = KEPT_JUDGE) -> AnswerTable:
-    """Return the answers of a study by one method and judge that are kept in the repository."""
-    return judgments.read(KEPT / kept_as(study, method, judge))
+def stored(study: str, method: str) -> AnswerTable:
+    """Return the answers of a study by one method that are kept in the repository."""
+    return judgments.read(KEPT / kept_as(study, method))
 
 
 def judged(run: Path, judge: str, method: str) -> Graded | None:

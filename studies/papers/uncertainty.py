@@ -28,7 +28,7 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 import judgments  # noqa: E402
 from grade import KEPT, KEPT_JUDGE  # noqa: E402
-from runs import KEPT_JUDGES, record, stored, table  # noqa: E402
+from runs import record, stored, table  # noqa: E402
 
 from rocketeval.audit.repeatability import Disagreement, disagreement, sampling_disagreement  # noqa: E402
 from rocketeval.config import load_config  # noqa: E402
@@ -53,7 +53,7 @@ SAMPLES = KEPT / "mt_bench_samples.json"
 
 @dataclass(frozen=True)
 class Position:
-    """Answers of one judge after all Yes and after all No."""
+    """Answers after all Yes and after all No."""
 
     found: Disagreement
     rise: Interval
@@ -86,23 +86,19 @@ def main() -> None:
         return
     by_position, samples = positions(), sampled()
     content = {
-        "position": {judge: asdict(one) for judge, one in by_position.items()},
+        "position": asdict(by_position),
         "samples": asdict(samples),
     }
     record("uncertainty", content, lines_of(by_position, samples), keep=given.record)
     if given.record:
-        from plots import position
+        import plots
 
-        position(content["position"])
+        plots.positions(asdict(by_position))
 
 
-def positions() -> dict[str, Position]:
-    """Return Fig. 5 by judge, from stored judgments."""
-    ways = ("all_yes", "all_no")
-    return {
-        shown: compared(*(stored("mt_bench", way, judge) for way in ways))
-        for judge, shown in KEPT_JUDGES.items()
-    }
+def positions() -> Position:
+    """Return Fig. 5 from stored judgments."""
+    return compared(stored("mt_bench", "all_yes"), stored("mt_bench", "all_no"))
 
 
 def compared(one: AnswerTable, two: AnswerTable) -> Position:
@@ -148,29 +144,25 @@ def sampled(path: Path = SAMPLES) -> Samples:
     return Samples(differ, expected, len(usable), len(set(groups)), len(drawn) - len(usable))
 
 
-def lines_of(by_position: dict[str, Position], samples: Samples) -> list[str]:
+def lines_of(by_position: Position, samples: Samples) -> list[str]:
     """Return both figures as text."""
-    count = max(len(one.found.by_position) for one in by_position.values())
-    rows = []
-    for shown, one in by_position.items():
-        each = [f"{100 * at.differing.value:.0f}" for at in one.found.by_position]
-        each += ["-"] * (count - len(each))
-        rows.append([shown, share(one.found.differing), *each, str(one.found.items)])
-    head = ["", "all", *(str(place + 1) for place in range(count)), "items"]
-    later = [[shown, signed(one.rise)] for shown, one in by_position.items()]
-    earlier = f"positions {EARLIER[0]} to {EARLIER[1]}"
+    found = by_position.found
+    rows = [
+        [str(each.position), share(each.differing), str(each.items)] for each in found.by_position
+    ]
+    rows += [
+        ["all", share(found.differing), str(found.items)],
+        [f"{LATER} and later minus {EARLIER[0]} to {EARLIER[1]}", signed(by_position.rise), ""],
+    ]
     return [
-        "Items answered differently after all Yes and all No, in percent, by position (Fig. 5)",
-        *table(head, rows),
+        "Items answered differently after all Yes and after all No, % (Fig. 5)",
+        *table(["position", "differ", "items"], rows),
         "",
-        f"Position {LATER} and later minus {earlier}, in points",
-        *table(["", "difference"], later),
-        "",
-        f"Items on which {TIMES} samples at temperature 1 differ, in percent (Fig. 4)",
-        f"{KEPT_JUDGES[KEPT_JUDGE]}, one response of each of {samples.queries} queries",
-        f"{samples.items} items; on {samples.dropped} others a sample is neither yes nor no",
+        f"Items on which {TIMES} samples at temperature 1 differ, % (Fig. 4)",
+        f"{samples.items} items, one response of each of {samples.queries} queries; "
+        f"{samples.dropped} more were dropped",
         *table(
-            ["", "share"],
+            ["", "differ"],
             [["real samples", share(samples.differ)], ["expected", share(samples.expected)]],
         ),
     ]

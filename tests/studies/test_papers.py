@@ -41,28 +41,22 @@ def test_second_grading_asks_nothing(runs: Path) -> None:
         runs, "grade", JUDGES[0], "--engine", "scripted", "--limit", "2", "--only", "mt_bench"
     )
     output = [line for line in again.splitlines() if " judged, " in line]
-    assert len(output) == 9
+    assert len(output) == 2
     assert all(line == "0 judged, 0 failed, 0 left" for line in output)
 
 
-@pytest.mark.parametrize(
-    ("name", "lines"),
-    [
-        ("agreement", ["RocketEval (unsupervised)", "Direct, after the 1.5B judge's analysis"]),
-        ("uncertainty", ["(Fig. 4)", "(Fig. 5)"]),
-        ("dimensions", ["1 perplexity", "agreement between the judges", "by group of criteria"]),
-        ("calibration", ["InfoBench items"]),
-    ],
-)
-def test_every_study_prints_its_table(runs: Path, name: str, lines: list[str]) -> None:
-    """Both judges are in it, and nothing is written without --record."""
-    before = sorted(STUDIES.rglob("*"))
-    output = script(runs, name, "--limit", "2")
-    for line in ["Qwen2.5-Coder-1.5B", "SmolLM2-135M", *lines]:
+def test_correlations_of_two_judges_are_printed(runs: Path) -> None:
+    """Nothing is written without --record."""
+    before = written()
+    output = script(runs, "dimensions", "--limit", "2")
+    for line in ("Qwen2.5-Coder-1.5B", "SmolLM2-135M", "1 perplexity", "SummEval: Pearson"):
         assert line in output
-    assert sorted(path for path in STUDIES.rglob("*") if "__pycache__" not in str(path)) == sorted(
-        path for path in before if "__pycache__" not in str(path)
-    )
+    assert written() == before
+
+
+def written() -> list[Path]:
+    """Return the files of the studies."""
+    return sorted(path for path in STUDIES.rglob("*") if "__pycache__" not in str(path))
 
 
 def test_dimension_checklists_are_graded_and_compared(runs: Path) -> None:

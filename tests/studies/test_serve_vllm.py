@@ -5,11 +5,13 @@ from __future__ import annotations
 import fcntl
 import os
 import subprocess
+from importlib.metadata import distributions
 from pathlib import Path
 
 import pytest
 
 SCRIPT = Path(__file__).parents[2] / "studies" / "judges" / "serve_vllm.sh"
+PLUGINS = SCRIPT.parent / "vllm_plugins"
 OLD = "fpu sse4_2 avx2 avx512f avx512_vnni"
 
 
@@ -44,6 +46,31 @@ def test_bfloat16_only_with_processor_support(flags: str, dtype: str) -> None:
 def test_processor_without_flags_gets_float32() -> None:
     """Without a line of flags nothing is assumed."""
     assert bash("choose_dtype", "processor : 0\nFeatures : fp asimd\n").stdout == "float32\n"
+
+
+@pytest.mark.parametrize(
+    ("flags", "right"),
+    [
+        (OLD, True),
+        ("avx2 avx_vnni", True),
+        ("avx512f avx512bw amx_tile amx_int8", True),
+        ("avx2 avx512f avx512dq avx512bw avx512vl", False),
+        ("avx2 avx512_vnni_emulated", False),
+    ],
+)
+def test_int8_products_in_float32_without_units_for_them(flags: str, right: bool) -> None:
+    """VNNI or AMX among the flags; otherwise oneDNN's sums overflow without a warning."""
+    cpuinfo = f"processor\t: 0\nflags\t\t: {flags}\nbugs\t\t:\n"
+    assert (bash("has_int8_units", cpuinfo).returncode == 0) is right
+
+
+def test_vllm_finds_the_plugin_for_int8_on_the_path() -> None:
+    """The folder is enough; nothing is installed."""
+    (plugin,) = distributions(path=[str(PLUGINS)])
+    (entry,) = plugin.entry_points
+    assert entry.group == "vllm.general_plugins"
+    code = (PLUGINS / f"{entry.module}.py").read_text(encoding="utf-8")
+    assert f"def {entry.attr}()" in code
 
 
 def test_full_disk_is_reported_before_installation(tmp_path: Path) -> None:
