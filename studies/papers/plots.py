@@ -12,19 +12,19 @@ from runs import RECORDED
 sys.path.append(str(Path(__file__).parents[1]))
 from charts import pyplot, save
 
+from rocketeval.audit.repeatability import Disagreement
+
 COLORS = ("#2a6f97", "#e07a5f", "#81b29a", "#6d597a", "#f2cc8f", "#3d405b")
 
 
-def positions(content: dict[str, Any]) -> None:
+def earlier_answers(found: Disagreement) -> None:
     """Draw how often answers differ with the earlier ones, by position."""
     figure, axes = pyplot.subplots(figsize=(4.6, 3.4))
-    found = content["found"]["by_position"]
-    values = np.array([each["differing"]["value"] for each in found]) * 100
-    low, high = (
-        np.array([each["differing"][end] for each in found]) * 100 for end in ("low", "high")
-    )
-    places = [each["position"] for each in found]
-    axes.errorbar(places, values, yerr=[values - low, high - values], fmt="o-", color=COLORS[0])
+    shares = [each.differing for each in found.by_position]
+    values = 100 * np.array([each.value for each in shares])
+    ends = 100 * np.array([[each.value - each.low, each.high - each.value] for each in shares]).T
+    places = [each.position for each in found.by_position]
+    axes.errorbar(places, values, yerr=ends, fmt="o-", color=COLORS[0])
     axes.set_xlabel("position of the item")
     axes.set_ylabel("answers that differ, %")
     axes.set_title("After all Yes and after all No", fontsize=10)
