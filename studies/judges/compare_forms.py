@@ -18,6 +18,7 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from rocketeval.scoring.answers import AnswerTable
+from rocketeval.stats.bootstrap import least_queries
 
 STUDIES = Path(__file__).parents[1]
 sys.path[:0] = [str(STUDIES), str(STUDIES / "mt_bench")]
@@ -70,8 +71,12 @@ def vote_lines(first: AnswerTable, second: AnswerTable) -> Iterator[str]:
     ]
     if not cast:
         return
+    queries = len({vote.query_id for vote in cast})
+    if queries < least_queries(0.95):
+        yield f"{len(cast):,} votes on {queries} queries are too few for an interval"
+        return
     old, new = (votes.hits_of(each, cast) for each in scores)
-    yield f"{len(cast):,} votes on {len({vote.query_id for vote in cast})} queries, ties counted"
+    yield f"{len(cast):,} votes on {queries} queries, ties counted"
     for name, hits in (("first", old), ("second", new), ("second - first", new - old)):
         yield f"{name:16}{votes.percent(votes.share_of_votes(hits, cast))}"
 

@@ -38,7 +38,7 @@ choose_dtype() {
     if grep -qwE 'amx_bf16|avx512_bf16'; then echo bfloat16; else echo float32; fi
 }
 
-# oneDNN's int8 products are right only with VNNI or AMX units; elsewhere their sums overflow.
+# oneDNN's int8 products are right only with VNNI or AMX units; elsewhere sums of them overflow.
 # Reads the text of /proc/cpuinfo from its standard input.
 has_int8_units() {
     grep -qwE 'avx512_vnni|avx_vnni|amx_int8'

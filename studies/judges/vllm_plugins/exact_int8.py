@@ -1,9 +1,9 @@
-"""A plugin for vLLM's CPU build: int8 judges that answer right on processors without VNNI.
+"""A plugin for vLLM's CPU build: int8 products without overflow on processors without VNNI.
 
 Without VNNI units, oneDNN adds pairs of int8 products in 16 bits. Sums that do not fit are cut off
-without a warning, and the judge answers something else. With this plugin, activations are rounded
-to int8 as before, and the same integers are multiplied in float32: the answers of a processor with
-VNNI, at the speed of float32.
+without a warning, and the judge's answers shift. With this plugin, activations are rounded to int8
+as before, and the same integers are multiplied in float32: the products of a processor with VNNI,
+at the speed of float32.
 
 `serve_vllm.sh` puts this folder on PYTHONPATH where it is needed; vLLM finds the plugin by its
 entry point, in every process. With vLLM's Python, the file says how wrong oneDNN's products are:
