@@ -198,6 +198,15 @@ def between(low: str, high: str, dash: str = "-") -> str:
     return f"{low} to {high}" if signed else f"{low}{dash}{high}"
 
 
+def percentage(share: float) -> str:
+    """Return a share such as a confidence level in percent, with as many digits as it has.
+
+    >>> percentage(0.95), percentage(0.999), percentage(1.0 - 0.999)
+    ('95%', '99.9%', '0.1%')
+    """
+    return f"{round(100.0 * share, 6):g}%"
+
+
 def figure(interval: Interval | None, digits: str, dash: str = "-") -> str:
     """Return `value (low-high)`, or a hyphen without a value; rounded zeros have no sign.
 

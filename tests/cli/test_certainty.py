@@ -192,6 +192,16 @@ def test_labels_next_prints_a_table_and_writes_a_list(config: str, tmp_path: Pat
     assert [json.loads(line) for line in lines] == rows
 
 
+def test_pairs_of_unknown_or_repeated_candidates_are_refused(config: str) -> None:
+    """Instead of no pairs, or a vote on a response against itself."""
+    words = ("labels", "next", config, "--pairs", "--candidate", "new", "--candidate")
+    with pytest.raises(ConfigError, match="no candidate 'odl'") as wrong:
+        cli(*words, "odl")
+    assert "old" in wrong.value.hint
+    with pytest.raises(ConfigError, match="Invalid candidates: 'new', 'new'"):
+        cli(*words, "new")
+
+
 def test_written_pairs_are_votes_without_a_winner(config: str, tmp_path: Path) -> None:
     """Each row has the texts to compare; the output says where the votes go."""
     out = tmp_path / "pairs.jsonl"

@@ -13,8 +13,7 @@ from rocketeval.audit.repeatability import disagreement
 from rocketeval.cli import audit_tables as module
 from rocketeval.cli.audit_tables import show_reliability
 from rocketeval.judges.reliability import JudgePair, JudgeReliability
-from rocketeval.stats.agreement import reliability
-from rocketeval.stats.correlation import rank_matrix
+from rocketeval.stats.agreement import rank_matrix, reliability
 from support.in_process import cli, run_scripted
 from support.make import write_benchmark
 

@@ -50,6 +50,11 @@ def test_mistakes_are_named(folder: Path) -> None:
     assert "spare little" in cli(folder, "anchors", "runs/judge", "--count", "20", code=2).stderr
     words = ("anchors", "runs/judge", "--count", "9", "--look", "runs/judge")
     assert "no candidate" in cli(folder, *words, code=2).stderr
+    scorer = (folder / "later.yaml").read_text() + "\nscorer: {scale: [0, 1]}\n"
+    (folder / "scale.yaml").write_text(scorer.replace("name: later", "name: scale", 1))
+    cli(folder, "run", "scale.yaml", "--queries", "anchors.txt", "--quiet")
+    words = ("anchors", "runs/judge", "--count", "8", "--look", "runs/scale-anchors")
+    assert "on another scale" in cli(folder, *words, code=2).stderr
     (folder / "other.txt").write_text("q1\nnever\n")
     wrong = cli(folder, "run", "later.yaml", "--queries", "other.txt", code=2).stderr
     assert "'never'" in wrong

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from rocketeval.judges.reliability import judge_advice
-from rocketeval.stats.agreement import Reliability, reliability
-from rocketeval.stats.correlation import rank_matrix
+from rocketeval.stats.agreement import Reliability, rank_matrix, reliability
 
 ORDERS = rank_matrix({"j1": {"a": 1, "b": 2, "c": 3}, "j2": {"a": 1, "b": 2, "c": 3}})
 

@@ -19,7 +19,11 @@ from rocketeval.lint.answer_checks import (
 from rocketeval.records import Checklist
 from rocketeval.scoring.answers import AnswerTable
 from rocketeval.scoring.mean import MeanScorer
-from rocketeval.stats.correlation import paired_correlations, surely_negative
+from rocketeval.stats.correlation import (
+    paired_correlations,
+    permutation_skewness,
+    surely_negative,
+)
 
 Floats = NDArray[np.float64]
 RESPONSES = 40
@@ -144,6 +148,27 @@ def test_random_items_are_not_backwards() -> None:
     assert not any("backwards" in kinds for _, kinds in looked_at(p_yes))
     assert not surely_negative(0.5, 100)
     assert not surely_negative(-0.9, 3)
+
+
+def test_rare_answers_that_follow_no_labels_are_not_against_them() -> None:
+    """Three low labels of 30 and items with three yes: one family in a hundred."""
+    rng = np.random.default_rng(0)
+    labels, rare = np.repeat([1.0, 10.0], [3, 27]), np.repeat([0.98, 0.02], [3, 27])
+    flagged = 0
+    for _ in range(100):
+        p_yes = np.stack([rng.permutation(rare) for _ in range(50)], axis=1)
+        flagged += any("against_labels" in kinds for _, kinds in looked_at(p_yes, labels=labels))
+    assert flagged <= 4
+
+
+def test_skewness_of_permuted_correlations() -> None:
+    """The formula agrees with permutations."""
+    rng = np.random.default_rng(0)
+    x, y = rng.exponential(size=12) ** 2, -(rng.exponential(size=12) ** 2)
+    drawn = np.array([np.corrcoef(rng.permutation(x), y)[0, 1] for _ in range(20_000)])
+    expected = float(((drawn - drawn.mean()) ** 3).mean() / drawn.std() ** 3)
+    with_gap = np.append(x, np.nan)[:, None], np.append(y, 1.0)[:, None]
+    assert permutation_skewness(*with_gap)[0] == pytest.approx(expected, rel=0.1)
 
 
 def test_paired_correlations_equal_pearson() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -177,3 +178,30 @@ def test_contradicting_votes_give_the_mean() -> None:
     assert scorer.predict(answers).tobytes() == MeanScorer().predict(answers).tobytes()
     again = PooledLogisticScorer.restore(CONFIG, scorer.state())
     assert again.predict(answers).tobytes() == scorer.predict(answers).tobytes()
+
+
+def test_queries_without_a_category_have_their_own_ties() -> None:
+    """Their curve is not the one for categories without votes."""
+    random = np.random.default_rng(0)
+    rows, votes, categories = [], [], {}
+    for number in range(120):
+        query_id, plain = f"q{number:03d}", number % 2 == 0
+        quality = random.normal(size=2)
+        rows += [
+            (query_id, f"c{place}", (1.0 / (1.0 + np.exp(-quality[place] * np.ones(4)))).tolist())
+            for place in range(2)
+        ]
+        tied = plain and random.random() < 0.8
+        votes.append(Vote(query_id, "c0", "c1", "tie" if tied else "ab"[int(np.argmax(quality))]))
+        if not plain:
+            categories[query_id] = "math"
+    answers = replace(answer_table(rows), categories=categories)
+    named = replace(answers, categories={**dict.fromkeys(answers.query_ids, "chat"), **categories})
+    gold = Gold(votes=votes)
+    found, other = (
+        PooledLogisticScorer().fit(each, gold).predict(each) for each in (answers, named)
+    )
+    assert found == pytest.approx(other)
+    state = PooledLogisticScorer().fit(answers, gold).state()
+    again = PooledLogisticScorer.restore(CONFIG, State(state.header, dict(state.arrays)))
+    assert again.predict(answers) == pytest.approx(found)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from scipy import stats
 
-from rocketeval.stats.correlation import rank_matrix
+from rocketeval.stats.agreement import rank_matrix
 from support.tables import tables
 
 

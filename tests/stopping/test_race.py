@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from rocketeval.errors import ConfigError
 from rocketeval.goal import parse_goal
 from rocketeval.stats.sequential import Bounds
 from rocketeval.stopping.race import Race, RaceOrder, draw_order
-from rocketeval.stopping.summary import race_in_words, race_tests
+from rocketeval.stopping.summary import looks_note, race_in_words, race_tests
 
 
 def run_race(goal: str, scores: Floats, clusters: list[int] | None = None, **settings: Any) -> Race:
@@ -174,6 +175,25 @@ def test_tests_of_a_ranking_account_for_looks() -> None:
     alone = race_tests(used, np.arange(200), ["c0", "c1", "c2"], found, 0.95, adjusted=False)
     assert not tests.better().any()
     assert (tests.p_values >= alone.p_values).all()
+
+
+def test_few_queries_show_no_difference() -> None:
+    """As in every other test: a pair that shares too few queries is not significant."""
+    few = np.array([[9.0, 4.0], [8.0, 3.1], [9.0, 3.9]])
+    found = run_race("best", few).result("best", 0)
+    assert race_tests(few, np.arange(3), ["c0", "c1"], found, 0.95).p_values.min() == 1.0
+    scores = field_of([0.0, 3.0, 6.0], 60)
+    scores[3:, 0] = np.nan
+    whole = run_race("best", field_of([0.0, 3.0, 6.0], 60)).result("best", 0)
+    p_values = race_tests(scores, np.arange(60), ["c0", "c1", "c2"], whole, 0.95).p_values
+    assert p_values[0, 1:].tolist() == [1.0, 1.0]
+    assert p_values[1, 2] < 0.05
+
+
+def test_chance_of_a_false_decision_is_never_rounded_to_zero() -> None:
+    """A level of 0.999 leaves 0.1%."""
+    found = replace(run_race("best", field_of([0.0, 3.0], 60)).result("best", 0), level=0.999)
+    assert "at most 0.1%" in looks_note(found)
 
 
 def test_goals_that_candidates_cannot_reach() -> None:

@@ -14,7 +14,7 @@ from rocketeval.cli.help import codes, option, verb
 from rocketeval.cli.options import LEVEL, with_run
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.text import make_console, make_table, show_pairs, shown_path
-from rocketeval.text import NO_INTERVAL, TOO_FEW, between, chance, count_of, printable
+from rocketeval.text import NO_INTERVAL, TOO_FEW, between, chance, count_of, percentage, printable
 
 if TYPE_CHECKING:
     from rocketeval.compare.anchors import AnchorChoice, Placement
@@ -114,9 +114,9 @@ def _notes(found: Comparison) -> Iterator[str]:
     if math.isnan(found.effect.low):
         return
     if math.isnan(found.detectable):
-        yield f"{found.level:.0%} interval, exact: on other queries the scores may differ."
+        yield f"{percentage(found.level)} interval, exact: on other queries the scores may differ."
     else:
-        yield f"{found.level:.0%} interval from {found.bootstrap} resamples of the queries."
+        yield f"{percentage(found.level)} interval from {found.bootstrap} resamples of the queries."
 
 
 def _conclusion(found: Comparison) -> str:
@@ -284,11 +284,11 @@ def anchors(
     from rocketeval.compare.anchors import choose_queries, place_candidates, save_queries
     from rocketeval.judges.runs import open_run
 
-    known = open_run(run).store
-    found = choose_queries(known, count, seed)
+    known = open_run(run)
+    found = choose_queries(known.store, count, seed)
     if out is not None:
         save_queries(found, out)
-    placed = place_candidates(known, open_run(look).store, found) if look is not None else ()
+    placed = place_candidates(known, open_run(look), found) if look is not None else ()
     output.give(AnchorOutput(found, placed), lambda: _show_anchors(found, placed, out))
 
 

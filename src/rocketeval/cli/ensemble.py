@@ -14,7 +14,7 @@ from rocketeval.cli.options import MAX_COST, FiniteRange, loaded
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.run_with_signals import INCOMPLETE, run_with_signals
 from rocketeval.cli.text import as_argument, make_console, make_table, shown_path
-from rocketeval.text import count_of, figure, join_words, printable, share
+from rocketeval.text import count_of, figure, join_words, percentage, printable, share
 
 if TYPE_CHECKING:
     from rocketeval.config import RunConfig
@@ -267,7 +267,7 @@ def ties_in_words(rows: Sequence[CascadeRow], level: float) -> Iterator[str]:
     from rocketeval.ranking.summary import separation_in_words
 
     yield from separation_in_words(rows, UNCHECKED)
-    yield f"Ranges are {level:.0%} intervals; ties are corrected for all pairs."
+    yield f"Ranges are {percentage(level)} intervals; ties are corrected for all pairs."
 
 
 def _costs(found: Cascade) -> Iterator[str]:

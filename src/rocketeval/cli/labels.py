@@ -18,7 +18,7 @@ from rocketeval.cli.options import DEFAULT_CONFIG, LEVEL, Verb, with_run
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.text import make_console, make_table, near, shown_path
 from rocketeval.errors import BenchmarkError, ConfigError
-from rocketeval.text import LABELS_NEXT, count_of, figure, printable
+from rocketeval.text import LABELS_NEXT, count_of, figure, percentage, printable
 
 if TYPE_CHECKING:
     from rocketeval.cli.run import Typed
@@ -239,7 +239,7 @@ def _show_advice(advice: Advice, choice: LabelScope, typed: Typed, made: FileToF
         click.echo(f"{forecast.labelled:>15}   {widths[0]:>17}   {widths[1]:>12}")
     if advice.assumed:
         click.echo("Too few labels: assumes that labels vary like scores, correlation 0.5.")
-    click.echo(f"Expected widths of {advice.level:.0%} intervals.")
+    click.echo(f"Expected widths of {percentage(advice.level)} intervals.")
     queries = len({row.query_id for row in advice.wanted})
     responses = count_of(len(advice.wanted), "response", "responses")
     chosen = f"{responses} to label on {count_of(queries, 'query', 'queries')}"
@@ -272,7 +272,8 @@ def _forecast_conclusion(advice: Advice, who: str) -> str:
         return labeled
     more, after = steps[-1].labelled - now.labelled, f"{steps[-1].with_scores:.2f}"
     before = "" if math.isnan(now.with_scores) else f" from {now.with_scores:.2f}"
-    width = f"brings the expected width of the {advice.level:.0%} interval{before} to {after}"
+    wide = f"the expected width of the {percentage(advice.level)} interval"
+    width = f"brings {wide}{before} to {after}"
     return f"{labeled} Labeling {more} more {width}."
 
 
@@ -336,8 +337,8 @@ def _show_estimates(found: Estimates, level: float) -> None:
         "labels: labeled queries of all queries. with scores: labels and judge scores together. "
         "corr.: correlation of labels and scores. width: width of the interval with scores, "
         "relative to labels alone. equals: number of labels that alone would be as precise. "
-        f"{level:.0%} intervals for the mean over queries like these. They are valid if the "
-        "labeled queries are a random sample.",
+        f"{percentage(level)} intervals for the mean over queries like these. They are valid if "
+        "the labeled queries are a random sample.",
         style="dim",
         highlight=False,
     )
@@ -348,7 +349,7 @@ def estimate_conclusion(found: Estimates, level: float) -> str:
     best = max(found.rows, key=lambda row: row.with_scores.value)
     known = not math.isnan(best.with_scores.low)
     interval = figure(best.with_scores, ".2f")
-    interval += f", {level:.0%} interval" if known else f", {_why_no_interval(best)}"
+    interval += f", {percentage(level)} interval" if known else f", {_why_no_interval(best)}"
     if best.against is None:
         return f"{best.candidate} has the highest estimated mean label: {interval}."
     low, high = best.with_scores.low, best.with_scores.high

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rocketeval.cli.progress_text import Marks, marks_for, shortened
 from rocketeval.cli.text import make_console, screen_width
-from rocketeval.text import count_of, figure, join_words, printable
+from rocketeval.text import count_of, figure, join_words, percentage, printable
 
 if TYPE_CHECKING:
     from rocketeval.ranking.rank import RankedCandidate, Ranking
@@ -198,7 +198,7 @@ def _made_how(ranking: Ranking, scale: tuple[float, float] | None) -> Iterator[s
     yield from order_in_words(ranking)
     if any(_is_bounded(row.rating) or _is_bounded(row.mean_score) for row in ranking.rows):
         resamples = f"{ranking.bootstrap} resamples of the queries"
-        yield f"Ranges are {ranking.level:.0%} intervals from {resamples}."
+        yield f"Ranges are {percentage(ranking.level)} intervals from {resamples}."
         yield RANK_INTERVALS[ranking.rank_intervals]
 
 

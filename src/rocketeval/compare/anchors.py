@@ -9,6 +9,7 @@ import numpy as np
 
 from rocketeval.errors import BenchmarkError, ConfigError
 from rocketeval.grid import ScoreGrid
+from rocketeval.judges.runs import JudgedRun
 from rocketeval.scoring.stage import read_grid
 from rocketeval.stats.anchors import (
     FEWEST_CANDIDATES,
@@ -106,13 +107,23 @@ def save_queries(found: AnchorChoice, path: Path) -> None:
     write_bytes(path, "".join(f"{name}\n" for name in found.queries).encode())
 
 
-def place_candidates(known: RunStore, new: RunStore, found: AnchorChoice) -> tuple[Placement, ...]:
+def place_candidates(
+    known_run: JudgedRun, new_run: JudgedRun, found: AnchorChoice
+) -> tuple[Placement, ...]:
     """Return the known and the new run's candidates, best first by their anchor scores."""
-    if known.judge().digest != new.judge().digest:
-        raise ConfigError(
-            f"{new.path} was graded by another judge or method than {known.path}.",
-            hint="Grade the new candidates with the same config and --queries.",
-        )
+    known, new = known_run.store, new_run.store
+    was, now = known_run.config, new_run.config
+    for differs, what in (
+        (known.judge().digest != new.judge().digest, "graded by another judge or method"),
+        (was.method != now.method, "graded by another method"),
+        (was.scorer.scale != now.scorer.scale, "scored on another scale"),
+        (was.scorer != now.scorer, "scored by another scorer"),
+    ):
+        if differs:
+            raise ConfigError(
+                f"{new.path} was {what} than {known.path}.",
+                hint="Run the new candidates with the same config and --queries.",
+            )
     _refuse_other_queries(known, new, found)
     grid = read_grid(new)
     rows = {name: row for row, name in enumerate(grid.query_ids)}

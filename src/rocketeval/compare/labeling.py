@@ -199,7 +199,7 @@ def draw_pairs(
     continues after the pairs in `voted`.
     """
     names = {name: column for column, name in enumerate(grid.candidates)}
-    columns = [names[name] for name in candidates if name in names]
+    columns = [names[name] for name in candidates]
     pairs = [
         (row, first, second, abs(float(grid.scores[row, first] - grid.scores[row, second])))
         for row in range(len(grid.query_ids))

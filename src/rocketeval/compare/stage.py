@@ -20,7 +20,14 @@ from rocketeval.ranking.rank import Ranking
 from rocketeval.records import Basis, Label
 from rocketeval.scoring.learning import label_cells
 from rocketeval.scoring.stage import read_grid
-from rocketeval.stats.prediction_powered import Estimate, LabelTarget, column_of, estimate, samples
+from rocketeval.stats.prediction_powered import (
+    Estimate,
+    LabelTarget,
+    column_of,
+    estimate,
+    refuse_repeated,
+    samples,
+)
 from rocketeval.stopping.race import RaceResult
 from rocketeval.stopping.summary import over_looks, widen_interval
 from rocketeval.store.run import RunStore
@@ -169,12 +176,16 @@ def advise_pairs(
         raise ConfigError(
             "A pair needs two candidates.", hint="Give two or more --candidate NAME, or --top 3."
         )
+    grid = read_grid(store)
+    refuse_repeated(named)
+    for name in named:
+        column_of(grid, name)
     collected = config.benchmark.collected
     votes = chain(
         store.inputs.votes(), () if collected is None else CollectedLabels(collected).votes()
     )
     voted = {(vote.query_id, frozenset((vote.candidate_a, vote.candidate_b))) for vote in votes}
-    return draw_pairs(read_grid(store), named, voted=voted, more=more, seed=seed)
+    return draw_pairs(grid, named, voted=voted, more=more, seed=seed)
 
 
 def _names(store: RunStore, choice: LabelScope) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from rocketeval.resources import first_mistake
 from rocketeval.settings import Section
 from rocketeval.stats.bootstrap import least_queries
 from rocketeval.store.files import make_folder, write_bytes
-from rocketeval.text import NO_INTERVAL, chance, count_of, join_words, printable
+from rocketeval.text import NO_INTERVAL, chance, count_of, join_words, percentage, printable
 
 if TYPE_CHECKING:
     from rocketeval.compare.pair import Comparison
@@ -142,15 +142,6 @@ class BaselineComparison:
         return (self.lost, "now"), (self.gained, "in the baseline"), (self.unscored, "in both")
 
 
-def shown_level(level: float) -> str:
-    """Return a confidence level in percent.
-
-    >>> shown_level(0.95), shown_level(0.999)
-    ('95%', '99.9%')
-    """
-    return f"{100 * level:g}%"
-
-
 def shown_bounds(found: Comparison, one: str = "query", many: str = "queries") -> str:
     """Return the bounds of the difference, or why there are none."""
     if not math.isnan(found.effect.low):
@@ -168,7 +159,7 @@ def shown_effect(found: Comparison, one: str = "query", many: str = "queries") -
     """Return the mean difference with its interval, p-value and number of queries or cases."""
     bounds = shown_bounds(found, one, many)
     if not math.isnan(found.effect.low):
-        bounds = f"{shown_level(found.level)} interval {bounds}"
+        bounds = f"{percentage(found.level)} interval {bounds}"
     both = f"on {shown_count(found)} {one if found.queries + found.missing == 1 else many}"
     return f"mean difference {found.effect.value:+.3f} ({bounds}, {chance(found.p_value)}) {both}"
 
@@ -229,6 +220,15 @@ def scored_test(graded: Mapping[str, ResponseGrade]) -> ScoredTest:
     digest, model = next(iter(judges.items()), ("", "code checks"))
     cases = {name: CaseScore.of(one) for name, one in graded.items()}
     return ScoredTest(judge=model, fingerprint=digest, cases=cases)
+
+
+def below(value: float, limit: float) -> bool:
+    """Return whether a mean is below a limit; rounding in its sum does not count.
+
+    >>> below(sum([0.8] * 6) / 6, 0.8), below(0.79, 0.8)
+    (False, True)
+    """
+    return value < limit - 1e-9
 
 
 def compare_scores(

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rocketeval.compare.pair import ComparisonVerdict
-from rocketeval.gate.baseline import shown_bounds, shown_count, shown_level
+from rocketeval.gate.baseline import below, shown_bounds, shown_count
 from rocketeval.judges.runs import open_run
 from rocketeval.report.run_diff import CandidateDiff, RunDiff, diff_runs
-from rocketeval.text import TOO_FEW, chance, count_of, join_words
+from rocketeval.text import TOO_FEW, chance, count_of, join_words, percentage
 
 MOST_SHOWN = 10
 
@@ -55,7 +55,7 @@ class GateOutcome:
 
     def _fails(self, one: CandidateDiff) -> bool:
         found = one.comparison
-        fell = self.max_drop is not None and found.effect.value < -self.max_drop
+        fell = self.max_drop is not None and below(found.effect.value, -self.max_drop)
         return fell or found.verdict is ComparisonVerdict.WORSE
 
 
@@ -82,7 +82,7 @@ def gate_comment(outcome: GateOutcome, report: str | None = None) -> str:
     if outcome.lost:
         lines[0] += ", with missing scores"
         lines += [f"**This branch lacks {_cell(outcome.lost)}.** They are not compared.", ""]
-    level = shown_level(outcome.diff.candidates[0].comparison.level)
+    level = percentage(outcome.diff.candidates[0].comparison.level)
     lines += [
         f"| candidate | verdict | mean difference | {level} interval | p | queries |",
         "|---|---|---|---|---|---|",

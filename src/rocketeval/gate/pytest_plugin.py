@@ -216,6 +216,7 @@ class RocketEvalChecks:
         from rocketeval.gate.baseline import (
             MOST_SHOWN,
             BaselineFile,
+            below,
             compare_scores,
             scored_test,
         )
@@ -244,7 +245,7 @@ class RocketEvalChecks:
         notes.extend(found.left_out)
         if found.comparison.verdict is ComparisonVerdict.WORSE:
             raise AssertionError(f"significantly worse than the baseline: {found.describe()}")
-        if max_drop is not None and found.comparison.effect.value < -max_drop:
+        if max_drop is not None and below(found.comparison.effect.value, -max_drop):
             raise AssertionError(f"the mean fell by more than {max_drop:g}: {found.describe()}")
         if found.lost:
             warnings.warn(
@@ -288,9 +289,11 @@ def describe(graded: ResponseGrade, min_item: float | None = None) -> str:
 
 def _reaches(item: GradedItem, min_item: float | None) -> bool | None:
     """Return whether an item passes, with `min_item` as its limit; None if it is unanswered."""
+    from rocketeval.gate.baseline import below
+
     if min_item is None or item.value is None or item.not_applicable:
         return item.passed
-    return item.value >= min_item
+    return not below(item.value, min_item)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -348,11 +351,13 @@ def _problem(
     graded: ResponseGrade, least: float, min_item: float | None, missing: str
 ) -> str | None:
     """Return why a response fails; None if it passes."""
+    from rocketeval.gate.baseline import below
+
     if graded.unanswered and missing != "skip":
         return f"{len(graded.unanswered)} of {len(graded.items)} items have no answer"
     if graded.score is None:
         return "no item has an answer"
-    if graded.score < least:
+    if below(graded.score, least):
         wide = (
             graded.low is not None and graded.high is not None and graded.high - graded.low > 0.01
         )

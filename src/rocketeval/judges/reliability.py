@@ -22,9 +22,8 @@ from rocketeval.judges.runs import JudgedRun, common_grids, judge_names, refuse_
 from rocketeval.scoring.answers import AnswerTable
 from rocketeval.scoring.mean import MeanScorer
 from rocketeval.scoring.read_answers import answers_yes_or_no, read_answers
-from rocketeval.stats.agreement import Reliability, Statistic, reliability
+from rocketeval.stats.agreement import RankMatrix, Reliability, Statistic, rank_matrix, reliability
 from rocketeval.stats.bootstrap import least_queries
-from rocketeval.stats.correlation import RankMatrix, rank_matrix
 
 Cell = tuple[str, str]
 

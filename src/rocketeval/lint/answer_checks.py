@@ -20,7 +20,11 @@ from rocketeval.explain.items import (
 from rocketeval.lint.findings import ItemFinding, make_finding
 from rocketeval.records import Checklist
 from rocketeval.scoring.answers import AnswerTable, QueryRows
-from rocketeval.stats.correlation import paired_correlations, surely_negative
+from rocketeval.stats.correlation import (
+    paired_correlations,
+    permutation_skewness,
+    surely_negative,
+)
 
 UNSURE = 0.1
 """The judge is unsure of an item if the mean distance of `p_yes` from 0.5 is below this."""
@@ -106,6 +110,7 @@ def _of_block(
     discrimination, compared = paired_correlations(p_yes, rest)
     gold = np.broadcast_to(labels[:, None], p_yes.shape)
     with_labels, labelled = paired_correlations(p_yes, gold)
+    skewed = permutation_skewness(p_yes, rest), permutation_skewness(p_yes, gold)
     distance, _ = _moments(np.abs(p_yes - 0.5))
     weak = (~known | (mass < LOW_MASS) | (width > WIDE)).sum(axis=0) / max(1, len(p_yes))
     verdicts = item_verdicts(
@@ -128,7 +133,14 @@ def _of_block(
         # A penalty counts turned around, but is described by the judge's own answers.
         dead = why_dead(given[~np.isnan(given[:, place]), place])
         again = verdicts[place].why if verdicts[place].verdict == REDUNDANT else None
-        reasons = _reasons(own, dead, again, int(compared[place]), all_items)
+        backwards, against = (
+            value is not None and surely_negative(value, int(count[place]), all_items, skew[place])
+            for value, count, skew in (
+                (own.discrimination, compared, skewed[0]),
+                (own.with_labels, labelled, skewed[1]),
+            )
+        )
+        reasons = _reasons(own, dead, again, backwards=backwards, against=against)
         if checklist.detail(place).check is not None:
             reasons = _check_reasons(dead, own)
         text = checklist.items[place]
@@ -139,7 +151,7 @@ def _of_block(
 
 
 def _reasons(
-    own: ItemBehavior, dead: str | None, again: str | None, compared: int, items: int
+    own: ItemBehavior, dead: str | None, again: str | None, *, backwards: bool, against: bool
 ) -> Iterator[tuple[str, str]]:
     missing = 1.0 - own.answered / max(1, own.responses)
     if own.responses and missing > MOST_MISSING:
@@ -166,13 +178,13 @@ def _reasons(
             f"{own.weak:.0%} of the answers are missing, hardly yes or no at all, or between wide "
             "bounds; ask it more plainly.",
         )
-    if own.discrimination is not None and surely_negative(own.discrimination, compared, items):
+    if backwards:
         yield (
             "backwards",
             f"Responses that get yes here get no elsewhere (correlation with the other items "
             f"{own.discrimination:.2f}); see whether yes is the better answer.",
         )
-    if own.with_labels is not None and surely_negative(own.with_labels, own.labelled, items):
+    if against:
         yield (
             "against_labels",
             f"Responses that get yes here have lower labels (correlation {own.with_labels:.2f} "

@@ -49,6 +49,7 @@ from rocketeval.scoring.read_answers import answers_yes_or_no
 from rocketeval.scoring.rubric import POINTS
 from rocketeval.stopping.race import RaceResult
 from rocketeval.store.run import RunStore
+from rocketeval.text import percentage
 
 _DIGITS = 4
 _TURNED = {YES_TO_ALL: NO_TO_ALL, NO_TO_ALL: YES_TO_ALL}
@@ -260,10 +261,11 @@ class RunContent:
             "verdict": [str(verdict) for verdict in found.verdict],
             "how": (
                 "Mean score difference over the queries on which both candidates have a score. "
-                f"{ranking.level:.0%} interval from {ranking.bootstrap} bootstrap resamples of the "
-                "queries; p-value from a sign-flip test. A difference is significant if the "
-                f"interval excludes zero and p is at most {1 - ranking.level:.2g}. Winning a query "
-                f"takes a lead of {ranking.tie_margin:g} points or more. {constant}"
+                f"{percentage(ranking.level)} interval from {ranking.bootstrap} bootstrap "
+                "resamples of the queries; p-value from a sign-flip test. A difference is "
+                "significant if the interval excludes zero and p is at most "
+                f"{1 - ranking.level:.2g}. Winning a query takes a lead of {ranking.tie_margin:g} "
+                f"points or more. {constant}"
                 "No correction for multiple comparisons."
             ),
         }

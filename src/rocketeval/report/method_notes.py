@@ -15,6 +15,7 @@ from rocketeval.ranking.summary import RANK_INTERVALS
 from rocketeval.records import Checklist
 from rocketeval.scoring.rubric import POINTS, Rubric
 from rocketeval.store.manifest import LearnedFacts, ScoreFacts
+from rocketeval.text import percentage
 
 
 def answer_kinds(
@@ -96,7 +97,7 @@ def notes(
 ) -> tuple[str, ...]:
     """Return sentences on how the figures were computed."""
     scorer = score.scorer or "mean"
-    level = f"{ranking.level:.0%}"
+    level = percentage(ranking.level)
     anchor, rating = ranking.anchor, f"{ranking.anchor_rating:g}"
     placed = f"centered on {rating}" if anchor is None else f"with {anchor} fixed at {rating}"
     return (

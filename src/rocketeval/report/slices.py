@@ -19,6 +19,7 @@ from rocketeval.arrays import Floats, Ints
 from rocketeval.ranking.stage import clip_interval
 from rocketeval.records import Interval, Query
 from rocketeval.stats.bootstrap import intervals, ratio_draws, renumbered
+from rocketeval.text import percentage
 
 MOST_VALUES = 24
 """Slices per field on the page, the largest."""
@@ -211,6 +212,6 @@ def slices_in_words(means: Sequence[SliceMeans], level: float) -> Iterator[str]:
         each = 1.0 - (1.0 - level) / count
         yield (
             f"By {name}: {count} slices. A candidate's intervals hold for all of them together at "
-            f"{level:.0%} ({each:.1%} each, Bonferroni). Differences between candidates within a "
-            "slice are not tested."
+            f"{percentage(level)} ({each:.1%} each, Bonferroni). Differences between candidates "
+            "within a slice are not tested."
         )

@@ -94,7 +94,8 @@ class PooledLogisticScorer:
         first, second, votes = _voted_rows(answers, gold.votes, usable)
         outcomes = vote_outcomes(votes)
         self.centre_, self.weights_ = np.zeros(len(self.columns)), np.zeros(len(self.columns))
-        self.curves_: dict[str, QualityScale] = {}
+        self.curves_: dict[str | None, QualityScale] = {}
+        """By category, "" for queries without one; None is for categories without votes."""
         self.facts_: dict[str, Any] = {"votes": len(votes), "ties": int((outcomes == 0).sum())}
         query_ids = [gold.cluster(vote.query_id) for vote in votes]
         reason = _why_mean(features[first], features[second], outcomes, query_ids)
@@ -113,7 +114,7 @@ class PooledLogisticScorer:
         kinds = np.array([answers.categories.get(query, "") for query in answers.query_ids])
         for kind in np.unique(kinds[usable]).tolist():
             rows = usable & (kinds == kind)
-            curve = self.curves_.get(kind, self.curves_[""])
+            curve = self.curves_.get(kind, self.curves_[None])
             scores[rows] = curve.score(self._quality(features[rows]), self.scale)
         return scores
 
@@ -154,15 +155,18 @@ class PooledLogisticScorer:
             scorer.usual_ = {str(k): float(v) for k, v in header["usual"].items()}
             scorer.curves_ = {}
             if not scorer.fallbacks_:
-                names = [str(name) for name in header["categories"]]
+                names = [name if name is None else str(name) for name in header["categories"]]
                 sizes = [KNOTS] * len(names)
                 parts = [split_numbers(arrays[name], sizes) for name in _CURVE]
                 for name, *points in zip(names, *parts, strict=True):
                     if not all(bool((np.diff(point) > 0).all()) for point in points):
                         raise ValueError("its curve is not increasing")
                     scorer.curves_[name] = QualityScale(*points)
-                if "" not in scorer.curves_:
-                    raise ValueError("it has no curve for other categories")
+                if None not in scorer.curves_:
+                    # Earlier versions had one curve for no category and for other categories.
+                    if "" not in scorer.curves_:
+                        raise ValueError("it has no curve for other categories")
+                    scorer.curves_[None] = scorer.curves_[""]
         return scorer
 
     def _describe(self, answers: AnswerTable, *, learning: bool) -> tuple[Floats, Bools]:
@@ -212,7 +216,7 @@ class PooledLogisticScorer:
         learned = self._quality(voted)
         if np.ptp(learned) < _NO_PREFERENCE:
             return "the votes prefer no answers over others"
-        curves = {**found.by_category, "": found.ties}
+        curves = {**found.by_category, None: found.ties}
         ends = float(learned.min()), float(learned.max())
         self.curves_ = {
             name: quality_scale(curve.threshold, *ends, self.scale, self.tie_margin)

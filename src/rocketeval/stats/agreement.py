@@ -1,12 +1,15 @@
 """Chance-corrected agreement of raters: Fleiss' kappa, Cohen's kappa, Krippendorff's alpha.
 
+Also the rank correlations of several judges.
+
 Every distinct rating is a category. Identical ratings have no kappa, since chance alone would give
 the same agreement; a reason is returned instead.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -14,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocketeval.arrays import Floats, Places
-from rocketeval.records import Interval
+from rocketeval.records import Interval, Rating
 from rocketeval.stats.bootstrap import (
     Groups,
     Resampling,
@@ -25,7 +28,7 @@ from rocketeval.stats.bootstrap import (
     resample_queries,
     sums_at,
 )
-from rocketeval.stats.correlation import ranks
+from rocketeval.stats.correlation import Correlation, correlate, ranks
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -394,3 +397,53 @@ def _fitted_prior(counts: Floats) -> Floats:
 
     start = np.zeros(counts.shape[1] - 1)
     return prior_of(np.asarray(minimize(loss, start, method="Nelder-Mead").x))
+
+
+@dataclass(frozen=True, slots=True)
+class RankMatrix:
+    """Rank correlations of each pair of judges, on the candidates that all judges have.
+
+    A cell has a reason if there are too few candidates, or if a judge ranks all equally.
+    """
+
+    judges: tuple[str, ...]
+    candidates: tuple[str, ...]
+    """Candidates with a figure by every judge, sorted."""
+    left_out: tuple[str, ...]
+    """Candidates without a figure by some judge, sorted."""
+    cells: tuple[tuple[Correlation, ...], ...]
+    """Spearman and Kendall, row by column, in the order of `judges`."""
+
+
+def rank_matrix(
+    figures: Mapping[str, Mapping[str, float]], *, seed: int = 0, level: float = 0.95
+) -> RankMatrix:
+    """Correlate the judges' figures of candidates, such as ratings or mean scores.
+
+    >>> matrix = rank_matrix({"one": {"a": 1, "b": 2, "c": 3}, "two": {"a": 9, "b": 8, "c": 7}})
+    >>> matrix.cells[0][1].spearman.value
+    -1.0
+    """
+    finite = [
+        {candidate for candidate, value in given.items() if math.isfinite(value)}
+        for given in figures.values()
+    ]
+    common = sorted(set.intersection(*finite)) if finite else []
+    columns = [{name: float(given[name]) for name in common} for given in figures.values()]
+    upper = [
+        [correlate(one, _ratings(two), seed=seed, level=level) for two in columns[first:]]
+        for first, one in enumerate(columns)
+    ]
+    span = range(len(columns))
+    return RankMatrix(
+        judges=tuple(figures),
+        candidates=tuple(common),
+        left_out=tuple(sorted(set().union(*figures.values()) - set(common))),
+        cells=tuple(
+            tuple(upper[min(row, column)][abs(row - column)] for column in span) for row in span
+        ),
+    )
+
+
+def _ratings(figures: Mapping[str, float]) -> list[Rating]:
+    return [Rating(candidate, value) for candidate, value in figures.items()]

@@ -224,7 +224,13 @@ def least_queries(level: float) -> int:
     >>> least_queries(0.95)
     6
     """
+    _refuse_odd_level(level)
     return math.ceil(math.log2(2.0 / (1.0 - level)))
+
+
+def _refuse_odd_level(level: float) -> None:
+    if not 0.0 < level < 1.0:
+        raise ConfigError(f"Invalid confidence level: {level}.", hint="Use a value such as 0.95.")
 
 
 def tail_probability(queries: int, level: float) -> float:
@@ -233,8 +239,7 @@ def tail_probability(queries: int, level: float) -> float:
     Slightly less than `(1 - level) / 2`: plain percentiles are too narrow for few queries by the
     factor between Student's t and the normal (Hesterberg's expanded percentiles).
     """
-    if not 0.0 < level < 1.0:
-        raise ConfigError(f"Invalid confidence level: {level}.", hint="Use a value such as 0.95.")
+    _refuse_odd_level(level)
     from scipy.special import ndtr, stdtrit
 
     quantile = stdtrit(queries - 1, (1.0 - level) / 2.0)

@@ -417,67 +417,60 @@ def correlations(x: Floats, x_known: Bools, y: Floats, y_known: Bools, fewest: i
     return np.where(moving, np.clip(both / size, -1.0, 1.0), np.nan)
 
 
-def surely_negative(correlation: float, responses: int, items: int = 1) -> bool:
+def surely_negative(
+    correlation: float, responses: int, items: int = 1, skewness: float = 0.0
+) -> bool:
     """Return whether a correlation is significantly negative, among `items` tested.
 
-    Uses Fisher's z with Bonferroni's correction.
+    Uses Fisher's z with Bonferroni's correction. If a few responses decide the correlation, its
+    chance distribution has a long tail: `skewness` is that of its permutations, and their Pearson
+    type III distribution must be sure as well.
 
     >>> surely_negative(-0.3, 20), surely_negative(-0.6, 40), surely_negative(-0.6, 20, 1000)
     (False, True, False)
+    >>> surely_negative(-0.6, 40, skewness=-1.5)
+    False
     """
     if math.isnan(correlation) or responses <= 3 or correlation >= 0.0:
         return False
-    if correlation <= -1.0 + 1e-12:
-        return True
-    sure = NormalDist().inv_cdf(1.0 - CHANCE / max(1, items))
-    return math.atanh(correlation) + sure / math.sqrt(responses - 3) < 0.0
+    chance = CHANCE / max(1, items)
+    if correlation > -1.0 + 1e-12:
+        sure = NormalDist().inv_cdf(1.0 - chance)
+        if math.atanh(correlation) + sure / math.sqrt(responses - 3) >= 0.0:
+            return False
+    return _permuted_below(correlation * math.sqrt(responses - 1), skewness) < chance
 
 
-@dataclass(frozen=True, slots=True)
-class RankMatrix:
-    """Rank correlations of each pair of judges, on the candidates that all judges have.
+def _permuted_below(statistic: float, skewness: float) -> float:
+    """Return the probability of a smaller value of a Pearson type III variable.
 
-    A cell has a reason if there are too few candidates, or if a judge ranks all equally.
+    Of mean 0, variance 1 and a skewness of at most 0.
     """
+    from scipy.special import gammaincc, ndtr
 
-    judges: tuple[str, ...]
-    candidates: tuple[str, ...]
-    """Candidates with a figure by every judge, sorted."""
-    left_out: tuple[str, ...]
-    """Candidates without a figure by some judge, sorted."""
-    cells: tuple[tuple[Correlation, ...], ...]
-    """Spearman and Kendall, row by column, in the order of `judges`."""
+    if skewness > -1e-6:
+        return float(ndtr(statistic))
+    shape = 4.0 / skewness**2
+    return float(gammaincc(shape, max(0.0, shape - statistic * math.sqrt(shape))))
 
 
-def rank_matrix(
-    figures: Mapping[str, Mapping[str, float]], *, seed: int = 0, level: float = 0.95
-) -> RankMatrix:
-    """Correlate the judges' figures of candidates, such as ratings or mean scores.
+def permutation_skewness(x: Floats, y: Floats) -> Floats:
+    """Return the skewness of each column's correlation over all permutations of its common rows.
 
-    >>> matrix = rank_matrix({"one": {"a": 1, "b": 2, "c": 3}, "two": {"a": 9, "b": 8, "c": 7}})
-    >>> matrix.cells[0][1].spearman.value
-    -1.0
+    0 if a column is constant, or with fewer than 3 rows.
+
+    >>> rare = np.repeat([0.0, 1.0], [27, 3])[:, None]
+    >>> permutation_skewness(rare, -rare).round(2).tolist()
+    [-1.37]
     """
-    finite = [
-        {candidate for candidate, value in given.items() if math.isfinite(value)}
-        for given in figures.values()
-    ]
-    common = sorted(set.intersection(*finite)) if finite else []
-    columns = [{name: float(given[name]) for name in common} for given in figures.values()]
-    upper = [
-        [correlate(one, _ratings(two), seed=seed, level=level) for two in columns[first:]]
-        for first, one in enumerate(columns)
-    ]
-    span = range(len(columns))
-    return RankMatrix(
-        judges=tuple(figures),
-        candidates=tuple(common),
-        left_out=tuple(sorted(set().union(*figures.values()) - set(common))),
-        cells=tuple(
-            tuple(upper[min(row, column)][abs(row - column)] for column in span) for row in span
-        ),
+    both = ~(np.isnan(x) | np.isnan(y))
+    count = both.sum(axis=0)
+    sides = [np.where(both, side, 0.0) for side in (x, y)]
+    sides = [np.where(both, side - side.sum(axis=0) / np.maximum(count, 1), 0.0) for side in sides]
+    cubes, squares = (
+        np.prod([(side**power).sum(axis=0) for side in sides], axis=0) for power in (3, 2)
     )
-
-
-def _ratings(figures: Mapping[str, float]) -> list[Rating]:
-    return [Rating(candidate, value) for candidate, value in figures.items()]
+    usable = (squares > _STILL**2) & (count >= 3)
+    n = np.where(usable, count, 3)
+    skewed = n * np.sqrt(n - 1) / (n - 2) * cubes / np.where(usable, squares, 1.0) ** 1.5
+    return np.where(usable, skewed, 0.0)

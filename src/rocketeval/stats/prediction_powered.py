@@ -129,6 +129,15 @@ def column_of(grid: ScoreGrid, candidate: str) -> int:
     return grid.candidates.index(candidate)
 
 
+def refuse_repeated(names: Sequence[str]) -> None:
+    """Raise ConfigError without candidates, or if one is given twice."""
+    if not names or len(set(names)) < len(names):
+        raise ConfigError(
+            f"Invalid candidates: {', '.join(map(repr, names)) or 'none'}.",
+            hint="Give at least one candidate, and each only once.",
+        )
+
+
 def samples(grid: ScoreGrid, labels: Floats, target: LabelTarget) -> tuple[LabeledSample, ...]:
     """Return a sample per candidate of the target, on queries where all have a score.
 
@@ -167,11 +176,7 @@ def _refuse_odd(target: LabelTarget) -> None:
             f"{len(target.candidates)} candidates are given with --against {target.against!r}.",
             hint="Give exactly one --candidate.",
         )
-    if not names or len(set(names)) < len(names):
-        raise ConfigError(
-            f"Invalid candidates: {', '.join(map(repr, names)) or 'none'}.",
-            hint="Give at least one candidate, and each only once.",
-        )
+    refuse_repeated(names)
     if target.strata < 1:
         raise ConfigError(f"Invalid strata: {target.strata}.", hint="Use 1 for none, or a few.")
 

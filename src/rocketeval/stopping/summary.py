@@ -10,10 +10,11 @@ import numpy as np
 from rocketeval.arrays import Floats, Ints
 from rocketeval.goal import parse_goal
 from rocketeval.records import Interval
+from rocketeval.stats.bootstrap import least_queries
 from rocketeval.stats.permutation import PairwiseTests, holm
 from rocketeval.stats.sequential import Bounds, normal_statistics, paired_means
 from rocketeval.stopping.race import RaceResult
-from rocketeval.text import count_of, figure, join_words
+from rocketeval.text import count_of, figure, join_words, percentage
 
 MOST_NAMES = 5
 
@@ -90,7 +91,7 @@ def looks_note(race: RaceResult) -> str:
     looks = count_of(len(race.looks), "planned look", "planned looks")
     return (
         f"{early}Intervals and significance account for {looks}; the chance of a false decision is "
-        f"at most {1.0 - race.level:.0%}."
+        f"at most {percentage(1.0 - race.level)}."
     )
 
 
@@ -115,7 +116,8 @@ def race_tests(
     for look in np.unique(shared).tolist():
         here = shared == look
         p_values[here] = 2.0 * bounds.p_value(np.abs(statistics[here]), look)
-    p_values = np.minimum(p_values, 1.0)
+    # As everywhere, an interval or a test needs a minimum of queries.
+    p_values = np.where(pairs.units < least_queries(level), 1.0, np.minimum(p_values, 1.0))
     np.fill_diagonal(p_values, 1.0)
     if adjusted:
         p_values = holm(p_values)
