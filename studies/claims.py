@@ -196,14 +196,14 @@ def claims() -> list[Claim]:
             "80 queries, both in int8",
         )
     )
-    three = next(one for one in smaller["samples"]["1.5b"]["shares"] if one["times"] == 3)
+    samples = recorded("mt_bench/recorded/samples.json")
     found.append(
         Claim(
             "RocketEval, Fig. 4",
-            "three samples differ on more than half of the items (computed from probabilities)",
-            "> 50",
-            three["share"],
-            f"{smaller['samples']['1.5b']['items']:,} items, 1.5B in int8",
+            "three samples at temperature 1 differ on more than half of the items",
+            "> 50 (WildBench)",
+            samples["differ"],
+            f"{samples['items']} items of {samples['queries']} queries, 1.5B in int8",
             above=0.5,
         )
     )
@@ -212,7 +212,7 @@ def claims() -> list[Claim]:
         Claim(
             "RocketEval, Fig. 5",
             "earlier answers change later items more often (position 5 and later minus 2 to 4)",
-            "rises",
+            "rises (WildBench)",
             uncertainty["rise"],
             f"{uncertainty['found']['items']} items, 1.5B in int8",
         )
@@ -225,9 +225,16 @@ def claims() -> list[Claim]:
         (
             "CheckEval, Tables 1, 8",
             "counted questions over a grade with a full rubric, Topical-Chat, Spearman",
-            "+0.12 (7B and larger, questions in one prompt)",
+            "+0.12 (over G-Eval; 7B and larger, questions in one prompt)",
             f"checklist, yes counted minus {rubric}",
             "Spearman, all",
+        ),
+        (
+            "not in the paper",
+            "the same within conversations (the figure of the plan)",
+            "-",
+            f"checklist, yes counted minus {rubric}",
+            "Spearman, conversations",
         ),
         (
             "not in the paper",
@@ -296,9 +303,16 @@ def not_tested() -> list[tuple[str, str, str]]:
             "tokens were measured ([cost](reproduction.md)); there was no GPU to rent",
         ),
         (
+            "RocketEval, Fig. 5",
+            "smaller judges depend more on earlier answers",
+            "an earlier run of the 135M judge, whose judgments were not stored, showed the opposite: "
+            "7.4% of its answers changed (5.1-9.5), and 26.5% (16.9-35.6) of the 1.5B judge's",
+        ),
+        (
             "CheckEval",
             "alpha between judges rises from 0.09 to 0.48",
-            "it needs several judges that are better than chance on these data; we have one",
+            "it needs several judges that are better than chance on these data; of an earlier run of "
+            "two judges, one at chance, alpha was -0.12 to 0.01 (judgments not stored)",
         ),
         (
             "CheckEval",

@@ -1,10 +1,11 @@
 """Compare the answers of a judge in two number formats, from stored judgments.
 
-    python studies/judges/compare_forms.py FIRST.parquet SECOND.parquet
+    python studies/judges/compare_forms.py FIRST.parquet SECOND.parquet [--on THIRD.parquet]
 
 The files are what `studies/judgments.py` wrote for the first turn of MT-Bench, whole or in part.
 Prints how far `p_yes` differs, how many answers change sides at 0.5, how far mean answers of
-responses differ, and the agreement of both with the votes on pairs that both judged.
+responses differ, and the agreement of both with the votes on pairs that both judged. With `--on`,
+only responses that a third file has, too, are compared.
 """
 
 from __future__ import annotations
@@ -88,8 +89,12 @@ def main() -> None:
     )
     parser.add_argument("first", type=Path)
     parser.add_argument("second", type=Path)
+    parser.add_argument("--on", type=Path, metavar="THIRD")
     given = parser.parse_args()
-    both = in_both(judgments.read(given.first), judgments.read(given.second))
+    first = judgments.read(given.first)
+    if given.on is not None:
+        first, _ = in_both(first, judgments.read(given.on))
+    both = in_both(first, judgments.read(given.second))
     print("\n".join((*answer_lines(*both), *vote_lines(*both))))
 
 

@@ -7,7 +7,7 @@
 #   studies/judges/serve_vllm.sh --install
 #
 # With a judge's name, the script first fetches and converts its weights unless that was done before.
-# With -int8, it also quantizes them: about twice the speed of float32, slightly different answers.
+# With -int8, it also quantizes them: faster than float32 with VNNI units, slightly different answers.
 # --install only creates the environment; otherwise it is created if missing. To resume after an
 # interruption, run the same command again.
 #
@@ -172,7 +172,7 @@ main() {
         *)
             say "this processor computes fastest in $dtype"
             [ "$dtype" = float32 ] && grep -qw avx512_vnni /proc/cpuinfo &&
-                say "with $judge-int8 instead, about twice as fast; see the README for what changes"
+                say "$judge-int8 is faster here; see the README for what changes"
             ;;
     esac
     warn_about_memory "$dtype"

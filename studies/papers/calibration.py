@@ -49,11 +49,14 @@ def compared(answers: AnswerTable, verdicts: Verdicts) -> Calibration:
 def lines_of(found: Calibration) -> list[str]:
     """Return the figures as text."""
     error = "-" if found.by_width.error is None else f"{found.by_width.error:.3f}"
+    share_yes = found.gold_yes / found.items
+    constant = share_yes * (1.0 - share_yes)
     rows = [
         ["GPT-4 says no, the judge yes, %", share(found.false_yes)],
         ["GPT-4 says yes, the judge no, %", share(found.false_no)],
         ["expected calibration error", error],
         ["Brier score", figure(found.brier, ".3f")],
+        ["  of a constant, the share of yes", f"{constant:.3f}"],
         ["AUC", figure(found.auc, ".2f")],
     ]
     head = [f"{found.items} items of InfoBench", f"{found.gold_yes} yes, {found.gold_no} no"]

@@ -1,4 +1,4 @@
-"""CheckEval Tables 1 and 3, Evaluating the Evaluator Tables 1 and 2: one criterion at a time.
+"""CheckEval Table 1, Evaluating the Evaluator Tables 1 and 2: one criterion at a time.
 
     python studies/papers/dimensions.py [--limit N] [--record]
 

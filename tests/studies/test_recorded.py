@@ -38,11 +38,19 @@ def test_context_study() -> None:
     assert printed("studies/rubrics/rag.py") == recorded
 
 
-@pytest.mark.parametrize("name", ["uncertainty", pytest.param("calibration", marks=needs_data)])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "papers/uncertainty",
+        pytest.param("papers/calibration", marks=needs_data),
+        "mt_bench/samples",
+    ],
+)
 def test_studies_of_single_answers(name: str) -> None:
-    """Earlier answers, real samples and calibration; the docs quote the record."""
-    recorded = (STUDIES / "papers" / "recorded" / f"{name}.txt").read_text(encoding="utf-8")
-    assert printed(f"studies/papers/{name}.py") == recorded
+    """Earlier answers, calibration and real samples; the docs quote the record."""
+    script = STUDIES / name
+    recorded = (script.parent / "recorded" / f"{script.name}.txt").read_text(encoding="utf-8")
+    assert printed(f"{script}.py") == recorded
     docs = (ROOT / "docs" / "evidence" / "reproduction.md").read_text(encoding="utf-8")
     assert f"```\n{recorded}```" in docs
 
@@ -62,7 +70,7 @@ def test_rubric_studies(name: str, options: tuple[str, ...]) -> None:
 def test_forms_of_the_judge() -> None:
     """Each command in the record prints the lines below it."""
     parts = FORMS.read_text(encoding="utf-8").split("\npython ")[1:]
-    assert len(parts) == 4
+    assert len(parts) == 5
     for part in parts:
         command, _, below = part.partition("\n")
         assert printed(*command.split()).strip() == below.split("\n\n")[0].strip()
