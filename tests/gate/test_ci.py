@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -281,6 +282,28 @@ def test_largest_fall_is_checked_with_few_queries(runs: dict[str, Path]) -> None
     assert gate(runs["four"], runs["good"], "--max-drop", "1")[0] == GATE_FAILED
 
 
+@pytest.mark.parametrize("queries", [2, 3, 4, 5])
+def test_fall_of_exactly_the_largest_allowed_passes(tmp_path: Path, queries: int) -> None:
+    """Rounding in the mean does not count."""
+
+    def judge(prefix: str, item: str) -> float:
+        return 0.9 if "good" in prefix else 0.8
+
+    for name, text in (("base", "good"), ("head", "plain")):
+        rows = [{"question": f"query {n}", "model": "bot", "output": text} for n in range(queries)]
+        evaluate(
+            rows,
+            judge=ScriptedEngine(judge),
+            checklists=ITEMS,
+            name=name,
+            output=tmp_path,
+            progress=False,
+        )
+    fell = 9 * 0.9 - 9 * 0.8
+    assert not compare_runs(tmp_path / "head", tmp_path / "base", max_drop=0.9).failed
+    assert compare_runs(tmp_path / "head", tmp_path / "base", max_drop=fell - 0.001).failed
+
+
 def test_number_of_tests_is_noted_once(tmp_path: Path) -> None:
     """Several candidates are tested without correction: terminal, comment and page say so."""
     both = graded(tmp_path, "both", "good", candidates="bot old")
@@ -312,8 +335,9 @@ def project(folder: Path) -> None:
     (folder / "rocketeval.yaml").write_text(yaml.safe_dump(config))
 
 
-def test_steps_of_the_action_run(tmp_path: Path) -> None:
-    """The action's own script grades, compares, writes outputs and a summary, and exits with 0."""
+@pytest.fixture
+def action(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """The action's own script, run in a project; settings of its environment may be given."""
     project(tmp_path)
     action = yaml.safe_load((ROOT / "action.yml").read_text())
     (step,) = [step for step in action["runs"]["steps"] if step.get("id") == "gate"]
@@ -330,14 +354,49 @@ def test_steps_of_the_action_run(tmp_path: Path) -> None:
         "REPORT_URL": "",
     }
     shell = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script]
-    first = subprocess.run(shell, cwd=tmp_path, env=environment, capture_output=True, text=True)
+
+    def run(**given: str) -> subprocess.CompletedProcess[str]:
+        found = {**environment, **given}
+        return subprocess.run(shell, cwd=tmp_path, env=found, capture_output=True, text=True)
+
+    return run
+
+
+def keep_as_base(folder: Path) -> Path:
+    """Move the run in the action's outputs, and return its new path."""
+    outputs = dict(line.split("=", 1) for line in (folder / "output").read_text().splitlines())
+    return (folder / outputs["run"]).rename(folder / "base")
+
+
+def test_steps_of_the_action_run(
+    tmp_path: Path, action: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    """The action's own script grades, compares, writes outputs and a summary, and exits with 0."""
+    first = action()
     assert first.returncode == 0, first.stdout + first.stderr
     assert "nothing to compare with" in first.stdout
-    outputs = dict(line.split("=", 1) for line in (tmp_path / "output").read_text().splitlines())
-    base = tmp_path / "base"
-    (tmp_path / outputs["run"]).rename(base)
-    environment["BASE_RUN"] = str(base)
-    second = subprocess.run(shell, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    second = action(BASE_RUN=str(keep_as_base(tmp_path)))
     assert second.returncode == 0, second.stdout + second.stderr
     assert "Gate passed." in second.stdout
     assert "no significant difference" in (tmp_path / "summary").read_text()
+
+
+def test_action_continues_after_a_missing_answer(
+    tmp_path: Path, action: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    """A run that lacks an answer is kept as an output, and the gate decides; an error stops."""
+    config = tmp_path / "rocketeval.yaml"
+    settings = yaml.safe_load(config.read_text())
+    settings["judge"]["options"] = {"fail_on": "reply 7"}
+    config.write_text(yaml.safe_dump(settings))
+    first = action()
+    assert first.returncode == 0, first.stdout + first.stderr
+    assert "1 response could not be judged" in first.stdout
+    base = str(keep_as_base(tmp_path))
+    second = action(BASE_RUN=base)
+    assert second.returncode == 0, second.stdout + second.stderr
+    assert "on 7 of 8 queries" in second.stdout
+    assert "Gate passed" in second.stdout
+    stopped = action(CONFIG="absent.yaml", BASE_RUN=base)
+    assert stopped.returncode == 2, stopped.stdout + stopped.stderr
+    assert "Gate passed" not in stopped.stdout
