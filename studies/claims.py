@@ -305,14 +305,15 @@ def not_tested() -> list[tuple[str, str, str]]:
         (
             "RocketEval, Fig. 5",
             "smaller judges depend more on earlier answers",
-            "an earlier run of the 135M judge, whose judgments were not stored, showed the opposite: "
-            "7.4% of its answers changed (5.1-9.5), and 26.5% (16.9-35.6) of the 1.5B judge's",
+            "an earlier run of the 135M judge, whose judgments were not stored, showed the "
+            "opposite: 7.4% of its answers changed (5.1-9.5), and 26.5% (16.9-35.6) of the 1.5B "
+            "judge's",
         ),
         (
             "CheckEval",
             "alpha between judges rises from 0.09 to 0.48",
-            "it needs several judges that are better than chance on these data; of an earlier run of "
-            "two judges, one at chance, alpha was -0.12 to 0.01 (judgments not stored)",
+            "it needs several judges that are better than chance on these data; of an earlier run "
+            "of two judges, one at chance, alpha was -0.12 to 0.01 (judgments not stored)",
         ),
         (
             "CheckEval",

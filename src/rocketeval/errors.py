@@ -123,6 +123,8 @@ class EngineError(RocketEvalError):
     """An author or judge could not be used."""
 
     exit_code = 4
+    spent: object = None
+    """The `Usage` of the requests that failed; None if nobody counted it."""
 
 
 class EngineUnavailable(EngineError):

@@ -10,7 +10,7 @@ import pytest
 from fakes import batch_server
 from fakes.batch_server import FakeBatches, serving, status
 from rocketeval.engines.batch.api import AnswerLost, FileClient
-from rocketeval.errors import EngineRefused, EngineUnavailable, RequestRejected
+from rocketeval.errors import EngineRefused, EngineUnavailable, RequestRejected, StoreError
 
 PURPOSE = {"purpose": "batch"}
 BATCH = {
@@ -58,6 +58,17 @@ async def test_interrupted_download_leaves_no_file(
         await client.download("/files/file-0/content", tmp_path / "target")
     assert not list(tmp_path.iterdir())
     assert client.retries > 1
+
+
+async def test_full_disk_is_not_the_servers_fault(
+    server: FakeBatches, client: FileClient, tmp_path: Path
+) -> None:
+    """A file that cannot be written is an error at once, and the server is not asked again."""
+    server.files["file-0"] = b"x"
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(StoreError, match="cannot be written"):
+        await client.download("/files/file-0/content", tmp_path / "file" / "target")
+    assert (client.retries, len(server.calls)) == (0, 1)
 
 
 async def test_a_missing_file_is_not_an_error(client: FileClient, tmp_path: Path) -> None:

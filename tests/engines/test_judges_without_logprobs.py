@@ -14,6 +14,7 @@ import pytest
 from aiohttp import web
 
 from fakes.openai_server import MODEL, FakeOpenAI, empty_choices, serving, status
+from fakes.openai_server import answer as replying
 from rocketeval import Grader, Judge, evaluate_async
 from rocketeval.config import JudgeConfig
 from rocketeval.doctor.examine import examine
@@ -149,6 +150,16 @@ async def test_fault_of_the_moment_is_not_rejected() -> None:
         graded = await sampled(server, samples=1)
     assert (graded.failure or "").startswith("item 1: ")
     assert not graded.rejected
+
+
+@pytest.mark.usefixtures("fast_retries")
+async def test_every_attempt_of_a_failed_sample_is_counted() -> None:
+    """The usage has the tokens of all answers, also of those that could not be used."""
+    usage = {"prompt_tokens": 1000, "completion_tokens": 400}
+    async with serving(WritingJudge()) as server:
+        server.fail(replying({"choices": [], "usage": usage}), times=2 * MOST_UNUSABLE)
+        used = (await sampled(server, samples=2)).usage
+    assert (used.requests, used.prompt_tokens, used.completion_tokens) == (12, 12_000, 4800)
 
 
 async def test_grader_carries_the_interval_into_the_score() -> None:
@@ -316,9 +327,11 @@ async def endpoint(path: str, answer: Any) -> AsyncIterator[str]:
     await runner.cleanup()
 
 
-async def decided(engine_name: str, url: str, *labels: AnswerLabels | None) -> EngineAnswers:
-    """Return the answers of a decision endpoint to one item per label set."""
-    config = JudgeConfig(engine=engine_name, model="m", base_url=url)
+async def decided(
+    engine_name: str, url: str, *labels: AnswerLabels | None, own: tuple[str, ...] = ("Yes", "No")
+) -> EngineAnswers:
+    """Return the answers of a decision endpoint, whose own labels are given, to one item each."""
+    config = JudgeConfig(engine=engine_name, model="m", base_url=url, labels=own)
     engine = create_engine(config)
     items = tuple(f"{name}?" for name in "abcdefgh"[: len(labels)])
     graded = await engine.grade(GradingTask(b"k", "q", "c", "prefix ", items, labels=labels), {})
@@ -327,6 +340,7 @@ async def decided(engine_name: str, url: str, *labels: AnswerLabels | None) -> E
 
 
 LEVELS = AnswerLabels(("3", "2", "1"), "NA")
+DIGITS = tuple("9876543210")
 
 
 async def test_decision_endpoint_answers_a_checklist_in_one_request() -> None:
@@ -344,6 +358,36 @@ async def test_decision_endpoint_answers_a_checklist_in_one_request() -> None:
         "predicate",
         "choice",
     ]
+
+
+async def test_graded_items_are_choices() -> None:
+    """A judge whose own labels are grades is asked for one, and its answer is the mean grade."""
+    stub, other = DecisionServer(), SystemOneStub()
+    async with endpoint("/v1/decisions", stub.answer) as url:
+        best = await decided("decisions", url, None, YES_NO, own=DIGITS)
+    async with endpoint("/v1/systemone", other.answer) as url:
+        middle = await decided("systemone", url, None, own=DIGITS)
+    assert [(each.p_yes, each.text) for each in best.answers] == [(1.0, "9"), (1.0, None)]
+    assert [(each.p_yes, each.text) for each in middle.answers] == [(pytest.approx(17 / 18), "9")]
+    graded, checked = stub.bodies[0]["questions"]
+    assert [choice["value"] for choice in graded["choices"]] == list(DIGITS)
+    assert [choice["value"] for choice in checked["choices"]] == ["Yes", "No"]
+    assert list(other.bodies[0]["questions"]["i1"]["criteria"]) == list(DIGITS)
+
+
+@pytest.mark.parametrize(
+    ("engine_name", "readout"),
+    [("decisions", "probability"), ("systemone", "90a23d2ed1ff023e64afcee50c6fcb40")],
+)
+async def test_own_labels_are_part_of_a_decision_judge(engine_name: str, readout: str) -> None:
+    """Judges with other labels are other judges; one that answers yes or no stays the same."""
+
+    async def identified(*labels: str) -> str:
+        config = JudgeConfig(engine=engine_name, model="m", base_url="http://x/v1", labels=labels)
+        return (await create_engine(config).identify()).readout
+
+    assert await identified("Yes", "No") == readout
+    assert len({readout, await identified(*DIGITS), await identified(*"54321")}) == 3
 
 
 async def test_decision_endpoint_that_is_down_is_named() -> None:

@@ -12,6 +12,7 @@ from fakes.openai_server import FakeOpenAI, answer, serving
 from fakes.sglang_server import SGLangShaped
 from fakes.toy_tokenizer import ToyTemplate
 from fakes.vllm_server import VLLMShaped
+from rocketeval.engines.base import usage_of
 from rocketeval.engines.likelihood import ChatText, chat_text
 from rocketeval.engines.scripted import ScriptedEngine
 from rocketeval.errors import EngineRefused, RequestRejected
@@ -117,6 +118,18 @@ async def test_server_that_does_not_echo_is_refused(logprobs: Any, reason: str) 
         server.fail(answer({"choices": [{"logprobs": logprobs}]}))
         with pytest.raises(RequestRejected, match=reason):
             await engine.likelihood(PROMPT, TEXT)
+
+
+async def test_reply_without_likelihood_is_counted() -> None:
+    """The error has its cost: the server computed and billed it."""
+    server = SGLangShaped()
+    async with judged(server) as engine:
+        await engine.identify()
+        server.fail(answer({"choices": [{"logprobs": None}], "usage": {"prompt_tokens": 70}}))
+        with pytest.raises(RequestRejected) as caught:
+            await engine.likelihood(PROMPT, TEXT)
+    used = usage_of(caught.value)
+    assert (used.requests, used.prompt_tokens) == (1, 70)
 
 
 @pytest.mark.parametrize("server", [LlamaCppShaped(), OllamaShaped(), FakeOpenAI()])

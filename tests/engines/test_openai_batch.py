@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -23,10 +24,14 @@ from rocketeval.config import EngineConfig
 from rocketeval.engines import http
 from rocketeval.engines.base import EngineAnswers
 from rocketeval.engines.batch import api
+from rocketeval.engines.batch import store as batch_store
 from rocketeval.engines.batch.engine import OpenAIBatchEngine
 from rocketeval.engines.openai_http import OpenAIEngine
-from rocketeval.errors import ConfigError, EngineRefused, RequestRejected
-from rocketeval.records import Answer, GradingTask, Status
+from rocketeval.errors import ConfigError, EngineRefused, RequestRejected, StoreError
+from rocketeval.grading.loop import Grading, grade
+from rocketeval.observer import Observer
+from rocketeval.records import Answer, GradingTask, Judgment, Status
+from rocketeval.store import ledger
 from rocketeval.testing import EngineCase
 from support.make import key, make_config
 
@@ -73,10 +78,11 @@ def configured(server: FakeBatches, **options: Any) -> EngineConfig:
 async def engine_at(
     server: FakeBatches, home: Path | None, **options: Any
 ) -> AsyncIterator[OpenAIBatchEngine]:
-    """Yield the engine of one process."""
+    """Yield the engine of one process; if it ends normally, its answers are recorded."""
     engine = OpenAIBatchEngine.create(configured(server, **options), home)
     try:
         yield engine
+        engine.answers_recorded()
     finally:
         await engine.aclose()
 
@@ -196,7 +202,36 @@ async def test_failed_row_fails_only_its_item(server: FakeBatches, home: Path) -
     assert [answer.status.value for answer in one.answers] == ["ok", "error", "ok"]
     assert "item 2: HTTP 400: the prompt is too long" in str(one.failure)
     assert not one.unavailable
+    assert one.rejected
     assert two.failure == one.failure
+
+
+@pytest.mark.parametrize(
+    ("second", "rejected"),
+    [
+        ("HTTP 400: the prompt is too long", True),
+        ("HTTP 429: too many requests", False),
+        ("HTTP 500: something broke", False),
+        ("batch batch_0 expired without an answer to it.", False),
+    ],
+)
+async def test_task_is_rejected_if_all_its_failures_are(
+    server: FakeBatches,
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    second: str,
+    rejected: bool,
+) -> None:
+    """A failure of the server or of the whole batch is worth a retry."""
+
+    async def ask(_: object) -> list[RequestRejected]:
+        return [RequestRejected("HTTP 400: the prompt is too long"), RequestRejected(second)]
+
+    async with engine_at(server, home) as engine:
+        monkeypatch.setattr(engine._batcher, "ask", ask)
+        result = await engine.grade(task(items=ITEMS[:2]), {})
+    assert (result.rejected, result.unavailable) == (rejected, False)
+    assert "1 more item" in str(result.failure)
 
 
 @pytest.mark.parametrize("silent", [False, True], ids=["error file", "missing rows"])
@@ -213,7 +248,7 @@ async def test_expired_batch_returns_finished_rows(
     failures = [result.failure for result in results if result.failure]
     assert failures
     assert all(ending in why if silent else "window has closed" in why for why in failures)
-    assert not any(result.unavailable for result in results)
+    assert not any(result.unavailable or result.rejected for result in results)
     server.ends_as, server.answers = "completed", None
     async with engine_at(server, home) as engine:
         for name, result in zip(("one", "two", "three"), results, strict=True):
@@ -231,6 +266,7 @@ async def test_rejected_batch_names_the_reason(server: FakeBatches, home: Path) 
     for words in ("item 1: ", "batch_0", "no such model (line 1)", "2 more items"):
         assert words in str(result.failure)
     assert not result.unavailable
+    assert not result.rejected
     assert not list(home.iterdir())
 
 
@@ -271,6 +307,23 @@ async def test_next_process_finds_a_batch_of_unknown_state(server: FakeBatches, 
     for number in range(1, 251):
         later = batch_server.FakeBatch(f"batch_{number}", [], {"tag": "other"}, ours.created)
         server.batches[later.id] = later
+    async with engine_at(server, home) as engine:
+        assert all_good(await graded(engine, "one"))
+    assert paid_once(server, tasks=1)
+    assert server.calls.count(CREATE) == 1
+
+
+@pytest.mark.parametrize("code", [401, 404])
+async def test_batch_in_doubt_survives_a_refused_search(
+    server: FakeBatches, home: Path, code: int
+) -> None:
+    """If the answer is lost and the search is refused, the batch may exist all the same."""
+    server.fail(CREATE, batch_server.dropped_after_it)
+    server.fail("GET /v1/batches", status(code), times=1000)
+    async with engine_at(server, home) as engine:
+        with pytest.raises(EngineRefused):
+            await engine.grade(task(), {})
+    server.mend()
     async with engine_at(server, home) as engine:
         assert all_good(await graded(engine, "one"))
     assert paid_once(server, tasks=1)
@@ -330,6 +383,164 @@ async def test_answers_are_kept_until_all_are_used(server: FakeBatches, home: Pa
         assert all_good(await graded(engine, "one", "two", "three"))
     assert paid_once(server, tasks=3)
     assert not list(home.iterdir())
+
+
+async def judge(engine: OpenAIBatchEngine, record: Callable[[Judgment], None]) -> Grading:
+    """Grade two tasks as a run does."""
+    return await grade(
+        iter([task("one"), task("two")]),
+        engine,
+        record,
+        concurrency=2,
+        known={},
+        observer=Observer(),
+        stop=asyncio.Event(),
+    )
+
+
+async def test_answers_that_could_not_be_recorded_are_kept(server: FakeBatches, home: Path) -> None:
+    """All tasks of a batch have their answers at once; then the disk is full."""
+
+    def full(_: Judgment) -> None:
+        raise StoreError("No space left on device.")
+
+    engine = OpenAIBatchEngine.create(configured(server), home)
+    with pytest.raises(StoreError):
+        await judge(engine, full)
+    await engine.aclose()
+    recorded: list[Judgment] = []
+    async with engine_at(server, home) as engine:
+        await judge(engine, recorded.append)
+    assert len(recorded) == 2
+    assert paid_once(server, tasks=2)
+    assert not list(home.iterdir())
+
+
+async def test_interrupted_run_pays_once_and_leaves_no_files(
+    server: FakeBatches, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Answers stay until they are in the ledger; those of the first process are removed too."""
+    settings = configured(server).model_dump(exclude_unset=True)
+    config = make_config(
+        tmp_path, judge=settings, author={"kind": "instance", "engine": settings}, cache=None
+    )
+    written, append = [], ledger.append_whole
+
+    def full(handle: int, line: bytes) -> None:
+        if len(written) == 2:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        written.append(line)
+        append(handle, line)
+
+    monkeypatch.setattr(ledger, "append_whole", full)
+    with pytest.raises(StoreError, match="No space left"):
+        await rocketeval.arun(config)
+    monkeypatch.undo()
+    outcome = await rocketeval.arun(config)
+    assert (outcome.stages.grade.judged, len(server.paid)) == (4, 21)
+    assert set(server.paid.values()) == {1}
+    assert not [path for path in (outcome.path / "engines").rglob("*") if path.is_file()]
+
+
+async def cut_off(server: FakeBatches, home: Path, *names: str) -> list[EngineAnswers]:
+    """Grade tasks with these names in a process that is stopped while another batch is open."""
+    engine = OpenAIBatchEngine.create(configured(server), home)
+    results = await graded(engine, *names)
+    server.stuck = True
+    waiting = asyncio.create_task(graded(engine, "open"))
+    await server.until(lambda: len(server.batches) == 2)
+    waiting.cancel()
+    await asyncio.wait([waiting])
+    await engine.aclose()
+    server.stuck = False
+    return results
+
+
+async def test_files_are_removed_once_nothing_is_needed(server: FakeBatches, home: Path) -> None:
+    """A process that was stopped recorded some answers, so the next one never asks for them."""
+    await cut_off(server, home, "one", "two")
+    async with engine_at(server, home) as engine:
+        assert all_good(await graded(engine, "open"))
+    assert len(list(home.glob("*.output.jsonl"))) == 1
+    async with engine_at(server, home) as engine:
+        assert all_good(await graded(engine, "one"))
+        engine.answers_recorded(everything=True)
+        await engine.aclose()
+    assert paid_once(server, tasks=3)
+    assert not list(home.iterdir())
+
+
+class WithoutLogprobs(FakeBatches):
+    """Answers one question without log-probabilities."""
+
+    def _brain(self) -> FakeOpenAI:
+        return Forgetful(self.distribution, self.text)
+
+
+class Forgetful(FakeOpenAI):
+    """The server behind it."""
+
+    def reply(self, prompt: str, body: Any) -> dict[str, Any]:
+        """Return a reply, sometimes without log-probabilities."""
+        reply = super().reply(prompt, body)
+        if "clear" in prompt:
+            reply["choices"][0]["logprobs"] = None
+        return reply
+
+
+async def test_unusable_row_is_asked_again(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The row counts as failed, also for the next process, which reads the same file."""
+    async with serving(WithoutLogprobs()) as server:
+        (first,) = await cut_off(server, home, "one")
+        monkeypatch.setattr(WithoutLogprobs, "_brain", FakeBatches._brain)
+        async with engine_at(server, home) as engine:
+            (second,) = await graded(engine, "one")
+    assert "item 2: the server sent no log-probabilities" in str(first.failure)
+    assert all_good([second])
+    assert sorted(server.paid.values()) == [1] * 5 + [2]
+
+
+async def test_unusable_row_is_asked_again_by_the_same_process(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until then every reader of the row is told what is wrong with it."""
+    async with serving(WithoutLogprobs()) as server, engine_at(server, home) as engine:
+        first, second = await graded(engine, "one", "one")
+        monkeypatch.setattr(WithoutLogprobs, "_brain", FakeBatches._brain)
+        assert all_good(await graded(engine, "one"))
+    assert first.failure == second.failure == "item 2: the server sent no log-probabilities"
+    assert sorted(server.paid.values()) == [1, 1, 2]
+    assert not list(home.iterdir())
+
+
+async def test_unused_engine_forgets_no_batch(server: FakeBatches, home: Path) -> None:
+    """A command that asks for nothing, such as a plan, leaves open batches in the journal."""
+    await cut_off(server, home, "one")
+    await OpenAIBatchEngine.create(configured(server), home).aclose()
+    async with engine_at(server, home):
+        pass
+    async with engine_at(server, home) as engine:
+        assert all_good(await graded(engine, "one", "open"))
+    assert paid_once(server, tasks=2)
+
+
+@pytest.mark.parametrize("step", ["add", "seal"])
+async def test_full_disk_ends_the_task(
+    server: FakeBatches, home: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """A request file that cannot be written is an error, not a batch that never ends."""
+
+    def full(*_: object) -> None:
+        raise StoreError("No space left on device.")
+
+    monkeypatch.setattr(batch_store.BatchJob, step, full)
+    async with engine_at(server, home) as engine:
+        async with asyncio.timeout(60):
+            with pytest.raises(StoreError, match="No space left"):
+                await engine.grade(task(), {})
+        monkeypatch.undo()
+        assert all_good(await graded(engine, "one"))
+    assert paid_once(server, tasks=1)
 
 
 async def test_closing_drops_unsent_requests(server: FakeBatches, home: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from typing import Any
 
@@ -70,6 +70,23 @@ def test_dead_engine_fails_all_tasks(driver: Driver, engine: FakeEngine) -> None
         driver.submit([[5]], PARAMS)
     driver.close()
     assert engine.shut_down == 1
+
+
+@pytest.mark.parametrize("accepted", [0, 1])
+def test_engine_that_dies_of_a_prompt_fails_its_task(accepted: int) -> None:
+    """The task that was being handed over fails too, whether or not one of its prompts was."""
+
+    class Dying(FakeEngine):
+        def add_request(self, name: str, prompt: Mapping[str, Any], params: Any) -> None:
+            if len(self.asked) == accepted:
+                raise RuntimeError("the engine core died")
+            super().add_request(name, prompt, params)
+
+    driver = Driver(Dying)
+    driver.loaded.result(SECONDS)
+    with pytest.raises(EngineUnavailable, match="the engine core died"):
+        driver.submit([[5], [6]], PARAMS).result(SECONDS)
+    driver.close()
 
 
 def test_engine_is_shut_down_once(driver: Driver, engine: FakeEngine) -> None:

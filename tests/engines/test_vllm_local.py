@@ -145,6 +145,7 @@ async def test_dead_engine_is_unavailable(engine: VLLMEngine, fake: FakeVLLM) ->
     known = {1: Answer(Status.HIDDEN, mass=0.0)}
     graded = await engine.grade(TASK, known)
     assert graded.unavailable
+    assert not graded.rejected
     assert graded.answers == (Answer(Status.ERROR), known[1])
     assert str(graded.failure).startswith("item 1: ")
     assert "RuntimeError: the engine core died" in str(graded.failure)
@@ -168,6 +169,14 @@ async def test_too_long_text_is_rejected(engine: VLLMEngine) -> None:
     """The error names the limit."""
     with pytest.raises(RequestRejected, match="longer than"):
         await engine.write(TOO_LONG, max_tokens=3)
+
+
+async def test_too_long_prompt_is_rejected_for_good(engine: VLLMEngine) -> None:
+    """Retrying it is useless, unlike a task that found the engine dead."""
+    graded = await engine.grade(replace(TASK, suffixes=("Is it good?", TOO_LONG)), {})
+    assert (graded.failure or "").startswith("item 2: ")
+    assert graded.rejected
+    assert not (await engine.grade(TASK, {})).rejected
 
 
 async def test_settings_reach_vllm(fake: FakeVLLM) -> None:

@@ -15,6 +15,7 @@ from aiohttp import web
 from fakes.openai_server import MODEL, PREFIX, FakeOpenAI, dropped, serving
 from rocketeval.budget import TEMPLATE_TOKENS
 from rocketeval.config import RunConfig
+from rocketeval.engines import http
 from rocketeval.errors import BudgetSpent, ConfigError
 from rocketeval.pipeline import Run
 from support.make import make_config
@@ -134,6 +135,30 @@ async def test_lost_answer_counts_in_full(tmp_path: Path) -> None:
         assert facts.usage.requests == facts.overhead.requests + 12 + 3
         assert run.budget is not None
         assert server.bill <= run.budget.spent
+
+
+@dataclass
+class Speechless(Billing):
+    """Writes nothing about one candidate, and bills that."""
+
+    def reply(self, prompt: str, body: Any) -> dict[str, Any]:
+        reply = super().reply(prompt, body)
+        return {**reply, "choices": []} if "left explains" in prompt else reply
+
+
+async def test_unusable_texts_are_on_the_bill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A written judgment that fails costs all its attempts, in the bill and in the budget."""
+    monkeypatch.setattr(http, "FIRST_WAIT", 0.004)
+    async with serving(Speechless(tokens=dense)) as server:
+        run = Run(settings(tmp_path, server, max_cost=1000.0, method={"kind": "cot"}))
+        facts = await run.to_judgments()
+        assert facts.unfinished == 3
+        assert run.budget is not None
+        assert server.bill <= run.budget.spent
+        assert facts.usage.requests - facts.overhead.requests == 3 + 3 * http.MOST_UNUSABLE
+        assert facts.paid.cost == pytest.approx(server.bill)
 
 
 async def test_server_without_usage_counts_in_full(tmp_path: Path) -> None:

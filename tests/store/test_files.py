@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +13,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from rocketeval.engines.scripted import exact_answer
 from rocketeval.errors import StoreError
-from rocketeval.records import Checklist, Query, Response
+from rocketeval.records import Checklist, JudgeFingerprint, Query, Response, Usage
 from rocketeval.store import files
-from rocketeval.store.checksums import NAME, check_complete, keep_checksums, read_log
+from rocketeval.store.answer_file import AnswerFile
+from rocketeval.store.checksums import NAME, check_complete, check_file, keep_checksums, read_log
+from rocketeval.store.failures import UNCHECKED, Unchecked
 from rocketeval.store.files import (
     check_folder,
     remove_temporaries,
     write_bytes,
     write_parquet_parts,
 )
+from rocketeval.store.journal import Journal
 from rocketeval.store.run import RunStore
 from support.make import judgment, key
 
@@ -106,6 +111,68 @@ def test_file_that_never_came_is_not_missing(
     assert remove_temporaries(tmp_path) == 1
     check_complete(tmp_path)
     assert [each.name for each in tmp_path.iterdir()] == [NAME]
+
+
+@contextmanager
+def files_end_at(size: int) -> Iterator[None]:
+    """No file of this process can grow beyond `size` bytes, as on a full disk."""
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+APPENDING: dict[str, Callable[[Path], Callable[[int], None]]] = {
+    "journal": lambda path: lambda n: Journal(path).append({"n": n}),
+    "shared journal": lambda path: lambda n: Journal(path, shared=True).append({"n": n}),
+    "answers": lambda path: (
+        lambda n: AnswerFile(path).add(
+            JudgeFingerprint(*"abcdefg"), {str(n): exact_answer(0.5)}, Usage(), "c"
+        )
+    ),
+    "unchecked": lambda path: lambda n: Unchecked(path.parent).add(key(str(n))),
+    "checksums": lambda path: lambda n: write_bytes(path, b"%d" % n),
+}
+
+
+@pytest.mark.parametrize("kind", APPENDING)
+def test_partial_write_is_undone_and_reported(tmp_path: Path, kind: str) -> None:
+    """A line that does not fit is an error, and the file has the lines it had before."""
+    path = tmp_path / {"unchecked": UNCHECKED}.get(kind, "file")
+    if kind == "checksums":
+        keep_checksums(tmp_path)
+    append = APPENDING[kind](path)
+    append(1)
+    grows = tmp_path / NAME if kind == "checksums" else path
+    before = grows.read_bytes()
+    with files_end_at(len(before) + 5), pytest.raises(StoreError, match="No space left"):
+        append(2)
+    assert grows.read_bytes() == before
+    append(3)
+    assert grows.read_bytes().startswith(before)
+    if kind == "checksums":
+        check_file(path)
+
+
+def test_undoing_a_partial_write_removes_no_other_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process may append to a shared file in between."""
+    journal, write = Journal(tmp_path / "rows.jsonl", shared=True), os.write
+
+    def half(handle: int, line: bytes) -> int:
+        written = write(handle, line[:4])
+        monkeypatch.undo()
+        journal.append({"n": 1})
+        return written
+
+    monkeypatch.setattr(os, "write", half)
+    with pytest.raises(StoreError, match="No space left"):
+        journal.append({"n": 2})
+    assert list(journal.rows()) == [{"n": 1}]
 
 
 def modes(folder: Path) -> set[int]:

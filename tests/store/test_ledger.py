@@ -196,7 +196,7 @@ def test_full_disk_undoes_a_partial_write(tmp_path: Path, monkeypatch: pytest.Mo
     ledger.append(judgment("a"))
     real = __import__("os").write
     monkeypatch.setattr("os.write", lambda handle, line: real(handle, line[:20]))
-    with pytest.raises(StoreError, match="part of a judgment"):
+    with pytest.raises(StoreError, match="No space left"):
         ledger.append(judgment("b"))
     monkeypatch.undo()
     assert key("b") not in ledger.finished

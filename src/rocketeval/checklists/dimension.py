@@ -41,7 +41,7 @@ from rocketeval.checklists.dimension_steps import (
 )
 from rocketeval.checklists.instance import MAX_TOKENS, AuthorTrial, Writer
 from rocketeval.config import AuthorConfig, Section, parse_options
-from rocketeval.engines.base import Engine, create_engine, status_of
+from rocketeval.engines.base import Engine, confirm_recorded, create_engine, status_of
 from rocketeval.errors import ChecklistError, ConfigError
 from rocketeval.hashing import content_hash
 from rocketeval.observer import EngineStatus
@@ -210,6 +210,10 @@ class DimensionAuthor:
                 f"{name}: {dimension.definition}" for name, dimension in self._dimensions.items()
             ),
         )
+
+    def answers_recorded(self, *, everything: bool = False) -> None:
+        """Tell its engine that the answers are recorded."""
+        confirm_recorded(self._engine, everything=everything)
 
     async def aclose(self) -> None:
         """Close the engine, if there is one."""

@@ -13,7 +13,7 @@ from rocketeval.checklists.base import AuthoringTrace, count_refusals
 from rocketeval.checklists.rubric import AuthorOptions
 from rocketeval.checks.runner import CheckSettings
 from rocketeval.config import AuthorConfig, parse_options
-from rocketeval.engines.base import Engine, create_engine, status_of
+from rocketeval.engines.base import Engine, confirm_recorded, create_engine, status_of
 from rocketeval.errors import (
     ChecklistError,
     ConfigError,
@@ -411,6 +411,10 @@ class InstanceAuthor:
     def effort(self, query_id: str) -> AuthoringEffort | None:
         """Return the effort of a query's list, even a failed one; None if it was not requested."""
         return self._efforts.get(query_id)
+
+    def answers_recorded(self, *, everything: bool = False) -> None:
+        """Tell its engine that the answers are recorded."""
+        confirm_recorded(self._engine, everything=everything)
 
     async def aclose(self) -> None:
         """Close the engine."""

@@ -28,8 +28,8 @@ from rocketeval.checklists.write import (
     write_checklists,
 )
 from rocketeval.config import PriceConfig, RunConfig
-from rocketeval.engines.base import status_of
-from rocketeval.errors import ChecklistError
+from rocketeval.engines.base import confirm_recorded, status_of
+from rocketeval.errors import ChecklistError, EngineError
 from rocketeval.observer import EngineStatus, Expected, Observer
 from rocketeval.prices import priced
 from rocketeval.records import Checklist, Query, Usage
@@ -120,6 +120,12 @@ async def make_checklists(
                 run=run,
                 before_paying=check,
             )
+        done = len(authoring.checklists) + len(authoring.failures)
+        confirm_recorded(author, everything=done == len(queries))
+    except (ChecklistError, EngineError):
+        # Finished lists are recorded, and unreadable ones must be requested again.
+        confirm_recorded(author)
+        raise
     finally:
         await author.aclose()
     unusable = _bind(authoring, author, queries, config, observer)

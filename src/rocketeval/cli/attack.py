@@ -57,22 +57,22 @@ def command(
     Items of the run of CONFIG that the judge answered with no are asked again, with 16 attacks in
     the response: requests, forged delimiters and chat tokens, false claims and others. Each is
     compared with neutral padding of about the same length. The table shows how many answers become
-    yes, the change of p_yes, and the ranks that an attacker would gain. It costs about 23 requests
+    yes, the change of p_yes, and the ranks that an attacker would gain. It costs about 24 requests
     per item. The run's scores do not change.
     """
     from rocketeval.attack.stage import attack_run, choose_attacks
     from rocketeval.cli.progress import make_observer
     from rocketeval.cli.run_with_signals import run_with_signals
-    from rocketeval.engines.base import create_engine
+    from rocketeval.engines.base import confirm_recorded, create_engine
     from rocketeval.pipeline import Run
 
     choose_attacks(names)
     run = Run(settings, observer=make_observer(settings, quiet=output.quiet))
 
     async def work() -> AttackReport:
-        engine = create_engine(run.config.judge, run.store.engine_home("judge"))
+        engine = create_engine(run.config.judge, run.store.engine_home("attack"))
         try:
-            return await attack_run(
+            found = await attack_run(
                 run.store,
                 run.config,
                 engine,
@@ -84,8 +84,10 @@ def command(
                 datamarking=datamarking,
                 seed=seed,
             )
+            confirm_recorded(engine)
         finally:
             await engine.aclose()
+        return found
 
     found = run_with_signals(run, work)
     output.give(found, lambda: show_attacks(found))

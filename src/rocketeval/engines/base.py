@@ -9,7 +9,14 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from rocketeval.config import EngineConfig
-from rocketeval.errors import ConfigError, EngineRefused, JudgeChanged
+from rocketeval.errors import (
+    ConfigError,
+    EngineError,
+    EngineRefused,
+    JudgeChanged,
+    RequestRejected,
+    UnusableReply,
+)
 from rocketeval.observer import EngineStatus
 from rocketeval.records import Answer, GradingTask, JudgeFingerprint, Status, Usage
 from rocketeval.registry import Registry
@@ -81,6 +88,16 @@ class EngineAnswers:
         items = range(len(task.suffixes))
         ordered = tuple([answers.get(item, UNANSWERED) for item in items])
         return cls(ordered, usage, failure, unavailable, rejected)
+
+
+def fails_for_good(error: EngineError) -> bool:
+    """Return whether the same request will fail again."""
+    return isinstance(error, RequestRejected) and not isinstance(error, UnusableReply)
+
+
+def usage_of(error: EngineError) -> Usage:
+    """Return what a failed request used; if nobody counted, it is one that may be billed."""
+    return error.spent if isinstance(error.spent, Usage) else Usage(requests=1)
 
 
 class RefusedPartway(EngineRefused):
@@ -252,6 +269,16 @@ def drop_after(engine: object, seconds: float) -> None:
     drop = getattr(engine, "drop_after", None)
     if drop is not None:
         drop(seconds)
+
+
+def confirm_recorded(engine: object, *, everything: bool = False) -> None:
+    """Tell an engine or author that its answers are recorded, if it keeps them until then.
+
+    `everything` means that answers to requests of earlier processes are not needed either.
+    """
+    confirm = getattr(engine, "answers_recorded", None)
+    if confirm is not None:
+        confirm(everything=everything)
 
 
 def take_probe_usage(engine: object) -> Usage | None:

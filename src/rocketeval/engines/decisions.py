@@ -18,9 +18,11 @@ from rocketeval.engines.base import (
     Likelihood,
     RefusedPartway,
     WrittenText,
+    fails_for_good,
 )
 from rocketeval.engines.likelihood import refused_likelihood
-from rocketeval.engines.openai_http import OpenAIEngine, extra_mark, fails_for_good
+from rocketeval.engines.openai_http import OpenAIEngine, extra_mark
+from rocketeval.engines.readout import YES_NO
 from rocketeval.engines.replies import UsageMeter, unusable
 from rocketeval.engines.transports.base import SHAPE
 from rocketeval.errors import EngineRefused, EngineUnavailable, RequestRejected
@@ -29,7 +31,7 @@ from rocketeval.items import AnswerLabels
 from rocketeval.records import Answer, GradingTask, Status
 
 Questions = Mapping[str, tuple[str, AnswerLabels | None]]
-"""Text and labels of each question by its name."""
+"""Text and labels of each question by its name; without labels it is answered yes or no."""
 
 
 class DecisionsEngine(OpenAIEngine):
@@ -54,13 +56,15 @@ class DecisionsEngine(OpenAIEngine):
 
     async def identify(self) -> EngineIdentity:
         """Return the identity, which the endpoint does not report beyond its model."""
+        own = self._own_labels
+        mark = "" if own is None else f"+{content_hash('labels', own.words).hex()}"
         return EngineIdentity(
             engine=self.endpoint,
             model=self.config.model,
             endpoint=self.endpoint,
             version="unknown",
             logprobs=f"probability{extra_mark(self.config.extra_body)}",
-            readout=self._readout(),
+            readout=f"{self._readout()}{mark}",
         )
 
     async def findings(self) -> Sequence[EngineFinding]:
@@ -110,7 +114,8 @@ class DecisionsEngine(OpenAIEngine):
         self, task: GradingTask, places: Sequence[int], meter: UsageMeter
     ) -> list[Answer]:
         questions = {
-            f"i{place + 1}": (task.suffixes[place], task.labels_of(place)) for place in places
+            f"i{place + 1}": (task.suffixes[place], task.labels_of(place) or self._own_labels)
+            for place in places
         }
         body = {
             "model": self.config.model,
@@ -132,6 +137,12 @@ class DecisionsEngine(OpenAIEngine):
             return self._read(reply, questions)
 
         return await self._http.ask(f"/{self.endpoint}", body, meter, read)
+
+    @property
+    def _own_labels(self) -> AnswerLabels | None:
+        """The judge's own labels; None if they are yes and no, as for a predicate."""
+        words = self.config.labels
+        return None if words == YES_NO else AnswerLabels(words)
 
     def _readout(self) -> str:
         return "probability"

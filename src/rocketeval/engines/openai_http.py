@@ -17,6 +17,7 @@ from rocketeval.engines.base import (
     Likelihood,
     RefusedPartway,
     WrittenText,
+    fails_for_good,
 )
 from rocketeval.engines.control_tokens import NOT_ASKED, ControlTokens, of_tokenizer_info
 from rocketeval.engines.http import HttpClient
@@ -170,11 +171,6 @@ class TaskRequest:
             if failure is not None and isinstance(failure[1], EngineUnavailable):
                 return failure
         return first
-
-
-def fails_for_good(error: EngineUnavailable | RequestRejected) -> bool:
-    """Return whether the same request will fail again."""
-    return isinstance(error, RequestRejected) and not isinstance(error, UnusableReply)
 
 
 def items_per_call(transport: Transport) -> int:
@@ -352,7 +348,8 @@ class OpenAIEngine:
             return [read_text(choice) for choice in items_of(reply, "choices", count)]
 
         body = wire_body(wire, user(safe.text), settings)
-        written = await wire.http.ask("/chat/completions", body, meter, read, headers=headers)
+        with meter.charging():
+            written = await wire.http.ask("/chat/completions", body, meter, read, headers=headers)
         return WrittenTexts(
             texts=tuple(self._http.redact.in_written(text) for text, _ in written),
             usage=meter.usage,
@@ -370,7 +367,9 @@ class OpenAIEngine:
         headers = self._session(content_hash("prompt", prompt))
         controls = await self._control_tokens()
         prompt, text = controls.disarm(prompt).text, controls.disarm(text).text
-        return Likelihood(await ask_likelihood(wire, prompt, text, headers, meter), meter.usage)
+        with meter.charging():
+            logprobs = await ask_likelihood(wire, prompt, text, headers, meter)
+        return Likelihood(logprobs, meter.usage)
 
     async def aclose(self) -> None:
         """Close the connections."""

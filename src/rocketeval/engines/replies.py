@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -14,7 +15,7 @@ from typing import Any
 import aiohttp
 import orjson
 
-from rocketeval.errors import EngineRefused, JudgeChanged, UnusableReply
+from rocketeval.errors import EngineError, EngineRefused, JudgeChanged, UnusableReply
 from rocketeval.records import Usage
 from rocketeval.text import HIDDEN, with_secrets
 
@@ -90,6 +91,15 @@ class UsageMeter:
             details = mapping_or_empty(usage.get("prompt_tokens_details"))
             # More cached than sent would make a reply cheaper than free.
             self._cached_tokens += min(prompt, count_or_zero(details.get("cached_tokens")))
+
+    @contextmanager
+    def charging(self) -> Iterator[None]:
+        """Attach the usage so far to an engine's error, because failed attempts may be billed."""
+        try:
+            yield
+        except EngineError as error:
+            error.spent = self.usage
+            raise
 
     @property
     def usage(self) -> Usage:

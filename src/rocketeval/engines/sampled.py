@@ -24,9 +24,22 @@ from pydantic import Field
 from rocketeval.arrays import Floats
 from rocketeval.budget import most_written
 from rocketeval.config import EngineConfig, Section, parse_options
-from rocketeval.engines.base import EngineAnswers, EngineFinding, EngineIdentity, RefusedPartway
-from rocketeval.engines.openai_http import OpenAIEngine, WrittenTexts, extra_mark, fails_for_good
-from rocketeval.errors import ConfigError, EngineRefused, EngineUnavailable, RequestRejected
+from rocketeval.engines.base import (
+    EngineAnswers,
+    EngineFinding,
+    EngineIdentity,
+    RefusedPartway,
+    fails_for_good,
+    usage_of,
+)
+from rocketeval.engines.openai_http import OpenAIEngine, WrittenTexts, extra_mark
+from rocketeval.errors import (
+    ConfigError,
+    EngineError,
+    EngineRefused,
+    EngineUnavailable,
+    RequestRejected,
+)
 from rocketeval.hashing import content_hash
 from rocketeval.items import AnswerLabels
 from rocketeval.records import Answer, GradingTask, Status, Usage
@@ -258,15 +271,16 @@ class SampledEngine(OpenAIEngine):
             failed = [one for one in written if isinstance(one, BaseException)]
             if failed:
                 error = next((one for one in failed if isinstance(one, EngineRefused)), failed[0])
-                lost = usage + Usage(requests=len(failed))
+                lost = (usage_of(one) for one in failed if isinstance(one, EngineError))
+                usage += sum(lost, Usage())
                 if isinstance(error, EngineRefused):
-                    raise RefusedPartway.of(error, task, answers, lost)
+                    raise RefusedPartway.of(error, task, answers, usage)
                 if not isinstance(error, EngineUnavailable | RequestRejected):
                     raise error
                 return EngineAnswers.of(
                     task,
                     answers,
-                    lost,
+                    usage,
                     failure=f"item {place + 1}: {error.message}",
                     unavailable=isinstance(error, EngineUnavailable),
                     rejected=fails_for_good(error),

@@ -148,7 +148,8 @@ class VLLMEngine:
                     failure = failure or _failure(item, output)
                 else:
                     answers[item] = judge.read(output)
-        graded = EngineAnswers.of(task, answers, _usage(outputs, started), failure)
+        usage, rejected = _usage(outputs, started), failure is not None
+        graded = EngineAnswers.of(task, answers, usage, failure, rejected=rejected)
         return replace(graded, neutralised=neutralised)
 
     async def findings(self) -> Sequence[EngineFinding]:

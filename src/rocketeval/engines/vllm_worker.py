@@ -146,14 +146,14 @@ class Driver:
     def _ask(self, engine: Any, job: _PromptBatch) -> None:
         for position, prompt in enumerate(job.prompts):
             name = str(next(self._numbers))
+            # Before the engine has it: if adding it ends the engine, the task must end too.
+            self._asked[name] = (job, position)
             try:
                 engine.add_request(name, _token_prompt(prompt), job.params)
             except Exception as error:
                 if not _is_rejection(error):
                     raise
-                self._deliver(job, position, RequestRejected(str(error)))
-            else:
-                self._asked[name] = (job, position)
+                self._deliver(*self._asked.pop(name), RequestRejected(str(error)))
 
     def _deliver(self, job: _PromptBatch, position: int, output: Any) -> None:
         job.outputs[position] = output

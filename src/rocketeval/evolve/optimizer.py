@@ -19,7 +19,7 @@ from rocketeval.checklists.base import AuthorContext, AuthoringTrace
 from rocketeval.checklists.dimension_steps import StepResults, do_steps
 from rocketeval.checklists.instance import AuthorTrial, Writer
 from rocketeval.config import EvolveConfig
-from rocketeval.engines.base import Engine, status_of
+from rocketeval.engines.base import Engine, confirm_recorded, status_of
 from rocketeval.errors import ChecklistError
 from rocketeval.evolve.perspective import (
     EXPLORED,
@@ -207,6 +207,10 @@ class Optimizer:
     async def prepare(self) -> None:
         """Raise EngineError unless the optimizer answers."""
         await self._engine.ready()
+
+    def answers_recorded(self, *, everything: bool = False) -> None:
+        """Tell its engine that the answers are recorded."""
+        confirm_recorded(self._engine, everything=everything)
 
     async def aclose(self) -> None:
         """Close the engine."""

@@ -17,7 +17,7 @@ import numpy as np
 
 from rocketeval.budget import Budget
 from rocketeval.config import EvolveConfig, PriceConfig, RunConfig
-from rocketeval.engines.base import create_engine
+from rocketeval.engines.base import confirm_recorded, create_engine
 from rocketeval.errors import ConfigError
 from rocketeval.evolve.artifact import save_evaluator
 from rocketeval.evolve.ask import JudgedCases, MakeEngine
@@ -374,6 +374,7 @@ async def evolve_run(
         initial = await make_initial_pool(context, optimizer, shared, limit, finished_rounds)
         rounds = Rounds(context, split, history, shared, limit, optimizer)
         evolved = await rounds.go_on(initial.pool)
+        confirm_recorded(optimizer, everything=True)
     finally:
         if optimizer is not None:
             await optimizer.aclose()

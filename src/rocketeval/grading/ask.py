@@ -13,7 +13,13 @@ from functools import cached_property, partial
 from pathlib import Path
 
 from rocketeval.config import Section, load_config
-from rocketeval.engines.base import Engine, EngineAnswers, RefusedPartway
+from rocketeval.engines.base import (
+    Engine,
+    EngineAnswers,
+    RefusedPartway,
+    fails_for_good,
+    usage_of,
+)
 from rocketeval.errors import ConfigError, EngineRefused, EngineUnavailable, RequestRejected
 from rocketeval.grading.schedule import Identities, shown_heads
 from rocketeval.hashing import content_hash
@@ -114,7 +120,11 @@ def _cut_short(
     left = [known.get(later, Answer(Status.ERROR)) for later in range(place, len(task.suffixes))]
     reason = (graded.failure or "").removeprefix("item 1: ")
     return EngineAnswers(
-        (*answers, *left), usage, f"item {place + 1}: {reason}", unavailable=graded.unavailable
+        (*answers, *left),
+        usage,
+        f"item {place + 1}: {reason}",
+        unavailable=graded.unavailable,
+        rejected=graded.rejected,
     )
 
 
@@ -166,13 +176,14 @@ def response_likelihood(engine: Engine) -> Ask:
 
 
 def _failed(error: EngineUnavailable | RequestRejected) -> EngineAnswers:
-    # One request was made and may be billed. It is one error, because a budget counts errors as
-    # requests, and a text that never arrived contains no items.
+    # One error, because a budget counts errors as requests, and a text that never arrived contains
+    # no items.
     return EngineAnswers(
         (Answer(Status.ERROR),),
-        Usage(requests=1),
+        usage_of(error),
         error.message,
         unavailable=isinstance(error, EngineUnavailable),
+        rejected=fails_for_good(error),
     )
 
 

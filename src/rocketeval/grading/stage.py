@@ -16,7 +16,13 @@ from rocketeval.budget import Budget, PricedBudget
 from rocketeval.checklists.rubric import rubric_options
 from rocketeval.checks.runner import CheckRunner
 from rocketeval.config import RunConfig
-from rocketeval.engines.base import Engine, offline_identity, status_of, take_probe_usage
+from rocketeval.engines.base import (
+    Engine,
+    confirm_recorded,
+    offline_identity,
+    status_of,
+    take_probe_usage,
+)
 from rocketeval.errors import EngineError, JudgeChanged
 from rocketeval.grading.ask import Method, asks_items_independently
 from rocketeval.grading.canaries import (
@@ -251,6 +257,8 @@ async def grade_responses(
                 suspects.close()
         seconds = time.monotonic() - started
         work.keep_failures([*grading.failures, *grading.cut_off])
+        failed = {each.key for each in grading.failures}
+        confirm_recorded(engine, everything=work.unfinished() <= failed)
         if not grading.stopped:
             stop_without_judge(grading, len(work.ledger.finished))
     observer.spent(spent_in_all(grading, canaries))

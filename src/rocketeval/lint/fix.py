@@ -14,7 +14,7 @@ from rocketeval.checklists.base import is_shared
 from rocketeval.checklists.export import check_export_path, csv_checklists, dump_yaml, is_for_all
 from rocketeval.checklists.rubric import unbound
 from rocketeval.config import EngineConfig, RunConfig
-from rocketeval.engines.base import create_engine
+from rocketeval.engines.base import confirm_recorded, create_engine
 from rocketeval.errors import ConfigError
 from rocketeval.grading.methods import kind_of
 from rocketeval.lint.lint import Lint, narrow
@@ -174,6 +174,7 @@ async def propose_fixes(
     limit = PricedBudget(budget, price) if budget and price else None
     try:
         done = await rewrite_all(requests, rewriter, engine, observer, stop, limit)
+        confirm_recorded(engine)
     finally:
         await engine.aclose()
     observer.stage_ended(STAGE, StageFacts(seconds=round(time.monotonic() - started, 3)))

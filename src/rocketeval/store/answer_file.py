@@ -17,7 +17,7 @@ from typing import Any
 import orjson
 
 from rocketeval.records import Answer, JudgeFingerprint, Usage
-from rocketeval.store.checksums import line_is_whole, sealed_line
+from rocketeval.store.checksums import append_whole, line_is_whole, sealed_line
 from rocketeval.store.files import make_folder, writing
 from rocketeval.store.journal import is_torn
 from rocketeval.store.schema import answers_to_lists, lists_to_answers
@@ -126,7 +126,7 @@ class AnswerFile:
             # One write to a file opened for appending is not torn by other processes; what a
             # killed process left of its line must not swallow this one.
             with self.path.open("ab+", buffering=0) as stream:
-                stream.write((b"\n" if is_torn(stream) else b"") + line)
+                append_whole(stream.fileno(), (b"\n" if is_torn(stream) else b"") + line)
         self._read(line)
 
     def _read(self, line: bytes) -> bool:

@@ -10,6 +10,7 @@ lines carries a checksum.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
@@ -114,10 +115,22 @@ def record(path: Path, written: Path | None) -> None:
     try:
         end = os.lseek(handle, 0, os.SEEK_END)
         torn = end > 0 and os.pread(handle, 1, end - 1) != b"\n"
-        os.write(handle, (b"\n" if torn else b"") + content)
+        append_whole(handle, (b"\n" if torn else b"") + content)
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def append_whole(handle: int, content: bytes) -> None:
+    """Append to a file; if only part of the content fits, remove that part and raise OSError."""
+    written = os.write(handle, content)
+    if written == len(content):
+        return
+    end = os.lseek(handle, 0, os.SEEK_CUR)
+    # In a shared file, another process may have written behind this part.
+    if os.fstat(handle).st_size == end:
+        os.ftruncate(handle, end - written)
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def read_log(folder: Path) -> ChecksumLog:

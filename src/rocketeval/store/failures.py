@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from rocketeval.records import NO_ANSWER, Answer, Failure
-from rocketeval.store.checksums import reading
+from rocketeval.store.checksums import append_whole, reading
 from rocketeval.store.files import open_in_folder, read_jsonl, remove, write_sealed, writing
 from rocketeval.store.schema import answers_to_lists, lists_to_answers
 
@@ -98,7 +98,7 @@ class Unchecked:
                 if self._handle is None:
                     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
                     self._handle = open_in_folder(self._path, flags)
-                os.write(self._handle, key)
+                append_whole(self._handle, key)
 
     def close(self) -> None:
         """Close the file; adding a key opens it again."""

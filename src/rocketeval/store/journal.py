@@ -15,6 +15,7 @@ import orjson
 from rocketeval.errors import StoreError
 from rocketeval.items import parse_item
 from rocketeval.records import Checklist, Usage
+from rocketeval.store.checksums import append_whole
 from rocketeval.store.files import make_folder, make_private, open_in_folder, writing
 
 
@@ -80,7 +81,8 @@ class Journal:
             make_folder(self.path.parent)
             with open(self.path, "ab+", buffering=0, opener=open_in_folder) as stream:
                 torn = self._shared or is_torn(stream)
-                stream.write((b"\n" if torn else b"") + orjson.dumps(row) + b"\n")
+                line = (b"\n" if torn else b"") + orjson.dumps(row) + b"\n"
+                append_whole(stream.fileno(), line)
                 os.fsync(stream.fileno())
 
     def rows(self) -> Iterator[Any]:

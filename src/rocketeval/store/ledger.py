@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 from rocketeval.errors import StoreError
 from rocketeval.records import JudgeFingerprint, Judgment, Status
 from rocketeval.store.checksums import (
+    append_whole,
     check_complete,
     damaged,
     keep_checksums,
@@ -451,18 +452,12 @@ def _read_journal(path: Path) -> pa.Table:
 
 def _write_whole(handle: int, line: bytes) -> None:
     try:
-        written = os.write(handle, line)
+        append_whole(handle, line)
     except OSError as error:
         raise StoreError(
             f"Cannot write a judgment to the ledger: {error.strerror}.",
             hint="Finished judgments are safe. Free some space and run the same command again.",
         ) from None
-    if written != len(line):
-        os.ftruncate(handle, os.fstat(handle).st_size - written)
-        raise StoreError(
-            "The disk accepted only part of a judgment, which was removed again.",
-            hint="Free some space and run the same command again.",
-        )
 
 
 __all__ = [

@@ -95,6 +95,17 @@ async def test_unavailable_judge_is_reported() -> None:
     assert len(graded.answers) == 3
 
 
+async def test_rejected_item_is_reported() -> None:
+    """The user is told that a retry is useless, as with checklists."""
+
+    class TooLong(ScriptedEngine):
+        async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
+            error = (Answer(Status.ERROR),)
+            return EngineAnswers(error, Usage(requests=1), "item 1: too long", rejected=True)
+
+    assert (await sequentially(TooLong())(make_task(), {})).rejected
+
+
 async def test_unanswered_item_is_left_out_of_the_transcript() -> None:
     """The judge never sees an answer that it did not give."""
     engine, task = Listening(silent_on="Is it right?"), make_task()

@@ -6,9 +6,19 @@ import math
 
 import pytest
 
+from fakes.openai_server import MODEL, FakeOpenAI, answer, serving
+from rocketeval.config import JudgeConfig
+from rocketeval.engines import http
 from rocketeval.engines.base import Likelihood, WrittenText
+from rocketeval.engines.openai_http import OpenAIEngine
 from rocketeval.engines.scripted import ScriptedEngine
-from rocketeval.errors import EngineError, EngineRefused, EngineUnavailable, RequestRejected
+from rocketeval.errors import (
+    EngineError,
+    EngineRefused,
+    EngineUnavailable,
+    RequestRejected,
+    UnusableReply,
+)
 from rocketeval.grading.ask import Ask, response_likelihood, writes_answers, writes_score
 from rocketeval.records import GradingTask, Status, Usage
 
@@ -72,15 +82,32 @@ async def test_truncated_number_is_not_read(finished: bool, status: Status) -> N
 
 
 @pytest.mark.parametrize("ask", [writes_answers(9), writes_score(9), response_likelihood])
-@pytest.mark.parametrize("error", [EngineUnavailable("gone"), RequestRejected("too long")])
+@pytest.mark.parametrize(
+    "error", [EngineUnavailable("gone"), RequestRejected("too long"), UnusableReply("empty")]
+)
 async def test_failure_is_reported_and_counted(ask: object, error: EngineError) -> None:
-    """It may be billed, and is marked unavailable as with checklists."""
+    """It may be billed, and is marked unavailable or rejected as with checklists."""
     asking: Ask = ask(Writer(error))  # type: ignore[operator]
     graded = await asking(TASK, {})
     assert graded.failure == error.message
     assert graded.unavailable is isinstance(error, EngineUnavailable)
+    assert graded.rejected is (type(error) is RequestRejected)
     assert {answer.status for answer in graded.answers} == {Status.ERROR}
     assert graded.usage.requests == 1
+
+
+async def test_every_attempt_of_a_failed_text_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replies without a usable text are billed too, and the server says for how much."""
+    monkeypatch.setattr(http, "FIRST_WAIT", 0.004)
+    usage = {"prompt_tokens": 1000, "completion_tokens": 400}
+    async with serving(FakeOpenAI()) as server:
+        server.fail(answer({"choices": [], "usage": usage}), times=http.MOST_UNUSABLE)
+        engine = OpenAIEngine.create(JudgeConfig(model=MODEL, base_url=server.base_url))
+        graded = await writes_score(400)(engine)(SCORE, {})
+        await engine.aclose()
+    assert graded.failure is not None
+    used = graded.usage
+    assert (used.requests, used.prompt_tokens, used.completion_tokens) == (6, 6000, 2400)
 
 
 @pytest.mark.parametrize("ask", [writes_score(9), response_likelihood])

@@ -23,8 +23,8 @@ from rocketeval.engines.replies import (
     read_bounded,
 )
 from rocketeval.engines.server import rows_or_empty
-from rocketeval.errors import EngineRefused, EngineUnavailable
-from rocketeval.store.files import replacing
+from rocketeval.errors import EngineError, EngineRefused, EngineUnavailable
+from rocketeval.store.files import replacing, writing
 
 LONGEST_TRANSFER = 3600.0
 """Time limit of one transfer in seconds; a silent server is noticed much earlier."""
@@ -101,8 +101,8 @@ class FileClient(HttpClient):
                 refused = self._understood(reply, await read_bounded(reply))
                 assert isinstance(refused, RetryableError)
                 return refused
-            with replacing(target) as temporary, temporary.open("wb") as stream:
-                async for chunk in reply.content.iter_chunked(CHUNK):
+            with writing(target), replacing(target) as temporary, temporary.open("wb") as stream:
+                while chunk := await _next_chunk(reply):
                     stream.write(chunk)
             return True
 
@@ -110,6 +110,14 @@ class FileClient(HttpClient):
         return aiohttp.ClientTimeout(
             total=LONGEST_TRANSFER, sock_connect=10, sock_read=self._timeout
         )
+
+
+async def _next_chunk(reply: aiohttp.ClientResponse) -> bytes:
+    """Return the next part of a body; ClientError, which is no OSError, if the connection broke."""
+    try:
+        return await reply.content.read(CHUNK)
+    except OSError as error:
+        raise aiohttp.ClientPayloadError(name_of(error)) from None
 
 
 ENDPOINT = "/v1/chat/completions"
@@ -131,8 +139,12 @@ SKEW = 86_400.0
 log = logging.getLogger("rocketeval.batch")
 
 
-class InDoubt(EngineUnavailable):
-    """It is unknown whether a batch was created."""
+class InDoubt(Exception):
+    """It is unknown whether a batch was created; `reason` is why the server does not say."""
+
+    def __init__(self, reason: EngineError) -> None:
+        super().__init__(reason.message)
+        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,11 +227,11 @@ class BatchApi:
         )
 
     async def look_for(self, tag: str, since: float) -> BatchState | None:
-        """Return the batch with `tag`, if it exists; InDoubt if the server is unreachable."""
+        """Return the batch with `tag`, if it exists; InDoubt if the server does not say."""
         try:
             return (await self.find([tag], since)).get(tag)
-        except EngineUnavailable as error:
-            raise InDoubt(error.message, hint=error.hint) from None
+        except EngineError as error:
+            raise InDoubt(error) from None
 
     async def find(self, tags: Collection[str], since: float) -> dict[str, BatchState]:
         """Return the batches with one of `tags` among those created after `since`."""

@@ -8,6 +8,7 @@ OpenAI API charges about half of the live price.
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -21,10 +22,12 @@ from rocketeval.engines.base import (
     EngineIdentity,
     Likelihood,
     WrittenText,
+    fails_for_good,
 )
 from rocketeval.engines.batch.api import BatchApi, FileClient
 from rocketeval.engines.batch.queue import Batcher, BatchOptions, Outcome
 from rocketeval.engines.batch.store import BatchStore
+from rocketeval.engines.http import REFUSED, RETRIED
 from rocketeval.engines.label_tokens import AnyReadout
 from rocketeval.engines.likelihood import refused_likelihood
 from rocketeval.engines.openai_http import extra_mark
@@ -41,13 +44,21 @@ from rocketeval.engines.transports.chat import (
     user,
     writing_settings,
 )
-from rocketeval.errors import ConfigError, EngineError, EngineRefused, EngineUnavailable
+from rocketeval.errors import (
+    ConfigError,
+    EngineError,
+    EngineRefused,
+    EngineUnavailable,
+    UnusableReply,
+)
 from rocketeval.observer import EngineStatus
 from rocketeval.records import Answer, GradingTask, Usage
 
 IN_FLIGHT = 10_000
 """Tasks at once: several full batches, so that they wait in parallel."""
 CONNECTIONS = 8
+_ROW_STATUS = re.compile(r"HTTP (\d+): ")
+"""The beginning of the reason for a request that failed alone."""
 
 
 class OpenAIBatchEngine:
@@ -138,9 +149,12 @@ class OpenAIBatchEngine:
         started = time.monotonic()
         asked = task.left(known)
         settings = top_settings(self.config.top_logprobs)
-        bodies = (self._body(task.prefix + task.suffixes[item], settings) for item in asked)
+
+        def body(item: int) -> dict[str, Any]:
+            return self._body(task.prefix + task.suffixes[item], settings)
+
         try:
-            outcomes = await self._batcher.ask(bodies) if asked else []
+            outcomes = await self._batcher.ask(map(body, asked)) if asked else []
         except EngineUnavailable as error:
             outcomes = [error] * len(asked)
         meter = UsageMeter()
@@ -152,6 +166,8 @@ class OpenAIBatchEngine:
             except EngineRefused:
                 raise
             except EngineError as error:
+                if isinstance(error, UnusableReply):
+                    self._batcher.discard(body(item))
                 failures.append((item, error))
         return EngineAnswers.of(
             task,
@@ -159,6 +175,7 @@ class OpenAIBatchEngine:
             _since(started, meter),
             failure=_first_failure(failures),
             unavailable=any(isinstance(error, EngineUnavailable) for _, error in failures),
+            rejected=bool(failures) and all(fails_for_good(error) for _, error in failures),
         )
 
     def _readout_of(self, task: GradingTask, item: int) -> AnyReadout:
@@ -176,13 +193,21 @@ class OpenAIBatchEngine:
         started, meter = time.monotonic(), UsageMeter()
         body = self._body(prompt, writing_settings(max_tokens, seed), temperature)
         (outcome,) = await self._batcher.ask([body])
-        text, finished = read_text(_choice(outcome, meter))
+        try:
+            text, finished = read_text(_choice(outcome, meter))
+        except UnusableReply:
+            self._batcher.discard(body)
+            raise
         safe = self._http.redact.in_written(text)
         return WrittenText(safe, _since(started, meter), finished)
 
     async def likelihood(self, prompt: str, text: str) -> Likelihood:
         """Raise EngineRefused: the Batch API reports only tokens the model writes."""
         raise refused_likelihood("The Batch API")
+
+    def answers_recorded(self, *, everything: bool = False) -> None:
+        """Allow `aclose` to delete the answers given so far; `everything`: and all others."""
+        self._batcher.recorded(everything=everything)
 
     async def aclose(self) -> None:
         """Stop polling and close the connections; open batches continue on the server."""
@@ -211,10 +236,19 @@ def _choice(outcome: Outcome, meter: UsageMeter) -> dict[str, Any]:
         raise outcome
     meter.sent()
     if isinstance(outcome, EngineError):
-        raise outcome
+        raise outcome if _rejects_request(outcome) else UnusableReply(outcome.message)
     meter.answered(outcome)
     choice: dict[str, Any] = items_of(outcome, "choices", 1)[0]
     return choice
+
+
+def _rejects_request(error: EngineError) -> bool:
+    """Return whether the server rejects the request itself, as a live one.
+
+    The requests of a batch that expired, was rejected or lost its answers can be asked again.
+    """
+    status = _ROW_STATUS.match(error.message)
+    return status is not None and int(status[1]) not in RETRIED | REFUSED
 
 
 def _since(started: float, meter: UsageMeter) -> Usage:

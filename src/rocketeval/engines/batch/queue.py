@@ -19,8 +19,9 @@ from pydantic import Field
 from rocketeval.config import Section
 from rocketeval.engines.batch.api import ENDPOINT, BatchApi, BatchState, InDoubt
 from rocketeval.engines.batch.store import BatchJob, BatchStore
-from rocketeval.errors import EngineError, EngineUnavailable, RequestRejected
+from rocketeval.errors import EngineError, EngineUnavailable, RequestRejected, StoreError
 from rocketeval.hashing import content_hash
+from rocketeval.store.files import write_bytes
 
 log = logging.getLogger("rocketeval.batch")
 
@@ -86,8 +87,8 @@ class BatchPoller:
                 # Until its id is recorded, only the tag can find the batch.
                 job.since = self._store.journal.intend(job.name, tag, job.file, count)
                 found = await self._api.create(job.file, tag)
-        except InDoubt:
-            raise
+        except InDoubt as doubt:
+            raise doubt.reason from None
         except EngineError as error:
             self._store.close(job, error.message)
             raise
@@ -134,7 +135,7 @@ class BatchPoller:
             advice = ". Set a lower `options.max_requests`" if state.queue_full else ""
             raise RequestRejected(f"batch {state.id} was rejected: {why.rstrip('.')}{advice}.")
         if state.output_file is None:
-            job.output.write_bytes(b"")
+            write_bytes(job.output, b"")
         elif not await self._api.fetch(state.output_file, job.output):
             self._store.close(job, "the server no longer has its answers")
             raise RequestRejected(f"the server no longer has the answers of batch {state.id}.")
@@ -207,6 +208,10 @@ class Batcher:
         self._last_added = 0.0
         self._clean = True
         """Whether every caller got its answers."""
+        self._recorded = False
+        """Whether all answers given so far are recorded."""
+        self._everything = False
+        """Whether no other answers are needed either."""
 
     async def ask(self, bodies: Iterable[Mapping[str, Any]]) -> list[Outcome]:
         """Return the outcome of each request, once all of them are decided.
@@ -214,6 +219,7 @@ class Batcher:
         A caller that is cancelled while waiting loses nothing: the batch continues. If `bodies` is
         a generator, no body stays in memory while its batch is open.
         """
+        self._recorded = False
         try:
             await self._open()
             places = [self._place(body) for body in bodies]
@@ -224,6 +230,14 @@ class Batcher:
             self._clean = False
             raise
         return [self._outcome(place) for place in places]
+
+    def discard(self, body: Mapping[str, Any]) -> None:
+        """Note that the answer to a request is unusable: who asks again gets another one."""
+        self._store.discard(_name(body))
+
+    def recorded(self, *, everything: bool) -> None:
+        """Note that callers have recorded all answers so far; `everything`: they need no others."""
+        self._recorded, self._everything = True, everything
 
     @property
     def waits_for(self) -> PendingRequests:
@@ -247,9 +261,10 @@ class Batcher:
             self._clean = False
             self._store.close(self._filling, "never sent")
             self._filling.end(EngineUnavailable("The engine was closed before a batch was sent."))
-        self._store.clear(used=self._clean)
+        used = self._clean and self._recorded
+        self._store.clear(used=used, everything=used and self._everything)
         self._filling = self._timer = self._opening = None
-        self._clean = True
+        self._clean, self._recorded, self._everything = True, False, False
 
     async def _open(self) -> None:
         """Resume the batches of earlier processes, once; concurrent callers wait for it."""
@@ -262,7 +277,7 @@ class Batcher:
         opening.result()
 
     def _place(self, body: Mapping[str, Any]) -> PendingAnswer | RequestRejected:
-        request = content_hash("request", body).hex()
+        request = _name(body)
         job = self._store.find(request)
         if job is None:
             try:
@@ -284,7 +299,11 @@ class Batcher:
         if self._filling is not None and self._filling.size + len(line) > most:
             self._send_off(self._filling)
         job = self._filling = self._filling or BatchJob.new(self._store.folder)
-        job.add(request, line)
+        try:
+            job.add(request, line)
+        except StoreError as error:
+            self._give_up(job, error)
+            raise
         self._store.holds(job, request)
         self._last_added = asyncio.get_running_loop().time()
         if len(job.requests) >= self._options.max_requests:
@@ -307,8 +326,18 @@ class Batcher:
 
     def _send_off(self, job: BatchJob) -> None:
         self._filling = None
-        job.seal()
-        self._poller.watch(job)
+        try:
+            job.seal()
+        except StoreError as error:
+            self._give_up(job, error)
+        else:
+            self._poller.watch(job)
+
+    def _give_up(self, job: BatchJob, error: StoreError) -> None:
+        """Forget an unsent batch that cannot be written to this disk."""
+        self._filling = None
+        self._store.close(job, error.message)
+        job.end(error)
 
     def _outcome(self, place: PendingAnswer | RequestRejected) -> Outcome:
         if isinstance(place, RequestRejected):
@@ -323,3 +352,8 @@ class Batcher:
             return place.job.take(place.request)
         except RequestRejected as rejected:
             return rejected
+
+
+def _name(body: Mapping[str, Any]) -> str:
+    """Return the name of a request: a hash of its content."""
+    return content_hash("request", body).hex()

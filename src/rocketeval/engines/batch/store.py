@@ -9,6 +9,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from io import BufferedWriter
 from pathlib import Path
@@ -18,8 +19,8 @@ import orjson
 
 from rocketeval.engines.batch import api as batch_api
 from rocketeval.engines.batch.api import BatchApi, BatchState
-from rocketeval.errors import RequestRejected
-from rocketeval.store.files import write_bytes
+from rocketeval.errors import RequestRejected, StoreError
+from rocketeval.store.files import write_bytes, writing
 from rocketeval.store.journal import Journal
 
 
@@ -39,10 +40,12 @@ class OpenBatch:
     """The server's name for it; None if unknown."""
     ended: bool = False
     """Whether its answers have been downloaded."""
+    unusable: frozenset[str] = frozenset()
+    """Requests whose answers cannot be used."""
 
 
 class BatchJournal:
-    """The journal of batches: about to be created, created, ended, closed."""
+    """The journal of batches: about to be created, created, ended, unusable answers, closed."""
 
     def __init__(self, path: Path) -> None:
         self._journal = Journal(path, shared=True)
@@ -57,8 +60,7 @@ class BatchJournal:
             elif event == "closed":
                 entries.pop(job, None)
             elif job in entries:
-                known = {"batch": row["batch"]} if event == "created" else {"ended": True}
-                entries[job] = replace(entries[job], **known)
+                entries[job] = _continued(entries[job], row)
         return entries
 
     def intend(self, job: str, tag: str, file: str, requests: int) -> float:
@@ -75,12 +77,28 @@ class BatchJournal:
         """Record that a batch's answers were downloaded."""
         self._append("ended", job, status=status)
 
+    def unusable(self, job: str, requests: Iterable[str]) -> None:
+        """Record requests of a batch whose answers cannot be used."""
+        self._append("unusable", job, requests=list(requests))
+
     def closed(self, job: str, why: str) -> None:
         """Record that a batch is no longer needed."""
         self._append("closed", job, why=why)
 
     def _append(self, event: str, job: str, **facts: Any) -> None:
         self._journal.append({"event": event, "job": job, **facts})
+
+
+def _continued(entry: OpenBatch, row: Mapping[str, Any]) -> OpenBatch:
+    """Return a batch after one more event."""
+    match row["event"]:
+        case "created":
+            return replace(entry, batch=row["batch"])
+        case "ended":
+            return replace(entry, ended=True)
+        case "unusable":
+            return replace(entry, unusable=entry.unusable.union(row["requests"]))
+    return entry
 
 
 class BatchAnswers:
@@ -177,6 +195,10 @@ class BatchJob:
         """None until the batch has ended."""
         self.left: set[str] = set()
         """Answered requests that nobody has read in this process."""
+        self.unusable: set[str] = set()
+        """Requests whose answers this process could not use."""
+        self.asked_again: frozenset[str] = frozenset()
+        """Requests whose answers an earlier process could not use."""
         self.ends_before = 0
         """Number of batches that had ended when this one was created."""
         self.answered = 0
@@ -198,21 +220,24 @@ class BatchJob:
         job = cls(folder, entry.job)
         job.requests = job.ids.read_text().split() if job.ids.exists() else []
         job.file, job.tag, job.since, job.batch = entry.file, entry.tag, entry.since, entry.batch
+        job.asked_again = entry.unusable
         # The tag ends in this number, and the next attempt must not repeat a tag.
         job.attempts = int(entry.tag.rpartition("-")[2])
         return job
 
     def add(self, request: str, line: bytes) -> None:
         """Add one request."""
-        if self._stream is None:
-            self._stream = self.input.open("wb")
-        self._stream.write(line)
+        with writing(self.input):
+            if self._stream is None:
+                self._stream = self.input.open("wb")
+            self._stream.write(line)
         self.requests.append(request)
         self.size += len(line)
 
     def seal(self) -> None:
         """Close the input file, and write the ids of its requests to disk."""
-        self._close()
+        with writing(self.input):
+            self._close()
         write_bytes(self.ids, "\n".join(self.requests).encode())
 
     def next_tag(self) -> str:
@@ -242,7 +267,7 @@ class BatchJob:
     def settle(self, answers: BatchAnswers) -> None:
         """Store the final answers."""
         self.answers = answers
-        self.left = set(answers.given)
+        self.left = answers.given.keys() - self.asked_again
 
     def take(self, request: str) -> dict[str, Any]:
         """Return the answer to `request`; RequestRejected gives the reason if there is none."""
@@ -252,12 +277,15 @@ class BatchJob:
         return completion
 
     def lacks(self, request: str) -> bool:
-        """Return whether the batch ended without an answer to `request`."""
-        return self.answers is not None and request not in self.answers.given
+        """Return whether the batch ended without a usable answer to `request`."""
+        return self.answers is not None and (
+            request in self.unusable or request not in self.answers.given
+        )
 
     def remove_files(self) -> None:
         """Remove all of its files."""
-        self._close()
+        with suppress(OSError):
+            self._close()
         for path in (self.input, self.ids, self.output, self.errors):
             path.unlink(missing_ok=True)
 
@@ -283,9 +311,9 @@ log = logging.getLogger("rocketeval.batch")
 class BatchStore:
     """The mapping from requests to batches.
 
-    A batch stays, also on disk, until a process that ended normally has handed out all of its
-    answers. By then the callers have recorded them. After a stop or a crash that is uncertain, so
-    everything is kept, and the next process reads it instead of paying again.
+    A batch stays, also on disk, until a process has handed out all of its answers and its callers
+    say that they have recorded them, or that they need no more of them. After a stop or a crash
+    that is uncertain, so everything is kept, and the next process reads it instead of paying again.
     """
 
     def __init__(self, home: Path | None, safe: Callable[[str], str]) -> None:
@@ -294,6 +322,8 @@ class BatchStore:
         self._temporary: Path | None = None
         self._where: dict[str, BatchJob] = {}
         self._jobs: set[BatchJob] = set()
+        self._resumed = False
+        """Whether all batches in the journal are known."""
 
     @property
     def folder(self) -> Path:
@@ -333,6 +363,7 @@ class BatchStore:
                     continue
                 self.note_created(job, state)
             self.put(job)
+        self._resumed = True
         if self._jobs:
             log.info("resuming %d batches of an earlier process", len(self._jobs))
 
@@ -340,7 +371,7 @@ class BatchStore:
         """Register a batch and its requests."""
         self._jobs.add(job)
         held = job.requests if job.answers is None else job.answers.given
-        self._where.update(dict.fromkeys(held, job))
+        self._where.update((one, job) for one in held if one not in job.asked_again)
 
     def holds(self, job: BatchJob, request: str) -> None:
         """Register one more request of a batch."""
@@ -351,6 +382,12 @@ class BatchStore:
         """Return the batch that has, or will have, the answer to `request`."""
         job = self._where.get(request)
         return None if job is None or job.lacks(request) else job
+
+    def discard(self, request: str) -> None:
+        """Note that the answer to `request` is unusable, so that it can be asked again."""
+        job = self._where.get(request)
+        if job is not None and job.answers is not None:
+            job.unusable.add(request)
 
     def note_created(self, job: BatchJob, state: BatchState) -> None:
         """Record the server's name for a batch."""
@@ -381,20 +418,27 @@ class BatchStore:
             if self._where.get(request) is job:
                 del self._where[request]
 
-    def clear(self, *, used: bool) -> None:
-        """Clean up at the end; `used`: every answer that was handed out has been recorded."""
-        if used:
-            for job in [job for job in self._jobs if job.answers is not None and not job.left]:
+    def clear(self, *, used: bool, everything: bool) -> None:
+        """Clean up at the end.
+
+        `used`: every answer that was handed out has been recorded; `everything`: the others, which
+        earlier processes recorded or nobody wants, are not needed.
+        """
+        for job in [job for job in self._jobs if job.answers is not None]:
+            if everything or (used and not job.left):
                 self.close(job, "every answer was used")
-            if not self._jobs and self._home is not None:
-                (self._home / JOURNAL).unlink(missing_ok=True)
+            elif job.unusable:
+                with suppress(StoreError):
+                    self.journal.unusable(job.name, job.unusable)
+        if self._resumed and not self._jobs and self._home is not None:
+            (self._home / JOURNAL).unlink(missing_ok=True)
         if self._temporary is not None:
             lost = sum(job.batch is not None and job.answers is None for job in self._jobs)
             if lost:
                 log.warning("%d open batches are lost: no folder to keep them in", lost)
             shutil.rmtree(self._temporary, ignore_errors=True)
         self._temporary = None
-        self._where, self._jobs = {}, set()
+        self._where, self._jobs, self._resumed = {}, set(), False
 
     async def _settle_doubts(
         self, api: BatchApi, entries: Iterable[OpenBatch]
