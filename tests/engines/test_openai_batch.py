@@ -503,7 +503,7 @@ async def test_unusable_row_is_asked_again(home: Path, monkeypatch: pytest.Monke
 async def test_unusable_row_is_asked_again_by_the_same_process(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Until then every reader of the row is told what is wrong with it."""
+    """Until then every reader of the row sees what is wrong with it."""
     async with serving(WithoutLogprobs()) as server, engine_at(server, home) as engine:
         first, second = await graded(engine, "one", "one")
         monkeypatch.setattr(WithoutLogprobs, "_brain", FakeBatches._brain)

@@ -364,9 +364,9 @@ def _problem(
         bounds = f" ({graded.low:.2f} to {graded.high:.2f})" if wide else ""
         return f"score {graded.score:.2f}{bounds} is below {least:.2f}"
     if min_item is not None:
-        below = sum(_reaches(item, min_item) is False for item in graded.items)
-        if below:
-            return f"{below} of {len(graded.items)} items are below {min_item:.2f}"
+        failed = sum(_reaches(item, min_item) is False for item in graded.items)
+        if failed:
+            return f"{failed} of {len(graded.items)} items are below {min_item:.2f}"
     return None
 
 

@@ -32,6 +32,7 @@ from rocketeval.scoring.mean import MeanScorer
 from rocketeval.scoring.vote_model import (
     KNOTS,
     QualityScale,
+    TieCurve,
     VoteColumns,
     fit_votes,
     quality_scale,
@@ -216,7 +217,8 @@ class PooledLogisticScorer:
         learned = self._quality(voted)
         if np.ptp(learned) < _NO_PREFERENCE:
             return "the votes prefer no answers over others"
-        curves = {**found.by_category, None: found.ties}
+        curves: dict[str | None, TieCurve] = dict(found.by_category.items())
+        curves[None] = found.ties
         ends = float(learned.min()), float(learned.max())
         self.curves_ = {
             name: quality_scale(curve.threshold, *ends, self.scale, self.tie_margin)

@@ -96,7 +96,7 @@ async def test_unavailable_judge_is_reported() -> None:
 
 
 async def test_rejected_item_is_reported() -> None:
-    """The user is told that a retry is useless, as with checklists."""
+    """The message says that a retry is useless, as with checklists."""
 
     class TooLong(ScriptedEngine):
         async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
