@@ -428,8 +428,8 @@ def surely_negative(
 
     >>> surely_negative(-0.3, 20), surely_negative(-0.6, 40), surely_negative(-0.6, 20, 1000)
     (False, True, False)
-    >>> surely_negative(-0.6, 40, skewness=-1.5)
-    False
+    >>> surely_negative(-0.45, 40), surely_negative(-0.45, 40, skewness=-1.5)
+    (True, False)
     """
     if math.isnan(correlation) or responses <= 3 or correlation >= 0.0:
         return False
