@@ -288,7 +288,10 @@ def anchors(
     found = choose_queries(known.store, count, seed)
     if out is not None:
         save_queries(found, out)
-    placed = place_candidates(known, open_run(look), found) if look is not None else ()
+    placed: tuple[Placement, ...] = ()
+    if look is not None:
+        new = open_run(look)
+        placed = place_candidates(known.store, new.store, found, (known.config, new.config))
     output.give(AnchorOutput(found, placed), lambda: _show_anchors(found, placed, out))
 
 

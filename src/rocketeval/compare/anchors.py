@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
+from rocketeval.config import RunConfig
 from rocketeval.errors import BenchmarkError, ConfigError
 from rocketeval.grid import ScoreGrid
-from rocketeval.judges.runs import JudgedRun
 from rocketeval.scoring.stage import read_grid
 from rocketeval.stats.anchors import (
     FEWEST_CANDIDATES,
@@ -108,11 +108,13 @@ def save_queries(found: AnchorChoice, path: Path) -> None:
 
 
 def place_candidates(
-    known_run: JudgedRun, new_run: JudgedRun, found: AnchorChoice
+    known: RunStore, new: RunStore, found: AnchorChoice, configs: tuple[RunConfig, RunConfig]
 ) -> tuple[Placement, ...]:
-    """Return the known and the new run's candidates, best first by their anchor scores."""
-    known, new = known_run.store, new_run.store
-    was, now = known_run.config, new_run.config
+    """Return the known and the new run's candidates, best first by their anchor scores.
+
+    `configs` are those of the two runs, in this order.
+    """
+    was, now = configs
     for differs, what in (
         (known.judge().digest != new.judge().digest, "graded by another judge or method"),
         (was.method != now.method, "graded by another method"),
