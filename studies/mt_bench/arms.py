@@ -52,6 +52,11 @@ TURNS = ("first", "second")
 CHECKLIST = "checklist"
 STUDY_JUDGE = "1.5b"
 """The judge whose judgments have the plain names; in int8."""
+JUDGES = {
+    STUDY_JUDGE: "qwen2.5-coder-1.5b-instruct-int8",
+    "0.5b": "qwen2.5-coder-0.5b-instruct-int8",
+    "135m": "smollm2-135m-instruct",
+}
 TABLES = {"first turn": ("first",), "second turn": ("second",), "both turns": ("first", "second")}
 MEAN, COUNTED, LONGER, SAME = (
     "checklist, mean of p_yes",

@@ -22,18 +22,13 @@ from typing import Any
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 import judgments  # noqa: E402
-from arms import CHECKLIST, STUDY_JUDGE, TURNS, stored  # noqa: E402
+from arms import CHECKLIST, JUDGES, STUDY_JUDGE, TURNS, stored  # noqa: E402
 from authors import AUTHORS, BY, checklist_file  # noqa: E402
 
 from rocketeval.config import AuthorConfig, MethodConfig, RunConfig, load_config  # noqa: E402
 from rocketeval.errors import RocketEvalError  # noqa: E402
 
 ARMS = (CHECKLIST, "direct", "fixed", "sequential", "cot")
-JUDGES = {
-    "1.5b": "qwen2.5-coder-1.5b-instruct-int8",
-    "0.5b": "qwen2.5-coder-0.5b-instruct-int8",
-    "135m": "smollm2-135m-instruct",
-}
 
 
 def run_config(

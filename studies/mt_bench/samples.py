@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "papers")]
 import judgments  # noqa: E402
-from arms import stored  # noqa: E402
+from arms import JUDGES, STUDY_JUDGE, stored  # noqa: E402
 from prepare import drawn as order_of  # noqa: E402
 
 from rocketeval.audit.repeatability import sampling_disagreement  # noqa: E402
@@ -42,7 +42,6 @@ from rocketeval.text import share  # noqa: E402
 
 RECORDED = HERE / "recorded"
 SAMPLES = RECORDED / "samples.parquet"
-JUDGE = "qwen2.5-coder-1.5b-instruct-int8"
 TIMES, QUERIES, IN_FLIGHT = 3, 40, 8
 
 
@@ -106,7 +105,7 @@ def lines_of(found: Samples) -> list[str]:
 async def draw(base_url: str) -> list[Drawn]:
     """Ask the judge for the samples."""
     config = load_config(HERE / "first_turn.yaml")
-    judge = config.judge.model_copy(update={"model": JUDGE, "base_url": base_url})
+    judge = config.judge.model_copy(update={"model": JUDGES[STUDY_JUDGE], "base_url": base_url})
     run = Run(config.model_copy(update={"name": "first_turn_samples"}))
     await run.to_checklists()
     tasks: dict[str, list[GradingTask]] = {}

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 import rocketeval
@@ -22,12 +23,19 @@ from fakes.openai_server import MODEL, FakeOpenAI, grades
 from fakes.openai_server import serving as serving_chat
 from rocketeval.config import EngineConfig
 from rocketeval.engines import http
-from rocketeval.engines.base import EngineAnswers
+from rocketeval.engines.base import EngineAnswers, fails_for_good
 from rocketeval.engines.batch import api
 from rocketeval.engines.batch import store as batch_store
 from rocketeval.engines.batch.engine import OpenAIBatchEngine
+from rocketeval.engines.batch.store import BatchAnswers
 from rocketeval.engines.openai_http import OpenAIEngine
-from rocketeval.errors import ConfigError, EngineRefused, RequestRejected, StoreError
+from rocketeval.errors import (
+    ConfigError,
+    EngineRefused,
+    RequestRejected,
+    StoreError,
+    UnusableReply,
+)
 from rocketeval.grading.loop import Grading, grade
 from rocketeval.observer import Observer
 from rocketeval.records import Answer, GradingTask, Judgment, Status
@@ -209,29 +217,46 @@ async def test_failed_row_fails_only_its_item(server: FakeBatches, home: Path) -
 @pytest.mark.parametrize(
     ("second", "rejected"),
     [
-        ("HTTP 400: the prompt is too long", True),
-        ("HTTP 429: too many requests", False),
-        ("HTTP 500: something broke", False),
-        ("batch batch_0 expired without an answer to it.", False),
+        (RequestRejected("HTTP 400: the prompt is too long"), True),
+        (UnusableReply("HTTP 429: too many requests"), False),
+        (UnusableReply("HTTP 500: something broke"), False),
+        (UnusableReply("batch batch_0 expired without an answer to it."), False),
     ],
 )
 async def test_task_is_rejected_if_all_its_failures_are(
     server: FakeBatches,
     home: Path,
     monkeypatch: pytest.MonkeyPatch,
-    second: str,
+    second: RequestRejected,
     rejected: bool,
 ) -> None:
     """A failure of the server or of the whole batch is worth a retry."""
 
     async def ask(_: object) -> list[RequestRejected]:
-        return [RequestRejected("HTTP 400: the prompt is too long"), RequestRejected(second)]
+        return [RequestRejected("HTTP 400: the prompt is too long"), second]
 
     async with engine_at(server, home) as engine:
         monkeypatch.setattr(engine._batcher, "ask", ask)
         result = await engine.grade(task(items=ITEMS[:2]), {})
     assert (result.rejected, result.unavailable) == (rejected, False)
     assert "1 more item" in str(result.failure)
+
+
+@pytest.mark.parametrize(
+    ("status", "rejected"), [(400, True), (413, True), (401, False), (429, False), (500, False)]
+)
+def test_rows_are_rejected_by_the_same_status_as_live_requests(
+    tmp_path: Path, status: int, rejected: bool
+) -> None:
+    """Another status, and a row without an answer, are worth a retry; so is a missing row."""
+    response = {"status_code": status, "body": {"error": {"message": "why"}}}
+    rows = [{"custom_id": "one", "response": response}, {"custom_id": "two", "response": None}]
+    (tmp_path / "rows").write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
+    answers = BatchAnswers(tmp_path / "rows", "the batch expired", str)
+    for request, why in (("one", f"HTTP {status}: why"), ("two", "no answer"), ("x", "expired")):
+        with pytest.raises(RequestRejected, match=why) as found:
+            answers.get(request)
+        assert fails_for_good(found.value) is (rejected and request == "one")
 
 
 @pytest.mark.parametrize("silent", [False, True], ids=["error file", "missing rows"])
@@ -364,14 +389,8 @@ async def test_cancelled_wait_keeps_the_batch(server: FakeBatches, home: Path) -
 
 async def test_answers_are_kept_until_all_are_used(server: FakeBatches, home: Path) -> None:
     """A later process reads downloaded answers from disk, or downloads them again."""
-    engine = OpenAIBatchEngine.create(configured(server), home)
-    await graded(engine, "one", "two")
+    await cut_off(server, home, "one", "two")
     server.stuck = True
-    waiting = asyncio.create_task(graded(engine, "three"))
-    await server.until(lambda: len(server.batches) == 2)
-    waiting.cancel()
-    await asyncio.wait([waiting])
-    await engine.aclose()
     server.calls.clear()
     async with engine_at(server, home) as engine:
         assert all_good(await graded(engine, "one"))
@@ -380,7 +399,7 @@ async def test_answers_are_kept_until_all_are_used(server: FakeBatches, home: Pa
         output.unlink()
     async with engine_at(server, home) as engine:
         server.stuck = False
-        assert all_good(await graded(engine, "one", "two", "three"))
+        assert all_good(await graded(engine, "one", "two", "open"))
     assert paid_once(server, tasks=3)
     assert not list(home.iterdir())
 

@@ -10,7 +10,7 @@ import numpy as np
 from rocketeval.config import RunConfig
 from rocketeval.errors import BenchmarkError, ConfigError
 from rocketeval.grid import ScoreGrid
-from rocketeval.scoring.stage import read_grid
+from rocketeval.scoring.stage import read_grid, scoring_change
 from rocketeval.stats.anchors import (
     FEWEST_CANDIDATES,
     Anchors,
@@ -114,18 +114,14 @@ def place_candidates(
 
     `configs` are those of the two runs, in this order.
     """
-    was, now = configs
-    for differs, what in (
-        (known.judge().digest != new.judge().digest, "graded by another judge or method"),
-        (was.method != now.method, "graded by another method"),
-        (was.scorer.scale != now.scorer.scale, "scored on another scale"),
-        (was.scorer != now.scorer, "scored by another scorer"),
-    ):
-        if differs:
-            raise ConfigError(
-                f"{new.path} was {what} than {known.path}.",
-                hint="Run the new candidates with the same config and --queries.",
-            )
+    change = scoring_change(*configs)
+    if known.judge().digest != new.judge().digest:
+        change = "was graded by another judge or method"
+    if change:
+        raise ConfigError(
+            f"Compared with {known.path}, {new.path} {change}.",
+            hint="Run the new candidates with the same config and --queries.",
+        )
     _refuse_other_queries(known, new, found)
     grid = read_grid(new)
     rows = {name: row for row, name in enumerate(grid.query_ids)}

@@ -13,6 +13,7 @@ from filelock import FileLock
 from pydantic import Field, ValidationError
 
 from rocketeval.errors import BenchmarkError, ConfigError
+from rocketeval.grid import ROUNDING
 from rocketeval.resources import first_mistake
 from rocketeval.settings import Section
 from rocketeval.stats.bootstrap import least_queries
@@ -228,7 +229,7 @@ def below(value: float, limit: float) -> bool:
     >>> below(sum([0.8] * 6) / 6, 0.8), below(0.79, 0.8)
     (False, True)
     """
-    return value < limit - 1e-9
+    return value < limit - ROUNDING
 
 
 def compare_scores(

@@ -22,7 +22,7 @@ from rocketeval.judges.runs import JudgedRun
 from rocketeval.ranking.stage import clipping_scale
 from rocketeval.records import Query
 from rocketeval.scoring.read_answers import scored_answers
-from rocketeval.scoring.stage import read_grid
+from rocketeval.scoring.stage import read_grid, scoring_change
 from rocketeval.stats.bootstrap import least_queries
 from rocketeval.stopping.race import RaceResult
 from rocketeval.store.run import RunStore
@@ -164,14 +164,9 @@ def why_not_comparable(head: JudgedRun, base: JudgedRun) -> str:
     if changed:
         named = ", ".join(f"{part}: {was} -> {now}" for part, (was, now) in changed.items())
         return f"The baseline has another judge ({named}): its scores are not comparable."
-    if head.config.method != base.config.method:
-        methods = f"{base.config.method.kind} -> {head.config.method.kind}"
-        return f"The baseline has another grading method ({methods}) or other options of it."
-    if head.config.scorer.scale != base.config.scorer.scale:
-        return "The baseline scores on another scale."
-    if head.config.scorer != base.config.scorer:
-        scorers = f"{base.config.scorer.kind} -> {head.config.scorer.kind}"
-        return f"The baseline has another scorer ({scorers}) or other options of it."
+    scoring = scoring_change(base.config, head.config)
+    if scoring:
+        return f"The baseline {scoring}."
     ours, theirs = (run.store.inputs.queries for run in (head, base))
     if not any(_equal(query, theirs.get(name)) for name, query in ours.items()):
         return "The baseline has another benchmark: the runs have no query in common."

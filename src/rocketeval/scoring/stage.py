@@ -197,6 +197,19 @@ def read_grid(store: RunStore) -> ScoreGrid:
     return builder.grid().clustered(store.inputs.clusters())
 
 
+def scoring_change(was: RunConfig, now: RunConfig) -> str:
+    """Return why the scores of two configs mean different things, as a predicate; empty if not."""
+    if now.method != was.method:
+        methods = f"{was.method.kind} -> {now.method.kind}"
+        return f"has another grading method ({methods}) or other options of it"
+    if now.scorer.scale != was.scorer.scale:
+        return "scores on another scale"
+    if now.scorer != was.scorer:
+        scorers = f"{was.scorer.kind} -> {now.scorer.kind}"
+        return f"has another scorer ({scorers}) or other options of it"
+    return ""
+
+
 _Part = tuple[AnsweredPart, Scored]
 BOUNDED = ("mean", POINTS)
 """Scorers whose scores have proven bounds if items are weighted."""

@@ -389,15 +389,25 @@ def paired_correlations(x: Floats, y: Floats, fewest: int = FEWEST) -> tuple[Flo
     >>> found.round(6).tolist(), count.tolist()
     ([1.0, 1.0], [3, 2])
     """
-    both = ~(np.isnan(x) | np.isnan(y))
-    count = both.sum(axis=0)
+    x, y, count = _centered(x, y)
     least = np.maximum(count, 1)
-    x, y = (np.where(both, side, 0.0) for side in (x, y))
-    x, y = (np.where(both, side - side.sum(axis=0) / least, 0.0) for side in (x, y))
     xy, xx, yy = ((a * b).sum(axis=0) for a, b in ((x, y), (x, x), (y, y)))
     moving = (xx > _STILL * least) & (yy > _STILL * least) & (count >= fewest)
     size = np.sqrt(np.where(moving, xx * yy, 1.0))
-    return np.where(moving, np.clip(xy / size, -1.0, 1.0), np.nan), count.astype(np.int64)
+    return np.where(moving, np.clip(xy / size, -1.0, 1.0), np.nan), count
+
+
+def _centered(x: Floats, y: Floats) -> tuple[Floats, Floats, Ints]:
+    """Return both sides minus their means on each column's common rows, and the number of these.
+
+    0 in all other rows.
+    """
+    both = ~(np.isnan(x) | np.isnan(y))
+    count = both.sum(axis=0).astype(np.int64)
+    least = np.maximum(count, 1)
+    x, y = (np.where(both, side, 0.0) for side in (x, y))
+    x, y = (np.where(both, side - side.sum(axis=0) / least, 0.0) for side in (x, y))
+    return x, y, count
 
 
 def correlations(x: Floats, x_known: Bools, y: Floats, y_known: Bools, fewest: int) -> Floats:
@@ -463,13 +473,8 @@ def permutation_skewness(x: Floats, y: Floats) -> Floats:
     >>> permutation_skewness(rare, -rare).round(2).tolist()
     [-1.37]
     """
-    both = ~(np.isnan(x) | np.isnan(y))
-    count = both.sum(axis=0)
-    sides = [np.where(both, side, 0.0) for side in (x, y)]
-    sides = [np.where(both, side - side.sum(axis=0) / np.maximum(count, 1), 0.0) for side in sides]
-    cubes, squares = (
-        np.prod([(side**power).sum(axis=0) for side in sides], axis=0) for power in (3, 2)
-    )
+    x, y, count = _centered(x, y)
+    cubes, squares = ((x**power).sum(axis=0) * (y**power).sum(axis=0) for power in (3, 2))
     usable = (squares > _STILL**2) & (count >= 3)
     n = np.where(usable, count, 3)
     skewed = n * np.sqrt(n - 1) / (n - 2) * cubes / np.where(usable, squares, 1.0) ** 1.5

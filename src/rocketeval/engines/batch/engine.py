@@ -8,7 +8,6 @@ OpenAI API charges about half of the live price.
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -27,7 +26,6 @@ from rocketeval.engines.base import (
 from rocketeval.engines.batch.api import BatchApi, FileClient
 from rocketeval.engines.batch.queue import Batcher, BatchOptions, Outcome
 from rocketeval.engines.batch.store import BatchStore
-from rocketeval.engines.http import REFUSED, RETRIED
 from rocketeval.engines.label_tokens import AnyReadout
 from rocketeval.engines.likelihood import refused_likelihood
 from rocketeval.engines.openai_http import extra_mark
@@ -57,8 +55,6 @@ from rocketeval.records import Answer, GradingTask, Usage
 IN_FLIGHT = 10_000
 """Tasks at once: several full batches, so that they wait in parallel."""
 CONNECTIONS = 8
-_ROW_STATUS = re.compile(r"HTTP (\d+): ")
-"""The beginning of the reason for a request that failed alone."""
 
 
 class OpenAIBatchEngine:
@@ -236,19 +232,10 @@ def _choice(outcome: Outcome, meter: UsageMeter) -> dict[str, Any]:
         raise outcome
     meter.sent()
     if isinstance(outcome, EngineError):
-        raise outcome if _rejects_request(outcome) else UnusableReply(outcome.message)
+        raise outcome
     meter.answered(outcome)
     choice: dict[str, Any] = items_of(outcome, "choices", 1)[0]
     return choice
-
-
-def _rejects_request(error: EngineError) -> bool:
-    """Return whether the server rejects the request itself, as a live one.
-
-    The requests of a batch that expired, was rejected or lost its answers can be asked again.
-    """
-    status = _ROW_STATUS.match(error.message)
-    return status is not None and int(status[1]) not in RETRIED | REFUSED
 
 
 def _since(started: float, meter: UsageMeter) -> Usage:

@@ -19,7 +19,13 @@ from pydantic import Field
 from rocketeval.config import Section
 from rocketeval.engines.batch.api import ENDPOINT, BatchApi, BatchState, InDoubt
 from rocketeval.engines.batch.store import BatchJob, BatchStore
-from rocketeval.errors import EngineError, EngineUnavailable, RequestRejected, StoreError
+from rocketeval.errors import (
+    EngineError,
+    EngineUnavailable,
+    RequestRejected,
+    StoreError,
+    UnusableReply,
+)
 from rocketeval.hashing import content_hash
 from rocketeval.store.files import write_bytes
 
@@ -133,12 +139,12 @@ class BatchPoller:
             why = state.problem or "no reason given"
             self._store.close(job, why)
             advice = ". Set a lower `options.max_requests`" if state.queue_full else ""
-            raise RequestRejected(f"batch {state.id} was rejected: {why.rstrip('.')}{advice}.")
+            raise UnusableReply(f"batch {state.id} was rejected: {why.rstrip('.')}{advice}.")
         if state.output_file is None:
             write_bytes(job.output, b"")
         elif not await self._api.fetch(state.output_file, job.output):
             self._store.close(job, "the server no longer has its answers")
-            raise RequestRejected(f"the server no longer has the answers of batch {state.id}.")
+            raise UnusableReply(f"the server no longer has the answers of batch {state.id}.")
         if state.error_file is not None:
             await self._api.fetch(state.error_file, job.errors)
         self._store.journal.ended(job.name, state.status)

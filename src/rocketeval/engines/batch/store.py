@@ -19,7 +19,8 @@ import orjson
 
 from rocketeval.engines.batch import api as batch_api
 from rocketeval.engines.batch.api import BatchApi, BatchState
-from rocketeval.errors import RequestRejected, StoreError
+from rocketeval.engines.http import REFUSED, RETRIED
+from rocketeval.errors import RequestRejected, StoreError, UnusableReply
 from rocketeval.store.files import write_bytes, writing
 from rocketeval.store.journal import Journal
 
@@ -107,7 +108,7 @@ class BatchAnswers:
     def __init__(self, output: Path, otherwise: str, safe: Callable[[str], str]) -> None:
         self.given: dict[str, tuple[int, int]] = {}
         """Offset and length of the row of each answered request."""
-        self._failed: dict[str, str] = {}
+        self._failed: dict[str, RequestRejected] = {}
         self._output = output
         self._otherwise = otherwise
         """The reason for a request that neither file mentions."""
@@ -119,9 +120,12 @@ class BatchAnswers:
         self._index(errors, keep=False)
 
     def get(self, request: str) -> dict[str, Any]:
-        """Return the answer to `request`; RequestRejected gives the reason if there is none."""
+        """Return the answer to `request`; RequestRejected gives the reason if there is none.
+
+        It is an UnusableReply unless the server rejects the request itself.
+        """
         if request not in self.given:
-            raise RequestRejected(self._failed.get(request, self._otherwise))
+            raise self._failed.get(request) or UnusableReply(self._otherwise)
         offset, length = self.given[request]
         with self._output.open("rb") as stream:
             stream.seek(offset)
@@ -135,9 +139,9 @@ class BatchAnswers:
             for line in stream:
                 row = _row(line)
                 if row is not None:
-                    request, problem = row["custom_id"], _problem(row)
+                    request, problem = row["custom_id"], _problem(row, self._safe)
                     if problem is not None:
-                        self._failed[request] = self._safe(problem)
+                        self._failed[request] = problem
                     elif keep:
                         self.given[request] = (offset, len(line))
                 offset += len(line)
@@ -151,19 +155,21 @@ def _row(line: bytes) -> dict[str, Any] | None:
     return row if isinstance(row, dict) and isinstance(row.get("custom_id"), str) else None
 
 
-def _problem(row: Mapping[str, Any]) -> str | None:
+def _problem(row: Mapping[str, Any], safe: Callable[[str], str]) -> RequestRejected | None:
     """Return why a row is not an answer; None if it is one."""
     error = row.get("error")
     if error:
-        return _words(error)
+        return UnusableReply(safe(_words(error)))
     response = row.get("response")
     if not isinstance(response, dict):
-        return "the batch's row for it contains no answer"
+        return UnusableReply("the batch's row for it contains no answer")
     status, body = response.get("status_code", 200), response.get("body")
     if status == 200 and isinstance(body, dict):
         return None
     reason = body.get("error") if isinstance(body, dict) else body
-    return f"HTTP {status}: {_words(reason)}"
+    for_good = isinstance(status, int) and status not in RETRIED | REFUSED
+    kind = RequestRejected if for_good else UnusableReply
+    return kind(safe(f"HTTP {status}: {_words(reason)}"))
 
 
 def _words(error: Any) -> str:
@@ -386,7 +392,7 @@ class BatchStore:
     def discard(self, request: str) -> None:
         """Note that the answer to `request` is unusable, so that it can be asked again."""
         job = self._where.get(request)
-        if job is not None and job.answers is not None:
+        if job is not None and job.answers is not None and request in job.answers.given:
             job.unusable.add(request)
 
     def note_created(self, job: BatchJob, state: BatchState) -> None:
