@@ -378,6 +378,9 @@ def figures_of(arena: Arena) -> dict[str, Any]:
         },
         "reliability": reliability(arena, CHECKLIST),
         "limits": asdict(limits(arena, CHECKLIST)),
+        "mean by prompts": {
+            size: value for size, (value, _) in by_prompts(arena, CHECKLIST).items()
+        },
     }
 
 
