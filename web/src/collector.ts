@@ -2,7 +2,7 @@
 // can be downloaded in the same format.
 
 import type { LabelProgress, LabelQueue, QueuedPair } from "./contract";
-import { remember, remembered } from "./parts/remembered";
+import { isStored, remember, remembered } from "./parts/remembered";
 import { save } from "./parts/download";
 import { fetched } from "./parts/pulse";
 import type { Report } from "./report";
@@ -17,6 +17,8 @@ export type LabelRecord =
 
 export interface Collector {
   isServed: boolean;
+  /** Whether the labels outlive this tab. */
+  isLasting(): boolean;
   queue(): Promise<LabelQueue>;
   /** Resolves once the record is stored. */
   send(record: LabelRecord): Promise<LabelProgress>;
@@ -27,6 +29,7 @@ export const collectorOf = (report: Report): Collector =>
 
 const served: Collector = {
   isServed: true,
+  isLasting: () => true,
   queue: () => fetched<LabelQueue>("label"),
   async send(record) {
     const answer = await fetch("label", {
@@ -49,6 +52,10 @@ class Kept implements Collector {
     this.key = `labels ${report.head.run} ${report.head.created}`;
   }
 
+  isLasting(): boolean {
+    return isStored(this.key);
+  }
+
   records(): KeptRecord[] {
     try {
       return JSON.parse(remembered(this.key) || "[]") as KeptRecord[];
@@ -59,10 +66,15 @@ class Kept implements Collector {
 
   async queue(): Promise<LabelQueue> {
     const voted = new Set(this.records().filter(({ kind }) => kind === "vote").map(pairKey));
-    const queries = await this.report.queries();
+    const [queries, scores] = await Promise.all([this.report.queries(), this.report.scores()]);
+    // Without a score, the response may be missing, and the judge cannot be compared with a vote.
+    const isScored = (query: string, name: string) =>
+      typeof scores.at(queries.place(query)!, this.report.places.get(name)!) === "number";
     const ids = queries.table.id.filter((_, place) => queries.detail(place) === 3);
     const names = this.report.head.candidates.filter(({ rank }) => rank !== null).slice(0, 6).map(({ name }) => name);
-    const pairs = drawn(ids, names).filter((pair) => !voted.has(pairKey(stored({ kind: "vote", winner: "a", ...pair }, ""))));
+    const pairs = drawn(ids, names)
+      .filter(({ query, a, b }) => isScored(query, a) && isScored(query, b))
+      .filter((pair) => !voted.has(pairKey(stored({ kind: "vote", winner: "a", ...pair }, ""))));
     return { pairs: pairs.slice(0, 60), progress: this.progress("") };
   }
 

@@ -8,8 +8,17 @@ const parsed = () => new Promise<void>((done) => {
 /** The block is not in this page. */
 export class Absent extends Error {}
 
-/** The run has newer results; a new head will arrive. */
+/** The run has newer results than the page's head. */
 export class Outdated extends Error {}
+
+/** Dispatched to the window when a block is outdated, so that the page gets a new head. */
+export const OUTDATED = "outdated";
+
+/** For `catch`: null without the block; an outdated block stays an error. */
+export function nullIfMissing(error: unknown): null {
+  if (error instanceof Outdated) throw error;
+  return null;
+}
 
 export type Fetcher = (name: string) => Promise<Uint8Array<ArrayBuffer>>;
 
@@ -27,7 +36,10 @@ export async function embedded(name: string): Promise<Uint8Array<ArrayBuffer>> {
 export const servedAt = (version: string): Fetcher => async (name) => {
   const answer = await fetch(`block/${encodeURIComponent(name)}?version=${encodeURIComponent(version)}`);
   if (answer.status === 404) throw new Absent(name);
-  if (answer.status === 409) throw new Outdated(name);
+  if (answer.status === 409) {
+    window.dispatchEvent(new Event(OUTDATED));
+    throw new Outdated(name);
+  }
   if (!answer.ok) throw new Error(`The server returned ${answer.status} for ${name}.`);
   return new Uint8Array(await answer.arrayBuffer());
 };

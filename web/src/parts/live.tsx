@@ -3,6 +3,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Head, LiveProgress as LiveState } from "../contract";
 import { count, duration } from "../format";
+import { OUTDATED } from "../source";
 import { ProgressBar } from "./progress_bar";
 import { fetched, usePulse } from "./pulse";
 
@@ -28,6 +29,14 @@ export function Live({ head, onHead }: LiveProps) {
       asking.current = false;
     }
   };
+  // A finished run is not polled, but may have been run again.
+  const onOutdated = useRef(renew);
+  onOutdated.current = renew;
+  useEffect(() => {
+    const heard = () => void onOutdated.current();
+    window.addEventListener(OUTDATED, heard);
+    return () => window.removeEventListener(OUTDATED, heard);
+  }, []);
   const onPulse = (pulse: LiveState) => {
     setLive(pulse);
     if (pulse.version && pulse.version !== head.live?.version) void renew();

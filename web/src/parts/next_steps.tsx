@@ -26,7 +26,9 @@ function stepsOf(head: Head): ComponentChildren[] {
     steps.push(<>Do not rely on this ranking yet: read the <a href={to.trust()}>audit</a>, then try another judge or checklist.</>);
   else if (head.advice.length > 0)
     steps.push(<>Check the <a href={to.trust()}>audit</a> for weaknesses of the judge, such as length bias.</>);
-  if (first && second) {
+  if (head.islands > 1)
+    steps.push(<>Add queries that candidates of all {head.islands} sets answer: without shared queries, the sets cannot be ranked together.</>);
+  else if (first && second) {
     const link = to.compare(first.name, second.name);
     steps.push(first.group === second.group
       ? <>Add queries to separate the tied candidates, or <a href={link}>compare the top two</a> to see how large the difference is.</>
@@ -35,7 +37,7 @@ function stepsOf(head: Head): ComponentChildren[] {
   steps.push(
     <>
       Read the <a href={to.read()}>queries on which the candidates differ most</a>
-      {first && second && <>, or those <a href={to.read({ only: "second" })}>where <Name>{second.name}</Name> scores higher than <Name>{first.name}</Name></a></>}.
+      {first && second && head.islands <= 1 && <>, or those <a href={to.read({ only: "second" })}>where <Name>{second.name}</Name> scores higher than <Name>{first.name}</Name></a></>}.
     </>,
   );
   return steps;

@@ -4,7 +4,7 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { QueryBlock, TextMatch } from "../contract";
 import { useReport } from "../context";
-import { plural } from "../format";
+import { count, plural } from "../format";
 import type { Report } from "../report";
 import { go, to } from "../routes";
 import { fetched } from "./pulse";
@@ -49,6 +49,7 @@ function SearchBox({ onDone }: { onDone: () => void }) {
   const [words, setWords] = useState("");
   const [found, setFound] = useState<TextMatch[]>([]);
   const [isOver, setOver] = useState(true);
+  const [limits, setLimits] = useState("");
   const [chosen, setChosen] = useState(0);
   const box = useRef<HTMLInputElement>(null);
   useLayoutEffect(() => box.current?.focus(), []);
@@ -60,7 +61,11 @@ function SearchBox({ onDone }: { onDone: () => void }) {
     setOver(wanted.length < 2);
     if (wanted.length < 2) return undefined;
     const timer = setTimeout(() => {
-      void search(report, wanted, stop.signal, setFound).then(() => !stop.signal.aborted && setOver(true));
+      void search(report, wanted, stop.signal, setFound).then((limits) => {
+        if (stop.signal.aborted) return;
+        setLimits(limits);
+        setOver(true);
+      });
     }, 120);
     return () => {
       clearTimeout(timer);
@@ -85,7 +90,7 @@ function SearchBox({ onDone }: { onDone: () => void }) {
         ref={box} type="search" aria-label="Search all texts" placeholder="Search queries, responses and items"
         value={words} onInput={(event) => setWords(event.currentTarget.value)} onKeyDown={pressed}
       />
-      <p class="hint" role="status">{status(words.trim(), found.length, isOver)}</p>
+      <p class="hint" role="status">{status(words.trim(), found.length, isOver, limits)}</p>
       <ol class="matches">
         {found.map((match, place) => (
           <li key={place}>
@@ -102,40 +107,53 @@ function SearchBox({ onDone }: { onDone: () => void }) {
 
 const hrefOf = ({ query, candidate }: TextMatch) => to.read({ q: query, c: candidate });
 
-function status(words: string, found: number, isOver: boolean): string {
+function status(words: string, found: number, isOver: boolean, limits: string): string {
   if (words.length < 2) return "Type two or more letters.";
   if (!isOver) return `Searching; ${plural(found, "match", "matches")} so far.`;
   if (found >= MOST) return `The first ${MOST} matches.`;
-  return found ? plural(found, "match", "matches") : "No text matches.";
+  const result = found ? `${plural(found, "match", "matches")}.` : "No text matches.";
+  return `${result} ${limits}`.trim();
 }
 
-async function search(
+/** Returns a sentence on what was not searched; "" if everything was. */
+export async function search(
   report: Report, words: string, signal: AbortSignal, onFound: (found: TextMatch[]) => void,
-): Promise<void> {
+): Promise<string> {
   if (report.head.blocks === "served") {
     const found = await fetched<TextMatch[]>(`search.json?words=${encodeURIComponent(words)}`);
     if (!signal.aborted) onFound(found);
-    return;
+    return "";
   }
   const queries = await report.queries();
+  // A cut file has only the beginning of some queries, and others without their responses.
+  const detailOf = (place: number) => (report.head.blocks === "embedded" ? queries.detail(place) : 3);
   const found: TextMatch[] = [];
   for (let place = 0; place < queries.count && found.length < MOST; place++) {
-    if (signal.aborted) return;
-    if (queries.detail(place) < 2) continue;
+    if (signal.aborted) return "";
+    const texts: SearchedText[] = detailOf(place) < 2
+      ? [[queries.table.snippet[place]!, "query", ""]]
+      : textsOf(await report.query(place), report);
     const before = found.length;
-    found.push(...matchesIn(await report.query(place), queries.table.id[place]!, report, words));
+    found.push(...matchesIn(texts, queries.table.id[place]!, words));
     if (found.length > before) onFound(found.slice(0, MOST));
   }
+  const partly = queries.table.detail.filter((_, place) => detailOf(place) < 3).length;
+  if (partly === 0) return "";
+  const [are, were] = partly === 1 ? ["is", "was"] : ["are", "were"];
+  return `${count(partly)} of ${plural(queries.count, "query", "queries")} ${are} only partly in this file and ${were} not fully searched.`;
 }
 
+type SearchedText = [text: string, where: string, candidate: string];
+
+const textsOf = (block: QueryBlock, report: Pick<Report, "head">): SearchedText[] => [
+  [block.text, "query", ""],
+  ...block.items.map((item, place): SearchedText => [item, `item ${place + 1}`, ""]),
+  ...(block.texts ?? []).map((text, place): SearchedText => [text ?? "", "response", report.head.candidates[place]!.name]),
+];
+
 /** One match per text of the query, around the first of the words. */
-export function matchesIn(block: QueryBlock, query: string, report: Pick<Report, "head">, words: string): TextMatch[] {
+function matchesIn(texts: SearchedText[], query: string, words: string): TextMatch[] {
   const matches = wordsIn(words);
-  const texts: [text: string, where: string, candidate: string][] = [
-    [block.text, "query", ""],
-    ...block.items.map((item, place) => [item, `item ${place + 1}`, ""] as [string, string, string]),
-    ...(block.texts ?? []).map((text, place) => [text ?? "", "response", report.head.candidates[place]!.name] as [string, string, string]),
-  ];
   return texts.filter(([text]) => matches(text.toLowerCase())).map(([text, where, candidate]) => {
     const first = words.toLowerCase().split(/\s+/)[0]!;
     const at = Math.max(0, text.toLowerCase().indexOf(first));

@@ -5,6 +5,9 @@ import { remember, remembered } from "./remembered";
 
 let areOn = remembered("keys") !== "off";
 
+/** Held down, these keys go on; any other key acts once per press. */
+const MOVES = ["j", "k", "h", "l"];
+
 const FIELDS = "input, select, textarea, dialog, [contenteditable]";
 
 /** Calls a function per key, except in fields and with a modifier. */
@@ -18,7 +21,7 @@ export function useShortcuts(keys: Record<string, () => void>): void {
       const act = current.current[event.key];
       if (!act) return;
       event.preventDefault();
-      act();
+      if (!event.repeat || MOVES.includes(event.key)) act();
     };
     window.addEventListener("keydown", pressed);
     return () => window.removeEventListener("keydown", pressed);

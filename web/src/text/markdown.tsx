@@ -70,7 +70,7 @@ const blocks = (tokens: Token[], depth: number): ComponentChildren => {
 function block(token: Tokens.Generic, depth: number, place: number): ComponentChildren {
   const inner = () => inlines(token.tokens ?? [], depth + 1);
   switch (token.type) {
-    case "space": case "def": return null;
+    case "space": return null;
     case "heading": return <p key={place} class={`heading-${token.depth}`} role="heading" aria-level={Math.min(6, token.depth + 3)} dir="auto">{inner()}</p>;
     case "paragraph": return <p key={place} dir="auto">{inner()}</p>;
     case "text": return <span key={place} dir="auto">{token.tokens ? inner() : decoded(token.text)}</span>;
@@ -80,7 +80,7 @@ function block(token: Tokens.Generic, depth: number, place: number): ComponentCh
     case "table": return <Table key={place} table={token as Tokens.Table} depth={depth} />;
     case "hr": return <hr key={place} />;
     case "formula": return <Formula key={place} token={token as unknown as MathToken} />;
-    case "html": return <p key={place} class="markup" dir="auto">{token.raw}</p>;
+    case "html": case "def": return <p key={place} class="markup" dir="auto">{token.raw}</p>;
     default: return <p key={place} dir="auto">{token.raw}</p>;
   }
 }

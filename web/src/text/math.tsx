@@ -34,7 +34,11 @@ function tokens(source: string): string[] {
   return found.filter((token) => token.trim() !== "");
 }
 
-const GREEK: Record<string, string> = {
+/** A table without the names that every object has, such as "constructor". */
+const table = <T = string,>(entries: Record<string, T>): Record<string, T> =>
+  Object.assign(Object.create(null), entries);
+
+const GREEK = table({
   alpha: "α", beta: "β", gamma: "γ", delta: "δ", epsilon: "ϵ", varepsilon: "ε", zeta: "ζ", eta: "η",
   theta: "θ", vartheta: "ϑ", iota: "ι", kappa: "κ", lambda: "λ", mu: "μ", nu: "ν", xi: "ξ", pi: "π",
   rho: "ρ", sigma: "σ", tau: "τ", upsilon: "υ", phi: "ϕ", varphi: "φ", chi: "χ", psi: "ψ",
@@ -43,8 +47,8 @@ const GREEK: Record<string, string> = {
   emptyset: "∅", varnothing: "∅", Re: "ℜ", Im: "ℑ", aleph: "ℵ", angle: "∠", degree: "°", prime: "′",
   dots: "…", ldots: "…", cdots: "⋯", vdots: "⋮", ddots: "⋱", top: "⊤", bot: "⊥", square: "□",
   checkmark: "✓", "%": "%", $: "$", "#": "#", _: "_", imath: "ı", jmath: "ȷ",
-};
-const OPERATORS: Record<string, string> = {
+});
+const OPERATORS = table({
   cdot: "⋅", times: "×", div: "÷", pm: "±", mp: "∓", ast: "∗", star: "⋆", circ: "∘", bullet: "∙",
   le: "≤", leq: "≤", ge: "≥", geq: "≥", ne: "≠", neq: "≠", lt: "<", gt: ">", approx: "≈", equiv: "≡",
   sim: "∼", simeq: "≃", cong: "≅", propto: "∝", ll: "≪", gg: "≫", in: "∈", notin: "∉", ni: "∋",
@@ -56,37 +60,37 @@ const OPERATORS: Record<string, string> = {
   models: "⊨", therefore: "∴", because: "∵", colon: ":", lbrace: "{", rbrace: "}", "{": "{", "}": "}",
   "&": "&", langle: "⟨", rangle: "⟩", lceil: "⌈", rceil: "⌉", lfloor: "⌊", rfloor: "⌋", vert: "|",
   lvert: "|", rvert: "|", Vert: "‖", lVert: "‖", rVert: "‖", "|": "‖", backslash: "\\",
-};
-const LARGE: Record<string, string> = {
+});
+const LARGE = table({
   sum: "∑", prod: "∏", coprod: "∐", bigcup: "⋃", bigcap: "⋂", bigoplus: "⨁", bigotimes: "⨂",
-};
-const INTEGRALS: Record<string, string> = { int: "∫", iint: "∬", iiint: "∭", oint: "∮" };
+});
+const INTEGRALS = table({ int: "∫", iint: "∬", iiint: "∭", oint: "∮" });
 const FUNCTIONS = new Set(
   ("arccos arcsin arctan arg cos cosh cot csc deg det dim exp gcd hom inf ker lg lim liminf limsup ln "
     + "log max min mod Pr sec sin sinh sup tan tanh").split(" "),
 );
 const LIMITS = new Set(["lim", "max", "min", "sup", "inf", "liminf", "limsup", "gcd", "det", "Pr"]);
-const ACCENTS: Record<string, string> = {
+const ACCENTS = table({
   hat: "^", widehat: "^", bar: "¯", overline: "¯", vec: "→", overrightarrow: "→", dot: "˙", ddot: "¨",
   tilde: "~", widetilde: "~",
-};
-const SPACES: Record<string, string> = {
+});
+const SPACES = table({
   ",": "0.17em", ":": "0.22em", ";": "0.28em", "!": "0em", " ": "0.33em", quad: "1em", qquad: "2em",
-};
-const VARIANTS: Record<string, string> = {
+});
+const VARIANTS = table({
   mathbb: "double-struck", mathcal: "script", mathscr: "script", mathfrak: "fraktur",
-};
+});
 const PLAIN = new Set(["mathrm", "text", "textbf", "textit", "textrm", "mbox", "operatorname", "texttt"]);
 const BOLD = new Set(["mathbf", "boldsymbol", "bm"]);
 const SAME = new Set([
   "mathit", "mathsf", "displaystyle", "textstyle", "limits", "nolimits", "big", "Big", "bigg", "Bigg",
   "bigl", "bigr", "Bigl", "Bigr", "biggl", "biggr", "nonumber", "notag", "hfill",
 ]);
-const FENCES: Record<string, [string, string]> = {
+const FENCES = table<[string, string]>({
   matrix: ["", ""], pmatrix: ["(", ")"], bmatrix: ["[", "]"], vmatrix: ["|", "|"],
   Bmatrix: ["{", "}"], cases: ["{", ""], aligned: ["", ""], align: ["", ""], "align*": ["", ""],
   array: ["", ""], gathered: ["", ""], split: ["", ""], equation: ["", ""], "equation*": ["", ""],
-};
+});
 
 const operator = (text: string, more: Attributes = {}) => element("mo", more, text);
 

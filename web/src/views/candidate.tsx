@@ -8,6 +8,7 @@ import { Stepper } from "../parts/stepper";
 import { Heading, Name, Section } from "../parts/words";
 import type { Queries, Report } from "../report";
 import { to } from "../routes";
+import { nullIfMissing } from "../source";
 import { CandidateSlices } from "./candidate_slices";
 import { CandidateGroups } from "./candidate_groups";
 import { CandidateList } from "./candidate_list";
@@ -52,7 +53,7 @@ function CandidateParts({ queries, rows, answers, without, candidate }: Parts) {
 }
 
 async function open(report: Report, candidate: number) {
-  const answers = await report.answers().catch(() => null);
+  const answers = await report.answers().catch(nullIfMissing);
   const [queries, scores] = await Promise.all([report.queries(), report.scores()]);
   const rows = candidateRows(queries, scores, candidate, report.head.candidates.length);
   const without = unscored(queries, scores, candidate);

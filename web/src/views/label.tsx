@@ -145,8 +145,14 @@ function ShownPair({ pair, results, score, onShown }: PairProps & { results: Que
   const { places } = useReport();
   const [side, setSide] = useState<"a" | "b">("a");
   const [scores, setScores] = useState<{ a?: number; b?: number }>({});
-  const steps = useSteps();
-  useEffect(onShown, []);
+  const allSteps = useSteps();
+  const texts = { a: results.text(places.get(pair.a)!), b: results.text(places.get(pair.b)!) };
+  // A vote or score on a missing response could not be used.
+  const isWhole = typeof texts.a === "string" && typeof texts.b === "string";
+  useEffect(() => {
+    if (isWhole) onShown();
+  }, [isWhole]);
+  const steps = isWhole ? allSteps : [];
   const give = async (to_: "a" | "b", value: number) => {
     if (!(await score(to_, value))) return;
     setScores((given) => ({ ...given, [to_]: value }));
@@ -164,7 +170,7 @@ function ShownPair({ pair, results, score, onShown }: PairProps & { results: Que
       <QueryText results={results} />
       <div class="columns-of-responses">
         {(["a", "b"] as const).map((each) => {
-          const text = results.text(places.get(pair[each])!);
+          const text = texts[each];
           return (
             <article key={each} class="response" aria-label={`Response ${each.toUpperCase()}`}>
               <header>
@@ -182,6 +188,7 @@ function ShownPair({ pair, results, score, onShown }: PairProps & { results: Que
           );
         })}
       </div>
+      {!isWhole && <p class="notice">A vote needs both responses. Skip this pair.</p>}
     </>
   );
 }
@@ -234,8 +241,11 @@ function Progress({ progress, collector }: { progress: LabelProgress; collector:
         <>
           <label class="labeler">Your name <input value={name} onInput={(event) => { setName(event.currentTarget.value); remember("labeler", event.currentTarget.value); }} /></label>
           <button type="button" disabled={!progress.votes && !progress.labels && !progress.wrong} onClick={() => download(collector, fileName(head.run, "labels"))}>Download labels</button>
+          {!collector.isLasting() && (
+            <p class="loud" role="alert">This browser stores nothing for this page: your labels are only in this tab. Download them before you close it.</p>
+          )}
           <p class="hint">
-            Labels stay in this browser. Download them and append them to the file that the config names as{" "}
+            {collector.isLasting() && "Labels stay in this browser. "}Download them and append them to the file that the config names as{" "}
             <code>benchmark.collected</code>, or label with <code>rocketeval view --label</code>.
           </p>
         </>

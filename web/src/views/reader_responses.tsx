@@ -188,7 +188,7 @@ function Column({ results, candidate, look, parts, onCandidate, onRemove }: Colu
           <Turns turns={results.history(candidate)} />
         </details>
       )}
-      {own !== undefined && <Context passages={own} what="This candidate\u2019s own context" />}
+      {own !== undefined && <Context passages={own} what={"This candidate\u2019s own context"} />}
       {text === undefined && <NotHere what="The response's text is" />}
       {text === null && <p class="loud">No response to this query.</p>}
       {typeof text === "string" && (parts

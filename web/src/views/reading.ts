@@ -7,6 +7,7 @@ import { addressOf } from "../routes";
 import type { Look } from "../text/rendered";
 import { byNumber } from "./orders";
 import { searchedText, sliceTest } from "../slices";
+import { nullIfMissing } from "../source";
 
 export type Sort = "spread" | "gap" | "low" | "label" | "mean" | "missing" | "benchmark";
 export type Only = "" | "first" | "second" | "labeled" | "missing";
@@ -59,8 +60,8 @@ export interface Tables {
 export async function openTables(report: Report): Promise<Tables> {
   const [queries, scores, labels] = await Promise.all([
     report.queries(),
-    report.scores().catch(() => null),
-    report.labels().catch(() => null),
+    report.scores().catch(nullIfMissing),
+    report.labels().catch(nullIfMissing),
   ]);
   return { queries, scores, labels };
 }

@@ -3,6 +3,7 @@
 import { useMemo, useState } from "preact/hooks";
 import { collectorOf } from "../collector";
 import { useReport } from "../context";
+import { to } from "../routes";
 import type { QueryResults } from "./sheet";
 
 export function WrongButton(props: { results: QueryResults; candidate: number; item: number }) {
@@ -38,6 +39,7 @@ export function WrongButton(props: { results: QueryResults; candidate: number; i
       >
         {saved ? "Marked wrong" : "Wrong?"}<span class="spoken"> item {item + 1}, {report.head.candidates[candidate]!.name}</span>
       </button>
+      {saved && !collector.isLasting() && <small class="loud" role="status">Only in this tab: <a href={to.label()}>download it</a></small>}
       {problem && <small class="loud" role="status">{problem}</small>}
     </>
   );
