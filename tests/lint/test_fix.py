@@ -84,6 +84,35 @@ async def test_prompt_has_query_items_and_findings(tmp_path: Path) -> None:
     assert numbers(prompt) == [2, 3]
 
 
+@pytest.mark.parametrize("only_by_hand", [True, False])
+async def test_penalties_levels_and_checks_are_left_to_people(
+    tmp_path: Path, only_by_hand: bool
+) -> None:
+    """The author writes questions whose yes is better, so it never gets them; they are listed."""
+    special = [
+        {"text": "Does the response contain errors and does it ramble?", "weight": -2},
+        {"text": "How {clear} is it?", "levels": ["unclear", "clear"]},
+        {"text": "Is it {short}?", "check": {"fn": "words", "args": {"max": 50}}},
+    ]
+    plain = "Does the response name the cause of the sky?" if only_by_hand else bad_items("sky")[1]
+    async with serving(RewritingServer()) as server:
+        config = fixing_config(tmp_path, server)
+        rows = [{"query_id": query, "items": [plain, *special]} for query in QUERIES]
+        write_jsonl(tmp_path / "benchmark" / "checklists.jsonl", rows)
+        run = await graded(config)
+        fixes = await run.propose_fixes(tmp_path / "new.yaml")
+    before = run.store.inputs.checklists()["sky"]
+    assert (fixes.rewritten, fixes.dropped, fixes.left) == (0 if only_by_hand else 1, 0, 3)
+    assert [numbers(seen.prompt) for seen in server.chats] == ([] if only_by_hand else [[1]])
+    kept = fixes.changes[-3:]
+    assert [each.item for each in kept] == [2, 3, 4]
+    for each, what in zip(kept, ("a penalty", "levels", "a check"), strict=True):
+        assert what in str(each.left_because)
+    assert fixes.checklists[0].items[1:] == before.items[1:]
+    assert fixes.asked == 1
+    assert not any(kind in fixes.not_offered for each in kept for kind in each.kinds)
+
+
 async def test_shared_checklist_is_sent_once(tmp_path: Path) -> None:
     """Without a query; the proposal is one list for all, and --query is refused."""
     async with serving(RewritingServer()) as server:

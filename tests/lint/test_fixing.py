@@ -13,6 +13,7 @@ from rocketeval.config import AuthorConfig, EngineConfig
 from rocketeval.engines.base import WrittenText
 from rocketeval.engines.scripted import ScriptedEngine
 from rocketeval.errors import ChecklistError, EngineRefused, UnusableReply
+from rocketeval.items import PLAIN, parse_item
 from rocketeval.lint.findings import KINDS, make_finding
 from rocketeval.lint.item_text import Context
 from rocketeval.lint.rewrite import (
@@ -61,6 +62,17 @@ def test_flagged_question_is_rejected_by_kind() -> None:
     """By the checks of lint, for any kind of the old item."""
     found = problems(request(2, 4), "Does the response avoid?", "What is the river's name?")
     assert "not_yes_no" in found[4]
+
+
+def test_question_may_name_the_reference_that_its_item_uses() -> None:
+    """The checks that do not apply to an item do not apply to its new question."""
+    asked = request(2)
+    detail = parse_item({"text": ITEMS[1], "uses": ["reference"]}).detail
+    details = (PLAIN, detail, PLAIN, PLAIN)
+    seen = replace(asked, checklist=replace(asked.checklist, details=details))
+    new = "Does the response agree with the reference answer?"
+    assert "reference" in problems(asked, new)[2]
+    assert problems(seen, new) == {}
 
 
 def test_unchanged_question_is_rejected() -> None:

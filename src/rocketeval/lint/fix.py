@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from textwrap import indent
 
@@ -17,6 +19,7 @@ from rocketeval.config import EngineConfig, RunConfig
 from rocketeval.engines.base import confirm_recorded, create_engine
 from rocketeval.errors import ConfigError
 from rocketeval.grading.methods import kind_of
+from rocketeval.lint.findings import ItemFinding
 from rocketeval.lint.lint import Lint, narrow
 from rocketeval.lint.rewrite import (
     OFFERED,
@@ -28,11 +31,11 @@ from rocketeval.lint.rewrite import (
     RewriteRequest,
     RewriteResults,
     change_of,
-    count_unoffered,
     gather_requests,
     rewrite_all,
     with_rewrites,
 )
+from rocketeval.lint.rubric_checks import why_by_hand
 from rocketeval.lint.stage import LintedRun, look_at_run
 from rocketeval.observer import Observer
 from rocketeval.prices import PricedUsage, priced
@@ -166,7 +169,7 @@ async def propose_fixes(
     started = time.monotonic()
     observer.stage_entered(STAGE)
     run = look_at_run(store, config)
-    requests = _requests(run, kinds, query_id)
+    requests, by_hand = _requests(run, kinds, query_id)
     engine = create_engine(author, store.engine_home("author"))
     journal, price = store.authored(config.cache), config.author.price
     paying = store.manifest().run_id
@@ -178,10 +181,10 @@ async def propose_fixes(
     finally:
         await engine.aclose()
     observer.stage_ended(STAGE, StageFacts(seconds=round(time.monotonic() - started, 3)))
-    fixes = _fixes(run, requests, done, priced(done.usage, price), author.model)
+    fixes = _fixes(run, requests, by_hand, done, priced(done.usage, price), author.model)
     if not kinds:
         chosen = narrow(run.lint, query_id, ())
-        fixes = replace(fixes, not_offered=count_unoffered(chosen.findings, OFFERED))
+        fixes = replace(fixes, not_offered=_count_unoffered(chosen.findings, run.checklists))
     if path is None or fixes.unasked or not (fixes.rewritten or fixes.dropped):
         return fixes
     write_proposal(path, fixes, run.checklists, run.queries)
@@ -220,7 +223,10 @@ def check_fixable(
     return section
 
 
-def _requests(run: LintedRun, kinds: Collection[str], query_id: str | None) -> list[RewriteRequest]:
+def _requests(
+    run: LintedRun, kinds: Collection[str], query_id: str | None
+) -> tuple[list[RewriteRequest], list[ItemChange]]:
+    """Return the requests to the author, and the items that only a person can rewrite."""
     shared = is_shared(run.checklists.values())
     if shared and query_id is not None:
         raise ConfigError(
@@ -229,12 +235,38 @@ def _requests(run: LintedRun, kinds: Collection[str], query_id: str | None) -> l
             hint="Remove --query.",
         )
     chosen: Lint = narrow(run.lint, query_id, tuple(kinds) or OFFERED)
-    return gather_requests(chosen.findings, run.checklists, run.queries, shared=shared)
+    gather = partial(gather_requests, checklists=run.checklists, queries=run.queries, shared=shared)
+    ours = [found for found in chosen.findings if _is_for_author(found, run.checklists)]
+    others = [found for found in chosen.findings if not _is_for_author(found, run.checklists)]
+    by_hand = [
+        change_of(request, number, None, why_by_hand(request.checklist.detail(number - 1)))
+        for request in gather(others)
+        for number in request.numbers
+    ]
+    return gather(ours), by_hand
+
+
+def _is_for_author(found: ItemFinding, checklists: Mapping[str, Checklist]) -> bool:
+    return why_by_hand(checklists[found.query_id].detail(found.item - 1)) is None
+
+
+def _count_unoffered(
+    findings: Iterable[ItemFinding], checklists: Mapping[str, Checklist]
+) -> dict[str, int]:
+    """Count the findings of kinds that the author rewrites only if they are named, by kind."""
+    return dict(
+        Counter(
+            found.kind
+            for found in findings
+            if found.kind not in OFFERED and _is_for_author(found, checklists)
+        )
+    )
 
 
 def _fixes(
     run: LintedRun,
     requests: list[RewriteRequest],
+    by_hand: list[ItemChange],
     done: RewriteResults,
     usage: PricedUsage,
     author: str,
@@ -248,11 +280,12 @@ def _fixes(
         for query_id in request.query_ids:
             new = settled.new if settled else {}
             proposed[query_id] = with_rewrites(run.checklists[query_id], new)
+    changes += by_hand
     count = {outcome: sum(each.outcome is outcome for each in changes) for outcome in FixOutcome}
     return Fixes(
         source=run.lint.source,
         author=author,
-        asked=len(requests),
+        asked=len({change.query_id for change in changes}),
         changes=tuple(changes),
         rewritten=count[FixOutcome.REWRITTEN],
         dropped=count[FixOutcome.DROPPED],

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
@@ -21,6 +20,7 @@ from rocketeval.errors import ChecklistError
 from rocketeval.hashing import content_hash
 from rocketeval.lint.findings import KINDS, ItemFinding
 from rocketeval.lint.item_text import Context, ItemText
+from rocketeval.lint.rubric_checks import not_checked
 from rocketeval.lint.static import check_item, context_of, find_near_duplicates
 from rocketeval.observer import Observer
 from rocketeval.prices import PricedUsage
@@ -103,11 +103,6 @@ def gather_requests(
     ]
 
 
-def count_unoffered(findings: Iterable[ItemFinding], offered: Collection[str]) -> dict[str, int]:
-    """Count the items with findings of kinds that are not offered, by kind."""
-    return dict(Counter(found.kind for found in findings if found.kind not in offered))
-
-
 def with_rewrites(checklist: Checklist, new: Mapping[int, str | None]) -> Checklist:
     """Return the checklist with items replaced or dropped, by item number.
 
@@ -137,7 +132,9 @@ def find_problems(
         if question.split() == request.old(number).split():
             problems[number] = "it is the old question unchanged"
             continue
+        skipped = not_checked(request.checklist.detail(number - 1))
         reasons = check_item(ItemText(question), context)
+        reasons = {kind: why for kind, why in reasons.items() if kind not in skipped}
         if reasons:
             listed = (f"{kind}: {why.rstrip('.')}" for kind, why in reasons.items())
             problems[number] = "; ".join(listed)

@@ -49,6 +49,22 @@ def not_checked(detail: ItemDetail) -> frozenset[str]:
     return frozenset(skipped)
 
 
+def why_by_hand(detail: ItemDetail) -> str | None:
+    """Return why an item is not sent to the author; None if it is a question whose yes is better.
+
+    The author writes only such questions, which in place of a penalty would turn the score around.
+    """
+    if detail.kind is ItemKind.CHECK:
+        what = "is a check"
+    elif detail.kind is ItemKind.SCALE:
+        what = "has levels"
+    elif detail.weight < 0:
+        what = "is a penalty"
+    else:
+        return None
+    return f"it {what}, and the author writes only questions whose yes is better; change it by hand"
+
+
 def rubric_reasons(
     checklist: Checklist, place: int, item: ItemText, context: Context, query: Query | None
 ) -> Iterator[tuple[str, str]]:
