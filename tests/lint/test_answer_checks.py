@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from rocketeval.items import parse_item
 from rocketeval.lint.answer_checks import (
     ItemBehavior,
     JudgedAnswers,
@@ -17,7 +19,7 @@ from rocketeval.lint.answer_checks import (
     ranking_without,
 )
 from rocketeval.records import Checklist
-from rocketeval.scoring.answers import AnswerTable
+from rocketeval.scoring.answers import AnswerTable, RubricColumns
 from rocketeval.scoring.mean import MeanScorer
 from rocketeval.stats.correlation import (
     paired_correlations,
@@ -131,6 +133,36 @@ def test_items_against_labels_need_ten_labels(quality: Floats) -> None:
     (own, kinds), _ = looked_at(p_yes, labels=few)
     assert (own.with_labels, own.labelled) == (None, 9)
     assert "against_labels" not in kinds
+
+
+def test_penalties_are_described_by_the_judges_own_answers(quality: Floats) -> None:
+    """A penalty that good responses get is backwards; its figures are those of yes."""
+    good = np.stack([noisy(quality, seed) for seed in (2, 3, 4)], axis=1)
+    values = np.column_stack([good, np.full(RESPONSES, 0.2)])
+    weights = np.tile([1.0, 1.0, -1.0, -1.0], RESPONSES)
+    rubric = RubricColumns(values.reshape(-1), weights, np.ones(values.size))
+    table = replace(table_of(values), p_yes=rubric.turned, rubric=rubric)
+    answers = JudgedAnswers(table, np.ones(values.size), np.zeros(values.size))
+    items = [
+        parse_item({"text": f"Does the response hold {n}?", "weight": weight})
+        for n, weight in enumerate((1, 1, -1, -1))
+    ]
+    labels = 1.0 + 9.0 * quality
+    found = list(item_behaviors(answers, {"q0": Checklist.from_items("q0", items)}, labels))
+    own, findings = found[2]
+    why = {each.kind: each.why for each in findings}
+    assert own.mean == pytest.approx(values[:, 2].mean())
+    assert own.with_labels == pytest.approx(np.corrcoef(values[:, 2], labels)[0, 1])
+    assert own.discrimination is not None
+    assert own.discrimination > 0.5
+    for kind, shown in (("backwards", own.discrimination), ("against_labels", own.with_labels)):
+        assert "costs points" in why[kind]
+        assert f"{shown:.2f}" in why[kind]
+    assert "no elsewhere" not in why["backwards"]
+    assert "higher labels" in why["against_labels"]
+    [same] = found[3][1]
+    assert same.kind == "same_for_all"
+    assert "0.20" in same.why
 
 
 def test_discrimination_is_with_the_other_items(quality: Floats) -> None:

@@ -51,7 +51,7 @@ class JudgedAnswers:
 
 @dataclass(frozen=True, slots=True)
 class ItemBehavior:
-    """The figures of one item over all responses to its query."""
+    """The figures of one item over all responses to its query, from the judge's own answers."""
 
     query_id: str
     item: int
@@ -67,9 +67,10 @@ class ItemBehavior:
     weak: float
     """Share of answers that are missing, have low mass or wide bounds."""
     discrimination: float | None
-    """Correlation with the mean of the other items; None with few responses."""
+    """Correlation of yes with the mean of the other items, where 1 is always better (a penalty is
+    turned around); None with few responses."""
     with_labels: float | None
-    """Correlation with labels; None with too few labeled responses."""
+    """Correlation of yes with labels; None with too few labeled responses."""
     labelled: int
     """Responses with a label and an answer."""
 
@@ -106,15 +107,18 @@ def _of_block(
     sides = (block.p_yes, mass, width, given, labels)
     p_yes, mass, width, given, labels = (each[judged] for each in sides)
     known = ~np.isnan(p_yes)
-    rest, (means, spreads) = _mean_of_other_items(p_yes), _moments(p_yes)
-    discrimination, compared = paired_correlations(p_yes, rest)
+    rest, (means, spreads) = _mean_of_other_items(p_yes), _moments(given)
     gold = np.broadcast_to(labels[:, None], p_yes.shape)
-    with_labels, labelled = paired_correlations(p_yes, gold)
+    (with_rest, compared), (with_gold, labelled) = (
+        paired_correlations(p_yes, side) for side in (rest, gold)
+    )
+    # A penalty counts turned around, but is described by the judge's own answers.
+    discrimination, with_labels = (paired_correlations(given, side)[0] for side in (rest, gold))
     skewed = permutation_skewness(p_yes, rest), permutation_skewness(p_yes, gold)
-    distance, _ = _moments(np.abs(p_yes - 0.5))
+    distance, _ = _moments(np.abs(given - 0.5))
     weak = (~known | (mass < LOW_MASS) | (width > WIDE)).sum(axis=0) / max(1, len(p_yes))
     verdicts = item_verdicts(
-        p_yes, np.nan_to_num(p_yes).sum(axis=1) / np.maximum(known.sum(axis=1), 1), None
+        given, np.nan_to_num(p_yes).sum(axis=1) / np.maximum(known.sum(axis=1), 1), None
     )
     for place in range(min(p_yes.shape[1], len(checklist.items))):
         own = ItemBehavior(
@@ -130,18 +134,21 @@ def _of_block(
             with_labels=number_or_none(with_labels[place]),
             labelled=int(labelled[place]),
         )
-        # A penalty counts turned around, but is described by the judge's own answers.
+        detail = checklist.detail(place)
         dead = why_dead(given[~np.isnan(given[:, place]), place])
         again = verdicts[place].why if verdicts[place].verdict == REDUNDANT else None
         backwards, against = (
-            value is not None and surely_negative(value, int(count[place]), all_items, skew[place])
+            not np.isnan(value[place])
+            and surely_negative(value[place], int(count[place]), all_items, skew[place])
             for value, count, skew in (
-                (own.discrimination, compared, skewed[0]),
-                (own.with_labels, labelled, skewed[1]),
+                (with_rest, compared, skewed[0]),
+                (with_gold, labelled, skewed[1]),
             )
         )
-        reasons = _reasons(own, dead, again, backwards=backwards, against=against)
-        if checklist.detail(place).check is not None:
+        reasons = _reasons(
+            own, dead, again, backwards=backwards, against=against, penalty=detail.weight < 0
+        )
+        if detail.check is not None:
             reasons = _check_reasons(dead, own)
         text = checklist.items[place]
         yield (
@@ -151,7 +158,13 @@ def _of_block(
 
 
 def _reasons(
-    own: ItemBehavior, dead: str | None, again: str | None, *, backwards: bool, against: bool
+    own: ItemBehavior,
+    dead: str | None,
+    again: str | None,
+    *,
+    backwards: bool,
+    against: bool,
+    penalty: bool,
 ) -> Iterator[tuple[str, str]]:
     missing = 1.0 - own.answered / max(1, own.responses)
     if own.responses and missing > MOST_MISSING:
@@ -178,17 +191,23 @@ def _reasons(
             f"{own.weak:.0%} of the answers are missing, hardly yes or no at all, or between wide "
             "bounds; ask it more plainly.",
         )
+    if penalty:
+        who, other, level = "yes here, which costs points,", "yes elsewhere, too", "higher"
+        see = "see whether it is a penalty"
+    else:
+        who, other, level = "yes here", "no elsewhere", "lower"
+        see = "see whether yes is the better answer"
     if backwards:
         yield (
             "backwards",
-            f"Responses that get yes here get no elsewhere (correlation with the other items "
-            f"{own.discrimination:.2f}); see whether yes is the better answer.",
+            f"Responses that get {who} get {other} (correlation with the other items "
+            f"{own.discrimination:.2f}); {see}.",
         )
     if against:
         yield (
             "against_labels",
-            f"Responses that get yes here have lower labels (correlation {own.with_labels:.2f} "
-            f"over {own.labelled}); see whether yes is the better answer.",
+            f"Responses that get {who} have {level} labels (correlation {own.with_labels:.2f} "
+            f"over {own.labelled}); {see}.",
         )
 
 
