@@ -115,6 +115,26 @@ def test_non_english_items_are_counted() -> None:
     assert [(each.item, each.kind) for each in found.findings] == [(2, "duplicate"), (4, "empty")]
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (
+            "\u56de\u7b54\u662f\u5426\u63d0\u5230\u4e86\u6625\u5929\u7684\u82b1\uff1f",
+            "\u56de\u7b54\u662f\u5426\u63d0\u5230\u4e86\u79cb\u5929\u7684\u82b1\uff1f",
+        ),
+        (
+            "\u56de\u7b54\u306f\u6771\u4eac\u306e\u4eba\u53e3\u3092\u8ff0\u3079\u3066\u3044\u307e\u3059\u304b\uff1f",
+            "\u56de\u7b54\u306f\u5927\u962a\u306e\u4eba\u53e3\u3092\u8ff0\u3079\u3066\u3044\u307e\u3059\u304b\uff1f",
+        ),
+    ],
+    ids=["spring or autumn", "Tokyo or Osaka"],
+)
+def test_questions_without_spaces_are_not_compared_as_words(one: str, other: str) -> None:
+    """A sentence is one long word there: only exact duplicates are found."""
+    assert not findings(one, other)
+    assert [(each.item, each.kind) for each in findings(one, other, one)] == [(3, "duplicate")]
+
+
 def test_one_cause_is_one_finding() -> None:
     """A statement has no question mark, but that is not a second finding."""
     assert kinds("The response names Paris.") == {"not_yes_no"}

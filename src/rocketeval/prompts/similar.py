@@ -3,7 +3,7 @@
 Words are compared without endings, filler words and order, and common synonyms count as one word.
 Two questions that each have a word the other lacks (`first`/`second`, `Paris`/`Rome`, 3/5) are
 different, however similar they look. If one only adds a little to the other, they are
-near-duplicates.
+near-duplicates. Questions in scripts without spaces between words are never near-duplicates.
 """
 
 from __future__ import annotations
@@ -55,6 +55,8 @@ _COUNTED = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eigh
 _NUMBERS = {word: str(number) for number, word in enumerate(_COUNTED)}
 WORD = re.compile(r"[^\W_]+(?:['\u2019-][^\W_]+)*")
 """A word, including parts joined by an apostrophe or a hyphen."""
+_WITHOUT_SPACES = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+"""Scripts without spaces between words, where a whole sentence would count as one word."""
 
 
 def written_words(text: str) -> list[str]:
@@ -69,9 +71,14 @@ def written_words(text: str) -> list[str]:
 def folded_words(words: Iterable[str]) -> frozenset[str]:
     """Return the content words of a question, without endings and filler, synonyms merged.
 
+    Empty, so that nothing is similar, for scripts without spaces between words.
+
     >>> sorted(folded_words(written_words("Does the response contain errors?")))
     ['include', 'mistake']
     """
+    words = list(words)
+    if any(_WITHOUT_SPACES.search(word) for word in words):
+        return frozenset()
     kept = (_fold(word) for word in words if word not in _FILLER)
     return frozenset(word for word in kept if word)
 
