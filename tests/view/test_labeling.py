@@ -13,6 +13,8 @@ import pytest
 from rocketeval.benchmarks.collected import CollectedLabel, CollectedLabels, CollectedVote
 from rocketeval.errors import BenchmarkError
 from support.command import cli
+from support.make import CANDIDATES, write_benchmark
+from support.viewing import Viewing, finish
 from view.test_serve import base, opened, shown
 
 CONFIG = """\
@@ -135,3 +137,21 @@ def test_labeling_needs_a_file_in_the_config(folder: Path) -> None:
     cli(folder, "run", "plain.yaml", "--quiet")
     error = cli(folder, "view", "plain.yaml", "--label", code=2).stderr
     assert "collected: collected.jsonl" in error
+
+
+async def test_labeling_follows_a_repeated_run(tmp_path: Path, viewing: Viewing) -> None:
+    """A query that was added can be voted on, and scores are those of the new run."""
+    benchmark = {"path": str(tmp_path / "benchmark"), "collected": str(tmp_path / "given.jsonl")}
+    write_benchmark(tmp_path / "benchmark")
+    run = finish(tmp_path, benchmark=benchmark)
+    view = await viewing(run, labeler="Ada")
+    assert (await view.json("/run/run/label"))["pairs"] == []
+    for name, row in (
+        ("queries", {"id": "moon", "text": "Why the moon?"}),
+        ("checklists", {"query_id": "moon", "items": ["Is it right?", "Is it clear?"]}),
+        *((f"responses/{name}", {"query_id": "moon", "text": name}) for name in CANDIDATES),
+    ):
+        with (tmp_path / "benchmark" / f"{name}.jsonl").open("a") as stream:
+            stream.write(json.dumps(row) + "\n")
+    finish(tmp_path, benchmark=benchmark)
+    assert [pair["query"] for pair in (await view.json("/run/run/label"))["pairs"]] == ["moon"]

@@ -96,7 +96,7 @@ class LiveRun:
         self._making = asyncio.Lock()
         self._background: asyncio.Task[None] | None = None
         self._failed_at = -REFRESH_SECONDS
-        self._labels: Labeling | None = None
+        self._labels: tuple[str, Labeling] | None = None
 
     async def head(self) -> ReportHead:
         """Return the head of the run's page, with current progress."""
@@ -147,9 +147,11 @@ class LiveRun:
         return await self._work(lambda: labeling.record(given))
 
     async def _labeling(self, labeler: str) -> Labeling:
-        if self._labels is None:
-            self._labels = await self._work(lambda: Labeling(self.path, labeler))
-        return self._labels
+        # A run that was repeated has other queries, scores or votes.
+        key = _final_key(self.path)
+        if self._labels is None or self._labels[0] != key:
+            self._labels = key, await self._work(lambda: Labeling(self.path, labeler))
+        return self._labels[1]
 
     def close(self) -> None:
         """Drop all figures."""
