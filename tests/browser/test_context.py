@@ -46,7 +46,7 @@ def test_the_reader_shows_the_context(opened: Opener, file: Path) -> None:
     expect(context).to_contain_text("<img src=x")
     assert page.evaluate("window.hit") is None
     own = page.get_by_label("Response of right").locator("details")
-    expect(own).to_contain_text("own context: 1 passage")
+    expect(own).to_contain_text("candidate\u2019s own context: 1 passage")
     above = "a => a.getBoundingClientRect().bottom"
     responses = page.locator("article.response").first.bounding_box()
     assert responses is not None

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from browser.conftest import Opener
 from browser.served_runs import start_view
@@ -139,3 +139,66 @@ def test_a_report_keeps_labels_and_offers_them_for_download(opened: Opener) -> N
     (row,) = map(json.loads, Path(download.value.path()).read_text("utf-8").splitlines())
     assert (row["kind"], row["winner"], row["by"]) == ("vote", "a", "Ada")
     assert {"query_id", "candidate_a", "candidate_b", "id", "at"} <= row.keys()
+
+
+def test_a_held_key_votes_once(opened: Opener) -> None:
+    """Repeats of the key must not vote on the pairs that follow."""
+    page = opened("#/label")
+    _wait_for_pair(page)
+    page.keyboard.down("a")
+    expect(page.locator(".query-head .hint")).to_contain_text("Pair 2 ")
+    for _ in range(5):
+        _wait_for_pair(page)
+        page.keyboard.down("a")
+    page.keyboard.up("a")
+    page.keyboard.press("b")
+    expect(page.locator(".label-progress [role=status]")).to_contain_text("2 votes")
+
+
+def test_a_pair_with_a_missing_response_is_not_voted_on(
+    served_page: Page, folder: Path, servers: list[Forked]
+) -> None:
+    """It can only be skipped."""
+    responses = folder / "benchmark" / "responses" / "careful.jsonl"
+    kept = [line for line in responses.read_text().splitlines() if "twisted-ankle" not in line]
+    responses.write_text("\n".join(kept) + "\n")
+    cli(folder, "run", "voted.yaml", "--quiet")
+    server, address = _served(folder)
+    servers.append(server)
+    page = served_page
+
+    def offer(route: Route) -> None:
+        answer = route.fetch()
+        missing = {"query": "twisted-ankle", "a": "solid", "b": "careful"}
+        route.fulfill(json={**answer.json(), "pairs": [missing, *answer.json()["pairs"][:1]]})
+
+    page.route("**/label", offer)
+    page.goto(address)
+    page.locator(".top nav").get_by_role("link", name="Label").click()
+    expect(page.locator(".label-main")).to_contain_text("No response to this query.")
+    for key in "at7":
+        page.keyboard.press(key)
+    expect(page.get_by_role("button", name="A is better")).to_be_disabled()
+    expect(page.locator(".score-steps")).to_have_count(0)
+    page.keyboard.press("s")
+    _wait_for_pair(page)
+    assert not (folder / "collected.jsonl").exists()
+
+
+def test_labels_of_a_page_without_storage_can_be_downloaded(
+    browser: Browser, report: Path, tmp_path: Path
+) -> None:
+    """The page warns that they are only in this tab."""
+    frame = f'<iframe sandbox="allow-scripts allow-downloads" src="{report.as_uri()}#/label">'
+    (tmp_path / "frame.html").write_text(frame)
+    page = browser.new_page()
+    page.goto((tmp_path / "frame.html").as_uri())
+    inside = page.frame_locator("iframe")
+    for votes in (1, 2):
+        inside.get_by_role("button", name="A is better").click()
+        expect(inside.locator(".label-progress [role=status]")).to_contain_text(f"{votes} vote")
+    expect(inside.get_by_role("alert")).to_contain_text("only in this tab")
+    with page.expect_download() as download:
+        inside.get_by_role("button", name="Download labels").click()
+    assert len(Path(download.value.path()).read_text("utf-8").splitlines()) == 2
+    page.close()

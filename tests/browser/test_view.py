@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from browser.served_runs import start, viewed
 from support.command import cli, run_scripted
@@ -77,3 +78,21 @@ def test_a_running_run_shows_progress_and_its_end(
     expect(banner).to_have_count(0, timeout=20_000)
     expect(page.locator(".trust-number")).to_have_count(3)
     expect(page.locator(".hero")).not_to_contain_text("Not final")
+
+
+def test_a_finished_page_continues_after_a_new_run(
+    browser: Browser, address: str, folder: Path
+) -> None:
+    """Its blocks are gone from the server, so it gets a new head."""
+    page = browser.new_page()
+    page.goto(address)
+    page.get_by_role("link", name="one", exact=True).first.click()
+    expect(page.locator(".leaderboard tbody tr")).to_have_count(5)
+    head = page.url.partition("#")[0] + "head.json"
+    for _ in range(2):
+        os.utime(folder / "runs" / "one" / "manifest.json")
+        assert page.request.get(head).ok
+    page.evaluate("location.hash = '#/read?q=twisted-ankle'")
+    expect(page.locator("article.response .rendered")).to_have_count(2)
+    expect(page.get_by_label("Sort by")).to_contain_text("label")
+    page.close()
