@@ -34,8 +34,8 @@ from rocketeval.evolve import forest
 from rocketeval.evolve.artifact import load_evaluator
 from rocketeval.evolve.forest import SPACES, ForestSettings
 from rocketeval.evolve.history import Spending
-from rocketeval.evolve.perspective import PerspectiveKind, PerspectiveOrigin
-from rocketeval.evolve.pool import read_pool
+from rocketeval.evolve.perspective import Perspective, PerspectiveKind, PerspectiveOrigin, Pool
+from rocketeval.evolve.pool import read_pool, write_pool
 from rocketeval.evolve.result import Evolution
 from rocketeval.pipeline import Run
 from rocketeval.records import Answer, GradingTask
@@ -509,6 +509,19 @@ async def test_entry_of_another_run_counts_as_added_by_a_person(run_folder: Path
     assert added.importance != 0.9
     again = await evolve(planted_config(run_folder), Engines())
     assert (again.pool.people, again.pool.elsewhere) == (1, 0)
+
+
+async def test_pool_of_another_run_as_seeds_gives_one_result(tmp_path: Path) -> None:
+    """The same command gives it again, and both say that the figures may be too optimistic."""
+    config = planted_config(tmp_path, optimizer=None, rounds=0)
+    proposal = Perspective(PERSON, origin=PerspectiveOrigin.FAILURES, round=2, importance=0.9)
+    seeds = tmp_path / "benchmark" / "seeds.yaml"
+    write_pool(Pool([*read_pool(seeds), proposal]), seeds)
+    once, again = [await evolve(config, Engines()) for _ in range(2)]
+    assert timeless(once) == timeless(again)
+    assert (again.pool.people, again.pool.elsewhere, again.pool.of_other_rounds) == (0, 0, 1)
+    assert "1 seed is from rounds of another run" in again.worth.words
+    assert load_evaluator(again.path).provenance["figures"]["worth"] == again.worth.words
 
 
 async def test_additions_after_held_out_figures_are_counted(

@@ -14,10 +14,12 @@ from rocketeval.evolve.perspective import (
     Perspective,
     PerspectiveKind,
     PerspectiveOrigin,
+    Pool,
     formats_of,
     with_formats,
 )
-from rocketeval.evolve.pool import packaged_seeds, seed_pool
+from rocketeval.evolve.pool import packaged_seeds, read_pool, seed_pool, write_pool
+from rocketeval.evolve.rounds import proposed_elsewhere
 
 CHOICE, GRADED = AnswerFormat.CHOICE, AnswerFormat.GRADED
 
@@ -58,6 +60,24 @@ def test_own_files_combine_with_packaged_ones(tmp_path: Path) -> None:
     pool = seed_pool(["prompts", str(path)], (CHOICE,))
     assert len(pool) == len(seed_pool(["prompts"], (CHOICE,))) + 1
     assert pool[first.id].origin is PerspectiveOrigin.TRANSFER
+
+
+def test_pool_of_another_run_enters_without_rounds_and_weights(tmp_path: Path) -> None:
+    """Its proposals keep their origin, so that every command of the run can count them."""
+    learned = {"importance": 0.5, "stability": 1.0}
+    old = [
+        Perspective("Is it kind?", origin=PerspectiveOrigin.PRESET, **learned),
+        Perspective("Is it brief?", origin=PerspectiveOrigin.FAILURES, round=2, **learned),
+        Perspective("Is it warm?", origin=PerspectiveOrigin.DEPTH, round=1, **learned),
+        Perspective("Is it calm?", round=3),
+    ]
+    write_pool(Pool(old), tmp_path / "old.yaml")
+    pool = seed_pool([str(tmp_path / "old.yaml")], (CHOICE,))
+    assert {(each.round, each.importance, each.stability) for each in pool} == {(0, None, None)}
+    assert [each.origin for each in pool] == ["preset", "failures", "depth", "failures"]
+    assert proposed_elsewhere(pool) == 3
+    write_pool(pool, tmp_path / "pool.yaml")
+    assert proposed_elsewhere(read_pool(tmp_path / "pool.yaml")) == 3
 
 
 def test_unknown_name_suggests_the_nearest() -> None:

@@ -61,6 +61,8 @@ class PerspectiveOrigin(StrEnum):
 
 EXPLORED = frozenset({PerspectiveOrigin.DEPTH, PerspectiveOrigin.BREADTH, PerspectiveOrigin.MIX})
 """Origins of in-depth and in-breadth exploration."""
+PROPOSED = EXPLORED | {PerspectiveOrigin.FAILURES, PerspectiveOrigin.ROUTING}
+"""Origins of the proposals of a round."""
 
 
 @dataclass(frozen=True)

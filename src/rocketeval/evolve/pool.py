@@ -9,6 +9,7 @@ perspectives:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -19,6 +20,7 @@ from rocketeval.config import Section, parse_options
 from rocketeval.errors import ConfigError
 from rocketeval.evolve.perspective import (
     LONGEST_TEXT,
+    PROPOSED,
     AnswerFormat,
     Perspective,
     PerspectiveKind,
@@ -175,7 +177,8 @@ def packaged_seeds() -> list[str]:
 def seed_pool(names_or_paths: Sequence[str], forms: tuple[AnswerFormat, ...]) -> Pool:
     """Return the named pools as one, with questions about responses in the given formats.
 
-    With two formats the second has the first as its parent. Duplicates are dropped.
+    With two formats the second has the first as its parent. Duplicates are dropped. Rounds and
+    weights of another run are dropped too; its proposals keep their origin.
 
     >>> len(seed_pool(["prompts"], (AnswerFormat.CHOICE, AnswerFormat.GRADED)))
     10
@@ -184,5 +187,12 @@ def seed_pool(names_or_paths: Sequence[str], forms: tuple[AnswerFormat, ...]) ->
     for name in names_or_paths:
         unknown = "evolve.seeds: there is no packaged pool"
         listed += _SEEDS.read(name, read_pool, unknown=unknown)
-    pool, _ = Pool().add(in_formats(listed, forms))
+    pool, _ = Pool().add(in_formats(map(_as_seed, listed), forms))
     return pool
+
+
+def _as_seed(each: Perspective) -> Perspective:
+    """Return the perspective without the round and weights that another run gave it."""
+    # An entry that names a round counts as a proposal of it.
+    origin = PerspectiveOrigin.FAILURES if each.round and each.origin not in PROPOSED else None
+    return replace(each, origin=origin or each.origin, round=0, importance=None, stability=None)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -20,6 +20,7 @@ from rocketeval.evolve.predictions import ConfidenceRow
 from rocketeval.evolve.validate import COMMONEST, SINGLE_PROMPTS, WITH, Validation
 from rocketeval.prices import money
 from rocketeval.records import Interval, Usage
+from rocketeval.store.codec import OPTIONAL
 from rocketeval.store.run import RunStore
 
 
@@ -189,6 +190,10 @@ class EvaluatorVerdict:
     """Whether it is significantly better than a judge that ignores the responses, and not
     significantly worse than a single prompt."""
     words: str
+
+    def noting(self, caveats: Iterable[str]) -> EvaluatorVerdict:
+        """Return the verdict with these sentences after its words."""
+        return EvaluatorVerdict(self.usable, " ".join([self.words, *caveats]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,6 +376,8 @@ class PoolFacts:
     """Number of perspectives that the evaluator uses, of both kinds."""
     refused: tuple[str, ...]
     """Perspectives from the guidelines that were rejected, each with its reason."""
+    of_other_rounds: int = field(default=0, metadata=OPTIONAL)
+    """Number of seeds that rounds of another run proposed; see `proposed_elsewhere`."""
 
 
 @dataclass(frozen=True)

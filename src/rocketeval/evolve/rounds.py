@@ -42,7 +42,13 @@ from rocketeval.evolve.history import (
     rounds_without_gain,
 )
 from rocketeval.evolve.optimizer import Optimizer, Proposals
-from rocketeval.evolve.perspective import Perspective, PerspectiveOrigin, Pool, formats_of
+from rocketeval.evolve.perspective import (
+    PROPOSED,
+    Perspective,
+    PerspectiveOrigin,
+    Pool,
+    formats_of,
+)
 from rocketeval.evolve.pool import seed_pool
 from rocketeval.evolve.predictions import Predictions
 from rocketeval.evolve.requests import FailedCase, outcome_in_words
@@ -399,6 +405,14 @@ def _of_round(pool: Pool, number: int) -> list[str]:
 def people_in(pool: Pool) -> int:
     """Return the number of perspectives that people added to a pool."""
     return sum(each.origin is PerspectiveOrigin.PERSON for each in pool)
+
+
+def proposed_elsewhere(pool: Iterable[Perspective]) -> int:
+    """Return the number of seeds that rounds of another run proposed.
+
+    That run may have learned from the mistakes on queries that are held out in this one.
+    """
+    return sum(each.round == 0 and each.origin in PROPOSED for each in pool)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -65,6 +65,7 @@ from rocketeval.evolve.rounds import (
     Rounds,
     make_initial_pool,
     people_in,
+    proposed_elsewhere,
 )
 from rocketeval.evolve.select import weigh_perspectives
 from rocketeval.evolve.validate import WITH, Validation, cross_validate
@@ -72,6 +73,7 @@ from rocketeval.observer import Observer
 from rocketeval.prices import load_prices
 from rocketeval.store.codec import encode
 from rocketeval.store.run import RunStore
+from rocketeval.text import count_of
 
 
 def evolve_settings(config: RunConfig) -> EvolveConfig:
@@ -251,7 +253,7 @@ def _measure(
     whole = stacked(held_out.table.narrow(kept), seen.table.narrow(kept))
     evaluator = fit_evaluator(whole, settings)
     figures = figures_of(validation, chosen.overall.text)
-    verdict = evaluator_verdict(figures)
+    verdict = evaluator_verdict(figures).noting(_caveats(evolved.view.pool))
     confidence = _confidence(validation, held_out.table)
     used = measured_use(context.store, HELD_OUT, held_out.question_sets)
     cost = count_cost(
@@ -276,6 +278,17 @@ def _measure(
         sum(facts.failed for one in (seen, held_out) for facts in one.question_sets.values()),
         counts["missing answers"] + counts["missing traits"],
     )
+
+
+def _caveats(pool: Pool) -> Iterator[str]:
+    """Yield what else a reader of the held-out figures must know."""
+    seeds = proposed_elsewhere(pool)
+    if seeds:
+        some = count_of(seeds, "seed is", "seeds are")
+        yield (
+            f"{some} from rounds of another run; if those learned from queries that are held out "
+            "here, the figures are too optimistic."
+        )
 
 
 def _confidence(validation: Validation, table: CaseTable) -> VerdictConfidence | None:
@@ -416,6 +429,7 @@ def _evolution(
             dict(Counter(each.origin.value for each in pool)),
             len(evaluator.about_responses) + len(evaluator.about_queries),
             initial.refused,
+            proposed_elsewhere(pool),
         ),
         beginning=rounds[0].before if rounds else evolved.view.measured,
         rounds=rounds,
