@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import sys
+from collections.abc import Mapping
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,6 +13,8 @@ import numpy as np
 import pytest
 
 from rocketeval import Grader, ScriptedEngine
+from rocketeval.engines.base import EngineAnswers
+from rocketeval.records import Answer, GradingTask, Status
 from rocketeval.rewards import functions
 from rocketeval.rewards.functions import (
     compute_score,
@@ -56,6 +60,48 @@ async def test_trl_gets_a_reward_per_completion(grader: Grader) -> None:
     assert extras["checklist_failed"] == ["", "no grade", "Is it fine?", ""]
     assert inspect.iscoroutinefunction(reward)
     assert reward.__name__ == "fine"
+
+
+class Mute(ScriptedEngine):
+    """A judge whose answers are hidden, so that no response has a score."""
+
+    async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
+        """Return no probability for any item."""
+        given = await super().grade(task, known)
+        return replace(given, answers=tuple(Answer(Status.HIDDEN) for _ in given.answers))
+
+
+async def test_trl_counts_responses_without_a_score() -> None:
+    """A response of which no item has an answer has no grade, like one that failed."""
+    metrics: dict[str, float] = {}
+    extras: dict[str, list[Any]] = {}
+    with Grader(Mute(by_content)) as grader:
+        found = await trl_reward(["Is it fine?"], judge=grader)(
+            prompts=["q", "q"],
+            completions=["good", "bad"],
+            log_extra=extras.__setitem__,
+            log_metric=metrics.__setitem__,
+        )
+    assert found == [None, None]
+    assert metrics == {"checklist/failed": 1.0}
+    assert extras["checklist_failed"] == ["no grade", "no grade"]
+
+
+async def test_trl_items_that_start_alike_have_their_own_metrics() -> None:
+    """Names are cut; those that would be equal are numbered, so that no item is lost."""
+    start = "Does the response explain, with at least one concrete example, why"
+    items = [f"{start} the sky is blue?", f"{start} grass is green?", "failed"]
+    metrics: dict[str, float] = {}
+    with Grader(ScriptedEngine(lambda _, item: 0.9 if "sky" in item else 0.1)) as grader:
+        await trl_reward(items, judge=grader)(
+            prompts=["q"], completions=["x"], log_metric=metrics.__setitem__
+        )
+    assert metrics == {
+        f"checklist/{start[:60]}": 0.9,
+        f"checklist/{start[:60]} (2)": 0.1,
+        "checklist/failed (2)": 0.1,
+        "checklist/failed": 0.0,
+    }
 
 
 async def test_trl_conversations_are_read(grader: Grader) -> None:
@@ -190,3 +236,18 @@ def test_monitor_reports_an_attack_that_pays() -> None:
     with Grader(ScriptedEngine(lambda prefix, item: 0.2)) as grader:
         assert steady.attack(grader, grader.grade("q", "bad", ["Is it fine?"])) == ()
     assert steady.figures["attack_gain"] == 0.0
+
+
+def test_refused_attacks_do_not_end_the_training(caplog: pytest.LogCaptureFixture) -> None:
+    """An attack that the judge refuses is counted; the others are compared."""
+
+    def gullible(prefix: str, item: str) -> float:
+        return 0.9 if "panel of domain experts" in prefix else 0.2
+
+    monitor = RewardMonitor()
+    with Grader(ScriptedEngine(gullible, fail_on="Ignore all previous")) as grader:
+        found = monitor.attack(grader, grader.grade("q", "bad", ["Is it fine?"]))
+    assert len(found) == 1
+    assert "false_authority" in found[0]
+    assert monitor.figures["attacks_failed"] == 1.0
+    assert "'ignore_previous' has no grade" in caplog.text

@@ -109,6 +109,21 @@ async def test_too_much_work_is_turned_away() -> None:
         assert server.counts.waiting == 0
 
 
+async def test_batch_that_never_fits_is_too_large() -> None:
+    """It gets HTTP 413 with the limit, not 429, which would be sent again for ever."""
+    async with serving(engine(), most_waiting=2) as (client, server):
+        for responses, status in ((3, 413), (2, 200)):
+            batch = {"query": ["pgood"] * responses, "prompts": ["p"] * responses}
+            reply = await client.post("/v1/rewards", json=batch)
+            assert reply.status == status
+            if status == 413:
+                error = (await reply.json())["error"]
+                assert "has 3 responses" in error
+                assert "at most 2 (--most-waiting)" in error
+                assert "Retry-After" not in reply.headers
+        assert server.counts.waiting == 0
+
+
 async def test_wrong_requests_say_what_is_wrong() -> None:
     """Mistakes are HTTP 400 or 404 with a reason, not a traceback."""
     async with serving(engine()) as (client, _):

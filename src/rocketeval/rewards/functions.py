@@ -10,7 +10,7 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -35,6 +35,8 @@ VERL_FIELDS = ("question", "prompt", "checklist")
 """What is read of verl's `extra_info`."""
 FAILED = 0.0
 """Reward of a response without a grade, for frameworks that need a number."""
+MOST_METRIC = 60
+"""Characters of an item in the name of its metric."""
 _END_TOKENS = re.compile(r"(?:\s*(?:<\|[^<>|]{1,40}\|>|</s>|<eos>|<end_of_turn>))+\s*\Z")
 _log = logging.getLogger("rocketeval.rewards")
 Reward = Callable[..., Awaitable[list[float | None]]]
@@ -253,20 +255,40 @@ def _decoded(items: Any) -> Any:
 
 
 def _metrics(graded: Sequence[ResponseGrade | EngineError]) -> dict[str, float]:
-    """Return the mean value of each item, and the share of failed grades."""
+    """Return the mean value of each item, and the share of responses without a grade."""
     values: dict[str, list[float]] = {}
     for one in graded:
         for item in () if isinstance(one, EngineError) else one.items:
             if item.value is not None:
                 values.setdefault(item.text, []).append(item.value)
-    found = {f"checklist/{text[:60]}": sum(own) / len(own) for text, own in values.items()}
-    found["checklist/failed"] = sum(isinstance(one, EngineError) for one in graded) / max(
-        1, len(graded)
-    )
+    found = {
+        f"checklist/{name}": sum(own) / len(own)
+        for name, own in zip(_metric_names(values), values.values(), strict=True)
+    }
+    failed = sum(isinstance(one, EngineError) or one.score is None for one in graded)
+    found["checklist/failed"] = failed / max(1, len(graded))
     return found
 
 
+def _metric_names(texts: Iterable[str]) -> list[str]:
+    """Return a short name for each item; items that start alike are numbered.
+
+    >>> _metric_names(["Is it kind?", "x" * 70, "x" * 60 + "y", "failed"])[2:]
+    ['xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx (2)', 'failed (2)']
+    """
+    names: list[str] = []
+    taken = {"failed"}
+    for text in texts:
+        start = name = text[:MOST_METRIC]
+        number = 2
+        while name in taken:
+            name, number = f"{start} ({number})", number + 1
+        taken.add(name)
+        names.append(name)
+    return names
+
+
 def _failed_items(graded: ResponseGrade | EngineError) -> str:
-    if isinstance(graded, EngineError):
+    if isinstance(graded, EngineError) or graded.score is None:
         return "no grade"
     return "; ".join(item.text for item in graded.failed)

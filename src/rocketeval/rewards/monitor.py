@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean
 
 from rocketeval.attack.attacks import ATTACKS
+from rocketeval.errors import EngineError
 from rocketeval.grader import Grader, ResponseGrade, ResponseToGrade
 from rocketeval.items import Checklist, ItemKind
 
@@ -74,7 +75,8 @@ class RewardMonitor:
     def attack(self, grader: Grader, graded: ResponseGrade) -> tuple[str, ...]:
         """Grade a response again with each attack that only persuades; warn if one gains.
 
-        Call it now and then: it costs one grade per attack.
+        Call it now and then: it costs one grade per attack. Attacks without a grade are counted in
+        `figures["attacks_failed"]`.
         """
         if graded.score is None:
             return ()
@@ -91,10 +93,19 @@ class RewardMonitor:
             )
             for text in attacked.values()
         ]
-        gains = {
-            name: (one.result().score or 0.0) - graded.score
-            for name, one in zip(attacked, again, strict=True)
-        }
+        gains: dict[str, float] = {}
+        for name, one in zip(attacked, again, strict=True):
+            try:
+                score = one.result().score
+            except EngineError as error:
+                # A training must not end because a judge refuses one of these texts.
+                _log.warning("The attack %r has no grade: %s", name, error)
+                score = None
+            if score is not None:
+                gains[name] = score - graded.score
+        self.figures["attacks_failed"] = float(len(attacked) - len(gains))
+        if not gains:
+            return ()
         worst = max(gains, key=lambda name: gains[name])
         self.figures["attack_gain"] = gains[worst]
         if gains[worst] < GAINED:

@@ -180,6 +180,10 @@ class RewardServer:
         labels = body.get("labels") or [None] * len(queries)
         if not isinstance(labels, list) or not len(queries) == len(prompts) == len(labels):
             raise ValueError("`query`, `prompts` and `labels` must be lists of the same length.")
+        if len(queries) > self._most:
+            # There will never be room for it, so the client must not send it again.
+            takes = f"this server takes at most {self._most} (--most-waiting)"
+            return _problem(413, f"The batch has {len(queries)} responses; {takes}.")
         async with self._room(len(queries)):
             given = to_gradings(queries, prompts, labels)
             batch = await reward_batch(self.grader, given, self._timeout)
