@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import io
+import json
 import re
 import tokenize
 from array import array
@@ -41,6 +42,7 @@ __all__ = [
     "repeated_labels",
     "snake",
     "text_codes",
+    "whole_number",
     "wide_by_content",
     "without",
 ]
@@ -170,8 +172,23 @@ def as_text(value: Any) -> str:
         return found
     if isinstance(found, bytes):
         raise BenchmarkError("the cell should be text, but is bytes that are not UTF-8.")
-    written = orjson.dumps(found, default=_as_json).decode()
+    try:
+        written = orjson.dumps(found, default=_as_json, option=orjson.OPT_NON_STR_KEYS).decode()
+    except TypeError:
+        # An integer of more than 64 bits, or half of a surrogate pair.
+        return _long_text(found)
     return str(orjson.loads(written)) if written.startswith('"') else written
+
+
+def _long_text(value: object) -> str:
+    try:
+        written = json.dumps(
+            value, ensure_ascii=False, separators=(",", ":"), default=_as_json, allow_nan=False
+        )
+        written.encode()
+    except (TypeError, ValueError) as error:
+        raise BenchmarkError(f"the cell should be text, but is not JSON: {error}.") from None
+    return written
 
 
 def _as_json(value: object) -> str:
@@ -191,12 +208,31 @@ def plain_value(value: object) -> object:
         except UnicodeDecodeError:
             return value
     if isinstance(value, Decimal):
-        return float(value)
+        return _plain_number(value)
     if isinstance(value, list | tuple):
         return [plain_value(each) for each in value]
     if isinstance(value, Mapping):
         return {name: plain_value(each) for name, each in value.items()}
     return value
+
+
+def whole_number(value: object) -> object:
+    """Return a whole float as an integer: a column of ids with an empty cell holds floats.
+
+    >>> whole_number(7.0), whole_number(7.5), whole_number("7.0")
+    (7, 7.5, '7.0')
+    """
+    known = isinstance(value, float) and value.is_integer() and abs(value) < 1 << 53
+    return int(value) if known else value  # type: ignore[call-overload]
+
+
+def _plain_number(value: Decimal) -> object:
+    """Return a decimal as a number, or as text if no number is exactly that."""
+    if not value.is_finite():
+        return float(value)
+    if value == value.to_integral_value():
+        return int(value)
+    return float(value) if Decimal(repr(float(value))) == value else str(value)
 
 
 def cell_value(value: object) -> object:
@@ -213,7 +249,9 @@ def cell_value(value: object) -> object:
         return found
     try:
         listed = ast.literal_eval(_with_commas(found.strip()))
-    except (tokenize.TokenError, ValueError, SyntaxError, MemoryError, RecursionError):
+        # Half of a surrogate pair is no text.
+        json.dumps(listed, ensure_ascii=False, default=str).encode()
+    except (tokenize.TokenError, ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return found
     return listed if isinstance(listed, list) else found
 

@@ -99,14 +99,13 @@ class TableColumns:
     not_labels: RefusedColumn | None = None
     """A column with the name of labels that is not used, because it does not hold numbers."""
 
-    def option(self) -> dict[str, str]:
-        """Return the mapping as it is written in a config."""
-        named = {role: getattr(self, role) for role in COLUMN_NAMES if role != "candidate"}
+    def option(self, given: Mapping[str, str]) -> dict[str, str]:
+        """Return the mapping as it is written in a config, with the parts `given` as absent."""
+        named = {role: getattr(self, role) or "" for role in COLUMN_NAMES}
         if self.query_input:
             named["query"] = f"{self.query}+{self.query_input}"
-        if self.candidate:
-            named["candidate"] = "+".join(self.candidate)
-        return {role: column for role, column in named.items() if column}
+        named["candidate"] = "+".join(self.candidate)
+        return {role: column for role, column in named.items() if column or given.get(role) == ""}
 
 
 def check_columns(
@@ -143,7 +142,7 @@ def check_columns(
 
 
 def _parts(role: str, column: str, columns: Sequence[str]) -> list[str]:
-    joined = role == "candidate" or (role == "query" and column not in columns)
+    joined = role in ("candidate", "query") and column not in columns
     return column.split("+") if joined else [column]
 
 
@@ -221,7 +220,8 @@ def choose_columns(
             raise _figures_or_responses(what, columns, unclear, [*chosen.values()])
     else:
         chosen = {}
-    candidate = () if chosen else _candidate(given, found, rows, {query, response})
+    named_by = _parts("candidate", given["candidate"], columns) if "candidate" in given else None
+    candidate = () if chosen else _candidate(named_by, found, rows, {query, response})
     # A column without any passage is the last choice: tools write all their columns.
     found["context"].sort(key=lambda name: not any(map(cell_value, filled_cells(rows, name))))
     used = {query, more, response, *candidate, *chosen.values()}
@@ -285,10 +285,13 @@ def _query(
     varied = [each for each in likely if distinct[each] * 2 > most]
     named = {snake(each): each for each in likely}
     parts = [named[each] for each in ("instruction", "input") if each in named]
-    if len(parts) == 2 and varied[-1:] == parts[:1] and {*varied} <= {*parts}:
+    if len(parts) == 2 and {*varied} <= {*parts}:
         filled = sum(bool(str(row.values.get(parts[1]) or "").strip()) for row in rows)
-        if 0 < filled < len(rows):
+        if varied[-1:] == parts[:1] and 0 < filled < len(rows):
             return parts[0], parts[1]
+        # A repeated instruction says what to do with the input.
+        if varied == parts[1:]:
+            raise _tworeadings(what, "query", parts[::-1], rows)
     same = [cell_texts(rows, each) for each in varied]
     if len(varied) == 1 or all(texts == same[0] for texts in same):
         return varied[0], None
@@ -311,13 +314,13 @@ def _response(found: Mapping[str, list[str]], rows: Sequence[Row], query: str) -
 
 
 def _candidate(
-    given: Mapping[str, str],
+    given: Sequence[str] | None,
     found: Mapping[str, list[str]],
     rows: Sequence[Row],
     used: set[str | None],
 ) -> tuple[str, ...]:
-    if "candidate" in given:
-        return tuple(filter(None, given["candidate"].split("+")))
+    if given is not None:
+        return tuple(filter(None, given))
     likely = [each for each in found["candidate"] if each not in used]
     varied = [each for each in likely if len(distinct_texts(rows, each)) > 1]
     if len(varied) < 2:

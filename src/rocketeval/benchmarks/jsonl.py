@@ -131,19 +131,13 @@ class JsonlBenchmark:
     def responses(self) -> Iterator[Response]:
         """Yield the rows of responses.jsonl, or of every file in responses/."""
         for path, file_name in self._response_files().items():
-            empty = True
-            for row in self._rows(path):
-                empty = False
+            for row in response_rows(path, self._rows(path)):
                 yield Response(
                     query_id=row.name("query_id"),
                     candidate=row.name("candidate", *file_name),
                     text=row.text("text"),
                     history=None if row.values.get("history") is None else row.turns("history"),
                     context=row.passages("context"),
-                )
-            if empty:
-                raise BenchmarkError(
-                    f"{path} has no responses.", hint="Add some, or remove the file."
                 )
 
     def checklists(self) -> Iterator[Checklist]:
@@ -236,11 +230,7 @@ class JsonlBenchmark:
                 f"{self.folder} has both a folder responses and a file {both.name}.",
                 hint="Keep one of them.",
             )
-        found = files_in(folder, ".jsonl")
-        _refuse_unsupported_files(folder, found)
-        if not found:
-            raise BenchmarkError(f"There is no .jsonl file in {folder}.")
-        return {path: (name,) for path, name in found.items()}
+        return {path: (name,) for path, name in response_files(folder).items()}
 
 
 def write_folder(benchmark: Benchmark, folder: Path) -> None:
@@ -278,6 +268,24 @@ def _as_row(record: Any) -> dict[str, object]:
         row["items"] = record.to_json()
         del row["groups"], row["details"]
     return {name: value for name, value in row.items() if value not in (None, ())}
+
+
+def response_files(folder: Path) -> dict[Path, str]:
+    """Return the files of responses in a folder, and the candidates that they are named after."""
+    found = files_in(folder, ".jsonl")
+    _refuse_unsupported_files(folder, found)
+    if not found:
+        raise BenchmarkError(f"There is no .jsonl file in {folder}.")
+    return found
+
+
+def response_rows(path: Path, rows: Iterable[Row]) -> Iterator[Row]:
+    """Yield the rows of a file of responses, which must have one."""
+    row = None
+    for row in rows:
+        yield row
+    if row is None:
+        raise BenchmarkError(f"{path} has no responses.", hint="Add some, or remove the file.")
 
 
 def _refuse_unsupported_files(folder: Path, read: Collection[Path]) -> None:

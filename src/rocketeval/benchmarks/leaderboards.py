@@ -43,6 +43,9 @@ from rocketeval.text import count_of, join_words
 ALPACA_FIELDS = ("instruction", "dataset", "output", "output_1", "output_2", "generator",
                  "generator_1", "generator_2", "preference", "annotator")  # fmt: skip
 NO_QUESTION = "the question is not in question.jsonl"
+CHOICES = "an answer has several choices: only the first is judged"
+TURNS = "an answer has several turns: only the first is judged"
+OUTPUTS = "a result has several outputs: only the first is judged"
 
 
 def _every_row(reader: DataBenchmark) -> Rows:
@@ -184,7 +187,11 @@ class ArenaHardAnswers(DataBenchmark):
                 if isinstance(row, BadRow):
                     raise BenchmarkError(f"{row.where}: {row.kind}: {row.detail}", hint=row.hint)
                 query = _arena_question(row)
-                found[query.id] = query
+                if found.setdefault(query.id, query) != query:
+                    raise BenchmarkError(
+                        f"{row.where}: two different questions have the id {query.id!r}.",
+                        hint="Keep the questions of one release.",
+                    )
         return found
 
     def mapping(self) -> Mapping[str, str]:
@@ -211,6 +218,8 @@ class ArenaHardAnswers(DataBenchmark):
 
     def examples(self) -> Iterator[Kept]:
         """Yield an example per answer, then per judgment."""
+        # A mistake in them is no mistake of an answer.
+        _ = self._questions
         for path in self._files["answer"]:
             for row in self.rows(path):
                 yield row if isinstance(row, BadRow) else mapped(row, self._answer)
@@ -278,6 +287,8 @@ def _first_turn(row: Row, notes: set[str]) -> str | None:
     turns = choices[0].get("turns") if choices and isinstance(choices[0], dict) else None
     if not isinstance(turns, list) or not turns:
         raise RowError("the answer has no turns", shown_value(choices))
+    notes |= {CHOICES} if len(choices) > 1 else set()
+    notes |= {TURNS} if len(turns) > 1 else set()
     return content_text(turns[0], notes) or None
 
 
@@ -363,7 +374,8 @@ def _wildbench(row: Row, asked: Mapping[str, Query], stem: str) -> Kept:
             return Skipped(row.where, "no output")
         query = asked.get(name) or _from_history(row, name)
         candidate = _short(row.name("generator", stem))
-        return Example(row.where, query, (Response(name, candidate, outputs[0]),))
+        notes = (OUTPUTS,) if len(outputs) > 1 else ()
+        return Example(row.where, query, (Response(name, candidate, outputs[0]),), notes=notes)
     if name not in asked:
         raise RowError(
             "the score's session is in no other file",

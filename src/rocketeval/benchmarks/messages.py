@@ -25,6 +25,7 @@ __all__ = [
     "mapped",
     "read_turns",
     "split_turns",
+    "system_text",
 ]
 
 ROLES = {"human": "user", "ai": "assistant", "gpt": "assistant", "model": "assistant",
@@ -157,6 +158,13 @@ def message_text(message: Mapping[str, Any], notes: set[str]) -> str:
     if text or not refusal:
         return text
     return content_text({"type": "refusal", "refusal": refusal}, notes)
+
+
+def system_text(value: object) -> str:
+    """Return a system prompt given as text, as parts of a message, or as messages."""
+    if is_messages(value):
+        return "\n".join(turn.content for turn in read_turns(value, "system")[0])
+    return content_text(value, set())
 
 
 def content_text(content: object, notes: set[str]) -> str:

@@ -24,10 +24,11 @@ from rocketeval.benchmarks.messages import (
     mapped,
     read_turns,
     split_turns,
+    system_text,
 )
 from rocketeval.benchmarks.reading import Row, shown_value
 from rocketeval.benchmarks.row_files import BadRow, Sample, data_files
-from rocketeval.benchmarks.table import NO_RESPONSE, system_text, text_or_none
+from rocketeval.benchmarks.table import NO_RESPONSE, text_or_none
 from rocketeval.errors import BenchmarkError
 from rocketeval.hashing import content_hash
 from rocketeval.records import Query, Response, Turn, Vote, Winner

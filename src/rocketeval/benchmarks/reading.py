@@ -438,7 +438,8 @@ def naming(**columns: str) -> Hint:
 def naming_wide(columns: Sequence[str]) -> Hint:
     """Return the option that names the columns of a wide table."""
     python = json.dumps(list(columns), ensure_ascii=False)
-    return Hint.option(f"--candidates {shlex.quote(','.join(columns))}", f"candidates={python}")
+    named = ",".join(f'"{each}"' if "," in each else each for each in columns)
+    return Hint.option(f"--candidates {shlex.quote(named)}", f"candidates={python}")
 
 
 def both(one: Hint, other: Hint) -> Hint:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import Any
 
 from rocketeval.benchmarks.columns import columns_of
 from rocketeval.benchmarks.data import (
@@ -31,6 +32,7 @@ from rocketeval.benchmarks.messages import (
     message_text,
     read_turns,
     split_turns,
+    system_text,
 )
 from rocketeval.benchmarks.reading import Row, shown_value
 from rocketeval.benchmarks.row_files import (
@@ -45,6 +47,7 @@ from rocketeval.text import join_words
 VERSIONS = ("prompt_version", "prompt_name", "variant", "version", "candidate", "system_name")
 """Fields of a log that name versions of a prompt."""
 KNOWN_FIELDS = ("messages", "model", "id", "metadata", "request", "response", "choices",
+                "system", "instructions",
                 "custom_id", "body", "input", "prompt", "object", "error", "method",
                 "url")  # fmt: skip
 NO_OUTPUT = "the call has no output"
@@ -107,14 +110,28 @@ def request_example(
 def asked_turns(given: object, field: str) -> tuple[tuple[Turn, ...], tuple[str, ...]]:
     """Return the turns of a request's messages or text; JSON without messages is the text."""
     value = from_json(given)
+    before: tuple[Turn, ...] = ()
     if isinstance(value, Mapping) and "messages" in value:
+        before = system_turn(value)
         given = value = from_json(value["messages"])
     if is_messages(value):
-        return read_turns(value, field)
+        turns, notes = read_turns(value, field)
+        return (*before, *turns), notes
     text = given if isinstance(given, str) and value else ""
     if not text.strip():
         raise RowError("the request has no messages", f"{field}: {shown_value(value)}")
-    return (Turn("user", text),), ()
+    return (*before, Turn("user", text)), ()
+
+
+def system_turn(request: Mapping[str, Any]) -> tuple[Turn, ...]:
+    """Return the system prompt that a request has next to its messages, as a turn.
+
+    >>> system_turn({"system": "Be kind.", "messages": []})[0].content, system_turn({"input": "Hi"})
+    ('Be kind.', ())
+    """
+    given = request.get("system") or request.get("instructions")
+    text = system_text(from_json(given)) if given else ""
+    return (Turn("system", text),) if text.strip() else ()
 
 
 def read_output(body: object) -> LoggedOutput:
@@ -323,6 +340,7 @@ class ChatLogs(DataBenchmark):
             raise RowError("the request is not an object", shown_value(request))
         given = request.get("messages", request.get("input", request.get("prompt")))
         turns, notes = asked_turns(given, "messages")
+        turns = (*system_turn(request), *turns)
         served = body.get("model") if isinstance(body, Mapping) else None
         model = str(request.get("model") or served or _noted(row, "model") or name)
         if self._versions:
@@ -354,6 +372,7 @@ class ChatLogs(DataBenchmark):
             return Skipped(row.where, "the request failed")
         sent = request.get("body", dict)
         turns, notes = asked_turns(sent.get("messages", sent.get("input")), "body.messages")
+        turns = (*system_turn(sent), *turns)
         body = response.get("body") if isinstance(response, Mapping) else None
         served = body.get("model") if isinstance(body, Mapping) else None
         model = str(sent.get("model") or served or "unnamed model")

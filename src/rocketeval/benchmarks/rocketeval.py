@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from rocketeval.benchmarks.jsonl import further_answers
+from rocketeval.benchmarks.jsonl import further_answers, response_files, response_rows
 from rocketeval.benchmarks.reading import Row, files_in, find, need, need_folder, read_rows, visible
 from rocketeval.config import BenchmarkConfig, Section, parse_options
 from rocketeval.errors import BenchmarkError
@@ -68,12 +68,9 @@ class RocketEvalBenchmark:
 
     def responses(self) -> Iterator[Response]:
         """Yield the first output of every row of every candidate's file."""
-        files = files_in(need(self.folder, "response"), ".jsonl")
-        if not files:
-            raise BenchmarkError(f"There is no .jsonl file in {self.folder / 'response'}.")
         self._further = 0
-        for path, candidate in files.items():
-            for row in read_rows(path):
+        for path, candidate in response_files(need(self.folder, "response")).items():
+            for row in response_rows(path, read_rows(path)):
                 outputs = row.texts("output")
                 self._further += len(outputs) > 1
                 if not outputs:

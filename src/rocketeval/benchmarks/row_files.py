@@ -6,8 +6,7 @@ broken line does not hide the others; a file that cannot be read is a BenchmarkE
 
 from __future__ import annotations
 
-import csv
-import io
+import json
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -36,7 +35,7 @@ from rocketeval.benchmarks.reading import (
 )
 from rocketeval.errors import BenchmarkError
 from rocketeval.resources import repeated_key
-from rocketeval.text import count_of, join_words
+from rocketeval.text import join_words
 
 __all__ = ["BadRow", "Rows", "Sample", "data_files", "read_document", "row_format", "rows_of"]
 
@@ -56,16 +55,17 @@ SUFFIXES = {
     ".eval": "eval",
 }
 """Format of each file name suffix; a further .gz is allowed for text."""
+SHARD = re.compile(r"-\d{5}-of-\d{5}$")
+"""End of the name of one of the files into which a Hugging Face dataset is split."""
 SAMPLE_ROWS = 2000
 """Rows that detection looks at."""
-MOST_CELL = 64 << 20
-"""Maximum characters of a CSV cell."""
-SEPARATOR = re.compile(r'"?sep=([^"\s]|\t)"?\r?\n?$', re.IGNORECASE)
 BATCH_ROWS = 256
 CONFIGS = "rocketeval.yaml"
 """End of the names of configs, which are no data."""
 DESCRIPTIONS = ("dataset_info.json", "state.json", "dataset_dict.json")
 """What a Hugging Face dataset keeps next to its Arrow files."""
+CACHE = "cache-"
+"""Start of the names of Arrow files with what `datasets` computed; they are not the dataset."""
 WRAPPERS = ("data", "rows", "examples", "items", "records", "samples", "results", "test_cases")
 """Keys under which a JSON document may hold its rows."""
 
@@ -84,7 +84,7 @@ class BadRow:
 
 Rows = Iterator[Row | BadRow]
 NOT_JSON = "the line is not valid JSON"
-OPEN_QUOTE = "a quote opens here and is never closed: it takes in the rest of the file"
+KEY = "the name of a field is not text"
 
 
 def row_format(path: Path) -> str | None:
@@ -93,19 +93,23 @@ def row_format(path: Path) -> str | None:
 
 
 def stem_of(path: Path) -> str:
-    """Return a file's name without its suffixes.
+    """Return a file's name without its suffixes and the number of a shard.
 
-    >>> stem_of(Path("a/gpt-4.1.jsonl.gz"))
-    'gpt-4.1'
+    >>> stem_of(Path("a/gpt-4.1.jsonl.gz")), stem_of(Path("train-00001-of-00002.parquet"))
+    ('gpt-4.1', 'train')
     """
-    return Path(path.name.removesuffix(".gz")).stem
+    return SHARD.sub("", Path(path.name.removesuffix(".gz")).stem)
 
 
 def data_files(path: Path) -> list[Path]:
     """Return the data files at `path`: itself, or the visible ones in a folder and below it."""
     if not path.is_dir():
         return [path]
-    found = [each for each in _visible_files(path) if row_format(each)]
+    found = [
+        each
+        for each in _visible_files(path)
+        if row_format(each) and not (each.suffix == ".arrow" and each.name.startswith(CACHE))
+    ]
     described = any(each.suffix == ".arrow" for each in found)
     return [each for each in found if not (described and each.name in DESCRIPTIONS)]
 
@@ -113,7 +117,7 @@ def data_files(path: Path) -> list[Path]:
 def other_files(path: Path) -> Iterator[str]:
     """Yield the visible files of a folder that are not data, except notes such as README.md."""
     for each in _visible_files(path) if path.is_dir() else ():
-        if not (is_notes(each) or row_format(each)):
+        if each.name.startswith(CACHE) or not (is_notes(each) or row_format(each)):
             yield str(each.relative_to(path))
 
 
@@ -189,18 +193,18 @@ class Sample:
 def rows_of(path: Path, name: str | None = None) -> Rows:
     """Yield the rows of a data file; `name` is how messages call it (default: its name)."""
     form, name = row_format(path), name or path.name
-    if form in ("csv", "tsv"):
-        return _guarded(path, _csv_rows(path, name, "\t" if form == "tsv" else None))
     if form == "jsonl":
         return _guarded(path, _json_lines(path, name))
     if form in ("json", "yaml"):
         return _document_rows(path, name)
     if form in ("parquet", "arrow"):
         return _guarded(path, _arrow_rows(path, name, form))
-    if form == "excel":
-        from rocketeval.benchmarks.excel import excel_rows
+    if form in ("csv", "tsv", "excel"):
+        from rocketeval.benchmarks.sheets import csv_rows, excel_rows
 
-        return _guarded(path, excel_rows(path, name))
+        if form == "excel":
+            return _guarded(path, excel_rows(path, name))
+        return _guarded(path, csv_rows(path, name, "\t" if form == "tsv" else None))
     raise not_a_data_file(path)
 
 
@@ -254,9 +258,15 @@ def _json_row(content: bytes, where: str, *, checked: bool) -> Row | BadRow:
         return _broken(content, where, error)
     if isinstance(values, dict):
         problem = repeated_key(content) if checked else None
-        return BadRow(where, problem, "", ONE_KEY) if problem else Row(values, where)
+        exact = json.loads(content) if _has_long_number(values) else values
+        return BadRow(where, problem, "", ONE_KEY) if problem else Row(exact, where)
     hint = "Write one JSON object per line; rename a JSON array to .json."
     return BadRow(where, "the line is not a JSON object", shown_value(values), hint)
+
+
+def _has_long_number(values: Mapping[str, object]) -> bool:
+    """Return whether a field holds an integer of more than 64 bits, which orjson makes a float."""
+    return any(isinstance(value, float) and abs(value) >= 1 << 63 for value in values.values())
 
 
 def _broken(content: bytes, where: str, error: orjson.JSONDecodeError) -> BadRow:
@@ -316,7 +326,9 @@ def read_document(path: Path) -> object:
         ) from None
     if len(content) <= MOST_CHECKED:
         refuse_repeated(content, path.name)
-    return found
+    listed = found if isinstance(found, list) else []
+    long = any(isinstance(each, dict) and _has_long_number(each) for each in listed)
+    return json.loads(content) if long else found
 
 
 def _lists_in(document: Mapping[str, Any]) -> dict[str, list[Any]]:
@@ -346,98 +358,13 @@ def _document_rows(path: Path, name: str) -> Rows:
         if isinstance(values, BadRow):
             yield values
         elif isinstance(values, dict):
-            yield Row(values, where)
+            strange = [key for key in values if not isinstance(key, str)]
+            what = shown_value(strange[0]) if strange else ""
+            hint = "Put it in quotes."
+            yield BadRow(where, KEY, what, hint) if strange else Row(values, where)
         else:
             hint = 'Write an array of objects: [{"question": "...", "output": "..."}, ...].'
             yield BadRow(where, "the element is not a JSON object", shown_value(values), hint)
-
-
-def _csv_rows(path: Path, name: str, delimiter: str | None) -> Rows:
-    csv.field_size_limit(MOST_CELL)
-    with open_bytes(path) as stream:
-        lines = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
-        first, above = lines.readline(), 0
-        # Blank lines and Excel's `sep=;` may be above the header.
-        while first and ((named := SEPARATOR.match(first)) or not first.strip()):
-            delimiter = named[1] if named else delimiter
-            first, above = lines.readline(), above + 1
-        if "\x00" in first:
-            raise BenchmarkError(
-                f"{path.name} is not text: it may be UTF-16 or an Excel file.",
-                hint="Save it as CSV in UTF-8, or name it .xlsx.",
-            )
-        if delimiter is None:
-            delimiter = max(",;\t|", key=first.count)
-        lines.seek(0)
-        for _ in range(above):
-            lines.readline()
-        recent = _RecentLines(lines)
-        # A lenient reader would take quotes that are not closed for the rest of the file.
-        reader = csv.reader(recent, delimiter=delimiter, strict=True)
-        try:
-            names = header_names(path, next(reader, []))
-        except csv.Error as error:
-            bad = _bad_quotes(error, name, above + 1, recent.lines)
-            raise BenchmarkError(f"{bad.where}: {bad.kind}.", hint=bad.hint) from None
-        while True:
-            first_line = above + reader.line_num + 1
-            where = f"{name}:{first_line}"
-            recent.lines.clear()
-            try:
-                cells = next(reader)
-            except StopIteration:
-                return
-            except csv.Error as error:
-                yield _bad_quotes(error, name, first_line, recent.lines)
-                continue
-            if not any(cell.strip() for cell in cells):
-                continue
-            if len(cells) != len(names):
-                yield BadRow(
-                    where,
-                    "the row has another number of cells than the header",
-                    f"{count_of(len(cells), 'cell', 'cells')}, "
-                    f"{count_of(len(names), 'column', 'columns')}",
-                    "Quote cells that contain the separator or line breaks, and close each quote.",
-                )
-                continue
-            yield Row(dict(zip(names, cells, strict=True)), where)
-
-
-class _RecentLines:
-    """Lines of a file; those of the current row are kept for messages."""
-
-    def __init__(self, source: Iterator[str]) -> None:
-        self.lines: list[str] = []
-        self._source = source
-
-    def __iter__(self) -> Iterator[str]:
-        return self
-
-    def __next__(self) -> str:
-        line = next(self._source)
-        self.lines.append(line)
-        return line
-
-
-def _bad_quotes(error: csv.Error, name: str, first_line: int, lines: list[str]) -> BadRow:
-    """Return the mistake of a row that csv refuses, at the line where its last quote opens."""
-    text = "".join(lines)
-    if "unexpected end" in str(error):
-        # Two quotes in a row are one quote inside a cell.
-        place = text.replace('""', "  ").rfind('"')
-        where = f"{name}:{first_line + text.count(chr(10), 0, max(0, place))}"
-        near = f"near {text[max(0, place) : place + 30].splitlines()[0]!r}"
-        return BadRow(where, OPEN_QUOTE, near, "Close the quote, or remove it.")
-    if "field larger" in str(error):
-        kind = f"a cell is larger than {MOST_CELL >> 20} MB: a quote may not be closed"
-        return BadRow(f"{name}:{first_line}", kind, "", "Close each quote.")
-    return BadRow(
-        f"{name}:{first_line}",
-        "the row has text after a closing quote",
-        f"near {text[:30].splitlines()[0]!r}",
-        'Write a quote inside a quoted cell twice (""), and close each quote.',
-    )
 
 
 def header_names(path: Path, cells: list[str]) -> list[str]:
@@ -460,6 +387,7 @@ def _arrow_rows(path: Path, name: str, form: str) -> Rows:
         for batch in _batches(path, form):
             # Without this, damaged offsets are errors of the interpreter.
             batch.validate(full=True)
+            header_names(path, batch.schema.names)
             for values in batch.to_pylist():
                 number += 1
                 yield Row(without_nan(values), f"{name}[{number}]")

@@ -13,7 +13,8 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
-from rocketeval.benchmarks.reading import Row, as_question, files_in, read_rows, visible
+from rocketeval.benchmarks.jsonl import response_files, response_rows
+from rocketeval.benchmarks.reading import Row, as_question, read_rows, visible
 from rocketeval.config import BenchmarkConfig, Section, parse_options
 from rocketeval.errors import BenchmarkError
 from rocketeval.items import Checklist, ItemDetail, ItemKind, ParsedItem, valid_item
@@ -123,11 +124,9 @@ class RubricFile(ABC):
                 f"There is no file or folder of responses {path}.",
                 hint="benchmark.options.responses is relative to the benchmark's folder.",
             )
-        files = files_in(path, ".jsonl") if path.is_dir() else {path: None}
-        if not files:
-            raise BenchmarkError(f"There is no .jsonl file in {path}.")
+        files = response_files(path) if path.is_dir() else {path: None}
         for file, stem in files.items():
-            for row in read_rows(file):
+            for row in response_rows(file, read_rows(file)):
                 self.where = row.where
                 yield Response(
                     query_id=row.name("query_id"),

@@ -32,7 +32,11 @@ def snapshot(data: object, folder: Path) -> Path:
             # Columns of mixed types: written row by row below.
             pass
     if hasattr(data, "to_dict") and hasattr(data, "columns"):
-        data = data.to_dict("records")
+        index = getattr(data, "index", None)
+        named = any(name is not None for name in getattr(index, "names", ()))
+        # A named index is a column, as Parquet has it.
+        frame: Any = data.reset_index() if named and hasattr(data, "reset_index") else data
+        data = frame.to_dict("records")
     elif hasattr(data, "to_dicts"):
         data = data.to_dicts()
     if not isinstance(data, Iterable) or isinstance(data, str | bytes | Mapping):

@@ -25,6 +25,7 @@ from rocketeval.benchmarks.cells import (
     listed_items,
     plain_value,
     snake,
+    whole_number,
 )
 from rocketeval.benchmarks.columns import COLUMN_NAMES, TableColumns, choose_columns
 from rocketeval.benchmarks.data import (
@@ -38,13 +39,13 @@ from rocketeval.benchmarks.data import (
 from rocketeval.benchmarks.eval_datasets import passage_mark, passages
 from rocketeval.benchmarks.messages import (
     RowError,
-    content_text,
     from_json,
     is_messages,
     label_in_column,
     mapped,
     read_turns,
     split_turns,
+    system_text,
 )
 from rocketeval.benchmarks.reading import Row, field_hint, naming, shown_value
 from rocketeval.benchmarks.row_files import (
@@ -190,7 +191,7 @@ class TableBenchmark(DataBenchmark):
         many = f"the name of each of {len(self.files)} files"
         whose = "" if self.options.candidate or not self.files else ", the file's name"
         one = f"none: all responses are {self._alone(0)!r}{whose}"
-        alone = many if len(self.files) > 1 else one
+        alone = many if len(set(map(self._alone, range(len(self.files))))) > 1 else one
         said = dict(describe_columns(self.columns, alone))
         if self._late:
             later = (f"{name!r} (from {where} on)" for name, where in self._late.items())
@@ -200,7 +201,7 @@ class TableBenchmark(DataBenchmark):
 
     def settings(self) -> Mapping[str, object]:
         """Return the mapping as options."""
-        written: dict[str, object] = {"columns": self.columns.option()}
+        written: dict[str, object] = {"columns": self.columns.option(self.options.columns)}
         if self.columns.wide:
             written["candidates"] = list(self.columns.wide.values())
         if self.options.dataset:
@@ -289,9 +290,7 @@ class TableBenchmark(DataBenchmark):
             text = "" if cell is None else as_text(cell)
         if not text.strip():
             raise RowError("the query is empty", f"column {columns.query!r}")
-        more = row.values.get(columns.query_input) if columns.query_input else None
-        # Text stays as it is, also if it is JSON; a list or an object need not be one.
-        given = more if isinstance(more, str) else text_or_none(row, columns.query_input)
+        given = text_or_none(row, columns.query_input)
         if given and given.strip():
             text = f"{text}\n\n{given}"
         system = system_text(row.values.get(columns.system)) if columns.system else ""
@@ -391,15 +390,16 @@ def _plain(row: Row | BadRow) -> Row | BadRow:
 
 def text_or_none(row: Row, column: str | None) -> str | None:
     """Return the text of a cell, such as a reference; None if it is empty."""
-    value = from_json(row.values.get(column)) if column else None
+    value = row.values.get(column) if column else None
     if isinstance(value, list) and value and all(isinstance(each, str) for each in value):
-        value = value[0] if len(value) == 1 else "\n".join(value)
+        return value[0] if len(value) == 1 else "\n".join(value)
+    # Text stays as it is, also if it is JSON.
     return None if value is None or value in ("", []) else as_text(value)
 
 
 def _name(row: Row, column: str, part: str) -> str:
     """Return the text of a cell that names something; a list or an object does not."""
-    value = row.values.get(column)
+    value = whole_number(row.values.get(column)) if part == "id" else row.values.get(column)
     if isinstance(value, Mapping | list):
         raise RowError(
             f"the {part} is not a text or a number",
@@ -410,13 +410,6 @@ def _name(row: Row, column: str, part: str) -> str:
     if not text.strip():
         raise RowError(f"the {part} is empty", f"column {column!r}")
     return text
-
-
-def system_text(value: object) -> str:
-    """Return a system prompt given as text, as parts of a message, or as messages."""
-    if is_messages(value):
-        return "\n".join(turn.content for turn in read_turns(value, "system")[0])
-    return content_text(value, set())
 
 
 def _response_text(value: object, notes: set[str]) -> str | None:

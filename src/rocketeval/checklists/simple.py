@@ -136,7 +136,9 @@ class FixedAuthor(FreeAuthor):
         """Return the items for `query`."""
         behind = ""
         if self._reference and query.reference is not None:
-            behind = f"\n\n{REFERENCE}\n{query.reference}"
+            # No line of a reference can look like a part of the prompt.
+            quoted = "\n".join(f"> {line}" for line in query.reference.splitlines())
+            behind = f"\n\n{REFERENCE}\n{quoted}"
         items = [replace(item, text=item.text + behind) for item in self._items]
         return Checklist.from_items(query.id, items, "fixed")
 

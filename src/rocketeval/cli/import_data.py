@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -76,7 +77,8 @@ def _table_options(request: DataRequest) -> dict[str, object]:
         if not (part and equals):
             raise click.UsageError(f"--column {typed!r} is not PART=NAME, such as query=question.")
         columns[part] = column
-    wide = [each.strip() for each in (request.candidates or "").split(",") if each.strip()]
+    named = next(csv.reader([request.candidates or ""], skipinitialspace=True), [])
+    wide = [each.strip() for each in named if each.strip()]
     return {"columns": columns, **({"candidates": wide} if wide else {})}
 
 

@@ -1,20 +1,28 @@
-"""Rows of an Excel file: the visible sheet with rows, its first filled row as the header."""
+"""Rows of CSV and Excel files. Of an Excel file, the visible sheet with rows is read."""
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime, time, timedelta
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any, BinaryIO
 from zipfile import BadZipFile, ZipFile
 
 from rocketeval.benchmarks.cells import NO_VALUE, OPEN_AND_SAVE, snake
 from rocketeval.benchmarks.columns import COLUMN_NAMES
-from rocketeval.benchmarks.reading import Row
+from rocketeval.benchmarks.reading import Row, open_bytes
 from rocketeval.benchmarks.row_files import BadRow, Rows, header_names
 from rocketeval.errors import BenchmarkError
+from rocketeval.text import count_of
 
+MOST_CELL = 64 << 20
+"""Maximum characters of a CSV cell."""
+SEPARATOR = re.compile(r'"?sep=([^"\s]|\t)"?\r?\n?$', re.IGNORECASE)
+OPEN_QUOTE = "a quote opens here and is never closed: it takes in the rest of the file"
 MOST_IN_A_CELL = 32_767
 """Characters that Excel keeps of a text."""
 ERRORS = frozenset({"#DIV/0!", "#N/A", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!"})
@@ -27,7 +35,102 @@ NOT_COMPUTED = "a formula without a stored value"
 USED = frozenset(name for names in COLUMN_NAMES.values() for name in names)
 """Columns in which such a cell is a mistake. In others it is empty: readers that give a column
 another meaning look at `Row.uncomputed`."""
+WIDER = "the row has a cell beyond the header"
+NAME_COLUMNS = "Name its column in the header, or remove the cell."
 Cells = Sequence[object]
+
+
+def csv_rows(path: Path, name: str, delimiter: str | None) -> Rows:
+    """Yield the rows of a CSV file; without `delimiter`, the header says which it is."""
+    csv.field_size_limit(MOST_CELL)
+    with open_bytes(path) as stream:
+        lines = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
+        first, above = lines.readline(), 0
+        # Blank lines and Excel's `sep=;` may be above the header.
+        while first and ((named := SEPARATOR.match(first)) or not first.strip()):
+            delimiter = named[1] if named else delimiter
+            first, above = lines.readline(), above + 1
+        if "\x00" in first:
+            raise BenchmarkError(
+                f"{path.name} is not text: it may be UTF-16 or an Excel file.",
+                hint="Save it as CSV in UTF-8, or name it .xlsx.",
+            )
+        if delimiter is None:
+            delimiter = max(",;\t|", key=first.count)
+        lines.seek(0)
+        for _ in range(above):
+            lines.readline()
+        recent = _RecentLines(lines)
+        # A lenient reader would take quotes that are not closed for the rest of the file.
+        reader = csv.reader(recent, delimiter=delimiter, strict=True)
+        try:
+            names = header_names(path, next(reader, []))
+        except csv.Error as error:
+            bad = _bad_quotes(error, name, above + 1, recent.lines)
+            raise BenchmarkError(f"{bad.where}: {bad.kind}.", hint=bad.hint) from None
+        while True:
+            first_line = above + reader.line_num + 1
+            where = f"{name}:{first_line}"
+            recent.lines.clear()
+            try:
+                cells = next(reader)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                yield _bad_quotes(error, name, first_line, recent.lines)
+                continue
+            if not any(cell.strip() for cell in cells):
+                continue
+            if len(cells) != len(names):
+                last = first_line + len(recent.lines) - 1
+                several = f", from line {first_line} to {last}" if last > first_line else ""
+                yield BadRow(
+                    where,
+                    "the row has another number of cells than the header",
+                    f"{count_of(len(cells), 'cell', 'cells')}, "
+                    f"{count_of(len(names), 'column', 'columns')}{several}",
+                    "Quote cells that contain the separator or line breaks, and close each quote.",
+                )
+                continue
+            yield Row(dict(zip(names, cells, strict=True)), where)
+
+
+class _RecentLines:
+    """Lines of a file; those of the current row are kept for messages."""
+
+    def __init__(self, source: Iterator[str]) -> None:
+        self.lines: list[str] = []
+        self._source = source
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        line = next(self._source)
+        self.lines.append(line)
+        return line
+
+
+def _bad_quotes(error: csv.Error, name: str, first_line: int, lines: list[str]) -> BadRow:
+    """Return the mistake of a row that csv refuses, at the line where its last quote opens."""
+    text = "".join(lines)
+    if "unexpected end" in str(error):
+        # Two quotes in a row are one quote inside a cell.
+        place = text.replace('""', "  ").rfind('"')
+        where = f"{name}:{first_line + text.count(chr(10), 0, max(0, place))}"
+        near = f"near {text[max(0, place) : place + 30].splitlines()[0]!r}"
+        return BadRow(where, OPEN_QUOTE, near, "Close the quote, or remove it.")
+    if "field larger" in str(error):
+        kind = f"a cell is larger than {MOST_CELL >> 20} MB: a quote may not be closed"
+        return BadRow(f"{name}:{first_line}", kind, "", "Close each quote.")
+    last = first_line + len(lines) - 1
+    several = f", up to line {last}" if last > first_line else ""
+    return BadRow(
+        f"{name}:{first_line}",
+        "the row has text after a closing quote",
+        f"near {text[:30].splitlines()[0]!r}{several}",
+        'Write a quote inside a quoted cell twice (""), and close each quote.',
+    )
 
 
 def excel_rows(path: Path, name: str) -> Rows:
@@ -62,8 +165,8 @@ def excel_rows(path: Path, name: str) -> Rows:
 
 def _sheet(path: Path, book: Any) -> Any:
     """Return the one visible sheet with rows below its header."""
-    visible = [sheet for sheet in book.worksheets if sheet.sheet_state == "visible"]
-    sheets = [sheet for sheet in visible if sheet.max_row is None or sheet.max_row > 1]
+    visible = [_whole(sheet) for sheet in book.worksheets if sheet.sheet_state == "visible"]
+    sheets = [sheet for sheet in visible if len(list(islice(_numbered(sheet, None), 2))) > 1]
     if not sheets:
         raise BenchmarkError(
             f"{path.name} has no rows below a header.",
@@ -76,6 +179,12 @@ def _sheet(path: Path, book: Any) -> Any:
             hint="Save the sheet to judge as its own file, or hide the others.",
         )
     return sheets[0]
+
+
+def _whole(sheet: Any) -> Any:
+    """Return the sheet, read to its end: the size that a file states may be an old one."""
+    sheet.reset_dimensions()
+    return sheet
 
 
 def _formulas(path: Path, file: BinaryIO, title: str) -> Iterator[Cells] | None:
@@ -102,7 +211,7 @@ def _written(path: Path, title: str) -> Iterator[Cells]:
 
     book = openpyxl.load_workbook(path, read_only=True)
     try:
-        yield from book[title].iter_rows(values_only=True)
+        yield from _whole(book[title]).iter_rows(values_only=True)
     finally:
         book.close()
 
@@ -133,9 +242,9 @@ def _rows(path: Path, name: str, lines: Iterator[tuple[int, Cells]]) -> Rows:
         if names is None:
             head = ["" if cell is None else str(cell) for cell in cells]
             names = header_names(path, head)
-            alone = len(list(filter(None, head))) == 1 and len(head) > 1
+            alone = len(list(filter(None, head))) == 1
             continue
-        if alone:
+        if alone and sum(cell is not None for cell in cells) > 1:
             raise BenchmarkError(
                 f"{path.name}: the first filled row has one cell, {names[0]!r}, and the next has "
                 "more: it looks like a title above the header.",
@@ -146,7 +255,11 @@ def _rows(path: Path, name: str, lines: Iterator[tuple[int, Cells]]) -> Rows:
         if mistake is not None:
             yield BadRow(where, *mistake)
             continue
-        pairs = list(zip(names, cells, strict=False))
+        if any(cell is not None for cell in cells[len(names) :]):
+            yield BadRow(where, WIDER, f"{len(cells)} cells, {len(names)} columns", NAME_COLUMNS)
+            continue
+        # A row ends with its last cell.
+        pairs = list(zip_longest(names, cells[: len(names)]))
         uncomputed = frozenset(name for name, cell in pairs if cell is NOT_COMPUTED)
         yield Row({name: _plain(cell) for name, cell in pairs}, where, uncomputed)
 
