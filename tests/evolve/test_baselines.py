@@ -10,14 +10,8 @@ import pytest
 
 from evolve.planted import CORRECT, planted_labels, planted_pairs
 from rocketeval.errors import BenchmarkError
-from rocketeval.evolve.validate import (
-    SINGLE,
-    SINGLE_FITTED,
-    LinearFit,
-    Thresholds,
-    mean_outcome,
-    single_outcomes,
-)
+from rocketeval.evolve.predictions import LinearFit, Thresholds
+from rocketeval.evolve.validate import SINGLE, SINGLE_FITTED, mean_outcome, single_outcomes
 
 
 def test_cut_points_are_optimal() -> None:

@@ -12,15 +12,18 @@ from evolve.planted import CORRECT, planted_labels, planted_pairs
 from rocketeval.config import EvolveConfig
 from rocketeval.evolve.cases import Case, CaseTable
 from rocketeval.evolve.forest import SPACES, ForestSettings
+from rocketeval.evolve.result import evaluator_verdict, figures_of
 from rocketeval.evolve.validate import (
     COMMONEST,
     MEAN,
+    RHO_WITHIN,
     SINGLE,
     SINGLE_FITTED,
     WITH,
     WITHOUT,
     Validation,
     cross_validate,
+    figures_within_queries,
     out_of_fold,
 )
 
@@ -120,10 +123,70 @@ def test_labels_have_their_own_metrics() -> None:
     """Rho, tau and the mean squared error; experts gain in rho."""
     found = cross_validate(planted_labels(60).table, SETTINGS, overall=CORRECT.id)
     assert set(found.arms) == {SINGLE, SINGLE_FITTED["scores"], MEAN, WITHOUT, WITH}
-    assert set(found.arms[WITH].figures) == {"rho", "tau", "mse"}
+    assert set(found.arms[WITH].figures) == {"rho", "tau", "mse", RHO_WITHIN}
     assert found.measure == "rho"
     assert found.arms[WITH].gain.low > 0.1
     assert found.arms[WITH].figures["mse"].value < found.arms[WITHOUT].figures["mse"].value
+
+
+def labeled(
+    query_ids: list[str], labels: list[float], groups: list[str] | None = None
+) -> CaseTable:
+    """A table of labels without perspectives."""
+    cases = (
+        Case(query_id, (f"m{place}",), label, group)
+        for place, (query_id, label, group) in enumerate(
+            zip(query_ids, labels, groups or query_ids, strict=True)
+        )
+    )
+    empty = np.zeros((len(labels), 0))
+    return CaseTable(tuple(cases), (), empty, (), empty)
+
+
+def test_rank_correlation_within_queries() -> None:
+    """The mean over queries whose labels differ; equal predictions count as no correlation."""
+    names = [f"q{place // 3}" for place in range(30)]
+    table = labeled(names, [1.0, 2.0, 3.0] * 9 + [5.0] * 3)
+    right, level = table.gold, np.repeat(np.arange(10.0), 3)
+    predicted = np.where(np.arange(30) < 18, right, level)
+    found = figures_within_queries(predicted, table, 0).intervals()[RHO_WITHIN]
+    assert found.value == pytest.approx(6 / 9)
+    assert 0.0 < found.low < found.value < found.high
+    same = figures_within_queries(level, table, 0).intervals()[RHO_WITHIN]
+    assert same.value == 0.0
+    assert same.low < 0.0 < same.high
+    turned = np.random.default_rng(0).permutation(30)
+    again = figures_within_queries(predicted[turned], table.take(turned), 0).intervals()
+    assert again[RHO_WITHIN].value == pytest.approx(found.value)
+    pairs = [f"q{6 * (place // 18)}" for place in range(30)]
+    grouped = figures_within_queries(predicted, labeled(names, right.tolist(), pairs), 0)
+    assert grouped.queries == 2
+
+
+def test_single_responses_have_no_correlation_within_queries() -> None:
+    """It is unknown if no labels differ, and not a figure if most queries have one response."""
+    alone = labeled([f"q{place}" for place in range(8)], [1.0, 2.0] * 4)
+    assert not figures_within_queries(alone.gold, alone, 0).figures
+    equal = labeled([f"q{place // 2}" for place in range(8)], [3.0] * 8)
+    found = figures_within_queries(np.arange(8.0), equal, 0).intervals()[RHO_WITHIN]
+    assert np.isnan([found.value, found.low, found.high]).all()
+
+
+def test_labels_that_differ_only_between_queries_make_no_usable_evaluator() -> None:
+    """The correlation over all responses is high, and says nothing about which one is better."""
+    random = np.random.default_rng(1)
+    level = np.repeat(random.uniform(1.0, 9.0, 40), 4)
+    labels = np.round(level + random.normal(size=160)).tolist()
+    table = replace(
+        labeled([f"q{place // 4}" for place in range(160)], labels),
+        about_responses=(CORRECT,),
+        answers=(level / 10.0 + random.normal(0.0, 0.1, 160))[:, None],
+    )
+    found = cross_validate(table, SETTINGS.model_copy(update={"gold": "labels"}))
+    assert found.arms[WITH].figures["rho"].low > 0.5
+    verdict = evaluator_verdict(figures_of(found, ""))
+    assert not verdict.usable
+    assert "ranking responses to the same query: +0." in verdict.words
 
 
 def test_cases_without_reference_are_counted_and_left_out() -> None:

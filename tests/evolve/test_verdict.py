@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from rocketeval.evolve.result import ArmFigures, HeldOutFigures, evaluator_verdict
-from rocketeval.evolve.validate import COMMONEST, SINGLE, SINGLE_FITTED, WITH
+from rocketeval.evolve.validate import COMMONEST, RHO_WITHIN, SINGLE, SINGLE_FITTED, WITH
 from rocketeval.records import Interval
 
 ABOVE, BELOW = Interval(0.08, 0.03, 0.13), Interval(0.02, -0.03, 0.07)
@@ -93,3 +95,22 @@ def test_closest_baseline_decides(
     verdict = evaluator_verdict(found)
     assert verdict.usable is usable
     assert all(part in verdict.words for part in words), verdict.words
+
+
+@pytest.mark.parametrize(
+    ("within", "usable", "words"),
+    [
+        (ABOVE, True, "better than chance at ranking responses to the same query: +0.08 (+0.03"),
+        (BELOW, False, "No significant difference from chance at ranking responses"),
+        (UNKNOWN, False, "Undecided"),
+    ],
+)
+def test_labels_need_a_rank_correlation_within_queries(
+    within: Interval, usable: bool, words: str
+) -> None:
+    """A correlation over all responses may come from the queries alone."""
+    found = figures("rho", single=ABOVE)
+    arms = tuple(replace(arm, figures={"rho": ABOVE, RHO_WITHIN: within}) for arm in found.arms)
+    verdict = evaluator_verdict(replace(found, arms=arms))
+    assert verdict.usable is usable
+    assert words in verdict.words

@@ -17,7 +17,7 @@ from rocketeval.evolve.cases import Case
 from rocketeval.evolve.history import OutOfFoldFigure, Round, Spent
 from rocketeval.evolve.perspective import QUERIES, Asking, Perspective, question_set_of
 from rocketeval.evolve.predictions import ConfidenceRow
-from rocketeval.evolve.validate import COMMONEST, SINGLE_PROMPTS, WITH, Validation
+from rocketeval.evolve.validate import COMMONEST, RHO_WITHIN, SINGLE_PROMPTS, WITH, Validation
 from rocketeval.prices import money
 from rocketeval.records import Interval, Usage
 from rocketeval.store.codec import OPTIONAL
@@ -187,8 +187,8 @@ class EvaluatorVerdict:
     """Whether an evaluator is usable according to the held-out cases, and why."""
 
     usable: bool
-    """Whether it is significantly better than a judge that ignores the responses, and not
-    significantly worse than a single prompt."""
+    """Whether it is significantly better than a judge that ignores the responses, for labels also
+    among responses to the same query, and not significantly worse than a single prompt."""
     words: str
 
     def noting(self, caveats: Iterable[str]) -> EvaluatorVerdict:
@@ -444,6 +444,19 @@ def evaluator_verdict(figures: HeldOutFigures) -> EvaluatorVerdict:
     if _sign(over) != 1:
         by = "" if constant is None else _by(figures, over)
         return EvaluatorVerdict(False, f"{_COMPARED[_sign(over)]} {against}{by}.")
+    within = arms[WITH].figures.get(RHO_WITHIN)
+    if within is None:
+        return _compared_with_prompt(figures, arms)
+    if _sign(within) != 1:
+        words = f"{_COMPARED[_sign(within)]} chance {_AMONG}{_by(figures, within)}."
+        return EvaluatorVerdict(False, words)
+    said = f"Significantly better than chance {_AMONG}{_by(figures, within)}."
+    return _compared_with_prompt(figures, arms).noting([said])
+
+
+def _compared_with_prompt(
+    figures: HeldOutFigures, arms: Mapping[str, ArmFigures]
+) -> EvaluatorVerdict:
     asked = [arms[name] for name in SINGLE_PROMPTS if name in arms]
     if not asked:
         return EvaluatorVerdict(
@@ -457,6 +470,7 @@ def evaluator_verdict(figures: HeldOutFigures) -> EvaluatorVerdict:
     return EvaluatorVerdict(sign != -1, f"{found} Use that instead." if sign == -1 else found)
 
 
+_AMONG = "at ranking responses to the same query"
 _COMPARED = {
     1: "Significantly better than",
     0: "No significant difference from",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +15,17 @@ from numpy.typing import NDArray
 from rocketeval.arrays import Floats
 from rocketeval.config import EvolveConfig
 from rocketeval.errors import BenchmarkError
-from rocketeval.evolve.cases import CaseTable, Task, filled, medians, query_numbers, stacked
+from rocketeval.evolve.cases import (
+    CaseTable,
+    Task,
+    by_query,
+    filled,
+    medians,
+    query_numbers,
+    stacked,
+)
 from rocketeval.evolve.evaluator import ExpertChoice, fit_mixture, fit_router, prepare
-from rocketeval.evolve.predictions import Predictions, joined
+from rocketeval.evolve.predictions import LinearFit, Predictions, Thresholds, joined
 from rocketeval.evolve.select import weigh_perspectives, with_gold
 from rocketeval.records import Interval
 from rocketeval.scoring.split import group_folds
@@ -34,10 +41,13 @@ from rocketeval.stats.correlation import (
     rho_of_counts,
     tau_b,
     tau_of_counts,
+    within_queries,
 )
 
-_SHARES = {"accuracy": (0.0, 1.0)}
-"""Metrics that are a share of the cases, with its ends."""
+RHO_WITHIN = "rho_within"
+"""Name of the mean rank correlation among responses to the same query."""
+_ENDS = {"accuracy": (0.0, 1.0), RHO_WITHIN: (-1.0, 1.0)}
+"""Metrics that are a mean over cases or queries, with its ends."""
 ROUNDING = 1e-9
 TIMES = 1000
 """Number of bootstrap resamples of queries."""
@@ -55,7 +65,7 @@ class ResampledFigures:
     def intervals(self) -> dict[str, Interval]:
         """Return each metric with its 95% interval."""
         return {
-            name: self._with_interval(value, self.draws[name], _SHARES.get(name))
+            name: self._with_interval(value, self.draws[name], _ENDS.get(name))
             for name, value in self.figures.items()
         }
 
@@ -65,14 +75,14 @@ class ResampledFigures:
         draws = self.draws[name] - other.draws[name]
         if not value and not draws.any():
             return Interval(0.0, 0.0, 0.0)
-        return self._with_interval(value, draws, (-1.0, 1.0) if name in _SHARES else None)
+        return self._with_interval(value, draws, (-1.0, 1.0) if name in _ENDS else None)
 
     def _with_interval(
         self, value: float, draws: Floats, ends: tuple[float, float] | None
     ) -> Interval:
-        """Return a metric with its interval; `ends` are given for a share of the cases.
+        """Return a metric with its interval; `ends` are given for a mean.
 
-        If resamples do not vary, the interval of a share is exact, and others are unknown.
+        If resamples do not vary, the interval of a mean is exact, and others are unknown.
         """
         if np.isnan(draws).any():
             # Resamples with a single verdict are NaN; the others alone would be too optimistic.
@@ -129,6 +139,33 @@ def label_figures(
     )
 
 
+def figures_within_queries(
+    predicted: Floats, table: CaseTable, seed: int, times: int = TIMES
+) -> ResampledFigures:
+    """Return the mean rank correlation within queries; empty if most have a single response.
+
+    Equal predictions for different labels count as no correlation. Queries with equal labels are
+    left out, and queries of one group are resampled together.
+    """
+    own = query_numbers([case.query_id for case in table.cases])
+    if 2 * int((np.bincount(own)[own] > 1).sum()) < len(own):
+        return ResampledFigures({}, {}, 0)
+    order = np.argsort(own, kind="stable")
+    places = own[order].astype(np.intp)
+    gold, starts = table.gold[order], np.flatnonzero(np.diff(places, prepend=-1))
+    rho = within_queries(predicted[order], gold, places)[:, 1]
+    told = np.maximum.reduceat(gold, starts) > np.minimum.reduceat(gold, starts)
+    groups = np.array(table.query_ids)[order[starts]]
+    if not told.any():
+        return ResampledFigures({RHO_WITHIN: np.nan}, {RHO_WITHIN: np.full(times, np.nan)}, 0)
+    columns = np.stack([np.nan_to_num(rho[told]), np.ones(int(told.sum()))], axis=1)
+    sums = by_query(columns, groups[told].tolist())
+    total, drawn = sums.sum(axis=0), sum_draws(sums, times, seed)
+    return ResampledFigures(
+        {RHO_WITHIN: float(total[0] / total[1])}, {RHO_WITHIN: drawn[:, 0] / drawn[:, 1]}, len(sums)
+    )
+
+
 def _confusion_metrics(confusion: Floats) -> dict[str, Floats]:
     """Return metrics from flattened confusion matrices: gold (b, tie, a) by verdict (b, tie, a)."""
     table = confusion.reshape(-1, 3, 3)
@@ -146,70 +183,6 @@ def _confusion_metrics(confusion: Floats) -> dict[str, Floats]:
         "rho": rho_of_counts(table),
         "tau": tau_of_counts(table),
     }
-
-
-@dataclass(frozen=True)
-class Thresholds:
-    """Two cut points that turn a number into a verdict."""
-
-    low: float
-    """Below it b wins."""
-    high: float
-    """Above it a wins."""
-
-    @classmethod
-    def learn(cls, numbers: Floats, gold: Floats) -> Self:
-        """Return the cut points with the most correct verdicts; the lowest if tied.
-
-        >>> Thresholds.learn(np.array([-0.8, -0.1, 0.1, 0.9]), np.array([-1.0, 0.0, 0.0, 1.0]))
-        Thresholds(low=-0.45, high=0.5)
-        """
-        levels, place = np.unique(numbers, return_inverse=True)
-        between = (levels[:-1] + levels[1:]) / 2.0
-        ends = np.concatenate([[levels[0] - 1.0], between, [levels[-1] + 1.0]])
-        lost, tied, won = (
-            np.concatenate(
-                [[0], np.cumsum(np.bincount(place[gold == side], minlength=len(levels)))]
-            )
-            for side in (-1.0, 0.0, 1.0)
-        )
-        # Correct verdicts: losses below `low`, ties between `low` and `high`, wins above `high`.
-        below, above = lost - tied, tied + won[-1] - won
-        best_below = np.maximum.accumulate(below)
-        high = int(np.argmax(best_below + above))
-        low = int(np.argmax(below[: high + 1]))
-        return cls(float(ends[low]), float(ends[high]))
-
-    def verdicts(self, numbers: Floats) -> Floats:
-        """Return 1, 0 or -1 for each case; 0 where there is no number."""
-        wins, loses = numbers > self.high, numbers < self.low
-        return wins.astype(np.float64) - loses.astype(np.float64)
-
-
-@dataclass(frozen=True)
-class LinearFit:
-    """A straight line from an answer to a label."""
-
-    slope: float
-    start: float
-
-    @classmethod
-    def learn(cls, numbers: Floats, labels: Floats) -> Self:
-        """Return the least-squares line; constant if all numbers are equal."""
-        centred = numbers - numbers.mean()
-        spread = float(centred @ centred)
-        slope = float(centred @ labels) / spread if spread > 0.0 else 0.0
-        return cls(slope, float(labels.mean()) - slope * float(numbers.mean()))
-
-    @classmethod
-    def across(cls, labels: Floats) -> Self:
-        """Return the line that maps 0 and 1 to the smallest and the largest label."""
-        low, high = float(labels.min()), float(labels.max())
-        return cls(high - low, low)
-
-    def labels(self, numbers: Floats) -> Floats:
-        """Return the label of each case."""
-        return self.start + self.slope * numbers
 
 
 SINGLE = "single prompt"
@@ -284,7 +257,8 @@ class EvaluatorArm:
 
     name: str
     figures: Mapping[str, Interval]
-    """For pairs: accuracy, f1 and precision (macro), rho and tau; for labels: rho, tau and mse."""
+    """For pairs: accuracy, f1 and precision (macro), rho and tau; for labels: rho, tau and mse, and
+    `RHO_WITHIN` unless most queries have a single response."""
     gain: Interval
     """Its accuracy (rho for labels) minus that of `WITHOUT`, by paired bootstrap."""
     lead: Interval
@@ -425,6 +399,10 @@ def _arms(
     seed: int,
 ) -> dict[str, EvaluatorArm]:
     figures = verdict_figures if task == "pairs" else label_figures
+    within = {
+        name: figures_within_queries(outcome, known, seed).intervals() if task == "scores" else {}
+        for name, outcome in outcomes.items()
+    }
     drawn = {
         name: figures(outcome, known.gold, known.query_ids, seed)
         for name, outcome in outcomes.items()
@@ -432,7 +410,7 @@ def _arms(
     return {
         name: EvaluatorArm(
             name,
-            found.intervals(),
+            {**found.intervals(), **within[name]},
             found.difference_from(drawn[WITHOUT], measure_of(task)),
             drawn[WITH].difference_from(found, measure_of(task)),
             outcomes[name],
