@@ -21,11 +21,19 @@ from rocketeval.attack.measure import (
     figures,
     ranks_gained,
 )
-from rocketeval.attack.stage import Target, attack_run, choose_attacks, find_standings, find_targets
+from rocketeval.attack.stage import (
+    ANSWERS,
+    Target,
+    attack_run,
+    choose_attacks,
+    find_standings,
+    find_targets,
+)
 from rocketeval.budget import Budget
 from rocketeval.cli.attack import show_attacks
 from rocketeval.config import RunConfig, parse_config
 from rocketeval.engines.base import create_engine
+from rocketeval.engines.probe import PREFIX
 from rocketeval.errors import ConfigError, StageMissing
 from rocketeval.neutral import neutralize
 from rocketeval.observer import Observer
@@ -383,6 +391,59 @@ async def test_changed_judgments_drop_the_report(tmp_path: Path) -> None:
         responses.write_text(responses.read_text().replace("Answer 0 to q1.", "Another text."))
         await Run(settings).all()
     assert not (run.store.path / "attack.json").exists()
+
+
+async def test_stopped_attack_goes_on_where_it_was(tmp_path: Path) -> None:
+    """Answers are kept until the report is written; then a new attack asks the judge again."""
+    stop, asked, enough = asyncio.Event(), 0, -1
+
+    def judge(prompt: str) -> dict[str, float]:
+        nonlocal asked
+        asked += not prompt.startswith(PREFIX)
+        if asked == enough:
+            stop.set()
+        return yes_no(0.2)
+
+    async with serving(FakeOpenAI(judge)) as server:
+        settings = config(tmp_path, server.base_url, concurrency=1)
+        run = Run(settings)
+        await run.to_judgments()
+        start, enough = asked, asked + 30
+        engine = create_engine(settings.judge)
+        try:
+            await attack_run(run.store, settings, engine, Observer(), stop, items=4)
+        finally:
+            await engine.aclose()
+        stopped = asked - start
+        assert not (run.store.path / "attack.json").exists()
+        assert len((run.store.path / ANSWERS).read_text().splitlines()) == stopped
+        report = await attacked(run, items=4)
+        whole = asked - start
+        assert stopped == 30 < whole <= report.requests
+        assert not (run.store.path / ANSWERS).exists()
+        again = await attacked(run, items=4)
+        assert asked - start == 2 * whole
+    assert again == report
+
+
+async def test_marked_attacks_are_compared_with_marked_answers(tmp_path: Path) -> None:
+    """The effect of the marks is not that of an attack; an item that they turn is left out."""
+
+    def judge(prompt: str) -> dict[str, float]:
+        if "^" not in prompt:
+            return yes_no(0.1)
+        return yes_no(0.9 if "q0" in prompt else 0.4)
+
+    async with serving(FakeOpenAI(judge)) as server:
+        run = Run(config(tmp_path, server.base_url))
+        await run.to_judgments()
+        asked = len(server.chats)
+        report = await attacked(run, items=24, names=["flattery"], datamarking=True)
+        assert report.requests == len(server.chats) - asked
+    assert report.items == 21
+    assert report.attacks[0].trials == 21
+    assert report.attacks[0].change.value == pytest.approx(0.0)
+    assert report.attacks[0].flips == 0
 
 
 def test_unknown_attacks_are_named(tmp_path: Path) -> None:

@@ -136,6 +136,8 @@ class AttackReport:
     datamarking: bool
     seed: int
     requests: int
+    """Changed responses that were asked about; equal prompts are sent once, and answers that a
+    stopped command left are reused."""
     attacks: tuple[AttackFigures, ...]
 
     def sentence(self) -> str:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from rocketeval.attack.attacks import ATTACKS, Attack, control_of
 from rocketeval.attack.measure import YES, AttackReport, Standing, Trial, figures
 from rocketeval.budget import Budget, PricedBudget
 from rocketeval.config import RunConfig
-from rocketeval.engines.base import Engine
+from rocketeval.engines.base import Engine, EngineAnswers
 from rocketeval.errors import BenchmarkError, ConfigError, EngineUnavailable, StageMissing
 from rocketeval.grading.ask import Ask, asks_items_independently
 from rocketeval.grading.loop import GradingBudget, fingerprint
@@ -22,15 +23,27 @@ from rocketeval.items import ItemDetail, ItemKind
 from rocketeval.observer import Observer
 from rocketeval.prompts.render import GradingPrompt
 from rocketeval.prompts.variants import MarkedPrompt
-from rocketeval.records import Checklist, GradingTask, Query, Response
+from rocketeval.records import (
+    Answer,
+    Checklist,
+    GradingTask,
+    Query,
+    Response,
+    Status,
+    Usage,
+)
 from rocketeval.registry import nearest
 from rocketeval.scoring.rubric import POINTS
+from rocketeval.store.files import remove
 from rocketeval.store.inputs import clusters_of
+from rocketeval.store.journal import Journal
 from rocketeval.store.run import RunStore
 from rocketeval.workers import run_workers
 
 ITEMS = 60
 """Items to attack by default."""
+ANSWERS = "attack_answers.jsonl"
+"""File of the answers of an attack that is not finished."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +96,8 @@ async def attack_run(
             f"Attacks need a method that asks items independently; {config.method.kind!r} does not."
         )
     prompt: GradingPrompt = method.prompt  # type: ignore[assignment]
-    if datamarking and not isinstance(prompt, MarkedPrompt):
+    marking = datamarking and not isinstance(prompt, MarkedPrompt)
+    if marking:
         prompt = MarkedPrompt(prompt.template)
     judge = store.judge()
     targets = list(find_targets(store, judge.digest, items, seed))
@@ -100,8 +114,14 @@ async def attack_run(
         )
         await limit.learn()
         ask = limit.within(ask)
-    observer.stage_began("attack", len(chosen) * len(targets), 0)
+    answers = AttackAnswers(store.path / ANSWERS, judge.digest)
+    ask = answers.within(ask)
     concurrency = config.judge.concurrency or engine.in_flight
+    more = 0
+    if marking:
+        more = len(targets)
+        targets = await _marked_targets(targets, prompt, ask, concurrency, stop)
+    observer.stage_began("attack", len(chosen) * len(targets), 0)
     trials, requests = await try_attacks(chosen, targets, prompt, ask, concurrency, stop, observer)
     standings = find_standings(store, config, judge.digest)
     report = AttackReport(
@@ -109,14 +129,76 @@ async def attack_run(
         items=len(targets),
         datamarking=datamarking or config.judge.datamarking,
         seed=seed,
-        requests=requests,
+        requests=requests + more,
         attacks=tuple(
             figures(attack, trials[attack.name], standings, seed, len(chosen)) for attack in chosen
         ),
     )
     if not stop.is_set():
         store.save(report)
+        answers.drop()
     return report
+
+
+class AttackAnswers:
+    """The judge's answers to changed responses, which a stopped command leaves to the next one."""
+
+    def __init__(self, path: Path, judge: bytes) -> None:
+        self._journal = Journal(path)
+        self._judge = judge.hex()
+        self._known: dict[str, float] = {row["key"]: row["p_yes"] for row in self._journal.rows()}
+
+    def within(self, ask: Ask) -> Ask:
+        """Return `ask` for tasks of one item: known answers are reused, and new ones are kept."""
+
+        async def asked(task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
+            shown = (task.prefix, task.suffixes, task.labels)
+            key = content_hash("attack", self._judge, *shown).hex()
+            if key in self._known:
+                return EngineAnswers((Answer(Status.OK, self._known[key]),), Usage())
+            graded = await ask(task, known)
+            p_yes = graded.answers[0].p_yes
+            if p_yes is not None:
+                self._journal.append({"key": key, "p_yes": p_yes})
+                self._known[key] = p_yes
+            return graded
+
+        return asked
+
+    def drop(self) -> None:
+        """Remove the answers, because the attack is finished."""
+        remove(self._journal.path)
+
+
+async def _marked_targets(
+    targets: Sequence[Target],
+    prompt: GradingPrompt,
+    ask: Ask,
+    concurrency: int,
+    stop: asyncio.Event,
+) -> list[Target]:
+    """Return the targets that are answered no with marked words, too, with that answer.
+
+    Otherwise the effect of the marks alone would count as that of every attack.
+    """
+    waiting = list(reversed(targets))
+    found: list[Target] = []
+
+    async def work() -> None:
+        while waiting and not stop.is_set():
+            target = waiting.pop()
+            p_yes = await _answer(target, target.response.text, prompt, ask)
+            if p_yes is not None and p_yes < YES:
+                found.append(replace(target, p_yes=p_yes))
+
+    await run_workers(work, min(concurrency, len(targets)), stop=stop)
+    if not found and not stop.is_set():
+        raise BenchmarkError(
+            "With marked words, the judge answers none of these items with no, so there is "
+            "nothing to attack.",
+            hint="Attack without --datamarking, or more items (--items).",
+        )
+    return sorted(found, key=lambda one: (one.query.id, one.response.candidate))
 
 
 def find_targets(store: RunStore, judge: bytes, most: int, seed: int) -> Iterator[Target]:
@@ -191,7 +273,7 @@ async def try_attacks(
                 trials[attack.name].append(target.trial(*(found[text] for text in shown)))
                 observer.advanced()
 
-    await run_workers(work, min(concurrency, len(targets)), stop=stop)
+    await run_workers(work, max(1, min(concurrency, len(targets))), stop=stop)
     return {name: sorted(own, key=_place) for name, own in trials.items()}, requests
 
 
