@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 from mad_eval.planted_benchmark import make_planted
@@ -31,9 +32,10 @@ from rocketeval.errors import (
     Stopped,
 )
 from rocketeval.evolve import forest
+from rocketeval.evolve.apply_setup import EvaluatorCases
 from rocketeval.evolve.artifact import load_evaluator
 from rocketeval.evolve.forest import SPACES, ForestSettings
-from rocketeval.evolve.history import Spending
+from rocketeval.evolve.history import Spending, gather_cases
 from rocketeval.evolve.perspective import Perspective, PerspectiveKind, PerspectiveOrigin, Pool
 from rocketeval.evolve.pool import read_pool, write_pool
 from rocketeval.evolve.result import Evolution
@@ -522,6 +524,27 @@ async def test_pool_of_another_run_as_seeds_gives_one_result(tmp_path: Path) -> 
     assert (again.pool.people, again.pool.elsewhere, again.pool.of_other_rounds) == (0, 0, 1)
     assert "1 seed is from rounds of another run" in again.worth.words
     assert load_evaluator(again.path).provenance["figures"]["worth"] == again.worth.words
+
+
+async def test_winner_first_in_every_vote(tmp_path: Path) -> None:
+    """The order of each pair is drawn, the output says so, and the evaluator's run keeps it."""
+    config = planted_config(tmp_path, optimizer=None, rounds=0, asking="pairs")
+    path = tmp_path / "benchmark" / "votes.jsonl"
+    votes = [json.loads(line) for line in path.read_text().splitlines()]
+    for vote in votes:
+        if vote["winner"] == "b":
+            sides = vote["candidate_b"], vote["candidate_a"]
+            vote |= {"candidate_a": sides[0], "candidate_b": sides[1], "winner": "a"}
+    write_jsonl(path, votes)
+    found = await evolve(config, Engines())
+    assert "order of each pair was drawn at random" in found.worth.words
+    inputs = RunStore(config.run_path).inputs
+    cases = gather_cases(inputs, config.evolve)
+    wins = [case.gold for case in cases if case.gold]
+    assert 0.3 < np.mean(np.array(wins) == 1.0) < 0.7
+    own = EvaluatorCases.of(inputs, load_evaluator(found.path)).asked()
+    shown = {(case.query_id, case.candidates) for case in own}
+    assert all((case.query_id, case.candidates) in shown for case in cases)
 
 
 async def test_additions_after_held_out_figures_are_counted(

@@ -65,6 +65,28 @@ def test_experts_come_near_the_optimum_and_others_stay_below(pairs: Validation) 
     assert pairs.experts == (2, 2, 2)
 
 
+def test_order_of_pairs_in_the_file_does_not_matter() -> None:
+    """If every winner comes first, no baseline profits from it, and a good evaluator is usable."""
+    random = np.random.default_rng(1)
+    better = random.uniform(-1.0, 1.0, 90)
+    noise = random.normal(0.0, 0.1, 90)
+    for sides in (np.ones(90), np.sign(better)):
+        cases = [
+            Case(f"q{place}", ("x", "y"), float(np.sign(value)))
+            for place, value in enumerate((better * sides).tolist())
+        ]
+        answers = ((better + noise) * sides)[:, None]
+        table = CaseTable(tuple(cases), (CORRECT,), answers, (), np.zeros((90, 0)))
+        found = cross_validate(table, SETTINGS, overall=CORRECT.id)
+        accuracy = {name: arm.figures["accuracy"].value for name, arm in found.arms.items()}
+        assert accuracy[COMMONEST] == 0.5
+        assert accuracy[SINGLE] == np.mean(np.sign(better + noise) == np.sign(better))
+        assert max(accuracy[name] for name in (SINGLE_FITTED["pairs"], MEAN)) < 1.0
+        assert evaluator_verdict(figures_of(found, "")).usable
+    position = SETTINGS.model_copy(update={"asking": "pairs"})
+    assert cross_validate(table, position).arms[COMMONEST].figures["accuracy"].value == 1.0
+
+
 def test_every_case_has_an_out_of_fold_prediction(pairs: Validation) -> None:
     """For the mistakes and the confidence table."""
     found, predicted = pairs, pairs.arms[WITH].predictions

@@ -378,7 +378,7 @@ def _cases(
     for query_id, candidate in sorted(responses):
         by_query[query_id].append(candidate)
     answered = {query_id: names for query_id, names in by_query.items() if names}
-    return EvaluatorCases(answered, loaded.votes(), given.evaluator)
+    return EvaluatorCases(answered, loaded.queries, loaded.votes(), given.evaluator)
 
 
 def _inputs(

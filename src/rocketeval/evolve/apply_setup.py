@@ -13,7 +13,7 @@ from rocketeval.config import AuthorConfig, RunConfig, ScorerConfig
 from rocketeval.errors import ArtifactError, BenchmarkError, ConfigError
 from rocketeval.evolve.artifact import load_evaluator
 from rocketeval.evolve.ask import by_question_set
-from rocketeval.evolve.cases import Case, cases_from_votes
+from rocketeval.evolve.cases import Case, cases_from_votes, oriented
 from rocketeval.evolve.evaluator import Evaluator
 from rocketeval.evolve.perspective import Perspective, QuestionSet
 from rocketeval.evolve.rounds import SEEN
@@ -21,7 +21,7 @@ from rocketeval.evolve.stage import HELD_OUT
 from rocketeval.grading.methods import YES_NO
 from rocketeval.hashing import content_hash
 from rocketeval.observer import Observer
-from rocketeval.records import Checklist, JudgeFingerprint, Vote
+from rocketeval.records import Checklist, JudgeFingerprint, Query, Vote
 from rocketeval.store.inputs import Inputs
 from rocketeval.store.manifest import ChecklistFacts, EvaluatorFacts
 from rocketeval.store.run import RunStore
@@ -157,11 +157,16 @@ class EvaluatorCases:
     """All cases of a run, grouped by query; raises BenchmarkError if there are none."""
 
     def __init__(
-        self, candidates: Mapping[str, Sequence[str]], votes: Iterable[Vote], evaluator: Evaluator
+        self,
+        candidates: Mapping[str, Sequence[str]],
+        queries: Iterable[Query],
+        votes: Iterable[Vote],
+        evaluator: Evaluator,
     ) -> None:
         self._candidates = candidates
-        # Keep the order of the votes, so that answers from training are reused.
-        self._voted = {(case.query_id, *case.candidates) for case in cases_from_votes(votes)}
+        # Keep the order of training, so that its answers are reused.
+        voted = oriented(cases_from_votes(votes), queries)
+        self._voted = {(case.query_id, *case.candidates) for case in voted}
         self._evaluator = evaluator
         if not self.count():
             raise BenchmarkError(
@@ -176,7 +181,7 @@ class EvaluatorCases:
         candidates: dict[str, list[str]] = {}
         for head in inputs.heads():
             candidates.setdefault(head.query_id, []).append(head.candidate)
-        return cls(candidates, inputs.votes(), evaluator)
+        return cls(candidates, inputs.queries.values(), inputs.votes(), evaluator)
 
     def decided(self) -> Iterator[tuple[str, list[Case]]]:
         """Yield each query with its cases to decide: single responses, or all pairs."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from rocketeval.arrays import Floats, Ints
 from rocketeval.errors import ArtifactError
 from rocketeval.evolve.perspective import Perspective
+from rocketeval.hashing import content_hash
 from rocketeval.records import Label, Query, Vote, Winner
 
 Task = Literal["pairs", "scores"]
@@ -160,6 +161,51 @@ def cases_from_votes(votes: Iterable[Vote]) -> tuple[Case, ...]:
         Case(query_id, (first, second), _most(counted))
         for (query_id, first, second), counted in counted_votes.items()
     )
+
+
+ONE_SIDED = 0.9
+"""If one side wins at least this share of the decided pairs, the order of a pair gives its winner
+away."""
+FEWEST_CASES = 20
+"""Minimum number of cases for a meaningful result."""
+
+
+def is_one_sided(cases: Collection[Case]) -> bool:
+    """Return whether one side of the pairs nearly always wins, as in files of chosen responses."""
+    wins = sum(case.gold == 1.0 for case in cases)
+    losses = sum(case.gold == -1.0 for case in cases)
+    return len(cases) >= FEWEST_CASES and max(wins, losses) >= ONE_SIDED * (wins + losses) > 0
+
+
+def oriented(cases: Collection[Case], queries: Iterable[Query]) -> tuple[Case, ...]:
+    """Return the pairs; if they are one-sided, each in an order drawn from a hash.
+
+    Without a second outcome nothing can be learned or selected, and a judge that sees both
+    responses would only have to prefer the first. Other pairs keep their order.
+    """
+    if not is_one_sided(cases):
+        return tuple(cases)
+    texts = {query.id: query.content_hash.hex() for query in queries}
+    return tuple(_drawn_order(case, texts.get(case.query_id, "")) for case in cases)
+
+
+def _drawn_order(case: Case, text: str) -> Case:
+    names = sorted(case.candidates)
+    if content_hash("evolve order", text, names)[0] % 2:
+        names.reverse()
+    return case if tuple(names) == case.candidates else _turned(case)
+
+
+def _turned(case: Case) -> Case:
+    """Return the same pair with a and b exchanged."""
+    gold = None if case.gold is None else 0.0 - case.gold
+    return replace(case, candidates=case.candidates[::-1], gold=gold)
+
+
+def in_both_orders(table: CaseTable) -> CaseTable:
+    """Return a table's pairs, then the same pairs with a and b exchanged."""
+    turned = tuple(map(_turned, table.cases))
+    return stacked(table, replace(table, cases=turned, answers=-table.answers))
 
 
 def cases_from_labels(labels: Iterable[Label]) -> tuple[Case, ...]:

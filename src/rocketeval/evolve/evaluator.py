@@ -372,10 +372,15 @@ def fit_evaluator(
     return plan.finish(plan.choose() if experts is None else ExpertChoice(experts, {}, {}))
 
 
+def is_mirrored(table: CaseTable, settings: EvolveConfig) -> bool:
+    """Return whether pairs are learned in both orders: if the judge saw one response at a time."""
+    return table.pairs and settings.asking == "each"
+
+
 def prepare(table: CaseTable, settings: EvolveConfig, *, mirror: bool | None = None) -> FitPlan:
     """Fit everything that comes before the number of experts."""
     known = with_gold(table)
-    mirrored = known.pairs and (settings.asking == "each" if mirror is None else mirror)
+    mirrored = is_mirrored(known, settings) if mirror is None else known.pairs and mirror
     standings = weigh_perspectives(known, settings)
     kept = known.narrow(standings.keep(settings.most_about_responses, settings.most_about_queries))
     cases = training_cases(kept, fill_of(kept, mirrored=mirrored), mirrored=mirrored)

@@ -14,7 +14,14 @@ from typing import Any, Literal
 from rocketeval.config import EvolveConfig, PriceConfig
 from rocketeval.errors import BenchmarkError, ConfigError, RunMismatch, StoreError
 from rocketeval.evolve.ask import most_questions, questions
-from rocketeval.evolve.cases import Case, cases_from_labels, cases_from_votes, query_groups
+from rocketeval.evolve.cases import (
+    FEWEST_CASES,
+    Case,
+    cases_from_labels,
+    cases_from_votes,
+    oriented,
+    query_groups,
+)
 from rocketeval.evolve.perspective import (
     Answers,
     Perspective,
@@ -262,8 +269,6 @@ def _by_a_person(each: Perspective) -> Perspective:
     return replace(each, origin=PerspectiveOrigin.PERSON, round=0, importance=None, stability=None)
 
 
-FEWEST_CASES = 20
-"""Minimum number of cases for a meaningful result."""
 FEWEST_QUERIES = 4
 """Minimum number of queries on either side, and at least one per fold."""
 
@@ -288,7 +293,7 @@ class CaseSplit:
 def gather_cases(inputs: Inputs, settings: EvolveConfig) -> tuple[Case, ...]:
     """Return the cases with votes or labels; raise BenchmarkError if there are none."""
     if settings.gold == "votes":
-        found = cases_from_votes(inputs.votes())
+        found = oriented(cases_from_votes(inputs.votes()), inputs.queries.values())
     else:
         found = cases_from_labels(inputs.labels())
     if not found:

@@ -21,7 +21,7 @@ from rocketeval.engines.base import confirm_recorded, create_engine
 from rocketeval.errors import ConfigError
 from rocketeval.evolve.artifact import save_evaluator
 from rocketeval.evolve.ask import JudgedCases, MakeEngine
-from rocketeval.evolve.cases import Case, CaseTable, stacked
+from rocketeval.evolve.cases import Case, CaseTable, cases_from_votes, is_one_sided, stacked
 from rocketeval.evolve.describe import describe_evaluator
 from rocketeval.evolve.evaluator import Evaluator, fit_evaluator
 from rocketeval.evolve.history import (
@@ -253,7 +253,7 @@ def _measure(
     whole = stacked(held_out.table.narrow(kept), seen.table.narrow(kept))
     evaluator = fit_evaluator(whole, settings)
     figures = figures_of(validation, chosen.overall.text)
-    verdict = evaluator_verdict(figures).noting(_caveats(evolved.view.pool))
+    verdict = evaluator_verdict(figures).noting(_caveats(context, evolved.view.pool))
     confidence = _confidence(validation, held_out.table)
     used = measured_use(context.store, HELD_OUT, held_out.question_sets)
     cost = count_cost(
@@ -280,8 +280,14 @@ def _measure(
     )
 
 
-def _caveats(pool: Pool) -> Iterator[str]:
+def _caveats(context: EvolveContext, pool: Pool) -> Iterator[str]:
     """Yield what else a reader of the held-out figures must know."""
+    votes = context.store.inputs.votes() if context.settings.gold == "votes" else ()
+    if is_one_sided(cases_from_votes(votes)):
+        yield (
+            "One side wins nearly all pairs of the votes, so the order of each pair was drawn at "
+            "random."
+        )
     seeds = proposed_elsewhere(pool)
     if seeds:
         some = count_of(seeds, "seed is", "seeds are")

@@ -20,11 +20,18 @@ from rocketeval.evolve.cases import (
     Task,
     by_query,
     filled,
+    in_both_orders,
     medians,
     query_numbers,
     stacked,
 )
-from rocketeval.evolve.evaluator import ExpertChoice, fit_mixture, fit_router, prepare
+from rocketeval.evolve.evaluator import (
+    ExpertChoice,
+    fit_mixture,
+    fit_router,
+    is_mirrored,
+    prepare,
+)
 from rocketeval.evolve.predictions import LinearFit, Predictions, Thresholds, joined
 from rocketeval.evolve.select import weigh_perspectives, with_gold
 from rocketeval.records import Interval
@@ -309,9 +316,13 @@ def cross_validate(
     overall: id of the perspective that asks for an overall judgment; without one, the single-prompt
     arms are left out.
     kept: ids of the perspectives that all other arms may use; all by default.
+
+    If the evaluator is mirrored, arms that could use the order of a pair are fitted to and measured
+    in both orders. Mirrored arms have the same accuracy in both.
     """
     known = with_gold(table)
     folds = group_folds(known.query_ids, settings.folds, settings.seed)
+    both_orders = in_both_orders if is_mirrored(known, settings) else None
     learned: dict[str, Parts] = {WITHOUT: [], WITH: []}
     simple: dict[str, Floats] = {}
     chosen, also_rows = [], set[int]()
@@ -323,19 +334,25 @@ def cross_validate(
             also_rows.update(more.tolist())
             seen = stacked(seen, learn_also.take(more))
         new = known.take(asked)
-        baselines = {COMMONEST: commonest_outcome(seen, new)} if known.pairs else {}
+        fitted, measured = map(both_orders, (seen, new)) if both_orders else (seen, new)
+        baselines = {COMMONEST: commonest_outcome(fitted, measured)} if known.pairs else {}
         if overall is not None:
-            baselines |= single_outcomes(seen, new, overall)
+            baselines |= single_outcomes(fitted, measured, overall)
         if kept is not None:
             seen, new = seen.narrow(kept), new.narrow(kept)
-        for name, outcome in {**baselines, MEAN: mean_outcome(seen, new)}.items():
-            simple.setdefault(name, np.zeros(len(known)))[asked] = outcome
+            fitted, measured = fitted.narrow(kept), measured.narrow(kept)
+        orders = len(measured) // len(new)
+        for name, outcome in {**baselines, MEAN: mean_outcome(fitted, measured)}.items():
+            whole = simple.setdefault(name, np.zeros((orders, len(known))))
+            whole[:, asked] = outcome.reshape(orders, -1)
         both, count = _learned(seen, new, settings)
         chosen.append(count)
         for name, found in both.items():
             learned[name].append((asked, found))
     predicted = {name: joined(parts) for name, parts in learned.items()}
-    outcomes = {**simple, **{name: whole.outcome for name, whole in predicted.items()}}
+    outcomes = {**simple, **{name: whole.outcome[None] for name, whole in predicted.items()}}
+    if SINGLE in outcomes:
+        outcomes[SINGLE] = outcomes[SINGLE][:1]
     return Validation(
         known.task,
         np.flatnonzero(~np.isnan(table.gold)),
@@ -398,14 +415,18 @@ def _arms(
     known: CaseTable,
     seed: int,
 ) -> dict[str, EvaluatorArm]:
+    """Return all arms; a second row of `outcomes` is for the pairs in the other order."""
     figures = verdict_figures if task == "pairs" else label_figures
+    golds = [known.gold, -known.gold]
     within = {
-        name: figures_within_queries(outcome, known, seed).intervals() if task == "scores" else {}
-        for name, outcome in outcomes.items()
+        name: figures_within_queries(rows[0], known, seed).intervals() if task == "scores" else {}
+        for name, rows in outcomes.items()
     }
     drawn = {
-        name: figures(outcome, known.gold, known.query_ids, seed)
-        for name, outcome in outcomes.items()
+        name: figures(
+            rows.ravel(), np.concatenate(golds[: len(rows)]), known.query_ids * len(rows), seed
+        )
+        for name, rows in outcomes.items()
     }
     return {
         name: EvaluatorArm(
@@ -413,7 +434,7 @@ def _arms(
             {**found.intervals(), **within[name]},
             found.difference_from(drawn[WITHOUT], measure_of(task)),
             drawn[WITH].difference_from(found, measure_of(task)),
-            outcomes[name],
+            outcomes[name][0],
             predicted.get(name),
         )
         for name, found in drawn.items()
