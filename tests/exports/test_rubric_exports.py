@@ -89,3 +89,26 @@ def test_rationale_marks_penalties(run: Run, tmp_path: Path) -> None:
         lines = row["rationale"].splitlines()
         assert f"{answer}  {PENALTY}" in lines
         assert "0.90  Is it clear? [weight 3]" in lines
+
+
+def test_items_that_do_not_apply_are_no_weaknesses(tmp_path: Path) -> None:
+    """An item that more likely does not apply is neither good nor bad, and is named as such."""
+    folder = write_benchmark(tmp_path / "benchmark")
+    items = ["Is it right?", {"text": "Is the code short?", "na": True}]
+    write_jsonl(folder / "checklists.jsonl", [{"query_id": q, "items": items} for q in QUERIES])
+    config = make_config(tmp_path)
+    judge = ScriptedEngine(
+        lambda prefix, item: 0.3 if "code" in item else 0.9,
+        p_na=lambda prefix, item: 0.9 if "left explains" in prefix else 0.2,
+    )
+    rocketeval.run(config, judge=judge)
+    run = Run(config)
+    run.export("wildbench", tmp_path / "out")
+    for candidate, applies in (("left", False), ("right", True)):
+        for each in parsed_results(tmp_path / "out", candidate):
+            assert each["strengths"] == "Is it right? (yes 0.90)"
+            assert ("code" in each["weaknesses"]) == applies
+    run.export("mlflow", tmp_path / "feedback.jsonl")
+    for row in map(json.loads, (tmp_path / "feedback.jsonl").read_text().splitlines()):
+        answer = "not applicable" if row["metadata"]["candidate"] == "left" else "0.30"
+        assert row["rationale"].splitlines()[1].startswith(f"{answer}  Is the code short?")

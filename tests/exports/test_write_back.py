@@ -12,11 +12,15 @@ from typing import Any
 import pytest
 import yaml
 
+import rocketeval
 from rocketeval.benchmarks.base import open_benchmark
 from rocketeval.benchmarks.inspect_logs import InspectLogs
 from rocketeval.config import BenchmarkConfig
+from rocketeval.engines.scripted import ScriptedEngine
+from rocketeval.pipeline import Run
 from support.data_files import PEERS, langfuse
 from support.in_process import cli
+from support.make import make_config, write_jsonl
 
 
 def judged(folder: Path, data: Path, *options: str) -> str:
@@ -137,6 +141,40 @@ def test_feedback_of_other_data(tmp_path: Path) -> None:
     assert "Inspect logs" in cli(tmp_path, "export", "--to", "inspect", "-o", "x", code=2).stderr
 
 
+def test_only_judged_responses_get_a_score(tmp_path: Path) -> None:
+    """A second response that the run refused has none, and it is counted; nor has changed data."""
+    data = langfuse(tmp_path)
+    rows = lines(data.read_text())
+    other = {**rows[0], "id": "again", "output": {"role": "assistant", "content": "I refuse."}}
+    text = "".join(json.dumps(row) + "\n" for row in (*rows, other))
+    data.write_text(text)
+    judged(tmp_path, data, "--checklist", "general", "--skip-bad")
+    for name in ("langfuse", "mlflow"):
+        done = cli(tmp_path, "export", "--to", name)
+        assert len(lines(done.stdout)) == 4
+        assert "again" not in done.stdout
+        assert "(1): rows whose response is not the judged one" in done.stderr
+    data.write_text(text.replace(" says", " said"))
+    for name in ("langfuse", "mlflow"):
+        refused = cli(tmp_path, "export", "--to", name, code=2)
+        assert "another response than the judged one" in refused.stderr
+
+
+def test_a_changed_sample_gets_no_score(tmp_path: Path) -> None:
+    """A log that was made again has no scores of the former responses."""
+    log = json.loads((PEERS / "inspect_json" / "good.json").read_text())
+    data = tmp_path / "log.json"
+    data.write_text(json.dumps(log))
+    judged(tmp_path, data, "--checklist", "general")
+    log["samples"][0]["output"]["completion"] = "changed"
+    data.write_text(json.dumps(log))
+    done = cli(tmp_path, "export", "--to", "inspect", "-o", "back")
+    assert "(1): rows whose response is not the judged one" in done.stdout
+    copy = json.loads((tmp_path / "back" / "log.json").read_text())
+    scored = ["rocketeval" in sample["scores"] for sample in copy["samples"]]
+    assert scored == [False, *[True] * (len(scored) - 1)]
+
+
 def test_promptfoo_assertion(tmp_path: Path) -> None:
     """The assertion returns the score of a judged output, and fails for another."""
     judged(tmp_path, PEERS / "promptfoo" / "results.json")
@@ -167,6 +205,41 @@ def test_openai_graders(tmp_path: Path) -> None:
         "like",
         "Paris",
     )
+
+
+def conversations(folder: Path, *lists: list[str]) -> tuple[Any, tuple[str, ...]]:
+    """Return the graders of a query after other turns and of one without, and the notes."""
+    before = [{"role": "user", "content": "Peru?"}, {"role": "assistant", "content": "Lima."}]
+    benchmark = folder / "benchmark"
+    queries = [{"id": "q1", "text": "And Chile?", "history": before}, {"id": "q2", "text": "Hi"}]
+    write_jsonl(benchmark / "queries.jsonl", queries)
+    write_jsonl(
+        benchmark / "responses.jsonl",
+        [{"query_id": q, "candidate": "a", "text": f"{q} is fine"} for q in ("q1", "q2")],
+    )
+    write_jsonl(
+        benchmark / "checklists.jsonl",
+        [{"query_id": q, "items": own} for q, own in zip(("q1", "q2"), lists, strict=True)],
+    )
+    config = make_config(folder)
+    rocketeval.run(config, judge=ScriptedEngine())
+    notes = Run(config).export("openai_grader", folder / "graders.json").notes
+    return json.loads((folder / "graders.json").read_text()), notes
+
+
+def test_graders_show_the_conversation(tmp_path: Path) -> None:
+    """Earlier turns are above the query; a grader of a query without any is as it was."""
+    (chat, plain), _ = conversations(tmp_path / "two", ["Is it right?"], ["Is it nice?"])
+    assert chat["item"]["history"] == "user: Peru?\n\nassistant: Lima."
+    assert "history" not in plain["item"]
+    asked, other = (
+        each["grader"]["graders"]["item_1"]["input"][1]["content"] for each in (chat, plain)
+    )
+    assert asked.index("{{ item.history }}") < asked.index("{{ item.query }}")
+    assert other.startswith("Query:\n{{ item.query }}")
+    shared, notes = conversations(tmp_path / "one", ["Is it right?"], ["Is it right?"])
+    assert "{{ item.history }}" in shared["graders"]["item_1"]["input"][1]["content"]
+    assert any("`item.history`" in note for note in notes)
 
 
 RUBRIC = """\
@@ -242,6 +315,39 @@ def test_promptfoo_chats_with_one_last_message(tmp_path: Path) -> None:
     assert found[0]["score"] != found[1]["score"]
     other = [{"role": "user", "content": "Sing."}, *chats[0][1:]]
     assert "not judged" in module["get_assert"]("fine", {"prompt": json.dumps(other)})["reason"]
+
+
+def promptfoo_tests(path: Path, output: object, *criteria: str) -> None:
+    """Write results of one prompt with one output, from a test per criterion."""
+    results = [
+        {"promptIdx": 0, "testIdx": place, "provider": {"id": "p"},
+         "prompt": {"raw": "Capital?", "label": "x"}, "vars": {"q": "a"}, "success": True,
+         "testCase": {"vars": {}, "assert": [{"type": "llm-rubric", "value": criterion}]},
+         "response": {"output": output}, "score": 1, "gradingResult": {"componentResults": []}}
+        for place, criterion in enumerate(criteria)
+    ]  # fmt: skip
+    path.write_text(json.dumps({"results": {"version": 3, "results": results}, "config": {}}))
+
+
+def test_promptfoo_tests_with_one_prompt(tmp_path: Path) -> None:
+    """An output that two tests judged differently has no score, is counted, and says so."""
+    context = {"vars": {"q": "a"}, "prompt": "Capital?"}
+    output = {"city": "Zürich"}
+    for name, criteria in (("other", ("Is right", "Is long")), ("same", ("Is right", "Is right"))):
+        folder = tmp_path / name
+        folder.mkdir()
+        promptfoo_tests(folder / "results.json", output, *criteria)
+        judged(folder, folder / "results.json")
+        done = cli(folder, "export", "--to", "promptfoo", "-o", "rocketeval_assert.py")
+        get_assert = runpy.run_path(str(folder / "rocketeval_assert.py"))["get_assert"]
+        found = get_assert(output, context)
+        if name == "other":
+            assert "judged this output differently" in found["reason"]
+            assert (found["pass"], found["score"]) == (False, 0.0)
+            assert "(1): outputs of tests with the same prompt" in done.stdout
+        else:
+            assert found["score"] == pytest.approx(shares(folder)["test-0", "p"])
+            assert "Left out" not in done.stdout
 
 
 def test_logs_of_one_name_are_not_overwritten(tmp_path: Path) -> None:

@@ -153,6 +153,16 @@ def test_promptfoo_settings(tmp_path: Path) -> None:
         assert word in wrong["reason"]
 
 
+def test_promptfoo_outputs_that_are_no_text_are_judged_as_json() -> None:
+    """The judge sees an object as the importer of promptfoo's results writes it."""
+    shown: list[str] = []
+    judge = ScriptedEngine(lambda prefix, item: bool(shown.append(prefix)) or 0.9)
+    context = {"prompt": QUERY, "vars": {"checklist": ["a?"]}, "config": {"judge": judge}}
+    assert get_assert({"city": "Zürich", "n": [1, None]}, context)["pass"]
+    assert '{"city":"Zürich","n":[1,null]}' in shown[0]
+    assert "is missing" in get_assert(None, context)["reason"]
+
+
 def test_messages_of_several_parts() -> None:
     """The text parts of a message are its text; a prompt without a question is refused."""
     parts = [{"type": "text", "text": "Hi"}, {"type": "text", "text": "you"}]

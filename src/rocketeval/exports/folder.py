@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from os import getpid
 from pathlib import Path
 
+import numpy as np
 import orjson
 
 from rocketeval._version import __version__
-from rocketeval.arrays import Floats
+from rocketeval.arrays import Bools, Floats
 from rocketeval.config import RunConfig
 from rocketeval.errors import ExportError, StoreError
 from rocketeval.exports.formats import ExportRequest, file_stems
@@ -28,6 +29,7 @@ from rocketeval.exports.official import (
     score_row,
 )
 from rocketeval.records import Checklist, Response
+from rocketeval.scoring.answers import AnswerTable
 from rocketeval.scoring.read_answers import answers_yes_or_no, read_answers
 from rocketeval.store.files import read_json, refuse_inside_run, write_json, write_jsonl
 from rocketeval.store.run import RunStore
@@ -120,8 +122,15 @@ class GradedResponse:
     p_yes: list[float | None]
     turned: list[float | None]
     """The answers, those of penalties turned around, so that 1 is always better."""
+    applies: list[bool]
+    """Whether each item more likely applies than not."""
     judged: bool
     score: float | None
+
+    def answered(self, titles: Sequence[str]) -> Iterator[AnsweredItem]:
+        """Yield the items, with these titles, and their answers."""
+        columns = zip(titles, self.p_yes, self.turned, self.applies, strict=False)
+        return (AnsweredItem(*each) for each in columns)
 
 
 def export_folder(
@@ -244,8 +253,7 @@ def _write_wildbench(
             unscored += 1
             continue
         titles = checklists[response.query_id].titles if yes_no else ()
-        items = zip(titles, found.p_yes, found.turned, strict=False)
-        entry = score_entry(response, found.score, [AnsweredItem(*each) for each in items])
+        entry = score_entry(response, found.score, list(found.answered(titles)))
         files.add(f"score.v2/eval={judge}/{stems[response.candidate]}.json", entry)
         rows += 1
     files.close()
@@ -255,7 +263,7 @@ def _write_wildbench(
 def graded_responses(store: RunStore) -> Iterator[GradedResponse]:
     """Yield every response with its answers and its score, in query order."""
     answers, keys = read_answers(store)
-    turned = answers.turned
+    turned, applies = answers.turned, _applies(answers)
     scores: list[float | None] = store.scores(["score"])["score"].to_pylist()
     names = (store.score_names("query_id"), store.score_names("candidate"))
     rows = zip(store.inputs.responses(), *names, scores, keys, strict=True)
@@ -267,7 +275,16 @@ def graded_responses(store: RunStore) -> Iterator[GradedResponse]:
             )
         own = slice(answers.offsets[row], answers.offsets[row + 1])
         p_yes, better = (_or_none(column[own]) for column in (answers.shown, turned))
-        yield GradedResponse(response, p_yes, better, bool(p_yes), score)
+        applied = applies[own].tolist()
+        yield GradedResponse(response, p_yes, better, applied, bool(p_yes), score)
+
+
+def _applies(answers: AnswerTable) -> Bools:
+    """Return whether each item applies; `not_applicable` counts those that do not."""
+    if answers.rubric is None:
+        return np.ones(len(answers.p_yes), bool)
+    applies: Bools = answers.rubric.applicable >= 0.5
+    return applies
 
 
 def _or_none(values: Floats) -> list[float | None]:

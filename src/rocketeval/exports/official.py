@@ -93,12 +93,14 @@ class AnsweredItem:
     """The judge's answer; None if it is missing."""
     turned: float | None
     """The answer, turned around for a penalty, so that 1 is always better."""
+    applies: bool = True
+    """Whether the item more likely applies to the response than not."""
 
 
 def score_entry(response: Response, score: float, items: Sequence[AnsweredItem]) -> Row:
     """Return an entry with the score as text and the items as strengths and weaknesses.
 
-    A penalty is a strength if it is answered no.
+    A penalty is a strength if it is answered no. An item that does not apply is neither.
 
     >>> items = [AnsweredItem("Is it short?", 0.9, 0.9), AnsweredItem("Is it rude?", 0.8, 0.2)]
     >>> entry = score_entry(Response("q", "c", "Hi."), 5.5, items)
@@ -108,7 +110,7 @@ def score_entry(response: Response, score: float, items: Sequence[AnsweredItem])
     strengths: list[str] = []
     weaknesses: list[str] = []
     for each in items:
-        if each.turned is not None:
+        if each.applies and each.turned is not None:
             found = strengths if each.turned >= 0.5 else weaknesses
             found.append(f"{each.title} (yes {each.p_yes:.2f})")
     return {

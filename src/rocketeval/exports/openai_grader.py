@@ -2,7 +2,8 @@
 
 A yes/no item is a label grader, an item with levels a score grader, and a check for text a string
 check. Their weighted mean is the output, as in the run; a penalty counts as one minus its grade.
-What no grader can express is left out and named.
+The conversation before a query is the text `item.history`. What no grader can express is left out
+and named.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rocketeval.items import CheckCall, ItemDetail, ItemKind, level_labels
-from rocketeval.records import Checklist
+from rocketeval.records import Checklist, Query
 
 NAME = "rocketeval"
 """Name of the score in other tools."""
 OUTPUT = "{{ sample.output_text }}"
 SHOWN = f"Query:\n{{{{ item.query }}}}\n\nResponse:\n{OUTPUT}\n\nQuestion: "
+BEFORE = "Conversation before the query:\n{{ item.history }}\n\n"
 OPERATIONS = {"equals": ("eq", "eq"), "contains": ("like", "ilike")}
 """Operation of a string check, with and without regard to case; `equals` regards it."""
 NO_CHECK = "items with a check that no OpenAI grader can do"
@@ -33,8 +35,16 @@ class ChecklistGrader:
     """Why an item is left out or changed, once per item."""
 
 
-def checklist_grader(checklist: Checklist, model: str) -> ChecklistGrader:
-    """Return the graders of a checklist and their weighted mean."""
+def grader_item(query: Query) -> dict[str, str]:
+    """Return what the graders show of a query; the conversation before it is one text."""
+    before = "\n\n".join(f"{turn.role}: {turn.content}" for turn in query.history)
+    item = {"query": query.text, "query_id": query.id}
+    return {**item, "history": before} if before else item
+
+
+def checklist_grader(checklist: Checklist, model: str, *, history: bool = False) -> ChecklistGrader:
+    """Return the graders of a checklist and their weighted mean; `history` shows earlier turns."""
+    shown = f"{BEFORE}{SHOWN}" if history else SHOWN
     graders: dict[str, object] = {}
     terms: list[str] = []
     total = 0.0
@@ -46,7 +56,7 @@ def checklist_grader(checklist: Checklist, model: str) -> ChecklistGrader:
         if detail.uses:
             lacking.append(NO_MATERIAL)
             continue
-        grader, value = _item_grader(name, text, detail, model)
+        grader, value = _item_grader(name, f"{shown}{text.replace('{{', '{ {')}", detail, model)
         if grader is None:
             lacking.append(NO_CHECK)
             continue
@@ -72,12 +82,11 @@ def checklist_grader(checklist: Checklist, model: str) -> ChecklistGrader:
 
 
 def _item_grader(
-    name: str, text: str, detail: ItemDetail, model: str
+    name: str, asked: str, detail: ItemDetail, model: str
 ) -> tuple[dict[str, object] | None, str]:
     """Return the grader of an item, and its grade as a share in terms of the grader's name."""
     if detail.check is not None:
         return _string_check(name, detail.check)
-    asked = f"{SHOWN}{text.replace('{{', '{ {')}"
     common: dict[str, object] = {"name": name, "model": model}
     if detail.kind is ItemKind.SCALE:
         labels = level_labels(len(detail.levels))

@@ -35,16 +35,20 @@ from rocketeval.checklists.base import is_shared
 from rocketeval.config import load_config
 from rocketeval.errors import ExportError
 from rocketeval.exports.folder import ABOUT, Exported, filling, graded_responses
-from rocketeval.exports.openai_grader import NAME, checklist_grader
+from rocketeval.exports.official import AnsweredItem
+from rocketeval.exports.openai_grader import NAME, checklist_grader, grader_item
 from rocketeval.hashing import content_hash
-from rocketeval.records import Response
+from rocketeval.records import Query, Response, Turn
 from rocketeval.store.files import write_json
 from rocketeval.store.run import RunStore
+from rocketeval.text import count_of
 
 PASSING = 0.5
 """Share of the scale from which an assertion passes."""
 NOT_JUDGED = "rows whose response has no score"
+OTHER_RESPONSE = "rows whose response is not the judged one"
 NO_IDS = "rows without the ids of a trace"
+SEVERAL_SCORES = "outputs of tests with the same prompt but different judgments"
 Cell = tuple[str, str]
 """Query id and candidate."""
 
@@ -53,21 +57,24 @@ Cell = tuple[str, str]
 class WrittenScore:
     """The score of one response, as other tools show it."""
 
+    query: Query
     response: Response
     share: float
     """Score as a share of the scale."""
-    items: tuple[tuple[str, float | None], ...]
-    """Each item, and the probability of yes."""
-    titles: tuple[str, ...]
-    """The items as shown to people, with weight or penalty."""
+    items: tuple[str, ...]
+    answers: tuple[AnsweredItem, ...]
+    """The items as shown to people, with weight or penalty, and their answers."""
 
     @property
     def explanation(self) -> str:
         """One line per item: the probability of yes, and the item with its weight or penalty."""
-        return "\n".join(
-            f"{'unanswered' if p_yes is None else format(p_yes, '.2f')}  {title}"
-            for title, (_, p_yes) in zip(self.titles, self.items, strict=False)
-        )
+        return "\n".join(f"{_shown(each)}  {each.title}" for each in self.answers)
+
+
+def _shown(item: AnsweredItem) -> str:
+    if not item.applies:
+        return "not applicable"
+    return "unanswered" if item.p_yes is None else f"{item.p_yes:.2f}"
 
 
 @dataclass
@@ -88,11 +95,28 @@ class _Source:
         rows = self.reader.examples() if self.reader is not None else ()
         return (row for row in rows if isinstance(row, Example))
 
+    def score_of(self, query: Query, response: Response) -> WrittenScore | str:
+        """Return the score of a response in the data, or why it has none.
+
+        The data may hold a second response that the run refused, or may have changed since.
+        """
+        score = self.scores.get((response.query_id, response.candidate))
+        if score is None:
+            return NOT_JUDGED
+        same = _judged_texts(query, response) == _judged_texts(score.query, score.response)
+        return score if same else OTHER_RESPONSE
+
+
+def _judged_texts(query: Query, response: Response) -> tuple[str, str, tuple[Turn, ...]]:
+    """Return the query, the response and the turns before it, as a judge sees them."""
+    history = query.history if response.history is None else response.history
+    return query.text, response.text, history
+
 
 def _open(store: RunStore) -> _Source:
     config = load_config(store.path / "run.yaml")
     low, high = config.scorer.scale
-    lists = store.inputs.checklists()
+    lists, queries = store.inputs.checklists(), store.inputs.queries
     source = _Source(store, None)
     for graded in graded_responses(store):
         response = graded.response
@@ -100,9 +124,10 @@ def _open(store: RunStore) -> _Source:
             continue
         made = lists[response.query_id]
         share = min(1.0, max(0.0, (graded.score - low) / (high - low)))
-        pairs = tuple(zip(made.items, graded.p_yes, strict=False))
+        answers = tuple(graded.answered(made.titles))
         cell = (response.query_id, response.candidate)
-        source.scores[cell] = WrittenScore(response, round(share, 6), pairs, made.titles)
+        query = queries[response.query_id]
+        source.scores[cell] = WrittenScore(query, response, round(share, 6), made.items, answers)
     benchmark = config.benchmark
     if benchmark.path.exists():
         reader = open_benchmark(benchmark)
@@ -118,28 +143,40 @@ def write_rows_back(store: RunStore, name: str, stream: BinaryIO) -> Exported:
     if name == "promptfoo":
         return _write_assertion(source, stream)
     make = {"langfuse": _langfuse, "otel": _otel, "mlflow": _mlflow}[name]
-    rows = unscored = without = 0
+    rows = 0
+    left_out: Counter[str] = Counter()
     seen: set[tuple[Cell, SourceIds]] = set()
     for example in source.examples() if name != "mlflow" else _all_cells(source):
         ids = example.source or SourceIds()
         for response in example.responses:
             cell = (response.query_id, response.candidate)
-            score = source.scores.get(cell)
-            if score is None:
-                unscored += 1
+            score = source.score_of(example.query, response)
+            if isinstance(score, str):
+                left_out[score] += 1
             elif name != "mlflow" and not ids.trace:
-                without += 1
+                left_out[NO_IDS] += 1
             elif (cell, ids) not in seen:
                 seen.add((cell, ids))
                 row = make(score, ids, source.judge)
                 stream.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
                 rows += 1
     if not rows:
+        _refuse_other_responses(name, left_out)
         raise ExportError(
             f"No score can be written for {name}: the run's data has no ids of traces.",
             hint="Run it on an export of Langfuse or OpenTelemetry; for other data, use jsonl.",
         )
-    return Exported(rows, {NOT_JUDGED: unscored, NO_IDS: without})
+    return Exported(rows, left_out)
+
+
+def _refuse_other_responses(name: str, left_out: Mapping[str, int]) -> None:
+    """Raise ExportError if there is no score because the data changed since the run."""
+    if count := left_out.get(OTHER_RESPONSE):
+        raise ExportError(
+            f"No score can be written for {name}: in the run's data, "
+            f"{count_of(count, 'row has', 'rows have')} another response than the judged one.",
+            hint="The data changed since the run: run RocketEval on it again, then export.",
+        )
 
 
 def _all_cells(source: _Source) -> Iterator[Example]:
@@ -149,9 +186,8 @@ def _all_cells(source: _Source) -> Iterator[Example]:
     if first is not None:
         yield from chain([first], rows)
         return
-    queries = source.store.inputs.queries
     for score in source.scores.values():
-        yield Example("", queries[score.response.query_id], (score.response,))
+        yield Example("", score.query, (score.response,))
 
 
 def _score_id(ids: SourceIds, cell: Cell, judge: str) -> str:
@@ -204,7 +240,13 @@ def _write_graders(source: _Source, stream: BinaryIO) -> Exported:
     lists = list(source.store.inputs.checklists().values())
     queries = source.store.inputs.queries
     shared = is_shared(lists)
-    made = [checklist_grader(each, source.judge) for each in (lists[:1] if shared else lists)]
+    chats = [bool(queries[each.query_id].history) for each in lists]
+    if shared:
+        lists, chats = lists[:1], [any(chats)]
+    made = [
+        checklist_grader(each, source.judge, history=chat)
+        for each, chat in zip(lists, chats, strict=False)
+    ]
     lacking = Counter(reason for each in made for reason in each.lacking)
     usable = [each for each in zip(lists, made, strict=False) if each[1].content]
     if not usable:
@@ -214,7 +256,7 @@ def _write_graders(source: _Source, stream: BinaryIO) -> Exported:
         )
     content: object = [
         {
-            "item": {"query": queries[each.query_id].text, "query_id": each.query_id},
+            "item": grader_item(queries[each.query_id]),
             "grader": grader.content,
         }
         for each, grader in usable
@@ -225,6 +267,15 @@ def _write_graders(source: _Source, stream: BinaryIO) -> Exported:
     notes = [
         f"The graders name the judge {source.judge!r}: change `model` to one of the OpenAI API."
     ]
+    if shared and any(chats):
+        notes.append(
+            "The grader shows `item.history`, the conversation before the query: give every item "
+            "one, empty for a query without a conversation."
+        )
+    own = sum(score.response.history is not None for score in source.scores.values())
+    if own:
+        some = count_of(own, "response follows", "responses follow")
+        notes.append(f"{some} a conversation other than the query's, which no item holds.")
     kind = load_config(source.store.path / "run.yaml").scorer.kind
     if kind != "mean":
         notes.append(f"The graders compute the weighted mean, not the scores of scorer {kind!r}.")
@@ -238,6 +289,7 @@ ASSERTION = '''"""Scores of RocketEval for promptfoo: {count} outputs, judged by
 Use it in a promptfoo config, with the tests and outputs of the run:
   assert: [{{type: python, value: "file://{name}"}}]
 An output that was not judged fails, and says so: run RocketEval on the new results first.
+So does an output that tests with the same prompt, but other assertions, judged differently.
 """
 
 import hashlib
@@ -245,6 +297,18 @@ import json
 
 SCORES = json.loads({scores!r})
 PASSING = {passing}
+
+
+def written(value):
+    """Return a value as text: JSON, unless it is a text."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def failed(reason):
+    """Return the result of an output without a score."""
+    return {{"pass": False, "score": 0.0, "reason": reason}}
 
 
 def text_of(content):
@@ -266,9 +330,8 @@ def conversation(prompt):
 
 def get_assert(output, context):
     """Return the score of an output that was judged."""
-    text = output if isinstance(output, str) else json.dumps(output, separators=(",", ":"))
-    values = {{name: v if isinstance(v, str) else json.dumps(v, separators=(",", ":"))
-              for name, v in (context.get("vars") or {{}}).items()}}
+    text = written(output)
+    values = {{name: written(value) for name, value in (context.get("vars") or {{}}).items()}}
     one = next(iter(values.values()), "")
     lines = "\\n".join(f"{{name}}: {{value}}" for name, value in values.items())
     prompt = str(context.get("prompt") or "")
@@ -278,31 +341,38 @@ def get_assert(output, context):
     for query, before in known:
         key = hashlib.sha256(json.dumps([query, text, *before]).encode()).hexdigest()[:32]
         if key in SCORES:
+            if SCORES[key] is None:
+                return failed("Tests of the run with this prompt, but other assertions, judged "
+                              "this output differently: RocketEval cannot tell which one this is.")
             score, reason = SCORES[key]
             return {{"pass": score >= PASSING, "score": score, "reason": reason,
                     "namedScores": {{"rocketeval": score}}}}
-    return {{"pass": False, "score": 0.0, "reason": "RocketEval has not judged this output."}}
+    return failed("RocketEval has not judged this output.")
 '''
 
 
 def _write_assertion(source: _Source, stream: BinaryIO) -> Exported:
-    """Write a Python file that looks scores up by query and output."""
+    """Write a Python file that looks scores up by query and output.
+
+    Tests are not distinguished: their assertions in a config differ from those in its results.
+    """
     import json
     from hashlib import sha256
 
     def key_of(*parts: object) -> str:
         return sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
-    queries = source.store.inputs.queries
-    found: dict[str, tuple[float, str]] = {}
+    found: dict[str, tuple[float, str] | None] = {}
     anywhere: dict[str, set[str]] = {}
     for score in source.scores.values():
-        query, text = queries[score.response.query_id], score.response.text
+        query, text = score.query, score.response.text
         before = [[turn.role, turn.content] for turn in query.history]
         exact = key_of(query.text, text, *before)
-        found[exact] = (score.share, score.explanation)
+        own = (score.share, score.explanation)
+        found[exact] = own if found.get(exact, own) == own else None
         anywhere.setdefault(key_of(query.text, text, "*"), set()).add(exact)
-    count = len(found)
+    several = list(found.values()).count(None)
+    count = len(found) - several
     # A message that follows one history only is found even if the prompt spells it differently.
     found |= {key: found[exact] for key, (exact, *others) in anywhere.items() if not others}
     content = ASSERTION.format(
@@ -313,7 +383,7 @@ def _write_assertion(source: _Source, stream: BinaryIO) -> Exported:
         passing=PASSING,
     )
     stream.write(content.encode())
-    return Exported(count)
+    return Exported(count, {SEVERAL_SCORES: several})
 
 
 def write_inspect_logs(store: RunStore, path: Path) -> Exported:
@@ -325,24 +395,29 @@ def write_inspect_logs(store: RunStore, path: Path) -> Exported:
             "The run was not made from Inspect logs, or they are no longer there.",
             hint="Run it on the logs first: rocketeval run logs/ ...",
         )
-    cells = {
-        example.where: (example.query.id, example.responses[0].candidate)
-        for example in source.examples()
-    }
+    scores: dict[str, WrittenScore] = {}
+    left_out: Counter[str] = Counter()
+    for example in source.examples():
+        score = source.score_of(example.query, example.responses[0])
+        if isinstance(score, str):
+            left_out[score] += 1
+        else:
+            scores[example.where] = score
+    if not scores:
+        _refuse_other_responses("inspect", left_out)
     written, rows = [], 0
     with filling(path) as fresh:
         for log, head in zip(reader.files, reader.headers, strict=True):
             target = fresh / head.file
             target.parent.mkdir(parents=True, exist_ok=True)
-            rows += _write_log(log, head.file, target, cells, source)
+            rows += _write_log(log, head.file, target, scores, source.judge)
             written.append(head.file)
         write_json(fresh / ABOUT, {"format": "inspect", "written": [ABOUT, *written]})
-    unscored = sum(cell not in source.scores for cell in cells.values())
-    return Exported(rows, {NOT_JUDGED: unscored}, path=path)
+    return Exported(rows, left_out, path=path)
 
 
 def _write_log(
-    log: Path, name: str, target: Path, cells: Mapping[str, Cell], source: _Source
+    log: Path, name: str, target: Path, scores: Mapping[str, WrittenScore], judge: str
 ) -> int:
     """Write a copy of a log with the run's scores; NaN stays as it is."""
     found: dict[tuple[str, int], dict[str, Any]] = {}
@@ -350,7 +425,7 @@ def _write_log(
         with open_bytes(log) as stream:
             document = json.loads(stream.read())
         for place, sample in enumerate(document["samples"], 1):
-            _score_sample(sample, cells.get(f"{name} sample {place}"), source, found)
+            _score_sample(sample, scores.get(f"{name} sample {place}"), judge, found)
         _add_result(document, found)
         content = json.dumps(document, indent=2, ensure_ascii=False).encode()
         target.write_bytes(gzip.compress(content, mtime=0) if target.suffix == ".gz" else content)
@@ -361,7 +436,7 @@ def _write_log(
         }
         for inside, content in contents.items():
             if inside.startswith("samples/"):
-                _score_sample(content, cells.get(f"{name}/{inside}"), source, found)
+                _score_sample(content, scores.get(f"{name}/{inside}"), judge, found)
         for inside, content in contents.items():
             if inside == "summaries.json":
                 for summary in content:
@@ -379,19 +454,25 @@ def _write_log(
 
 def _score_sample(
     sample: dict[str, Any],
-    cell: Cell | None,
-    source: _Source,
+    score: WrittenScore | None,
+    judge: str,
     found: dict[tuple[str, int], dict[str, Any]],
 ) -> None:
-    score = source.scores.get(cell) if cell is not None else None
     if score is None:
         return
     entry: dict[str, Any] = {
         "value": score.share,
         "explanation": score.explanation,
         "metadata": {
-            "judge": source.judge,
-            "items": [{"item": item, "p_yes": p_yes} for item, p_yes in score.items],
+            "judge": judge,
+            "items": [
+                {
+                    "item": item,
+                    "p_yes": answer.p_yes,
+                    **({} if answer.applies else {"not_applicable": True}),
+                }
+                for item, answer in zip(score.items, score.answers, strict=False)
+            ],
         },
     }
     sample["scores"] = {**(sample.get("scores") or {}), NAME: entry}

@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from rocketeval.benchmarks.cells import as_text
 from rocketeval.benchmarks.messages import from_json
 from rocketeval.errors import ConfigError, RocketEvalError
 from rocketeval.grader import GradedItem, ResponseToGrade
@@ -20,8 +21,11 @@ from rocketeval.records import Turn
 __all__ = ["get_assert"]
 
 
-def get_assert(output: str, context: Mapping[str, Any]) -> dict[str, Any]:
-    """Return promptfoo's grading result of an output; a failing one if the judge cannot answer."""
+def get_assert(output: Any, context: Mapping[str, Any]) -> dict[str, Any]:
+    """Return promptfoo's grading result of an output; a failing one if the judge cannot answer.
+
+    An output that is no text is judged as JSON, as in results that are imported.
+    """
     config = context.get("config") or {}
     test, variables = context.get("test") or {}, context.get("vars") or {}
     own = variables.get("checklist")
@@ -32,6 +36,8 @@ def get_assert(output: str, context: Mapping[str, Any]) -> dict[str, Any]:
         grader = open_grader(config.get("judge"), config.get("base_url"), config.get("answers"))
         query, history = _asked(context)
         items = checklist_for(own, config.get("checklist"))
+        if output is not None:
+            output = as_text(output)
         given = ResponseToGrade(query, output, items, history)
         graded = grader.submit(given).result()
     except RocketEvalError as error:
