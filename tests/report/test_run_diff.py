@@ -122,3 +122,31 @@ def test_missing_scores_are_counted_by_side(runs: dict[str, JudgedRun]) -> None:
     (note,) = (note for note in found.notes if "missing" in note)
     assert note.endswith(": bot 4 queries (2 in this run, 1 in the baseline, 1 in both).")
     assert note in diff_page(runs["head_lost"], runs["base_lost"]).notes
+
+
+def test_answers_to_items_that_do_not_apply_never_flip(tmp_path: Path) -> None:
+    """They count neither on the page nor in a response, whichever run says that they do not."""
+    items = ["Is it fine?", {"text": "Does it compile?", "na": True}]
+
+    def run(name: str, text: str, p_na: float) -> JudgedRun:
+        engine = ScriptedEngine(
+            lambda prefix, item: 0.2 if "good" in prefix else 0.9, p_na=lambda prefix, item: p_na
+        )
+        rows = [
+            {"question": f"query {n}", "model": "bot", "output": f"{text} {n}"} for n in range(8)
+        ]
+        evaluate(rows, judge=engine, checklists=items, name=name, output=tmp_path, progress=False)
+        return open_run(tmp_path / name)
+
+    # Judgments are shared between runs: an equal response would have equal answers.
+    base, applies, other = (
+        run("base", "fair", 0.1),
+        run("new", "good", 0.2),
+        run("na", "no good", 0.9),
+    )
+    for head, flips in ((applies, 2), (other, 1)):
+        page = diff_page(head, base)
+        assert page.candidates[0].worse_answers == 8 * flips
+        found = response_diff(head, base, page.changes[0].query, "bot")
+        assert found is not None
+        assert [item.flipped for item in found.items] == ["worse"] * flips + [""] * (2 - flips)

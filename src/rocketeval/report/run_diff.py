@@ -4,7 +4,8 @@ Two runs are comparable if the same judge graded them in the same way and the sa
 them. Candidates are compared on the queries whose text and checklist are equal in both, with the
 paired test of `rocketeval compare`. Verdicts are about scores, not quality: whether the judge is
 right, the audit says. An answer flipped if it crossed 0.5 and moved by `FLIPPED` or
-more. It is then worse or better: for a penalty, yes is the worse answer.
+more. It is then worse or better: for a penalty, yes is the worse answer. An answer to an item that
+more likely does not apply, in one of the runs or both, cannot flip.
 """
 
 from __future__ import annotations
@@ -364,11 +365,16 @@ class _CommonCells:
 
 
 class ResponseAnswers:
-    """The answers of some responses of a run, those of penalties turned around: 1 is better."""
+    """The answers of some responses of a run, those of penalties turned around: 1 is better.
+
+    The answer to an item that does not apply is NaN.
+    """
 
     def __init__(self, store: RunStore, queries: Collection[str], names: Collection[str]) -> None:
         found, _ = scored_answers(store)
         self._turned, self._offsets = found.turned, found.offsets
+        if found.rubric is not None:
+            self._turned = np.where(found.rubric.applicable < 0.5, np.nan, self._turned)
         cells = enumerate(zip(found.query_ids, found.candidates, strict=True))
         self._rows = {cell: row for row, cell in cells if cell[0] in queries and cell[1] in names}
 
@@ -392,7 +398,10 @@ def flips(before: Floats, now: Floats) -> tuple[int, int]:
 
 
 def flipped(before: Floats, now: Floats) -> Ints:
-    """Return -1 for each answer that flipped for the worse, 1 for the better, and 0 for others."""
+    """Return -1 for each answer that flipped for the worse, 1 for the better, and 0 for others.
+
+    A missing answer (NaN) did not flip.
+    """
     moved = np.abs(now - before) >= FLIPPED
     yes = (now >= 0.5).astype(np.intp) - (before >= 0.5).astype(np.intp)
     return np.where(moved, yes, 0)

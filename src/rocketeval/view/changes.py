@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -13,7 +13,7 @@ from rocketeval.arrays import Floats
 from rocketeval.compare.pair import ComparisonVerdict
 from rocketeval.errors import ConfigError
 from rocketeval.judges.runs import JudgedRun
-from rocketeval.records import Checklist, Interval
+from rocketeval.records import Answer, Checklist, Interval, Status
 from rocketeval.report.run_diff import (
     FLIPPED,
     BestChange,
@@ -24,6 +24,7 @@ from rocketeval.report.run_diff import (
     flipped,
 )
 from rocketeval.scoring.read_answers import read_judgment
+from rocketeval.scoring.rubric import GradedItem
 from rocketeval.store.run import RunStore
 from rocketeval.text import TOO_FEW, join_words
 
@@ -191,14 +192,14 @@ def response_diff(
     texts = [_text_of(run.store, query, candidate) for run in (head, base)]
     now, before = (_answers(run.store, query, candidate) for run in (head, base))
     if len(now) != len(checklist.items) or len(before) != len(now):
-        now = before = np.full(len(checklist.items), np.nan)
+        now = before = (Answer(Status.ERROR),) * len(checklist.items)
     return ResponseDiff(
         query,
         asked.text,
         candidate,
         texts[1],
         texts[0],
-        tuple(_answer_changes(checklist, before, now)),
+        tuple(_answer_changes(_graded_items(checklist, before), _graded_items(checklist, now))),
     )
 
 
@@ -207,23 +208,31 @@ def _text_of(store: RunStore, query: str, candidate: str) -> str | None:
     return next((one.text for one in found), None)
 
 
-def _answers(store: RunStore, query: str, candidate: str) -> Floats:
+def _answers(store: RunStore, query: str, candidate: str) -> tuple[Answer, ...]:
     """Return the answers of one response; empty if it was not judged."""
     found = read_judgment(store, query, candidate)
-    answers = () if found is None else found.answers
-    return np.array([math.nan if one.p_yes is None else one.p_yes for one in answers])
+    return () if found is None else found.answers
 
 
-def _answer_changes(checklist: Checklist, before: Floats, now: Floats) -> Iterator[AnswerChange]:
-    penalty = np.array([detail.weight < 0 for detail in checklist.every_detail], dtype=bool)
-    turned = (np.where(penalty, 1.0 - answers, answers) for answers in (before, now))
-    found = flipped(*turned).tolist()
-    for title, was, is_now, flip in zip(checklist.titles, before, now, found, strict=True):
-        yield AnswerChange(title, _known(was), _known(is_now), _FLIPS[flip])
+def _graded_items(checklist: Checklist, answers: Sequence[Answer]) -> list[GradedItem]:
+    rows = zip(checklist.items, checklist.every_detail, answers, strict=True)
+    return [GradedItem(*row) for row in rows]
+
+
+def _answer_changes(before: list[GradedItem], now: list[GradedItem]) -> Iterator[AnswerChange]:
+    found = flipped(_values(before), _values(now)).tolist()
+    for was, is_now, flip in zip(before, now, found, strict=True):
+        yield AnswerChange(is_now.title, _known(was), _known(is_now), _FLIPS[flip])
+
+
+def _values(items: list[GradedItem]) -> Floats:
+    """Return what the items contribute; NaN if unanswered, or if the item does not apply."""
+    return np.array([math.nan if one.not_applicable else one.value for one in items], np.float64)
 
 
 _FLIPS = {-1: "worse", 0: "", 1: "better"}
 
 
-def _known(value: float) -> float | None:
-    return None if math.isnan(value) else round(float(value), 4)
+def _known(item: GradedItem) -> float | None:
+    p_yes = item.answer.p_yes
+    return None if p_yes is None else round(p_yes, 4)
