@@ -153,15 +153,29 @@ def test_wins_on_all_queries_give_ratings_without_interval() -> None:
 
 
 def test_candidates_that_share_no_query_are_not_compared() -> None:
-    """Islands are numbered and tied, and rank intervals allow for the other island."""
+    """Islands are numbered, no group crosses them, and rank intervals allow for the other one."""
     scores = np.full((40, 4), np.nan)
     scores[:20, :2] = noisy(7, 20, [0.0, 5.0])
     scores[20:, 2:] = noisy(8, 20, [0.0, 5.0])
     ranking = rank(grid_of(scores))
+    assert len(set(by_name(ranking, "group").values())) == 4
+    assert [row.beats_next for row in ranking.rows] == [None] * 4
+    assert (ranking.pairs, ranking.significant_pairs) == (2, 2)
     assert ranking.islands == 2
     assert by_name(ranking, "island") == {"a": 1, "b": 1, "c": 2, "d": 2}
     bounds = {row.candidate: (row.rank_low, row.rank_high) for row in ranking.rows}
     assert bounds == {"b": (1, 3), "d": (1, 3), "a": (2, 4), "c": (2, 4)}
+
+
+def test_ties_are_within_an_island() -> None:
+    """Equal candidates of an island are one group, also if others are ranked between them."""
+    rng = np.random.default_rng(3)
+    scores = np.full((40, 4), np.nan)
+    scores[:20, :2] = rng.normal(size=(20, 1)) + 0.3 * rng.normal(size=(20, 2))
+    scores[20:, 2:] = noisy(8, 20, [0.0, 5.0])
+    groups = by_name(rank(grid_of(scores)), "group")
+    assert groups["a"] == groups["b"]
+    assert len({groups["a"], groups["c"], groups["d"]}) == 3
 
 
 def test_single_candidate_has_rank_one() -> None:

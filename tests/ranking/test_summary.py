@@ -41,6 +41,22 @@ def test_ranking_without_ties_says_so() -> None:
     assert separation_in_words(rows[:1]) == []
 
 
+def test_candidates_of_different_islands_are_not_called_tied() -> None:
+    """Neither two leaders of islands, nor members of one island with another one's between them."""
+    rows = [
+        replace(row(name, group, beats_next), island=island)
+        for name, group, beats_next, island in (
+            ("a", 1, None, 1), ("c", 2, None, 2), ("b", 1, None, 1), ("d", 3, None, 2)
+        )
+    ]  # fmt: skip
+    assert separation_in_words(rows) == ["Group 1: b is tied with a."]
+    (sentence,) = separation_in_words(rows[:2] + rows[3:])
+    assert "shares queries" in sentence
+    assert separation_in_words(rows[:2]) == []
+    former = [replace(rows[0], beats_next=False), rows[1]]
+    assert separation_in_words(former) == []
+
+
 def test_long_rankings_are_cut_with_a_count() -> None:
     """A thousand candidates give neither a thousand sentences nor a very long one."""
     pairs = [row(f"{side}{n}", n, side == "b") for n in range(500) for side in "ab"]

@@ -19,7 +19,7 @@ from rocketeval.records import Interval
 from rocketeval.report.figures import figures, tables
 from rocketeval.report.findings import Findings, losses
 from rocketeval.report.model import TrustNumber
-from rocketeval.report.trust import number, trust
+from rocketeval.report.trust import number, separation, trust
 from rocketeval.scoring.split import RefusedGold
 from rocketeval.stats.correlation import Coefficient, Correlation
 from rocketeval.store.codec import decode_finding, encode_finding
@@ -72,6 +72,18 @@ def test_without_reference_data_agreement_is_unknown() -> None:
     assert apart.verdict.startswith("2 of 3 candidate pairs differ, 1 is tied")
     assert (apart.mood, apart.value and apart.value.value) == ("unknown", pytest.approx(2 / 3))
     assert (usable.mood, usable.verdict) == ("fair", "3 of 200 unanswered")
+
+
+def test_pairs_without_common_queries_are_not_tied() -> None:
+    """Only pairs of one island count; the others are named as not comparable."""
+    found = ranking((1, 3), (1, 3), (2, 4), (2, 4))
+    rows = [replace(row, island=1 + place % 2) for place, row in enumerate(found.rows)]
+    apart = separation(replace(found, rows=tuple(rows), significant_pairs=2, islands=2), None)
+    assert apart.value == Interval(1.0, 1.0, 1.0)
+    assert "tied" not in apart.verdict
+    assert apart.verdict.startswith("2 of 2 candidate pairs differ. 4 more share no queries")
+    alone = separation(replace(found, rows=tuple(rows[:2]), islands=2), None)
+    assert (alone.value, "share queries" in alone.verdict) == (None, True)
 
 
 @pytest.mark.parametrize(

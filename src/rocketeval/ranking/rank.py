@@ -15,7 +15,8 @@ ones, so a lower-ranked candidate can be significantly better by mean score (see
 **Rank intervals**: simultaneous by default: all of them contain the true ranks at once, at the
 given level. `pairwise` ones are narrower and hold for one candidate at a time.
 **Islands**: candidates that share no queries, directly or through others, cannot be compared. Each
-island is rated around its own mean and tied with the others. With an anchor, islands are an error.
+island is rated around its own mean and has its own groups, and nothing is said about candidates of
+different islands. With an anchor, islands are an error.
 **Unranked**: candidates without any score.
 **Wins**: for each pair of candidates, the share of their common queries that one wins.
 """
@@ -36,11 +37,7 @@ from rocketeval.arrays import Floats, Ints
 from rocketeval.errors import ConfigError, RocketEvalError
 from rocketeval.grid import ScoreGrid
 from rocketeval.records import Interval
-from rocketeval.stats.bootstrap import (
-    intervals,
-    ratio_draws,
-    strength_draws,
-)
+from rocketeval.stats.bootstrap import intervals, ratio_draws, strength_draws
 from rocketeval.stats.bradley_terry import (
     ELO_PER_STRENGTH,
     MATRIX_CANDIDATES,
@@ -237,11 +234,12 @@ class RankedCandidate:
     missing: int
     """Number of queries without a score."""
     group: int
-    """Equal for candidates tied with the first of their group; 1 holds the best."""
+    """Equal for candidates of one island that are tied with the first of their group; 1 holds the
+    best."""
     island: int
     """Number of the island; ratings are comparable only within one, and usually all are 1."""
     beats_next: bool | None = None
-    """Whether it is significantly better than the next row's candidate; None for the last."""
+    """Whether it is significantly better than the next row; None unless that is of its island."""
     outscored_by: tuple[str, ...] = field(default=(), metadata=OPTIONAL)
     """Candidates of later rows whose mean score is significantly higher."""
 
@@ -304,7 +302,7 @@ class Ranking:
     rank_intervals: RankIntervals = "pairwise"
     """What the rank intervals cover; rankings of earlier versions do not say and are pairwise."""
     pairs: int | None = None
-    """Pairs of candidates that were tested; None in rankings of earlier versions."""
+    """Pairs of candidates of one island; None in rankings of earlier versions."""
     significant_pairs: int | None = None
     """Pairs with a significant difference."""
     tests: PairTests | None = None
@@ -413,7 +411,7 @@ def rank_pooled(
         anchor_rating=anchor_rating,
         wins=_wins(ordered, scores[:, order], tie_margin),
         rank_intervals=rank_intervals,
-        pairs=len(order) * (len(order) - 1) // 2,
+        pairs=sum(n * (n - 1) // 2 for n in np.bincount(standing.islands).tolist()),
         significant_pairs=int(tests.better().sum()),
         tests=_tests(ordered, tests.p_values[np.ix_(order, order)]),
         stopped=() if race is None else (*race_in_words(race), looks_note(race)),
@@ -447,14 +445,8 @@ def _affordable_flips(candidates: int) -> int:
 def _tests(names: Sequence[str], p_values: Floats) -> PairTests | None:
     if len(names) > MATRIX_CANDIDATES:
         return None
-    rows = p_values.tolist()
-    return PairTests(
-        tuple(names),
-        tuple(
-            tuple(None if row == column else p for column, p in enumerate(values))
-            for row, values in enumerate(rows)
-        ),
-    )
+    others = np.where(np.eye(len(names), dtype=bool), np.nan, p_values)
+    return PairTests(tuple(names), _known_rows(others))
 
 
 def _rows(
@@ -469,8 +461,13 @@ def _rows(
     ranks = 1 + wins_and_losses(standing.ratings[None, :], 0.0)[1][0]
     lows, highs = bounds
     ratings, means = standing.rating_intervals(level), standing.mean_intervals(level)
-    better, groups, outscored = tests.better(), tests.tied_groups(order), tests.outscored(order)
-    nexts = dict(pairwise(order))
+    better, outscored, islands = tests.better(), tests.outscored(order), standing.islands
+    groups: dict[int, int] = {}
+    for island in dict.fromkeys(islands[order].tolist()):
+        own = tests.tied_groups([column for column in order if islands[column] == island])
+        before = max(groups.values(), default=0)
+        groups |= {column: before + group for column, group in own.items()}
+    nexts = {one: two for one, two in pairwise(order) if islands[one] == islands[two]}
     return tuple(
         RankedCandidate(
             candidate=names[column],
@@ -482,7 +479,7 @@ def _rows(
             queries=int(standing.queries[column]),
             missing=queries - int(standing.queries[column]),
             group=groups[column],
-            island=int(standing.islands[column]),
+            island=int(islands[column]),
             beats_next=bool(better[column, nexts[column]]) if column in nexts else None,
             outscored_by=tuple(names[other] for other in outscored[column]),
         )
@@ -492,8 +489,9 @@ def _rows(
 
 def _wins(names: Sequence[str], scores: Floats, tie_margin: float) -> WinMatrix | None:
     shares = win_matrix(scores, tie_margin)
-    if shares is None:
-        return None
-    rows = shares.round(DIGITS).tolist()
-    known = (tuple(None if share != share else share for share in row) for row in rows)
-    return WinMatrix(tuple(names), tuple(known))
+    return None if shares is None else WinMatrix(tuple(names), _known_rows(shares.round(DIGITS)))
+
+
+def _known_rows(figures: Floats) -> tuple[tuple[float | None, ...], ...]:
+    """Return the rows of a matrix, with None for NaN."""
+    return tuple(tuple(None if x != x else x for x in row) for row in figures.tolist())

@@ -62,8 +62,8 @@ def conclusion_in_words(ranking: Ranking, doubt: str = "") -> str:
 def too_few_in_words(ranking: Ranking) -> str:
     """Return a sentence if the queries are too few to test any difference; else "".
 
-    Then neither ratings nor mean scores have intervals, and all candidates are in one group. An
-    anchor's rating always has an interval. Equal scores may have none with any number of queries.
+    Then neither ratings nor mean scores have intervals, and each island is one group. An anchor's
+    rating always has an interval. Equal scores may have none with any number of queries.
     """
     rows = ranking.rows
     rated = all(not math.isnan(row.rating.low) for row in rows)
@@ -71,7 +71,8 @@ def too_few_in_words(ranking: Ranking) -> str:
         return ""
     enough = ranking.queries >= least_queries(ranking.level)
     same = len({row.mean_score.value for row in rows}) == 1
-    if len({row.group for row in rows}) > 1 or (enough and (same or ranking.stopped)):
+    apart = len({row.group for row in rows}) > len({row.island for row in rows})
+    if apart or (enough and (same or ranking.stopped)):
         return ""
     if enough:
         return "Too few shared queries or clusters to compare the candidates."
@@ -150,9 +151,11 @@ def separation_in_words(rows: Sequence[TiedRow], doubt: str = "") -> list[str]:
 
     A long ranking is cut; the last sentence then says how many sentences are left out.
     """
-    sentences = list(_sentences(rows))
+    islands = _by_island(rows)
+    sentences = [sentence for members in islands for sentence in _sentences(members)]
     if not sentences:
-        return [every_step(doubt)] if len(rows) > 1 else []
+        compared = any(len(members) > 1 for members in islands)
+        return [every_step(doubt, islands=len(islands))] if compared else []
     left = len(sentences) - MOST_SENTENCES
     if left <= 0:
         return sentences
@@ -167,15 +170,32 @@ RANK_INTERVALS = {
 """What the rank intervals of a ranking promise."""
 
 
-def every_step(doubt: str) -> str:
+def every_step(doubt: str, islands: int = 1) -> str:
     """Return the sentence on a ranking without ties."""
+    following = "the next" if islands == 1 else "the next that shares queries with it"
     if doubt:
-        return "Every candidate scores significantly higher than the next."
-    return "Every candidate is significantly better than the next."
+        return f"Every candidate scores significantly higher than {following}."
+    return f"Every candidate is significantly better than {following}."
+
+
+def _island(row: TiedRow) -> int:
+    """Return the number of a row's island; other rankings compare all candidates."""
+    return row.island if isinstance(row, RankedCandidate) else 1
+
+
+def _by_island(rows: Sequence[TiedRow]) -> list[list[TiedRow]]:
+    """Return the rows of each island, best first."""
+    found: dict[int, list[TiedRow]] = {}
+    for row in rows:
+        found.setdefault(_island(row), []).append(row)
+    return list(found.values())
 
 
 def _sentences(rows: Sequence[TiedRow]) -> Iterator[str]:
-    """Yield each group's ties, the ranks that mean scores contradict, and ties with the next."""
+    """Yield each group's ties, the ranks that mean scores contradict, and ties with the next.
+
+    The rows are of one island.
+    """
     groups = [list(members) for _, members in groupby(rows, key=lambda row: row.group)]
     for members, following in zip(groups, [*groups[1:], []], strict=False):
         first, *others = (row.candidate for row in members)
@@ -192,8 +212,10 @@ def _sentences(rows: Sequence[TiedRow]) -> Iterator[str]:
 
 
 def is_tied(row: TiedRow, following: TiedRow) -> bool:
-    """Return whether a row is tied with the next one."""
-    return not row.beats_next and following.candidate not in row.outscored_by
+    """Return whether a row is tied with the next one; not if they are of different islands."""
+    if row.beats_next is not False or _island(row) != _island(following):
+        return False
+    return following.candidate not in row.outscored_by
 
 
 def contradicted_ranks(rows: Sequence[TiedRow], most: int = MOST_SENTENCES) -> list[str]:

@@ -7,6 +7,7 @@ with reference ratings. The rest is filled from significant pairs, answered item
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import islice
 
@@ -313,18 +314,25 @@ def separation(ranking: Ranking, audit: Audit | None) -> TrustNumber:
 
     A certain order of an unchecked judge is no reason to trust it, so it is never graded good.
     """
-    pairs = len(ranking.rows) * (len(ranking.rows) - 1) // 2
+    islands = Counter(row.island for row in ranking.rows)
+    pairs = sum(map(_pairs_of, islands.values()))
+    never = _pairs_of(len(ranking.rows)) - pairs
     apart = _significant_pairs(ranking)
     against = sum(len(row.outscored_by) for row in ranking.rows)
     value = exact(apart / pairs) if pairs else None
     mood: Mood = "unknown"
     verdict = "fewer than two ranked candidates"
+    if never:
+        verdict = "not measured: no two candidates share queries"
     if value is not None:
         mood = by_limits((apart - against) / pairs, GOOD_SEPARATION, FAIR_SEPARATION)
         left = pairs - apart
         tied = f", {left:,} {'is' if left == 1 else 'are'} tied" if left else ""
         more = "; more queries would separate more of them" if left and mood != "good" else ""
         verdict = f"{apart:,} of {pairs:,} candidate pairs differ{tied}{more}. "
+        if never:
+            verb = "shares" if never == 1 else "share"
+            verdict += f"{never:,} more {verb} no queries and cannot be compared. "
         if against:
             verdict += f"In {against:,} of those that differ, {_AGAINST}. "
         verdict += _ORDER_ONLY
@@ -337,10 +345,15 @@ def separation(ranking: Ranking, audit: Audit | None) -> TrustNumber:
         verdict=verdict,
         how="The share of candidate pairs whose mean scores differ significantly, with correction "
         "for all pairs of the ranking. "
+        f"{'Only pairs that share queries, directly or through others, count. ' if never else ''}"
         f"{_NO_VERDICT if doubt(audit) else _limits(GOOD_SEPARATION, FAIR_SEPARATION)}"
         f"{f' Pairs in which {_AGAINST} do not count as good.' if against else ''}",
         question="order",
     )
+
+
+def _pairs_of(candidates: int) -> int:
+    return candidates * (candidates - 1) // 2
 
 
 def _significant_pairs(ranking: Ranking) -> int:
