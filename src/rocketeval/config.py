@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
@@ -39,6 +38,8 @@ from rocketeval.settings import (
     is_plain_folder,
     problem_in,
     redacted,
+    variable_name,
+    without_password,
 )
 
 __all__ = [
@@ -83,15 +84,6 @@ class BenchmarkConfig(Section):
     """File with labels and votes, read with the benchmark's; `view --label` adds to it."""
 
 
-_IN_A_VARIABLE = "Put the key into a variable, and its name here."
-
-
-def _without_password(url: str) -> str:
-    if "@" in url.partition("//")[2].partition("/")[0]:
-        raise ValueError("it contains a user name or password, which belong in the environment.")
-    return url
-
-
 class EngineConfig(Section):
     """The endpoint of a judge or author. Keys come from the environment, never from this file."""
 
@@ -99,9 +91,9 @@ class EngineConfig(Section):
     """openai (any OpenAI-compatible server), openai_batch, scripted, or a plugin's name."""
     model: str
     """Model name on the endpoint."""
-    base_url: Annotated[str, AfterValidator(_without_password)] | None = None
+    base_url: Annotated[str, AfterValidator(without_password)] | None = None
     """URL such as http://127.0.0.1:8000/v1; default: $OPENAI_BASE_URL, then the OpenAI API."""
-    api_key_env: str = "OPENAI_API_KEY"
+    api_key_env: Annotated[str, AfterValidator(variable_name)] = "OPENAI_API_KEY"
     """Name of the environment variable that holds the key."""
     transport: str = "auto"
     """Request format of an HTTP server; auto uses the fastest exact one, `chat` works on all."""
@@ -125,13 +117,6 @@ class EngineConfig(Section):
     """Added to every request, for server-specific settings."""
     options: dict[str, object] = Field(default_factory=dict)
     """Settings of a plugin engine."""
-
-    @field_validator("api_key_env")
-    @classmethod
-    def _names_a_variable(cls, value: str) -> str:
-        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", value):
-            raise ValueError("this is not the name of an environment variable. " + _IN_A_VARIABLE)
-        return value
 
     @field_validator("labels")
     @classmethod
@@ -284,7 +269,7 @@ class DistributedConfig(Section):
     cluster: str | None = None
     """ray (a cluster at $RAY_ADDRESS, else one started here), ray://head:10001, or head:6379 on a
     machine of the cluster; default: this process only. The option --on overrides it."""
-    staging: ConfigFolder | None = None
+    staging: Annotated[ConfigFolder, AfterValidator(without_password)] | None = None
     """Folder shared by all machines, or a URI such as s3://bucket/folder, for tasks and results;
     default: `distributed` in the run directory, which suffices for one machine."""
     actors: Some | tuple[Some, Some] = 1
@@ -298,7 +283,7 @@ class DistributedConfig(Section):
     """Ray CPUs per worker."""
     gpus: Annotated[float, Field(ge=0, le=10_000)] = 0.0
     """GPUs per worker, for an in-process engine such as vllm."""
-    replicas: tuple[Annotated[str, AfterValidator(_without_password)], ...] = ()
+    replicas: tuple[Annotated[str, AfterValidator(without_password)], ...] = ()
     """Base URLs of servers with the same judge, instead of `judge.base_url`; each batch goes to
     one, or to another if that one is unreachable."""
 

@@ -7,6 +7,7 @@ bound the numbers that would otherwise crash, hang or fill the memory.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PureWindowsPath
 from typing import Annotated, Any, Self
@@ -121,6 +122,30 @@ def problem_in(raw: object) -> str | None:
         elif isinstance(value, bytes | set):
             return f"a value of the type {type(value).__name__} cannot be used"
     return None
+
+
+IN_A_VARIABLE = "Put the key into a variable, and its name here."
+KEY = re.compile(
+    r"(hf|gsk|sk|xai|ghp|pplx|r8)_[A-Za-z0-9]{16,}$"
+    r"|(?=.*[a-z])(?=.*[A-Z])(?=.*[0-9])[A-Za-z0-9]{20,}$|[0-9a-f]{32,}$"
+)
+"""What providers issue as keys, as far as it could be the name of a variable."""
+
+
+def variable_name(value: str) -> str:
+    """Return the name of an environment variable; ValueError for others, and for a key."""
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", value):
+        raise ValueError(f"this is not the name of an environment variable. {IN_A_VARIABLE}")
+    if KEY.match(value):
+        raise ValueError(f"this looks like a key. {IN_A_VARIABLE}")
+    return value
+
+
+def without_password(url: str) -> str:
+    """Return a URL; ValueError if it contains a user name or password."""
+    if "@" in url.partition("//")[2].partition("/")[0]:
+        raise ValueError("it contains a user name or password, which belong in the environment.")
+    return url
 
 
 def is_encodable(text: str) -> bool:

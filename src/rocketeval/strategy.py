@@ -162,7 +162,8 @@ class ChecklistStrategy:
 
         run = self._run
         # On a cluster, the judge may be unreachable from here; the workers identify it.
-        here = to_judge and run.config.distributed.cluster is None
+        here = run.config.distributed.cluster is None
+        contact = self._contact_judge if here else self._find_cluster
         with used_as("author"):
             return await make_checklists(
                 run.store,
@@ -170,7 +171,7 @@ class ChecklistStrategy:
                 run.observer,
                 run.stop,
                 run.budget,
-                before_paying=self._contact_judge if here else None,
+                before_paying=contact if to_judge else None,
             )
 
     async def grade(self, only: Collection[tuple[str, str]] | None = None) -> GradeFacts:
@@ -233,6 +234,13 @@ class ChecklistStrategy:
             asked = await contact_judge(run.store, run.config, engine, run.observer, run.budget)
         if not asked:
             await run.contacted.pop().aclose()
+
+    async def _find_cluster(self) -> None:
+        from rocketeval.distributed.cluster import check_reachable
+
+        cluster = self._run.config.distributed.cluster
+        assert cluster is not None
+        await asyncio.to_thread(check_reachable, cluster)
 
     def _make_engine(self) -> Engine:
         from rocketeval.engines.base import create_engine

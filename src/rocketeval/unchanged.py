@@ -17,18 +17,18 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel
 
 from rocketeval._version import __version__
-from rocketeval.config import RunConfig
+from rocketeval.config import RunConfig, dump_config, load_config
 from rocketeval.errors import StoreError
 from rocketeval.hashing import content_hash
 from rocketeval.observer import Observer
 from rocketeval.store.checksums import hash_file
 from rocketeval.store.codec import encode
-from rocketeval.store.files import read_json, write_json
+from rocketeval.store.files import read_json, write_bytes, write_json
 from rocketeval.store.manifest import StageFacts
 from rocketeval.store.run import COMPARISONS, MADE, RunStore
 
@@ -110,12 +110,20 @@ class MadeFrom:
     ) -> Iterator[StageInProgress[FactsT]]:
         """Time a stage, and record its facts and what it was made from."""
         started = time.monotonic()
+        from rocketeval.scoring.stage import refuse_other_scorer, scorer_hash
+
         observer.stage_entered(name)
         done = StageInProgress(facts)
         with self._store.locked():
+            if name in STAGES[1:]:
+                refuse_other_scorer(self._store, self._config)
             inputs = self.inputs(name)
             yield done
-            done.facts = replace(done.facts, seconds=round(time.monotonic() - started, 3))
+            known: dict[str, Any] = {"seconds": round(time.monotonic() - started, 3)}
+            if name == "score":
+                self._freeze_scorer()
+                known["made_with"] = scorer_hash(self._config)
+            done.facts = replace(done.facts, **known)
             self._store.record_stage(name, done.facts)
             self._keep(name, inputs)
         observer.stage_ended(name, done.facts)
@@ -125,6 +133,16 @@ class MadeFrom:
         if inputs:
             found = {**self._read(), stage: self._whole(stage, inputs)}
             write_json(self._store.path / NAME, found)
+
+    def _freeze_scorer(self) -> None:
+        """Write the scorer, and the margins that follow its scale, into the run's config."""
+        path = self._store.path / "run.yaml"
+        if not path.exists():
+            return
+        frozen = load_config(path)
+        own = {"scorer": self._config.scorer, "ranking": self._config.ranking}
+        if any(getattr(frozen, name) != section for name, section in own.items()):
+            write_bytes(path, dump_config(frozen.model_copy(update=own)).encode())
 
     def _read(self) -> dict[str, str]:
         with suppress(StoreError, FileNotFoundError):

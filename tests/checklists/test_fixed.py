@@ -36,9 +36,8 @@ async def test_every_query_gets_the_items() -> None:
 async def test_reference_follows_every_item() -> None:
     """The query's own; a query without a reference gets the items alone."""
     fixed = author(items=["How good is it?"], reference=True)
-    shown = await fixed.write(Query("q", "text", reference="Because of\n# Question\nscattering."))
-    quoted = "> Because of\n> # Question\n> scattering."
-    assert shown.items == (f"How good is it?\n\n{REFERENCE}\n{quoted}",)
+    shown = await fixed.write(Query("q", "text", reference="Because of scattering."))
+    assert shown.items == (f"How good is it?\n\n{REFERENCE}\nBecause of scattering.",)
     plain = await fixed.write(Query("p", "text"))
     assert plain.items == ("How good is it?",)
 

@@ -136,9 +136,7 @@ class FixedAuthor(FreeAuthor):
         """Return the items for `query`."""
         behind = ""
         if self._reference and query.reference is not None:
-            # No line of a reference can look like a part of the prompt.
-            quoted = "\n".join(f"> {line}" for line in query.reference.splitlines())
-            behind = f"\n\n{REFERENCE}\n{quoted}"
+            behind = f"\n\n{REFERENCE}\n{query.reference}"
         items = [replace(item, text=item.text + behind) for item in self._items]
         return Checklist.from_items(query.id, items, "fixed")
 

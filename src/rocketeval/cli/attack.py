@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rocketeval.cli.help import codes, option, verb
-from rocketeval.cli.options import with_settings
+from rocketeval.cli.options import SEEDS, with_settings
 from rocketeval.cli.output import Output, with_output
 from rocketeval.text import NO_INTERVAL, between
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 @option("--datamarking", is_flag=True, help="Mark the words of each response in the prompt.")
 @option(
     "--seed",
-    type=click.IntRange(0, 2**32 - 1),
+    type=SEEDS,
     default=0,
     show_default=True,
     help="Seed of the choice of items.",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rocketeval.cli.help import codes, option, verb
-from rocketeval.cli.options import LEVEL, with_run
+from rocketeval.cli.options import LEVEL, SEEDS, FiniteRange, with_run
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.text import make_console, make_table, show_pairs, shown_path
 from rocketeval.text import NO_INTERVAL, TOO_FEW, between, chance, count_of, percentage, printable
@@ -45,7 +45,7 @@ COLORS = {"better": "green", "worse": "red"}
 @with_run
 @option(
     "--min-effect",
-    type=click.FloatRange(min=0, min_open=True),
+    type=FiniteRange(min=0, min_open=True),
     metavar="X",
     help="Smallest mean difference that matters. The verdict is `equal enough` if the whole "
     "interval lies between -X and +X.",
@@ -270,7 +270,7 @@ class AnchorOutput:
     metavar="RUN",
     help="Run of a new candidate on the anchors; place it among those of the first run.",
 )
-@option("--seed", type=int, default=0, show_default=True, metavar="N", help="Seed of the choice.")
+@option("--seed", type=SEEDS, default=0, show_default=True, metavar="N", help="Seed of the choice.")
 @with_output
 def anchors(
     run: Path, count: int, out: Path | None, look: Path | None, seed: int, output: Output

@@ -283,7 +283,7 @@ def write_config(
 
 
 def _folder_name(name: str) -> str:
-    return re.sub(r"[^\w .()+-]", "-", name)
+    return re.sub(r"[^\w .()+-]", "-", name).strip(" .") or "data"
 
 
 def _dumped(section: Mapping[str, object]) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rocketeval.cli.help import codes, option, verb
-from rocketeval.cli.options import MAX_COST, FiniteRange, loaded
+from rocketeval.cli.options import MAX_COST, SEEDS, FiniteRange, loaded
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.run_with_signals import INCOMPLETE, run_with_signals
 from rocketeval.cli.text import as_argument, make_console, make_table, shown_path
@@ -190,7 +190,7 @@ _MISSING = {
     metavar="FOLDER",
     help="Folder for the draw and the ranking.",
 )
-@option("--seed", type=int, default=0, show_default=True, metavar="N", help="Seed of the draw.")
+@option("--seed", type=SEEDS, default=0, show_default=True, metavar="N", help="Seed of the draw.")
 @MAX_COST
 @with_output
 def cascade(

@@ -9,7 +9,7 @@ import click
 
 from rocketeval.cli.compare import GATE_FAILED
 from rocketeval.cli.help import codes, option, verb
-from rocketeval.cli.options import LEVEL
+from rocketeval.cli.options import LEVEL, FiniteRange
 from rocketeval.text import TOO_FEW, count_of, is_hash, printable, query_name, start_of
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ MOST_FALLS = 3
 @option("--candidate", "candidates", multiple=True, help="Compare only this one; repeatable.")
 @option(
     "--max-drop",
-    type=click.FloatRange(min=0),
+    type=FiniteRange(min=0),
     metavar="X",
     help="Also fail if the mean fell by more than X, significant or not.",
 )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rocketeval.cli.help import VerbCommand, codes, option
-from rocketeval.cli.options import DEFAULT_CONFIG, LEVEL, Verb, with_run
+from rocketeval.cli.options import DEFAULT_CONFIG, LEVEL, SEEDS, Verb, with_run
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.text import make_console, make_table, near, shown_path
 from rocketeval.errors import BenchmarkError, ConfigError
@@ -148,7 +148,7 @@ def command() -> None:
 @option("--pairs", is_flag=True, help="Choose N pairs of responses to vote on instead.")
 @option("--force", is_flag=True, help="Replace an existing FILE.")
 @option(
-    "--seed", type=int, default=0, show_default=True, metavar="N", help="Seed of the random draw."
+    "--seed", type=SEEDS, default=0, show_default=True, metavar="N", help="Seed of the random draw."
 )
 @LEVEL
 @with_output

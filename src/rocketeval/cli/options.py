@@ -37,6 +37,8 @@ class FiniteRange(click.FloatRange):
         return number
 
 
+SEEDS = click.IntRange(0, 2**32 - 1)
+"""Seeds of random numbers."""
 DEFAULT_CONFIG = Path("rocketeval.yaml")
 ENDING = ".rocketeval.yaml"
 """End of the name of a config written for a data file."""

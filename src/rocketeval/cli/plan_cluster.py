@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rocketeval.cli.help import CLUSTER, option
-from rocketeval.cli.options import FiniteRange, Verb
+from rocketeval.cli.options import SEEDS, FiniteRange, Verb
 from rocketeval.cli.text import make_console, make_table
 from rocketeval.text import count_of, printable
 
@@ -92,7 +92,7 @@ _OPTIONS = (
         metavar="SECONDS",
         help="Longest time until a finished response is on disk.",
     ),
-    _cluster_option("--seed", type=int, metavar="N", help="Seed of the simulated losses."),
+    _cluster_option("--seed", type=SEEDS, metavar="N", help="Seed of the simulated losses."),
 )
 
 

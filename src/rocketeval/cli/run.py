@@ -366,7 +366,9 @@ def command(settings: RunConfig, only: str | None, dry_run: bool, output: Output
     if only is not None:
         return run_stage(only, settings, output)
     run = Run(settings, observer=make_observer(settings, quiet=output.quiet))
-    summary = summarize(run_with_signals(run, run.all), Typed.now(settings))
+    # The config may change or be removed while the run lasts.
+    typed = Typed.now(settings)
+    summary = summarize(run_with_signals(run, run.all), typed)
     output.give(summary, lambda: show_summary(summary, settings))
     warn_unused(summary.stages.checklist)
     warn_decisions(summary.stages.score)

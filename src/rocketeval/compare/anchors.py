@@ -10,7 +10,7 @@ import numpy as np
 from rocketeval.config import RunConfig
 from rocketeval.errors import BenchmarkError, ConfigError
 from rocketeval.grid import ScoreGrid
-from rocketeval.scoring.stage import read_grid, scoring_change
+from rocketeval.scoring.stage import read_grid, refuse_other_scorer, scoring_change
 from rocketeval.stats.anchors import (
     FEWEST_CANDIDATES,
     Anchors,
@@ -114,6 +114,8 @@ def place_candidates(
 
     `configs` are those of the two runs, in this order.
     """
+    for store, config in zip((known, new), configs, strict=True):
+        refuse_other_scorer(store, config)
     change = scoring_change(*configs)
     if known.judge().digest != new.judge().digest:
         change = "was graded by another judge or method"

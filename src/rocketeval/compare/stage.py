@@ -19,7 +19,7 @@ from rocketeval.grid import ScoreGrid
 from rocketeval.ranking.rank import Ranking
 from rocketeval.records import Basis, Label
 from rocketeval.scoring.learning import label_cells
-from rocketeval.scoring.stage import read_grid
+from rocketeval.scoring.stage import read_grid, refuse_other_scorer
 from rocketeval.stats.prediction_powered import (
     Estimate,
     LabelTarget,
@@ -78,6 +78,7 @@ def compare_candidates(
     level: float,
 ) -> Comparison:
     """Test whether the first candidate is better than the second."""
+    refuse_other_scorer(store, config)
     found = compare(
         read_grid(store),
         first,
@@ -121,6 +122,7 @@ def estimate_labels(
     Without a choice, every candidate with labels is estimated. Raise EvaluatedOnTraining if the
     scorer was fitted on these labels.
     """
+    refuse_other_scorer(store, config)
     grid = read_grid(store)
     labels, not_in_run = label_cells(grid, store.inputs.labels() if given is None else given)
     named = _names(store, choice) or _labelled(grid, labels, choice)

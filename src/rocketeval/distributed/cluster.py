@@ -53,9 +53,8 @@ def connected(on: str, cpus: float = 0.0) -> Iterator[Any]:
         yield ray
         return
     check_address(on)
+    check_reachable(on)
     address = cluster_address(on)
-    if address not in STARTED_OR_FOUND:
-        _check_reachable(address)
     with _notices_logged():
         with _own_signals(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -97,6 +96,13 @@ def check_address(on: str) -> None:
         )
 
 
+def check_reachable(on: str) -> None:
+    """Raise ClusterError if `on` names a cluster whose port is closed."""
+    address = cluster_address(on)
+    if address not in STARTED_OR_FOUND:
+        _check_reachable(address)
+
+
 def _host_and_port(address: str) -> tuple[str, str]:
     host, _, port = address.removeprefix(CLIENT).partition("/")[0].rpartition(":")
     return host, port
@@ -120,11 +126,13 @@ def _start(ray: Any, address: str, cpus: float) -> None:
         raise ConfigError(
             f"Ray's client is not available here: {error}.", hint="pip install 'ray[client]'"
         ) from None
-    except (RuntimeError, ValueError, OSError) as error:
+    except Exception as error:  # noqa: BLE001 - such as a bare Exception if Ray starts too slowly
         where = "started here" if address == "local" else f"reached at {address}"
         raise ClusterError(
             f"Ray could not be {where}: {_first_line(error)}",
-            hint="Is it up, and does it run the same versions of Ray and Python as this machine?",
+            hint="Is this machine too busy? Try again, or use --on local."
+            if address == "local"
+            else "Is it up, and does it run the same versions of Ray and Python as this machine?",
         ) from None
 
 

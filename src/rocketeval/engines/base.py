@@ -20,6 +20,7 @@ from rocketeval.errors import (
 from rocketeval.observer import EngineStatus
 from rocketeval.records import Answer, GradingTask, JudgeFingerprint, Status, Usage
 from rocketeval.registry import Registry
+from rocketeval.text import HIDDEN, with_secrets
 
 __all__ = [
     "Engine",
@@ -300,6 +301,16 @@ async def offline_identity(engine: Engine) -> EngineIdentity:
 
 def create_engine(config: EngineConfig, home: Path | None = None) -> Engine:
     """Return the engine that `config` names; `home` is a folder for its own files."""
+
+    def not_hidden(text: str) -> str:
+        if text != HIDDEN:
+            return text
+        raise ConfigError(
+            "A secret in `extra_body` or `options` is hidden: a run directory does not keep it.",
+            hint="Run with the config file that the run was made from.",
+        )
+
+    with_secrets([config.extra_body, config.options], not_hidden)
     return ENGINES.get(config.engine).create(config, home)
 
 

@@ -213,7 +213,10 @@ DEFAULT_BASE_URL = "https://api.openai.com/v1"
 def base_url(config: EngineConfig) -> str:
     """Return the base URL: the config's, else $OPENAI_BASE_URL, else the OpenAI API."""
     url = config.base_url or os.environ.get("OPENAI_BASE_URL") or DEFAULT_BASE_URL
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        parts = urlsplit("")
     if parts.username or parts.password:
         raise ConfigError(
             "base_url contains a user name or password.",

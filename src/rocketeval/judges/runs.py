@@ -24,6 +24,7 @@ from rocketeval.config import RunConfig, load_config
 from rocketeval.errors import BenchmarkError, ConfigError
 from rocketeval.evolve.apply_setup import as_graded
 from rocketeval.grid import ScoreGrid
+from rocketeval.scoring.stage import refuse_other_scorer
 from rocketeval.store.run import RunStore
 
 Missing = Literal["drop", "skip"]
@@ -143,7 +144,9 @@ def judge_names(runs: Sequence[JudgedRun]) -> tuple[str, ...]:
 
 
 def refuse_other_scales(runs: Sequence[JudgedRun]) -> None:
-    """Raise ConfigError if the runs score on different scales."""
+    """Raise ConfigError if the runs score on different scales, or one not as its config says."""
+    for run in runs:
+        refuse_other_scorer(run.store, run.config)
     first = runs[0].config
     for run in runs[1:]:
         if run.config.scorer.scale != first.scorer.scale:

@@ -10,9 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from rocketeval.config import RunConfig, ScorerConfig
-from rocketeval.errors import ArtifactError, StageMissing
+from rocketeval.config import RunConfig, ScorerConfig, with_tie_margin
+from rocketeval.errors import ArtifactError, ConfigError, StageMissing
 from rocketeval.grid import GridBuilder, ScoreGrid
+from rocketeval.hashing import content_hash
 from rocketeval.records import Basis, Gold
 from rocketeval.scoring.answers import AnswerTable, sum_rows
 from rocketeval.scoring.artifact import Provenance, load_scorer, save_scorer
@@ -22,6 +23,7 @@ from rocketeval.scoring.learning import refuse_off_scale
 from rocketeval.scoring.read_answers import AnsweredPart, AnswerReader
 from rocketeval.scoring.rubric import POINTS, not_applicable, score_bounds, widen
 from rocketeval.scoring.split import gold_cells, split_gold
+from rocketeval.store.checksums import hash_file
 from rocketeval.store.ledger import live_files
 from rocketeval.store.manifest import LearnedFacts, ScoreFacts
 from rocketeval.store.run import RunStore
@@ -197,6 +199,32 @@ def read_grid(store: RunStore) -> ScoreGrid:
     return builder.grid().clustered(store.inputs.clusters())
 
 
+def scorer_hash(config: RunConfig) -> str:
+    """Return a hash of the settings that scores are made with.
+
+    Only scores learned from votes depend on the tie margin.
+    """
+    scorer = with_tie_margin(config).scorer
+    ignored = {"fitted"} if scorer.learn_from == "votes" else {"fitted", "tie_margin"}
+    fitted = scorer.fitted
+    file = "" if fitted is None else hash_file(fitted) if fitted.is_file() else str(fitted)
+    return content_hash(scorer.model_dump(mode="json", exclude=ignored), file).hex()
+
+
+def refuse_other_scorer(store: RunStore, config: RunConfig) -> None:
+    """Raise ConfigError if the run's scores were made with other settings than the config's.
+
+    The config's scale and margins would not be those of the scores.
+    """
+    made_with = store.manifest().stages.score.made_with
+    if made_with and config.evaluator is None and made_with != scorer_hash(config):
+        raise ConfigError(
+            f"The scores of {store.path} were made with other settings of `scorer` than the config "
+            "has.",
+            hint="Run `rocketeval run --only score` with that config first; it asks no judge.",
+        )
+
+
 def scoring_change(was: RunConfig, now: RunConfig) -> str:
     """Return why the scores of two configs mean different things, as a predicate; empty if not."""
     if now.method != was.method:
@@ -204,7 +232,7 @@ def scoring_change(was: RunConfig, now: RunConfig) -> str:
         return f"has another grading method ({methods}) or other options of it"
     if now.scorer.scale != was.scorer.scale:
         return "scores on another scale"
-    if now.scorer != was.scorer:
+    if scorer_hash(now) != scorer_hash(was):
         scorers = f"{was.scorer.kind} -> {now.scorer.kind}"
         return f"has another scorer ({scorers}) or other options of it"
     return ""

@@ -1,7 +1,4 @@
-"""The records in manifest.json and plan.json.
-
-A fact that an earlier version did not write is read as zero or None.
-"""
+"""The records in manifest.json and plan.json; facts of later versions are zero, empty or None."""
 
 from __future__ import annotations
 
@@ -434,7 +431,7 @@ class LearnedFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreFacts(StageFacts):
-    """Facts of the score stage."""
+    """Facts of the score stage; `made_with` is a hash of the scorer's settings."""
 
     scores: int = 0
     without_score: int = 0
@@ -448,6 +445,7 @@ class ScoreFacts(StageFacts):
     evaluator: DecisionFacts | None = field(default=None, metadata=OPTIONAL)
     not_applicable: int = field(default=0, metadata=OPTIONAL)
     """Answers that are more likely "not applicable" than not."""
+    made_with: str = field(default="", metadata=OPTIONAL)
 
 
 @dataclass(frozen=True, kw_only=True)
