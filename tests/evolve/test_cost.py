@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rocketeval.config import EvolveConfig, PriceConfig
-from rocketeval.evolve.ask import most_for_optimizer, most_questions, questions
+from rocketeval.evolve.ask import most_questions, questions
 from rocketeval.evolve.cases import Case
 from rocketeval.evolve.perspective import AnswerFormat, Asking, Perspective, PerspectiveKind, Pool
 from rocketeval.evolve.result import QuestionSetUsage, count_cost
@@ -70,9 +70,8 @@ def test_judge_without_token_usage() -> None:
 
 
 def test_questions_are_counted_in_advance() -> None:
-    """Per response or pair, and once per query; optimizer requests include retries."""
+    """Per response or pair, and once per query."""
     assert questions(KEPT, PAIRS, "each") == 3 * 3 + 1
     assert questions(KEPT, PAIRS, "pairs") == 3 * 3 + 1
     settings = EvolveConfig(most_about_responses=1, most_about_queries=0)
     assert most_questions(Pool(KEPT), PAIRS, settings) == 2 * 3
-    assert most_for_optimizer(settings) == 3 * (4 + 1 + 1)

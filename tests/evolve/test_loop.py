@@ -34,8 +34,9 @@ from rocketeval.errors import (
 from rocketeval.evolve import forest
 from rocketeval.evolve.apply_setup import EvaluatorCases
 from rocketeval.evolve.artifact import load_evaluator
+from rocketeval.evolve.ask import most_questions
 from rocketeval.evolve.forest import SPACES, ForestSettings
-from rocketeval.evolve.history import Spending, gather_cases
+from rocketeval.evolve.history import Spending, gather_cases, split_cases
 from rocketeval.evolve.perspective import Perspective, PerspectiveKind, PerspectiveOrigin, Pool
 from rocketeval.evolve.pool import read_pool, write_pool
 from rocketeval.evolve.result import Evolution
@@ -305,6 +306,53 @@ async def test_calls_are_limited(
     await evolve(planted_config(tmp_path), engines)
     assert engines.written == finished[2].written
     assert set(engines.asked.values()) == {1}
+
+
+def least_limit(folder: Path, config: RunConfig) -> int:
+    """Return the smallest `max_calls` with which a finished run of this config does its round."""
+    run = folder / "runs" / "planted"
+    paid = map(json.loads, (run / "evolve" / "spent.jsonl").read_text().splitlines())
+    before = (row.get("questions", row["requests"]) for row in paid if row["why"] != "held out")
+    held_out = split_cases(RunStore(run).inputs, config.evolve).held_out
+    pool = read_pool(run / "evolve" / "pool.yaml")
+    return sum(before) + most_questions(pool, held_out, config.evolve)
+
+
+@pytest.mark.parametrize("stopped_in", ["optimizer", "judge"])
+async def test_limited_round_resumes(
+    tmp_path: Path, finished: tuple[Path, Evolution, Engines], stopped_in: str
+) -> None:
+    """What was paid before the stop is not counted again, so the round is finished."""
+    folder, whole, asked = finished
+    limit = least_limit(folder, planted_config(folder))
+    config = planted_config(tmp_path, max_calls=limit)
+    engines, run = Engines(), Run(config)
+    (done,) = whole.rounds
+
+    def hears(engines: Engines) -> None:
+        late = engines.written.total() + (engines.asked.total() - 136) // 10
+        if late > (3 if stopped_in == "optimizer" else done.optimizer.requests + 4):
+            run.stop.set()
+
+    engines.hears = hears
+    with pytest.raises(Stopped):
+        await run.evolve(make_engine=engines.make)
+    assert 0 < engines.written.total() <= done.optimizer.requests
+    assert (engines.asked.total() > 136) is (stopped_in == "judge")
+    assert engines.asked.total() < 136 + done.judge.questions
+    engines.hears = None
+    found = await evolve(config, engines)
+    assert (engines.asked, engines.written) == (asked.asked, asked.written)
+    assert timeless(found) == timeless(whole)
+
+
+async def test_round_does_not_start_below_its_least_limit(
+    tmp_path: Path, finished: tuple[Path, Evolution, Engines]
+) -> None:
+    """One call less is refused."""
+    limit = least_limit(finished[0], planted_config(finished[0]))
+    found = await evolve(planted_config(tmp_path, max_calls=limit - 1), Engines())
+    assert found.rounds == ()
 
 
 @pytest.mark.parametrize("limit", [1, 339])

@@ -106,6 +106,31 @@ class Work:
         return await self.optimizer.propose(1, cases, pool, self.context)
 
 
+async def test_requests_left_exclude_journaled_ones(tmp_path: Path) -> None:
+    """All attempts of two batches, deepen, broaden and routing; none once all are answered."""
+
+    def left(work: Work) -> int:
+        return work.optimizer.most_requests(1, CASES, POOL, work.journal.known())
+
+    work = Work(tmp_path)
+    assert left(work) == 3 * 5
+
+    def stopping(prompt: str) -> str:
+        cut.stop.set()
+        return reply(prompt)
+
+    cut = Work(tmp_path, stopping)
+    await cut.propose()
+    assert left(cut) == 3 * (5 - len(cut.prompts)) < 3 * 5
+    await work.propose()
+    assert left(work) == 0
+    (tmp_path / "failing").mkdir()
+    failing = Work(tmp_path / "failing", lambda prompt: "I cannot.")
+    with pytest.raises(ChecklistError):
+        await failing.propose()
+    assert left(failing) == 3 * 5
+
+
 async def test_round_proposes_every_origin(tmp_path: Path) -> None:
     """From mistakes, rewording, new aspects, and routing; with parents."""
     proposals = await Work(tmp_path).propose()

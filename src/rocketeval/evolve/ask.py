@@ -31,6 +31,7 @@ from rocketeval.evolve.perspective import (
     question_set_of,
 )
 from rocketeval.grading.stage import grade_responses, judge_of
+from rocketeval.grading.work import PlannedChecklists, PlannedInputs, WorkList
 from rocketeval.observer import Observer
 from rocketeval.prompts.variants import QUERY_ALONE, pair_name, pair_up, query_alone
 from rocketeval.records import (
@@ -188,6 +189,36 @@ class PerspectiveAsker:
             answers.append(QuestionSetAnswers(question_set, inside, perspectives))
         return JudgedCases(AnswersTable(pool, answers).table(cases), judges, facts)
 
+    def count_unanswered(self, pool: Iterable[Perspective], cases: Sequence[Case]) -> int:
+        """Return the number of questions that `ask` would send; cached answers are not counted."""
+        responses = self._responses(cases)
+        return sum(
+            self._count_unanswered(question_set, perspectives, cases, responses)
+            for question_set, perspectives in by_question_set(pool, self.asking).items()
+        )
+
+    def _count_unanswered(
+        self,
+        question_set: QuestionSet,
+        perspectives: Sequence[Perspective],
+        cases: Sequence[Case],
+        responses: Mapping[tuple[str, str], Response],
+    ) -> int:
+        inside = self.store.inside(self.folder, question_set.name)
+        queries, shown = self._shown(question_set, cases, responses)
+        items = tuple(perspective.text for perspective in perspectives)
+        checklists = {name: Checklist(name, items, "evolve") for name in queries}
+        judge = inside.manifest().judge if inside.inputs.exist else None
+        work = WorkList(
+            inside,
+            PlannedInputs(queries, lambda: iter(shown), PlannedChecklists(checklists)),
+            question_set.method(),
+            judge,
+            inside.finished(),
+        )
+        known = work.known()
+        return sum(len(items) - len(known.get(key, ())) for key in work.unfinished())
+
     def _responses(self, cases: Sequence[Case]) -> dict[tuple[str, str], Response]:
         wanted = {(case.query_id, name) for case in cases for name in case.candidates}
         found = {
@@ -214,17 +245,27 @@ class PerspectiveAsker:
     ) -> RunStore:
         """Write the inputs of a question set and return the run it is graded in."""
         inside = self.store.inside(self.folder, question_set.name)
+        queries, shown = self._shown(question_set, cases, responses)
+        inside.inputs.save(list(queries.values()), shown, (), (), ())
+        items = tuple(perspective.text for perspective in perspectives)
+        inside.inputs.save_checklists(Checklist(name, items, "evolve") for name in queries)
+        inside.freeze(question_set_config(self.config, question_set))
+        return inside
+
+    def _shown(
+        self,
+        question_set: QuestionSet,
+        cases: Sequence[Case],
+        responses: Mapping[tuple[str, str], Response],
+    ) -> tuple[dict[str, Query], list[Response]]:
+        """Return the queries of the cases and the texts shown to the judge, each once."""
         queries = _queries(self.store.inputs.queries, cases)
         shown = {
             (response.query_id, response.candidate): response
             for case in cases
             for response in show(question_set, case, queries[case.query_id], responses)
         }
-        inside.inputs.save(list(queries.values()), shown.values(), (), (), ())
-        items = tuple(perspective.text for perspective in perspectives)
-        inside.inputs.save_checklists(Checklist(name, items, "evolve") for name in queries)
-        inside.freeze(question_set_config(self.config, question_set))
-        return inside
+        return queries, list(shown.values())
 
     async def _grade(self, question_set: QuestionSet, inside: RunStore) -> GradeFacts:
         config = question_set_config(self.config, question_set)
@@ -383,9 +424,3 @@ def most_questions(pool: Pool, cases: Collection[Case], settings: EvolveConfig) 
         *pool.of(PerspectiveKind.QUERY)[: settings.most_about_queries],
     ]
     return questions(kept, cases, settings.asking)
-
-
-def most_for_optimizer(settings: EvolveConfig) -> int:
-    """Return the maximum number of optimizer requests per round."""
-    requests = settings.batches + bool(settings.deepen) + bool(settings.broaden)
-    return settings.attempts * (requests + bool(settings.most_about_queries))

@@ -6,7 +6,7 @@ people may edit at any time, the split into seen and held-out cases, and `evolve
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -389,16 +389,15 @@ class CallLimit:
                 "start with fewer perspectives or fewer queries (`limit`).",
             )
 
-    def over(
-        self, name: str, news: Collection[Perspective], pool: Pool, requests: int = 0
-    ) -> str | None:
-        """Return why a round with these perspectives exceeds the limit; None if it fits.
+    def over(self, name: str, left: int, pool: Pool) -> str | None:
+        """Return why a round exceeds the limit; None if it fits.
 
-        The questions on held-out cases at the end must fit too.
+        `left` is the number of questions and requests of the round that have no answer yet: those
+        already answered are among the calls so far. The questions on held-out cases at the end must
+        fit too.
         """
         limit = self._settings.max_calls
-        asked = questions(news, self._split.seen, self._settings.asking) + self._end(pool)
-        needed, so_far = asked + requests, self._spending.calls
+        needed, so_far = left + self._end(pool), self._spending.calls
         if limit is None or so_far + needed <= limit:
             return None
         return (

@@ -44,6 +44,7 @@ from rocketeval.evolve.requests import (
 from rocketeval.observer import EngineStatus
 from rocketeval.prompts.read_perspectives import read_questions
 from rocketeval.records import Usage
+from rocketeval.store.journal import PaidWork
 
 CutShort = Literal["stopped", "out of money"]
 
@@ -244,6 +245,26 @@ class Optimizer:
             last = self._routing(round, gathering, pool) if whole else []
             whole = whole and await self._do(last, context, done, gathering)
         return _proposals([*asked, *last], gathering, done, None if whole else _cut_short(context))
+
+    def most_requests(
+        self,
+        round: int,
+        failures: Sequence[FailedCase],
+        pool: Pool,
+        known: Mapping[bytes, PaidWork],
+    ) -> int:
+        """Return the maximum number of requests that `propose` would send, with all attempts."""
+        gathering = self._gathering(pool)
+        done: StepResults[OptimizerRequest] = StepResults()
+        asked = self._of_round(round, failures, pool)
+        left = done.take_known(asked, known, skip=True)
+        if left or not done.lines:
+            # The routing request depends on these.
+            return self._config.attempts * (len(left or asked) + self._queries_wanted)
+        for request, lines in done.lines.items():
+            gathering.take(request, lines)
+        last = self._routing(round, gathering, pool)
+        return self._config.attempts * len(done.take_known(last, known, skip=True))
 
     def _of_round(
         self, round: int, failures: Sequence[FailedCase], pool: Pool

@@ -25,7 +25,6 @@ from rocketeval.evolve.ask import (
     PerspectiveAsker,
     PrefixedObserver,
     metered,
-    most_for_optimizer,
 )
 from rocketeval.evolve.cases import Case, CaseTable, error_of_mean
 from rocketeval.evolve.evaluator import credit_of
@@ -95,7 +94,19 @@ class EvolveContext:
         def make_engine(config: EngineConfig, home: Path | None) -> Engine:
             return metered(self.make_engine(config, home), partial(self.spending.judge_used, name))
 
-        asker = PerspectiveAsker(
+        asked = await self._asker(folder, name, make_engine).ask(pool, cases)
+        left = count_of(asked.unfinished, "prompt was", "prompts were")
+        self.go_on(f"{left} not sent to the judge ({name})")
+        return asked
+
+    def count_unanswered(
+        self, pool: Iterable[Perspective], cases: Sequence[Case], folder: str
+    ) -> int:
+        """Return the number of questions that `ask` would send to the judge."""
+        return self._asker(folder, "", self.make_engine).count_unanswered(pool, cases)
+
+    def _asker(self, folder: str, name: str, make_engine: MakeEngine) -> PerspectiveAsker:
+        return PerspectiveAsker(
             self.store,
             self.config,
             PrefixedObserver(self.observer, name),
@@ -105,10 +116,6 @@ class EvolveContext:
             folder=folder,
             make_engine=make_engine,
         )
-        asked = await asker.ask(pool, cases)
-        left = count_of(asked.unfinished, "prompt was", "prompts were")
-        self.go_on(f"{left} not sent to the judge ({name})")
-        return asked
 
     async def fit(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Return `work(*args)`, done in a thread; raise Stopped once the command is stopped."""
@@ -299,13 +306,11 @@ class Rounds:
         `added` are the perspectives that people added since the last fit; they join the pool.
         """
         started = time.monotonic()
-        mistakes = show_failures(
-            before.table, before.predictions, self.context.store.inputs.queries, self._responses()
-        )
+        mistakes = self._mistakes(before)
         proposals = await self.context.propose(optimizer, number, mistakes, before.pool)
         grown, repeated = Pool([*before.pool, *added]).add(proposals.perspectives)
         news = [each for each in grown if each.round == number]
-        over = self.limit.over(f"round {number}", [*added, *news], grown)
+        over = self._over(number, grown)
         if over is not None:
             return over
         before_it = self._judge_so_far()
@@ -352,10 +357,22 @@ class Rounds:
             return f"{count_of(idle, 'round', 'rounds')} in a row brought no gain"
         if not len(failed_cases(view.table, view.predictions)):
             return "no case was judged wrongly"
-        requests = most_for_optimizer(settings)
-        return self.limit.over(
-            f"round {len(done) + 1}", added, Pool([*view.pool, *added]), requests
-        )
+        return self._over(len(done) + 1, Pool([*view.pool, *added]), view)
+
+    def _over(self, number: int, pool: Pool, before: PoolFit | None = None) -> str | None:
+        """Return why a round exceeds `max_calls`; `before` is given if it has yet to propose."""
+        context = self.context
+        if context.settings.max_calls is None:
+            return None
+        left = context.count_unanswered(pool, self.split.seen, SEEN)
+        if before is not None and self.optimizer is not None:
+            known = context.store.authored(context.config.cache).known()
+            left += self.optimizer.most_requests(number, self._mistakes(before), before.pool, known)
+        return self.limit.over(f"round {number}", left, pool)
+
+    def _mistakes(self, view: PoolFit) -> list[FailedCase]:
+        queries = self.context.store.inputs.queries
+        return show_failures(view.table, view.predictions, queries, self._responses())
 
     def _judge_so_far(self) -> tuple[int, Usage]:
         """Return the total number of questions to the judge, and their usage."""
