@@ -83,7 +83,7 @@ def test_a_running_run_shows_progress_and_its_end(
 def test_a_finished_page_continues_after_a_new_run(
     browser: Browser, address: str, folder: Path
 ) -> None:
-    """Its blocks are gone from the server, so it gets a new head."""
+    """The server no longer has its blocks, so it gets a new head."""
     page = browser.new_page()
     page.goto(address)
     page.get_by_role("link", name="one", exact=True).first.click()
