@@ -24,6 +24,7 @@ from rocketeval.evolve.result import DescribedPerspective, Evolution
 from rocketeval.evolve.validate import WITH, WITHOUT
 from rocketeval.pipeline import Run
 from rocketeval.records import Interval
+from rocketeval.store.codec import encode
 from support.planted_run import Engines, planted_config
 
 SETTINGS = {"rounds": 3, "folds": 4, "patience": 2}
@@ -139,7 +140,7 @@ def test_second_command_asks_only_added_perspectives(
     """A perspective added between two commands is the only thing asked."""
     folder, evolution = found
     again = Engines()
-    assert evolve(folder, planted, again).figures == evolution.figures
+    assert encode(evolve(folder, planted, again).figures) == encode(evolution.figures)
     assert (again.asked, again.written) == ({}, {})
     pool = evolution.pool_path
     pool.write_text(pool.read_text() + "  - text: Is the response short?\n")
