@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -236,10 +235,6 @@ def check_question(text: str) -> str:
     return text
 
 
-_WITHOUT_SPACES = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
-"""Scripts without spaces between words, where a whole sentence would count as one word."""
-
-
 @dataclass(frozen=True, slots=True)
 class NearDuplicate:
     """The existing perspective that a proposal repeats."""
@@ -274,7 +269,7 @@ class KnownQuestions:
 
     def add(self, perspective: Perspective) -> None:
         """Add a perspective to the index."""
-        asked = _KnownQuestion(perspective, _folded(perspective.text))
+        asked = _KnownQuestion(perspective, folded_words(written_words(perspective.text)))
         self._questions.setdefault(_key(perspective), asked).ids.add(perspective.id)
 
     def duplicate_of(self, proposal: Perspective) -> NearDuplicate | None:
@@ -285,7 +280,7 @@ class KnownQuestions:
         same = self._questions.get(_key(proposal))
         if same is not None:
             return NearDuplicate(same.first, exact=True)
-        words = _folded(proposal.text)
+        words = folded_words(written_words(proposal.text))
         for (kind, _), asked in self._questions.items():
             may_be = kind is proposal.kind and asked.ids.isdisjoint(proposal.parents)
             if may_be and same_words(words, asked.words):
@@ -295,11 +290,6 @@ class KnownQuestions:
 
 def _key(perspective: Perspective) -> tuple[PerspectiveKind, tuple[str, ...]]:
     return perspective.kind, tuple(written_words(perspective.text))
-
-
-def _folded(text: str) -> frozenset[str]:
-    """Return the words to compare; empty for scripts without spaces."""
-    return frozenset() if _WITHOUT_SPACES.search(text) else folded_words(written_words(text))
 
 
 Asking = Literal["pairs", "each"]
