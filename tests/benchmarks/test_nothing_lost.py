@@ -194,6 +194,8 @@ LOGGED: list[dict[str, Any]] = [
     {"request": {"model": "m", "system": FRENCH, "messages": ASKED}, "response": "Salut"},
     {"model": "m", "system": FRENCH, "messages": ASKED, "response": "Salut"},
     {"request": {"model": "m", "instructions": FRENCH, "input": "Hi"}, "response": "Salut"},
+    {"model": "m", "system": FRENCH, "response": "Salut",
+     "messages": [{"role": "system", "content": FRENCH}, *ASKED]},
     {"traceId": "t", "id": "1", "type": "GENERATION", "model": "m", "output": "Salut",
      "input": {"system": FRENCH, "messages": ASKED}},
 ]  # fmt: skip

@@ -107,28 +107,29 @@ def request_example(
     )
 
 
-def asked_turns(given: object, field: str) -> tuple[tuple[Turn, ...], tuple[str, ...]]:
-    """Return the turns of a request's messages or text; JSON without messages is the text."""
+def asked_turns(
+    given: object, field: str, request: Mapping[str, Any] | None = None
+) -> tuple[tuple[Turn, ...], tuple[str, ...]]:
+    """Return the turns of a request's messages or text; JSON without messages is the text.
+
+    `request` may have a system prompt next to `given`, which may repeat it.
+    """
     value = from_json(given)
-    before: tuple[Turn, ...] = ()
     if isinstance(value, Mapping) and "messages" in value:
-        before = system_turn(value)
+        request = value
         given = value = from_json(value["messages"])
+    before = _system_turn(request or {})
     if is_messages(value):
         turns, notes = read_turns(value, field)
-        return (*before, *turns), notes
+        return (turns if turns[:1] == before else (*before, *turns)), notes
     text = given if isinstance(given, str) and value else ""
     if not text.strip():
         raise RowError("the request has no messages", f"{field}: {shown_value(value)}")
     return (*before, Turn("user", text)), ()
 
 
-def system_turn(request: Mapping[str, Any]) -> tuple[Turn, ...]:
-    """Return the system prompt that a request has next to its messages, as a turn.
-
-    >>> system_turn({"system": "Be kind.", "messages": []})[0].content, system_turn({"input": "Hi"})
-    ('Be kind.', ())
-    """
+def _system_turn(request: Mapping[str, Any]) -> tuple[Turn, ...]:
+    """Return the system prompt that a request has next to its messages, as a turn."""
     given = request.get("system") or request.get("instructions")
     text = system_text(from_json(given)) if given else ""
     return (Turn("system", text),) if text.strip() else ()
@@ -339,8 +340,7 @@ class ChatLogs(DataBenchmark):
         if not isinstance(request, Mapping):
             raise RowError("the request is not an object", shown_value(request))
         given = request.get("messages", request.get("input", request.get("prompt")))
-        turns, notes = asked_turns(given, "messages")
-        turns = (*system_turn(request), *turns)
+        turns, notes = asked_turns(given, "messages", request)
         served = body.get("model") if isinstance(body, Mapping) else None
         model = str(request.get("model") or served or _noted(row, "model") or name)
         if self._versions:
@@ -371,8 +371,7 @@ class ChatLogs(DataBenchmark):
         if row.values.get("error") or status != 200:
             return Skipped(row.where, "the request failed")
         sent = request.get("body", dict)
-        turns, notes = asked_turns(sent.get("messages", sent.get("input")), "body.messages")
-        turns = (*system_turn(sent), *turns)
+        turns, notes = asked_turns(sent.get("messages", sent.get("input")), "body.messages", sent)
         body = response.get("body") if isinstance(response, Mapping) else None
         served = body.get("model") if isinstance(body, Mapping) else None
         model = str(sent.get("model") or served or "unnamed model")

@@ -64,8 +64,6 @@ CONFIGS = "rocketeval.yaml"
 """End of the names of configs, which are no data."""
 DESCRIPTIONS = ("dataset_info.json", "state.json", "dataset_dict.json")
 """What a Hugging Face dataset keeps next to its Arrow files."""
-CACHE = "cache-"
-"""Start of the names of Arrow files with what `datasets` computed; they are not the dataset."""
 WRAPPERS = ("data", "rows", "examples", "items", "records", "samples", "results", "test_cases")
 """Keys under which a JSON document may hold its rows."""
 
@@ -105,19 +103,20 @@ def data_files(path: Path) -> list[Path]:
     """Return the data files at `path`: itself, or the visible ones in a folder and below it."""
     if not path.is_dir():
         return [path]
-    found = [
-        each
-        for each in _visible_files(path)
-        if row_format(each) and not (each.suffix == ".arrow" and each.name.startswith(CACHE))
-    ]
+    found = [each for each in _visible_files(path) if row_format(each) and not _is_cache(each)]
     described = any(each.suffix == ".arrow" for each in found)
     return [each for each in found if not (described and each.name in DESCRIPTIONS)]
+
+
+def _is_cache(path: Path) -> bool:
+    """Return whether a file holds what the package `datasets` computed, not the dataset."""
+    return path.suffix == ".arrow" and path.name.startswith("cache-")
 
 
 def other_files(path: Path) -> Iterator[str]:
     """Yield the visible files of a folder that are not data, except notes such as README.md."""
     for each in _visible_files(path) if path.is_dir() else ():
-        if each.name.startswith(CACHE) or not (is_notes(each) or row_format(each)):
+        if _is_cache(each) or not (is_notes(each) or row_format(each)):
             yield str(each.relative_to(path))
 
 

@@ -215,7 +215,7 @@ def base_url(config: EngineConfig) -> str:
     url = config.base_url or os.environ.get("OPENAI_BASE_URL") or DEFAULT_BASE_URL
     try:
         parts = urlsplit(url)
-    except ValueError:
+    except ValueError:  # Such as an open bracket; it has no scheme that we know.
         parts = urlsplit("")
     if parts.username or parts.password:
         raise ConfigError(

@@ -206,8 +206,7 @@ class PerspectiveAsker:
     ) -> int:
         inside = self.store.inside(self.folder, question_set.name)
         queries, shown = self._shown(question_set, cases, responses)
-        items = tuple(perspective.text for perspective in perspectives)
-        checklists = {name: Checklist(name, items, "evolve") for name in queries}
+        checklists = _checklists(perspectives, queries)
         judge = inside.manifest().judge if inside.inputs.exist else None
         work = WorkList(
             inside,
@@ -217,7 +216,7 @@ class PerspectiveAsker:
             inside.finished(),
         )
         known = work.known()
-        return sum(len(items) - len(known.get(key, ())) for key in work.unfinished())
+        return sum(len(perspectives) - len(known.get(key, ())) for key in work.unfinished())
 
     def _responses(self, cases: Sequence[Case]) -> dict[tuple[str, str], Response]:
         wanted = {(case.query_id, name) for case in cases for name in case.candidates}
@@ -247,8 +246,7 @@ class PerspectiveAsker:
         inside = self.store.inside(self.folder, question_set.name)
         queries, shown = self._shown(question_set, cases, responses)
         inside.inputs.save(list(queries.values()), shown, (), (), ())
-        items = tuple(perspective.text for perspective in perspectives)
-        inside.inputs.save_checklists(Checklist(name, items, "evolve") for name in queries)
+        inside.inputs.save_checklists(_checklists(perspectives, queries).values())
         inside.freeze(question_set_config(self.config, question_set))
         return inside
 
@@ -304,6 +302,14 @@ def question_set_config(config: RunConfig, question_set: QuestionSet) -> RunConf
     """Return the config of a question set's run, with its labels."""
     judge = config.judge.model_copy(update={"labels": question_set.labels, "template": None})
     return config.model_copy(update={"judge": judge})
+
+
+def _checklists(
+    perspectives: Sequence[Perspective], queries: Iterable[str]
+) -> dict[str, Checklist]:
+    """Return the perspectives as the checklist of every query."""
+    items = tuple(perspective.text for perspective in perspectives)
+    return {name: Checklist(name, items, "evolve") for name in queries}
 
 
 def _queries(known: Mapping[str, Query], cases: Sequence[Case]) -> dict[str, Query]:

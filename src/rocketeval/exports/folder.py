@@ -10,11 +10,10 @@ from dataclasses import dataclass, field
 from os import getpid
 from pathlib import Path
 
-import numpy as np
 import orjson
 
 from rocketeval._version import __version__
-from rocketeval.arrays import Bools, Floats
+from rocketeval.arrays import Floats
 from rocketeval.config import RunConfig
 from rocketeval.errors import ExportError, StoreError
 from rocketeval.exports.formats import ExportRequest, file_stems
@@ -29,7 +28,6 @@ from rocketeval.exports.official import (
     score_row,
 )
 from rocketeval.records import Checklist, Response
-from rocketeval.scoring.answers import AnswerTable
 from rocketeval.scoring.read_answers import answers_yes_or_no, read_answers
 from rocketeval.store.files import read_json, refuse_inside_run, write_json, write_jsonl
 from rocketeval.store.run import RunStore
@@ -263,7 +261,7 @@ def _write_wildbench(
 def graded_responses(store: RunStore) -> Iterator[GradedResponse]:
     """Yield every response with its answers and its score, in query order."""
     answers, keys = read_answers(store)
-    turned, applies = answers.turned, _applies(answers)
+    turned, applies = answers.turned, answers.applies
     scores: list[float | None] = store.scores(["score"])["score"].to_pylist()
     names = (store.score_names("query_id"), store.score_names("candidate"))
     rows = zip(store.inputs.responses(), *names, scores, keys, strict=True)
@@ -277,14 +275,6 @@ def graded_responses(store: RunStore) -> Iterator[GradedResponse]:
         p_yes, better = (_or_none(column[own]) for column in (answers.shown, turned))
         applied = applies[own].tolist()
         yield GradedResponse(response, p_yes, better, applied, bool(p_yes), score)
-
-
-def _applies(answers: AnswerTable) -> Bools:
-    """Return whether each item applies; `not_applicable` counts those that do not."""
-    if answers.rubric is None:
-        return np.ones(len(answers.p_yes), bool)
-    applies: Bools = answers.rubric.applicable >= 0.5
-    return applies
 
 
 def _or_none(values: Floats) -> list[float | None]:

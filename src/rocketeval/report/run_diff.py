@@ -372,9 +372,8 @@ class ResponseAnswers:
 
     def __init__(self, store: RunStore, queries: Collection[str], names: Collection[str]) -> None:
         found, _ = scored_answers(store)
-        self._turned, self._offsets = found.turned, found.offsets
-        if found.rubric is not None:
-            self._turned = np.where(found.rubric.applicable < 0.5, np.nan, self._turned)
+        self._turned = np.where(found.applies, found.turned, np.nan)
+        self._offsets = found.offsets
         cells = enumerate(zip(found.query_ids, found.candidates, strict=True))
         self._rows = {cell: row for row, cell in cells if cell[0] in queries and cell[1] in names}
 

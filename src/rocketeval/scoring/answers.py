@@ -34,6 +34,11 @@ class RubricColumns:
         """The answers with those of penalties turned around, so that 1 is always better."""
         return np.where(self.weights < 0, 1.0 - self.values, self.values)
 
+    @property
+    def applies(self) -> Bools:
+        """Whether each item more likely applies than not."""
+        return ~(self.applicable < 0.5)
+
     def at(self, places: NDArray[np.int64]) -> RubricColumns:
         """Return the columns of some answers."""
         return RubricColumns(self.values[places], self.weights[places], self.applicable[places])
@@ -75,6 +80,11 @@ class AnswerTable:
     def turned(self) -> Floats:
         """Return the judge's answers, those of penalties turned around: 1 is always better."""
         return self.p_yes if self.rubric is None else self.rubric.turned
+
+    @property
+    def applies(self) -> Bools:
+        """Whether each item more likely applies to its response than not."""
+        return np.ones(len(self.p_yes), bool) if self.rubric is None else self.rubric.applies
 
     def as_given(self) -> AnswerTable:
         """Return the table with the judge's answers instead of their contributions to scores."""

@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from rocketeval.arrays import Bools, Floats
+from rocketeval.arrays import Floats
 from rocketeval.items import Checklist, ItemDetail, ItemKind
 from rocketeval.records import Answer, Status
 from rocketeval.scoring.answers import AnswerTable, RubricColumns, sum_rows
@@ -286,8 +286,7 @@ def not_applicable(columns: RubricColumns | None) -> int:
     """Return the number of answers that are more likely "not applicable" than not."""
     if columns is None:
         return 0
-    rarely: Bools = columns.applicable < 0.5
-    return int((rarely & ~np.isnan(columns.values)).sum())
+    return int((~columns.applies & ~np.isnan(columns.values)).sum())
 
 
 @dataclass(frozen=True, slots=True)
