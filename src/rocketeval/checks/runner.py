@@ -208,10 +208,10 @@ class CheckRunner:
 
     def _ask(self, call: CheckCall, response: str | None, reference: str | None) -> dict[str, Any]:
         """Return the reply to a check, or without a response to its preparation."""
+        if not self._closed and (self._process is None or self._process.poll() is not None):
+            self._start()
         if self._closed:
             return {"problem": "the run was stopped", "limit": True}
-        if self._process is None or self._process.poll() is not None:
-            self._start()
         package = LIBRARY[call.fn].package if call.fn in LIBRARY else ""
         if package and package not in self._loaded:
             # Importing is no part of a check's time.
@@ -271,6 +271,8 @@ class CheckRunner:
             ready = None
         if ready is None or not ready["ready"]:
             self._stop()
+            if self._closed:
+                return
             why = "it did not start" if ready is None else ready["problem"]
             raise ConfigError(
                 f"The process that runs checks failed: {why}.",
