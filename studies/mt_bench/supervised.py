@@ -1,20 +1,25 @@
 """MT-Bench: do labels or votes bring the scores closer to human preferences?
 
-    rocketeval run studies/mt_bench/labelled.yaml --only grade
+    rocketeval run studies/mt_bench/labelled.yaml --only grade          # once, with a judge
+    python studies/judgments.py studies/mt_bench/labelled.yaml \\
+        studies/mt_bench/recorded/judgments/labelled.parquet
     python studies/mt_bench/supervised.py [--record]
 
-The study scores the judgments of that run with several scorers and compares each with the human
-votes on six candidates and the Arena ratings of the official ones. A scorer learns from GPT-4's
-scores of other candidates, or from human votes on other queries: no response is scored by a fit
-that saw its own reference data. Agreement uses a tie margin of 0.1, counts every vote once, and
-has intervals from resampled queries. `gain` is the difference in agreement from the unsupervised
-mean on the same resamples.
+needs MT-Bench's votes and labels (../shared/data next to the checkout), and no judge. The study
+scores the stored judgments with several scorers and compares each with the human votes on six
+candidates and the Arena ratings of the official ones. A scorer learns from GPT-4's scores of other
+candidates, or from human votes on other queries: no response is scored by a fit that saw its own
+reference data. Only queries count of which the responses of all candidates are judged. Agreement
+uses a tie margin of 0.1, counts every vote once, and has intervals from resampled queries. `gain`
+is the difference in agreement from the unsupervised mean on the same resamples.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -22,20 +27,29 @@ from typing import Any
 
 import numpy as np
 
-from rocketeval.audit.figures import Agreement, agreement_with_votes, human_agreement
-from rocketeval.audit.labels import LabelCorrelation, label_correlation
-from rocketeval.config import ScorerConfig, load_config
-from rocketeval.grid import ScoreGrid, compare, vote_outcomes
-from rocketeval.ranking.rank import rank
-from rocketeval.records import Gold, Interval, Vote
-from rocketeval.scoring.answers import AnswerTable
-from rocketeval.scoring.crossfit import score_answers
-from rocketeval.scoring.read_answers import read_answers
-from rocketeval.stats.bootstrap import interval, ratio_draws
-from rocketeval.stats.correlation import Correlation, correlate
-from rocketeval.store.run import RunStore
-
 HERE = Path(__file__).parent
+sys.path.append(str(HERE.parent))
+import judgments  # noqa: E402
+
+from rocketeval.audit.figures import (  # noqa: E402
+    Agreement,
+    agreement_with_votes,
+    human_agreement,
+)
+from rocketeval.audit.labels import LabelCorrelation, label_correlation  # noqa: E402
+from rocketeval.benchmarks.load import load  # noqa: E402
+from rocketeval.benchmarks.base import open_benchmark  # noqa: E402
+from rocketeval.config import ScorerConfig, load_config  # noqa: E402
+from rocketeval.grid import ScoreGrid, compare, vote_outcomes  # noqa: E402
+from rocketeval.ranking.rank import rank  # noqa: E402
+from rocketeval.records import Gold, Interval, Vote  # noqa: E402
+from rocketeval.scoring.answers import AnswerTable  # noqa: E402
+from rocketeval.scoring.crossfit import score_answers  # noqa: E402
+from rocketeval.stats.bootstrap import interval, ratio_draws  # noqa: E402
+from rocketeval.stats.correlation import Correlation, correlate  # noqa: E402
+
+STORED = HERE / "recorded" / "judgments" / "labelled.parquet"
+CANDIDATES = 23
 MARGIN = 0.1
 RESAMPLES = 2000
 
@@ -69,23 +83,30 @@ class Line:
 
 @dataclass(frozen=True)
 class Material:
-    """The judgments of the run and the reference data."""
+    """Stored judgments and the reference data."""
 
     answers: AnswerTable
     gold: Gold
     votes: list[Vote]
 
     @classmethod
-    def read(cls, config: Path, queries: int | None) -> Material:
-        """Return the material of the run, or of its first queries."""
-        settings = load_config(config)
-        store = RunStore(settings.run_path)
-        answers, _ = read_answers(store)
-        wanted = set(list(dict.fromkeys(answers.query_ids))[:queries])
-        rows = [row for row, query_id in enumerate(answers.query_ids) if query_id in wanted]
-        gold = Gold(store.inputs.labels(), store.inputs.votes(), store.inputs.ratings())
-        votes = [vote for vote in gold.votes if vote.query_id in wanted]
-        return cls(answers.take(rows), gold, votes)
+    def read(cls, path: Path) -> Material:
+        """Return the stored judgments of the queries that are whole, and all reference data."""
+        settings = load_config(HERE / "labelled.yaml").benchmark
+        benchmark = load(open_benchmark(settings), settings)
+        categories = {query.id: query.category for query in benchmark.queries if query.category}
+        answers = judgments.read(path, categories)
+        counts = Counter(answers.query_ids)
+        whole = {query_id for query_id, count in counts.items() if count == CANDIDATES}
+        rows = [row for row, query_id in enumerate(answers.query_ids) if query_id in whole]
+        responses = {(one.query_id, one.candidate) for one in benchmark.responses()}
+        assert responses.issuperset(zip(answers.query_ids, answers.candidates, strict=True))
+        gold = Gold(
+            list(benchmark.labels()), list(benchmark.votes()), list(benchmark.ratings())
+        )
+        return cls(
+            answers.take(rows), gold, [vote for vote in gold.votes if vote.query_id in whole]
+        )
 
     def grid(self, settings: Mapping[str, Any]) -> ScoreGrid:
         """Return the scores of a scorer."""
@@ -181,18 +202,21 @@ def show(material: Material, lines: Sequence[Line]) -> str:
     return "\n".join(line.rstrip() for line in out)
 
 
+def lines_of(material: Material) -> list[Line]:
+    """Return the figures of every method."""
+    grids = [(name, material.grid(settings)) for name, settings in METHODS]
+    return [material.line(name, grid, grids[0][1]) for name, grid in grids]
+
+
 def main() -> None:
     """Print the table, and record it with --record."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--config", type=Path, default=HERE / "labelled.yaml")
-    parser.add_argument("--queries", type=int, help="only the first N")
     parser.add_argument("--record", action="store_true", help="write recorded/supervised.*")
     options = parser.parse_args()
-    material = Material.read(options.config, options.queries)
-    grids = [(name, material.grid(settings)) for name, settings in METHODS]
-    lines = [material.line(name, grid, grids[0][1]) for name, grid in grids]
+    material = Material.read(STORED)
+    lines = lines_of(material)
     text = show(material, lines)
     print(text)
     if options.record:

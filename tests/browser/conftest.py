@@ -34,7 +34,8 @@ Opener = Callable[..., Page]
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    binary = shutil.which("chromium") or shutil.which("google-chrome")
+    named = ("chromium-headless-shell", "chromium", "google-chrome")
+    binary = next(filter(None, map(shutil.which, named)), None)
     if binary is None:
         if os.environ.get("CI") and os.environ.get("ROCKETEVAL_REQUIRE_CHROMIUM"):
             pytest.fail("ROCKETEVAL_REQUIRE_CHROMIUM is set, but chromium is not installed")

@@ -17,7 +17,7 @@ import sys
 import tokenize
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -40,9 +40,10 @@ class Term:
     example: str
     """A text that the pattern must find."""
 
-    def found_in(self, text: str) -> Iterator[re.Match[str]]:
-        """Yield each use in a text, in any case and across line breaks."""
-        return re.finditer(self.pattern.replace(" ", r"\s+"), text, re.IGNORECASE)
+    @cached_property
+    def regex(self) -> re.Pattern[str]:
+        """The pattern in any case and across line breaks."""
+        return re.compile(self.pattern.replace(" ", r"\s+"), re.IGNORECASE)
 
 
 _COUNTED = (
@@ -153,9 +154,13 @@ def uses_in(path: Path) -> Iterator[Use]:
     """Yield the banned terms of one file."""
     name = path.relative_to(ROOT).as_posix() if ROOT in path.parents else path.as_posix()
     allowed = ALLOWED.get(name, ())
-    for line, text in prose(path):
-        for term in TERMS:
-            for match in term.found_in(text):
+    pieces = prose(path)
+    # One search per file and term; a use within one piece is also found in all of them joined.
+    whole = "\n\0\n".join(text for _, text in pieces)
+    used = [term for term in TERMS if term.regex.search(whole)]
+    for line, text in pieces if used else ():
+        for term in used:
+            for match in term.regex.finditer(text):
                 around = " ".join(text[max(0, match.start() - 60) : match.end() + 60].split())
                 if not any(each in around for each in allowed):
                     at = line + text.count("\n", 0, match.start())

@@ -11,7 +11,7 @@ import pytest
 from language.terms import ROOT, TERMS, Term, checked_files, main, prose, uses_in
 
 SPELLED = ["--builtin", "clear,rare,en-GB_to_en-US", "--ignore-words", "spelling.txt"]
-SPELLED += ["--ignore-regex", r"gpt4labelled|labelled\.yaml|runs/labelled|`judgement`"]
+SPELLED += ["--ignore-regex", r"gpt4labelled|labelled\.(?:yaml|parquet)|runs/labelled|`judgement`"]
 # Names of files and of earlier versions.
 
 

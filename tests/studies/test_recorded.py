@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
+import runpy
 import sys
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from mt_bench import votes
@@ -18,18 +20,21 @@ needs_data = pytest.mark.skipif(
 )
 
 
-def printed(*command: str) -> str:
-    """Return what a study prints."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(STUDIES)))}
-    done = subprocess.run(
-        [sys.executable, *command],
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return done.stdout
+def printed(script: str, *options: str) -> str:
+    """Return what a study prints, run in this process without what an earlier one imported."""
+    before = set(sys.modules)
+    try:
+        with (
+            redirect_stdout(StringIO()) as out,
+            patch.object(sys, "argv", [script, *options]),
+            patch.object(sys, "path", [str(STUDIES), *sys.path]),
+        ):
+            runpy.run_path(str(ROOT / script), run_name="__main__")
+    finally:
+        for name in set(sys.modules) - before:
+            if str(getattr(sys.modules[name], "__file__", None)).startswith(str(STUDIES)):
+                del sys.modules[name]
+    return out.getvalue()
 
 
 def test_context_study() -> None:
