@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from integrations.word_judge import MODEL, WordServer, serving
+
+from support import forked
 
 PROJECT = Path(__file__).parents[2] / "studies" / "integrations" / "pytest_project"
 SOURCE = Path(__file__).parents[2] / "src"
@@ -46,12 +47,10 @@ def project(accepted: Path, tmp_path: Path) -> Path:
 
 def run_pytest(folder: Path, *more: str, version: str = "1") -> subprocess.CompletedProcess[str]:
     """Run the tests of a project in a process of their own."""
-    command = [sys.executable, "-m", "pytest", "-p", "rocketeval.gate.pytest_plugin", "-q"]
-    command += ["-p", "no:cacheprovider", "-p", "no:rocketeval", *more]
+    options = ("-p", "rocketeval.gate.pytest_plugin", "-q")
+    options += ("-p", "no:cacheprovider", "-p", "no:rocketeval")
     environment = {**os.environ, "BOT_VERSION": version, "PYTHONPATH": str(SOURCE)}
-    return subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
+    return forked.run_pytest(folder, *options, *more, env=environment)
 
 
 def test_second_run_asks_nothing(project: Path, judge: WordServer) -> None:

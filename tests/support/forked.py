@@ -21,6 +21,8 @@ from pkgutil import walk_packages
 from tempfile import TemporaryDirectory
 from typing import Any, TextIO
 
+import pytest
+
 import rocketeval
 from rocketeval.cli.main import main
 from rocketeval.errors import RunLocked
@@ -110,6 +112,13 @@ def run_script(
 ) -> subprocess.CompletedProcess[str]:
     """Run a Python file as a program, and wait for it."""
     return _ended(_be_script, [str(script), *args], folder, env)
+
+
+def run_pytest(
+    folder: Path, *args: str, env: Mapping[str, str]
+) -> subprocess.CompletedProcess[str]:
+    """Run the tests in `folder`, without the path of this test run."""
+    return _ended(_be_pytest, ["pytest", *args], folder, env)
 
 
 def is_held(run: Path) -> bool:
@@ -209,6 +218,15 @@ def be_command(
         setattr(sys, name, TextIOWrapper(opened, encoding, line_buffering=lines))
     sys.argv = command
     program()
+
+
+def _be_pytest() -> None:
+    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    installed = [
+        path for path in sys.path if "site-packages" in path or path.startswith(sys.base_prefix)
+    ]
+    sys.path[:] = [str(Path.cwd()), *filter(None, paths), *installed]
+    sys.exit(pytest.main(sys.argv[1:]))
 
 
 def _be_script() -> None:
