@@ -37,8 +37,8 @@ from rocketeval.audit.figures import (  # noqa: E402
     human_agreement,
 )
 from rocketeval.audit.labels import LabelCorrelation, label_correlation  # noqa: E402
-from rocketeval.benchmarks.load import load  # noqa: E402
 from rocketeval.benchmarks.base import open_benchmark  # noqa: E402
+from rocketeval.benchmarks.load import load  # noqa: E402
 from rocketeval.config import ScorerConfig, load_config  # noqa: E402
 from rocketeval.grid import ScoreGrid, compare, vote_outcomes  # noqa: E402
 from rocketeval.ranking.rank import rank  # noqa: E402
@@ -73,6 +73,7 @@ class Line:
     """One scorer, compared with human votes and ratings."""
 
     method: str
+    queries: int
     agreement: Agreement
     gain: Interval
     """Difference in agreement with ties from the mean, on paired resamples of the queries."""
@@ -101,12 +102,9 @@ class Material:
         rows = [row for row, query_id in enumerate(answers.query_ids) if query_id in whole]
         responses = {(one.query_id, one.candidate) for one in benchmark.responses()}
         assert responses.issuperset(zip(answers.query_ids, answers.candidates, strict=True))
-        gold = Gold(
-            list(benchmark.labels()), list(benchmark.votes()), list(benchmark.ratings())
-        )
-        return cls(
-            answers.take(rows), gold, [vote for vote in gold.votes if vote.query_id in whole]
-        )
+        labels = [label for label in benchmark.labels() if label.query_id in whole]
+        cast = [vote for vote in benchmark.votes() if vote.query_id in whole]
+        return cls(answers.take(rows), Gold(labels, cast, list(benchmark.ratings())), cast)
 
     def grid(self, settings: Mapping[str, Any]) -> ScoreGrid:
         """Return the scores of a scorer."""
@@ -123,6 +121,7 @@ class Material:
         agreement = agreement_with_votes(grid, self.votes, tie_margin=MARGIN, bootstrap=RESAMPLES)
         return Line(
             name,
+            len(grid.query_ids),
             agreement,
             self._gain(grid, mean),
             correlate(ratings, self.gold.ratings),
