@@ -75,7 +75,7 @@ def test_rubric_studies(name: str, options: tuple[str, ...]) -> None:
 def test_forms_of_the_judge() -> None:
     """Each command in the record prints the lines below it."""
     parts = FORMS.read_text(encoding="utf-8").split("\npython ")[1:]
-    assert len(parts) == 5
+    assert len(parts) == 6
     for part in parts:
         command, _, below = part.partition("\n")
         assert printed(*command.split()).strip() == below.split("\n\n")[0].strip()
