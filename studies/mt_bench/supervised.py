@@ -201,9 +201,9 @@ def show(material: Material, lines: Sequence[Line]) -> str:
     return "\n".join(line.rstrip() for line in out)
 
 
-def lines_of(material: Material) -> list[Line]:
-    """Return the figures of every method."""
-    grids = [(name, material.grid(settings)) for name, settings in METHODS]
+def lines_of(material: Material, methods: Sequence[Method] = METHODS) -> list[Line]:
+    """Return the figures of every method; the first is the mean."""
+    grids = [(name, material.grid(settings)) for name, settings in methods]
     return [material.line(name, grid, grids[0][1]) for name, grid in grids]
 
 
