@@ -18,6 +18,7 @@ import argparse
 import asyncio
 import json
 import sys
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -108,6 +109,12 @@ def read(path: Path, categories: Mapping[str, str] | None = None) -> AnswerTable
     return AnswerTable(
         found.query_ids, found.candidates, found.p_yes, found.offsets, categories or {}
     )
+
+
+def whole_queries(answers: AnswerTable) -> set[str]:
+    """Return the queries with a row for each candidate of the table."""
+    candidates, counts = len(set(answers.candidates)), Counter(answers.query_ids)
+    return {query_id for query_id, count in counts.items() if count == candidates}
 
 
 async def restore(config: RunConfig, stored: Path) -> int:

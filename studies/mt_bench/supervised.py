@@ -19,7 +19,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -27,29 +26,24 @@ from typing import Any
 
 import numpy as np
 
+from rocketeval.audit.figures import Agreement, agreement_with_votes, human_agreement
+from rocketeval.audit.labels import LabelCorrelation, label_correlation
+from rocketeval.benchmarks.base import open_benchmark
+from rocketeval.benchmarks.load import load
+from rocketeval.config import ScorerConfig, load_config
+from rocketeval.grid import ScoreGrid, compare, vote_outcomes
+from rocketeval.ranking.rank import rank
+from rocketeval.records import Gold, Interval, Vote
+from rocketeval.scoring.answers import AnswerTable
+from rocketeval.scoring.crossfit import score_answers
+from rocketeval.stats.bootstrap import interval, ratio_draws
+from rocketeval.stats.correlation import Correlation, correlate
+
 HERE = Path(__file__).parent
 sys.path.append(str(HERE.parent))
 import judgments  # noqa: E402
 
-from rocketeval.audit.figures import (  # noqa: E402
-    Agreement,
-    agreement_with_votes,
-    human_agreement,
-)
-from rocketeval.audit.labels import LabelCorrelation, label_correlation  # noqa: E402
-from rocketeval.benchmarks.base import open_benchmark  # noqa: E402
-from rocketeval.benchmarks.load import load  # noqa: E402
-from rocketeval.config import ScorerConfig, load_config  # noqa: E402
-from rocketeval.grid import ScoreGrid, compare, vote_outcomes  # noqa: E402
-from rocketeval.ranking.rank import rank  # noqa: E402
-from rocketeval.records import Gold, Interval, Vote  # noqa: E402
-from rocketeval.scoring.answers import AnswerTable  # noqa: E402
-from rocketeval.scoring.crossfit import score_answers  # noqa: E402
-from rocketeval.stats.bootstrap import interval, ratio_draws  # noqa: E402
-from rocketeval.stats.correlation import Correlation, correlate  # noqa: E402
-
 STORED = HERE / "recorded" / "judgments" / "labelled.parquet"
-CANDIDATES = 23
 MARGIN = 0.1
 RESAMPLES = 2000
 
@@ -84,27 +78,26 @@ class Line:
 
 @dataclass(frozen=True)
 class Material:
-    """Stored judgments and the reference data."""
+    """Stored judgments, and the reference data about their queries."""
 
     answers: AnswerTable
     gold: Gold
-    votes: list[Vote]
 
     @classmethod
     def read(cls, path: Path) -> Material:
-        """Return the stored judgments of the queries that are whole, and all reference data."""
+        """Return the stored judgments of the queries that are whole."""
         settings = load_config(HERE / "labelled.yaml").benchmark
         benchmark = load(open_benchmark(settings), settings)
         categories = {query.id: query.category for query in benchmark.queries if query.category}
         answers = judgments.read(path, categories)
-        counts = Counter(answers.query_ids)
-        whole = {query_id for query_id, count in counts.items() if count == CANDIDATES}
+        whole = judgments.whole_queries(answers)
         rows = [row for row, query_id in enumerate(answers.query_ids) if query_id in whole]
+        # Labels and votes are checked against the responses, so these are read first.
         responses = {(one.query_id, one.candidate) for one in benchmark.responses()}
         assert responses.issuperset(zip(answers.query_ids, answers.candidates, strict=True))
         labels = [label for label in benchmark.labels() if label.query_id in whole]
-        cast = [vote for vote in benchmark.votes() if vote.query_id in whole]
-        return cls(answers.take(rows), Gold(labels, cast, list(benchmark.ratings())), cast)
+        votes = [vote for vote in benchmark.votes() if vote.query_id in whole]
+        return cls(answers.take(rows), Gold(labels, votes, list(benchmark.ratings())))
 
     def grid(self, settings: Mapping[str, Any]) -> ScoreGrid:
         """Return the scores of a scorer."""
@@ -118,7 +111,9 @@ class Material:
             row.candidate: row.rating.value
             for row in rank(grid, tie_margin=MARGIN, bootstrap=50).rows
         }
-        agreement = agreement_with_votes(grid, self.votes, tie_margin=MARGIN, bootstrap=RESAMPLES)
+        agreement = agreement_with_votes(
+            grid, self.gold.votes, tie_margin=MARGIN, bootstrap=RESAMPLES
+        )
         return Line(
             name,
             len(grid.query_ids),
@@ -130,9 +125,9 @@ class Material:
 
     def _gain(self, grid: ScoreGrid, mean: ScoreGrid) -> Interval:
         """Return the difference in agreement between the grid and the mean, vote by vote."""
-        hits = _hits(grid, self.votes) - _hits(mean, self.votes)
+        hits = _hits(grid, self.gold.votes) - _hits(mean, self.gold.votes)
         places = {query_id: row for row, query_id in enumerate(grid.query_ids)}
-        rows = [places[vote.query_id] for vote in self.votes]
+        rows = [places[vote.query_id] for vote in self.gold.votes]
         totals = np.bincount(rows, weights=hits, minlength=len(places)).astype(np.float64)
         counts = np.bincount(rows, minlength=len(places)).astype(np.float64)
         draws = ratio_draws(totals[:, None], counts[:, None], times=RESAMPLES, seed=0)[:, 0]
@@ -169,7 +164,7 @@ def show(material: Material, lines: Sequence[Line]) -> str:
     labels = sum(label.candidate in labelled for label in material.gold.labels)
     rated = lines[0].ratings.n
     out = [
-        f"{len(set(material.answers.query_ids))} queries, {len(material.votes)} votes on six "
+        f"{len(set(material.answers.query_ids))} queries, {len(material.gold.votes)} votes on six "
         f"candidates; {rated} candidates with an arena rating; {labels} labels of "
         f"{len(labelled)} other candidates to learn from.",
         "",
@@ -184,7 +179,7 @@ def show(material: Material, lines: Sequence[Line]) -> str:
             f"{plain(spearman.interval if spearman else None):24}"
             f"{plain(kendall.interval if kendall else None)}"
         )
-    people = human_agreement(material.votes, bootstrap=RESAMPLES)
+    people = human_agreement(material.gold.votes, bootstrap=RESAMPLES)
     if people is not None:
         out.append(
             f"{'human-human agreement':30}{percent(people.with_ties):24}{'':24}"

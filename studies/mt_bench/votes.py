@@ -101,9 +101,7 @@ class Study:
         """Return the study of a file of judgments; only queries with all responses count."""
         questions = {str(row["question_id"]): row["category"] for row in rows("questions")}
         answers = judgments.read(path)
-        candidates = set(answers.candidates)
-        counts = {query: answers.query_ids.count(query) for query in set(answers.query_ids)}
-        whole = {query for query, count in counts.items() if count == len(candidates)}
+        whole = judgments.whole_queries(answers)
         taken = answers.take([at for at, query in enumerate(answers.query_ids) if query in whole])
         categories = {query: questions[question_of(query)] for query in whole}
         clusters = {query: question_of(query) for query in whole}

@@ -155,10 +155,10 @@ def uses_in(path: Path) -> Iterator[Use]:
     name = path.relative_to(ROOT).as_posix() if ROOT in path.parents else path.as_posix()
     allowed = ALLOWED.get(name, ())
     pieces = prose(path)
-    # One search per file and term; a use within one piece is also found in all of them joined.
+    # Most terms are in no piece of a file: one search per term instead of one per piece.
     whole = "\n\0\n".join(text for _, text in pieces)
     used = [term for term in TERMS if term.regex.search(whole)]
-    for line, text in pieces if used else ():
+    for line, text in pieces:
         for term in used:
             for match in term.regex.finditer(text):
                 around = " ".join(text[max(0, match.start() - 60) : match.end() + 60].split())

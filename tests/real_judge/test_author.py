@@ -78,7 +78,7 @@ def test_every_query_has_a_list_or_a_reason(judge_url: ServedJudge, tmp_path: Pa
 
 def test_every_step_succeeds_or_is_named(judge_url: ServedJudge, tmp_path: Path) -> None:
     """A failed step leaves no checklist in strict mode; with skip, the run reports and keeps it."""
-    options = {"file": "own.yaml", "steps": ["filter"]}
+    options = {"file": "own.yaml", "steps": ["diversify", "filter"]}
     once = {"kind": "dimension", "min_items": 1, "attempts": 1}
     prepare(tmp_path, judge_url, **once, options=options)
     strict, result, _ = checklist(tmp_path)

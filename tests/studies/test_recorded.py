@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import runpy
-import sys
-from contextlib import redirect_stdout
-from io import StringIO
 from pathlib import Path
-from unittest.mock import patch
 
 import pytest
 from mt_bench import votes
+
+from support.forked import run_script
 
 ROOT = Path(__file__).parents[2]
 STUDIES = ROOT / "studies"
@@ -21,20 +18,10 @@ needs_data = pytest.mark.skipif(
 
 
 def printed(script: str, *options: str) -> str:
-    """Return what a study prints, run in this process without what an earlier one imported."""
-    before = set(sys.modules)
-    try:
-        with (
-            redirect_stdout(StringIO()) as out,
-            patch.object(sys, "argv", [script, *options]),
-            patch.object(sys, "path", [str(STUDIES), *sys.path]),
-        ):
-            runpy.run_path(str(ROOT / script), run_name="__main__")
-    finally:
-        for name in set(sys.modules) - before:
-            if str(getattr(sys.modules[name], "__file__", None)).startswith(str(STUDIES)):
-                del sys.modules[name]
-    return out.getvalue()
+    """Return what a study prints."""
+    done = run_script(ROOT / script, *options, folder=ROOT)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def test_context_study() -> None:

@@ -117,7 +117,7 @@ def run_script(
 def run_pytest(
     folder: Path, *args: str, env: Mapping[str, str]
 ) -> subprocess.CompletedProcess[str]:
-    """Run the tests in `folder`, without the path of this test run."""
+    """Run the tests in `folder`, and wait for the end."""
     return _ended(_be_pytest, ["pytest", *args], folder, env)
 
 
@@ -221,11 +221,7 @@ def be_command(
 
 
 def _be_pytest() -> None:
-    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    installed = [
-        path for path in sys.path if "site-packages" in path or path.startswith(sys.base_prefix)
-    ]
-    sys.path[:] = [str(Path.cwd()), *filter(None, paths), *installed]
+    sys.path.insert(0, str(Path.cwd()))
     sys.exit(pytest.main(sys.argv[1:]))
 
 

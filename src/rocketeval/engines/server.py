@@ -215,8 +215,8 @@ def base_url(config: EngineConfig) -> str:
     url = config.base_url or os.environ.get("OPENAI_BASE_URL") or DEFAULT_BASE_URL
     try:
         parts = urlsplit(url)
-    except ValueError:  # Such as an open bracket; it has no scheme that we know.
-        parts = urlsplit("")
+    except ValueError:
+        parts = urlsplit("")  # Refused below: it is not an http(s) address.
     if parts.username or parts.password:
         raise ConfigError(
             "base_url contains a user name or password.",
