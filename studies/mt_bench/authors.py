@@ -1,7 +1,7 @@
 """Does it matter who wrote the checklist? MT-Bench's second turn, from stored judgments.
 
     python studies/mt_bench/grade.py checklist by_claude-sonnet-4 by_llama-3.1-70b \\
-        by_qwen3-14b by_llama-3.1-8b --turn second        # once, with a judge
+        by_qwen3-14b by_llama-3.1-8b --turn second --block 8    # once, with a judge
     python studies/mt_bench/authors.py [--record]
 
 needs MT-Bench's votes and the shared rubrics of four authors (../shared/data next to the checkout),
@@ -26,9 +26,10 @@ from pathlib import Path
 import numpy as np
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent)]
+sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "mad_eval")]
 import judgments  # noqa: E402
 from arms import stored, whole_queries  # noqa: E402
+from spread import Question, in_turn, lay_out  # noqa: E402
 from votes import (  # noqa: E402
     DATA,
     by_question,
@@ -68,17 +69,34 @@ def questions_of(rubric: str) -> list[str]:
     return [f'Is this statement true of the response? "{each}"' for each in statements]
 
 
-def checklist_file(author: str) -> Path:
-    """Write an author's questions for the second turn as a file of checklists; return its path."""
+def questions_by(author: str) -> dict[str, list[str]]:
+    """Return an author's questions about the second turn, by query."""
     with gzip.open(RUBRICS / f"mtbench_{author}.json.gz", "rt", encoding="utf-8") as file:
         rubrics: Mapping[str, str] = json.load(file)
     ids = {"\n\n".join(row["turns"]): f"{row['question_id']}-2" for row in rows("questions")}
     made = {ids[prompt]: questions_of(rubric) for prompt, rubric in rubrics.items()}
+    return {query: questions for query, questions in made.items() if questions}
+
+
+def checklist_file(author: str) -> Path:
+    """Write an author's questions as a file of checklists; return its path."""
     path = PREPARED / f"{author}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    known = {query: questions for query, questions in made.items() if questions}
+    known = questions_by(author)
     path.write_text(json.dumps(known, ensure_ascii=False, indent=1), encoding="utf-8")
     return path
+
+
+def benchmark_folder() -> Path:
+    """Write MT-Bench with the questions that every author has, categories alternating."""
+    common = set.intersection(*(set(questions_by(author)) for author in AUTHORS))
+
+    def order(questions: Sequence[Question]) -> list[Question]:
+        return in_turn([each for each in questions if f"{each['question_id']}-2" in common])
+
+    folder = PREPARED / "mt_bench"
+    lay_out(DATA, folder, order)
+    return folder
 
 
 @dataclass(frozen=True)

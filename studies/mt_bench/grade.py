@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +24,13 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 import judgments  # noqa: E402
 from arms import CHECKLIST, JUDGES, STUDY_JUDGE, TURNS, stored  # noqa: E402
-from authors import AUTHORS, BY, checklist_file  # noqa: E402
+from authors import AUTHORS, BY, benchmark_folder, checklist_file  # noqa: E402
+from spread import QUESTIONS  # noqa: E402
 
 from rocketeval.config import AuthorConfig, MethodConfig, RunConfig, load_config  # noqa: E402
 from rocketeval.errors import RocketEvalError  # noqa: E402
 
+QUERIES = 80
 ARMS = (CHECKLIST, "direct", "fixed", "sequential", "cot")
 
 
@@ -55,7 +58,21 @@ def run_config(
         return config.model_copy(update={"method": MethodConfig(kind=arm)})
     options = {"file": checklist_file(arm.removeprefix(BY))}
     author = AuthorConfig(kind="file", min_items=1, max_items=40, options=options)
-    return config.model_copy(update={"author": author})
+    layout = {
+        "path": benchmark_folder(),
+        "options": base.benchmark.options | {"questions": QUESTIONS},
+    }
+    benchmark = config.benchmark.model_copy(update=layout)
+    return config.model_copy(update={"author": author, "benchmark": benchmark})
+
+
+def limits(block: int | None) -> list[int | None]:
+    """Return growing numbers of queries, in steps of a block; None for all.
+
+    >>> limits(30)
+    [30, 60, None]
+    """
+    return [None] if block is None else [*range(block, QUERIES, block), None]
 
 
 def main() -> None:
@@ -72,19 +89,26 @@ def main() -> None:
     parser.add_argument(
         "--concurrency", type=int, help="responses in flight; CoT is faster with 24 than with 8"
     )
+    parser.add_argument(
+        "--block",
+        type=int,
+        help="grade this many queries in every way, then the next ones: the server's prefix cache\n"
+        "then serves several ways, and a stop leaves all of them with the same queries",
+    )
     given = parser.parse_args()
     turns = given.turn or TURNS
     if "first" in turns and any(arm.startswith(BY) for arm in given.arms):
         parser.error("the authors wrote for the whole conversation: add --turn second")
-    for turn in turns:
-        for arm in given.arms:
-            config = run_config(turn, arm, given.judge, given.base_url, given.concurrency)
-            try:
-                asyncio.run(judgments.grade(config))
-            except RocketEvalError as error:
-                sys.exit(str(error))
-            finally:
-                judgments.keep_more(config, arm, stored(turn, arm, given.judge))
+    for turn, limit, arm in product(turns, limits(given.block), given.arms):
+        config = run_config(turn, arm, given.judge, given.base_url, given.concurrency)
+        benchmark = config.benchmark.model_copy(update={"limit": limit})
+        config = config.model_copy(update={"benchmark": benchmark})
+        try:
+            asyncio.run(judgments.grade(config))
+        except RocketEvalError as error:
+            sys.exit(str(error))
+        finally:
+            judgments.keep_more(config, arm, stored(turn, arm, given.judge))
 
 
 if __name__ == "__main__":
