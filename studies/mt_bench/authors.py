@@ -87,16 +87,19 @@ def checklist_file(author: str) -> Path:
     return path
 
 
-def benchmark_folder() -> Path:
-    """Write MT-Bench with the questions that every author has, categories alternating."""
+def benchmark_folder() -> tuple[Path, int]:
+    """Write MT-Bench with the questions that every author has first; return also their number.
+
+    Their categories alternate.
+    """
     common = set.intersection(*(set(questions_by(author)) for author in AUTHORS))
 
     def order(questions: Sequence[Question]) -> list[Question]:
-        return in_turn([each for each in questions if f"{each['question_id']}-2" in common])
+        return sorted(in_turn(questions), key=lambda each: f"{each['question_id']}-2" not in common)
 
     folder = PREPARED / "mt_bench"
     lay_out(DATA, folder, order)
-    return folder
+    return folder, len(common)
 
 
 @dataclass(frozen=True)

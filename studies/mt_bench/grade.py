@@ -30,7 +30,8 @@ from spread import QUESTIONS  # noqa: E402
 from rocketeval.config import AuthorConfig, MethodConfig, RunConfig, load_config  # noqa: E402
 from rocketeval.errors import RocketEvalError  # noqa: E402
 
-QUERIES = 80
+QUERIES = 77
+"""A block may end at fewer than this; all queries of a way are the last step."""
 ARMS = (CHECKLIST, "direct", "fixed", "sequential", "cot")
 
 
@@ -58,16 +59,18 @@ def run_config(
         return config.model_copy(update={"method": MethodConfig(kind=arm)})
     options = {"file": checklist_file(arm.removeprefix(BY))}
     author = AuthorConfig(kind="file", min_items=1, max_items=40, options=options)
+    folder, count = benchmark_folder()
     layout = {
-        "path": benchmark_folder(),
+        "path": folder,
         "options": base.benchmark.options | {"questions": QUESTIONS},
+        "limit": count,
     }
     benchmark = config.benchmark.model_copy(update=layout)
     return config.model_copy(update={"author": author, "benchmark": benchmark})
 
 
 def limits(block: int | None) -> list[int | None]:
-    """Return growing numbers of queries, in steps of a block; None for all.
+    """Return growing numbers of queries, in steps of a block; None for all there are.
 
     >>> limits(30)
     [30, 60, None]
@@ -101,8 +104,9 @@ def main() -> None:
         parser.error("the authors wrote for the whole conversation: add --turn second")
     for turn, limit, arm in product(turns, limits(given.block), given.arms):
         config = run_config(turn, arm, given.judge, given.base_url, given.concurrency)
-        benchmark = config.benchmark.model_copy(update={"limit": limit})
-        config = config.model_copy(update={"benchmark": benchmark})
+        if limit is not None:
+            benchmark = config.benchmark.model_copy(update={"limit": limit})
+            config = config.model_copy(update={"benchmark": benchmark})
         try:
             asyncio.run(judgments.grade(config))
         except RocketEvalError as error:

@@ -1,15 +1,16 @@
-"""CheckEval Table 1 and Evaluating the Evaluator Table 2 on Topical-Chat, from stored judgments.
+"""CheckEval Table 1, Evaluating the Evaluator Tables 1 and 2, from stored judgments.
 
     python studies/papers/grade.py qwen2.5-coder-1.5b-instruct-int8 --only topical_chat \\
-        --base-url http://127.0.0.1:8000/v1                            # once, with a judge
-    python studies/papers/criteria.py [--record]
+        --only summeval --base-url http://127.0.0.1:8000/v1            # once, with a judge
+    python studies/papers/criteria.py topical_chat [--record]
+    python studies/papers/criteria.py summeval [--record]
 
-needs Topical-Chat's ratings (../shared/data next to the checkout). Every response is judged for one
-criterion at a time: by CheckEval's seed questions, by a grade with three levels of instructions,
-and by perplexity. Each figure is a mean over four criteria, of Spearman's coefficient with human
-ratings within a conversation, and of Spearman's and Pearson's over all responses. Scores that are
-all equal count as 0; ratings that are all equal leave out the conversation for that criterion.
-Intervals are from 2,000 resamples of the conversations; differences are paired.
+needs the benchmark's ratings (../shared/data next to the checkout). Every response is judged for
+one criterion at a time: by CheckEval's seed questions, by a grade with three levels of
+instructions, and by perplexity. Each figure is a mean over four criteria, of Spearman's coefficient
+with human ratings within a query (a conversation or an article), and of Spearman's and Pearson's
+over all responses. Scores that are all equal count as 0; ratings that are all equal leave out the
+query for that criterion. Intervals are from 2,000 resamples of the queries; differences are paired.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -26,9 +27,9 @@ import numpy as np
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 import judgments  # noqa: E402
-from dimensions import CHECKLIST, COUNTED, LEVELS  # noqa: E402
-from grade import TOPICAL_CHAT, kept_as  # noqa: E402
-from prepare import DATA, topical_chat  # noqa: E402
+from grade import SUMMEVAL, TOPICAL_CHAT, kept_as  # noqa: E402
+from prepare import DATA, summeval, topical_chat  # noqa: E402
+from prepare import Row as Line  # noqa: E402
 from runs import only_items  # noqa: E402
 from scipy.stats import rankdata  # noqa: E402
 
@@ -42,7 +43,13 @@ from rocketeval.text import figure  # noqa: E402
 RECORDED = HERE / "recorded"
 RESAMPLES = 2_000
 WIDTH, CELL = 46, 26
-GRADES = dict(reversed(LEVELS.items()))
+CHECKLIST, COUNTED = "checklist, probabilities", "checklist, yes counted"
+GRADES = {
+    "rubric": "4 full rubric",
+    "criterion": "3 criterion's name",
+    "generic": "2 generic prompt",
+    "perplexity": "1 perplexity",
+}
 """The ways without a checklist, by method; the first two are asked once per criterion."""
 COMPARED = (
     (COUNTED, GRADES["rubric"]),
@@ -51,34 +58,66 @@ COMPARED = (
     (GRADES["rubric"], GRADES["generic"]),
 )
 """The comparisons of the plan."""
-STUDY = "topical_chat"
-WITHIN, SPEARMAN, PEARSON = "Spearman, conversations", "Spearman, all", "Pearson, all"
+WITHIN, SPEARMAN, PEARSON = "Spearman, {queries}", "Spearman, all", "Pearson, all"
 
 
+@dataclass(frozen=True)
+class Benchmark:
+    """Responses that people rated by criterion."""
+
+    name: str
+    criteria: tuple[str, ...]
+    prepare: Callable[[Path], dict[str, list[Line]]]
+    queries: str
+    """What a query is called, in the plural."""
+    responses: str
+
+    @property
+    def kinds(self) -> tuple[str, str, str]:
+        """The names of the three figures."""
+        return WITHIN.format(queries=self.queries), SPEARMAN, PEARSON
+
+
+BENCHMARKS = {
+    each.name: each
+    for each in (
+        Benchmark("topical_chat", TOPICAL_CHAT, topical_chat, "conversations", "replies"),
+        Benchmark("summeval", SUMMEVAL, summeval, "articles", "summaries"),
+    )
+}
 Cells = dict[tuple[str, str], float]
-"""Scores by conversation and candidate."""
+"""Scores by query and candidate."""
 
 
 @dataclass(frozen=True)
 class Study:
-    """Scores and ratings of the conversations that every way judged whole, by criterion."""
+    """Scores and ratings of the queries that every way judged whole, by criterion."""
 
-    conversations: tuple[str, ...]
+    benchmark: Benchmark
+    queries: tuple[str, ...]
     ratings: Mapping[str, Floats]
-    """Conversation x reply, by criterion."""
+    """Query x candidate, by criterion."""
     scores: Mapping[str, Mapping[str, Floats]]
     """The same by way and criterion; higher is better."""
 
     @classmethod
-    def read(cls, stored: Path = RECORDED / "judgments", data: Path = DATA) -> Study:
-        """Return the stored judgments of Topical-Chat with the ratings."""
-        benchmark = topical_chat(data)
-        rated = {(row["query_id"], row["candidate"]): row for row in benchmark["gold"]}
-        items = [row["dimension"] for row in benchmark["dimensions"]]
-        cells = _checklists(judgments.read(stored / kept_as(STUDY, "checklist")), items)
+    def read(
+        cls, benchmark: Benchmark, stored: Path = RECORDED / "judgments", data: Path = DATA
+    ) -> Study:
+        """Return the stored judgments of a benchmark with the ratings."""
+        prepared = benchmark.prepare(data)
+        rated = {(row["query_id"], row["candidate"]): row for row in prepared["gold"]}
+        items = [row["dimension"] for row in prepared["dimensions"]]
+        questions = {
+            name: [place for place, each in enumerate(items) if each == name]
+            for name in benchmark.criteria
+        }
+        path = stored / kept_as(benchmark.name, "checklist")
+        cells = _checklists(judgments.read(path), questions)
         for method, way in GRADES.items():
             files = {
-                name: stored / kept_as(STUDY, asked_for(method, name)) for name in TOPICAL_CHAT
+                name: stored / kept_as(benchmark.name, asked_for(method, name))
+                for name in benchmark.criteria
             }
             if all(path.exists() for path in files.values()):
                 cells[way] = {name: _cells(path) for name, path in files.items()}
@@ -86,7 +125,7 @@ class Study:
         everything = [cell for way in cells.values() for cell in way.values()]
         whole = [
             query["id"]
-            for query in benchmark["queries"]
+            for query in prepared["queries"]
             if all(
                 np.isfinite(cell.get((query["id"], name), np.nan))
                 for cell in everything
@@ -98,10 +137,11 @@ class Study:
             return np.array([[values[query, name] for name in candidates] for query in whole])
 
         return cls(
+            benchmark,
             tuple(whole),
             {
                 name: laid_out({cell: row[name] for cell, row in rated.items()})
-                for name in TOPICAL_CHAT
+                for name in benchmark.criteria
             },
             {
                 way: {name: laid_out(values) for name, values in by.items()}
@@ -110,8 +150,8 @@ class Study:
         )
 
     @property
-    def replies(self) -> int:
-        """The number of judged replies."""
+    def responses(self) -> int:
+        """The number of judged responses."""
         return next(iter(self.ratings.values())).size
 
 
@@ -130,11 +170,12 @@ def _scored(answers: AnswerTable, scores: Floats) -> Cells:
     return dict(zip(cells, scores.tolist(), strict=True))
 
 
-def _checklists(answers: AnswerTable, items: Sequence[str]) -> dict[str, dict[str, Cells]]:
+def _checklists(
+    answers: AnswerTable, questions: Mapping[str, Sequence[int]]
+) -> dict[str, dict[str, Cells]]:
     """Return the scores of each criterion's questions, as probabilities and counted."""
     found: dict[str, dict[str, Cells]] = {CHECKLIST: {}, COUNTED: {}}
-    for name in TOPICAL_CHAT:
-        places = [place for place, each in enumerate(items) if each == name]
+    for name, places in questions.items():
         own = only_items(answers, places)
         found[CHECKLIST][name] = _scored(own, MeanScorer().predict(own))
         found[COUNTED][name] = _scored(own, HardMeanScorer().predict(own))
@@ -158,14 +199,14 @@ def spearman(one: Floats, other: Floats) -> Floats:
 
 
 def resampled(count: int) -> Ints:
-    """Return rows of drawn conversations; the first one has each of them once."""
+    """Return rows of drawn queries; the first one has each of them once."""
     drawn = np.random.default_rng(0).integers(0, count, (RESAMPLES, count))
     return np.vstack([np.arange(count), drawn])
 
 
 def draws_of(study: Study) -> dict[str, dict[str, Floats]]:
     """Return the three figures of every way, for every resample."""
-    rows = resampled(len(study.conversations))
+    rows = resampled(len(study.queries))
     sums: dict[str, Floats] = {}
     for name, ratings in study.ratings.items():
         drawn = ratings[rows].reshape(len(rows), -1)
@@ -178,15 +219,14 @@ def draws_of(study: Study) -> dict[str, dict[str, Floats]]:
                 pearson(judged, drawn),
             ]
             sums[way] = sums.get(way, 0.0) + np.array(found)
-    kinds = (WITHIN, SPEARMAN, PEARSON)
     return {
-        way: dict(zip(kinds, found / len(study.ratings), strict=True))
+        way: dict(zip(study.benchmark.kinds, found / len(study.ratings), strict=True))
         for way, found in sums.items()
     }
 
 
 def bounded(draws: Floats, count: int) -> Interval:
-    """Return the figure of all conversations with its interval."""
+    """Return the figure of all queries with its interval."""
     return interval(float(draws[0]), draws[1:], queries=count, level=0.95)
 
 
@@ -205,7 +245,7 @@ class Row:
 
 def tables(study: Study) -> tuple[list[Row], list[Row]]:
     """Return a row for each way, and one for each planned comparison."""
-    count = len(study.conversations)
+    count = len(study.queries)
     draws = draws_of(study)
     rows = [
         Row(way, {kind: bounded(values, count) for kind, values in found.items()})
@@ -235,8 +275,9 @@ def by_criterion(study: Study) -> list[str]:
 def lines_of(study: Study) -> list[str]:
     """Return the study as text."""
     rows, apart = tables(study)
-    head = "".ljust(WIDTH) + "".join(kind.ljust(CELL) for kind in (WITHIN, SPEARMAN, PEARSON))
-    size = f"{len(study.conversations)} conversations, {study.replies} replies"
+    head = "".ljust(WIDTH) + "".join(kind.ljust(CELL) for kind in study.benchmark.kinds)
+    benchmark = study.benchmark
+    size = f"{len(study.queries)} {benchmark.queries}, {study.responses} {benchmark.responses}"
     return [
         f"{size}; mean over four criteria",
         head.rstrip(),
@@ -246,7 +287,7 @@ def lines_of(study: Study) -> list[str]:
         head.rstrip(),
         *map(str, apart),
         "",
-        "Spearman over all replies, by criterion",
+        f"Spearman over all {benchmark.responses}, by criterion",
         *by_criterion(study),
     ]
 
@@ -256,19 +297,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--record", action="store_true", help="write recorded/criteria.txt, .json")
+    parser.add_argument("benchmark", choices=list(BENCHMARKS))
+    parser.add_argument("--record", action="store_true", help="write recorded/BENCHMARK.txt, .json")
     given = parser.parse_args()
     if not DATA.is_dir():
         sys.exit(f"There is no data in {DATA}; set ROCKETEVAL_SHARED_DATA to its folder.")
-    study = Study.read()
+    study = Study.read(BENCHMARKS[given.benchmark])
     text = "\n".join(lines_of(study)) + "\n"
     print(text, end="")
     if given.record:
-        (RECORDED / "criteria.txt").write_text(text, encoding="utf-8")
+        path = RECORDED / given.benchmark
+        path.with_suffix(".txt").write_text(text, encoding="utf-8")
         rows = [asdict(row) for part in tables(study) for row in part]
-        content = {"replies": study.replies, "rows": rows}
+        content = {"queries": len(study.queries), "responses": study.responses, "rows": rows}
         shown = json.dumps(content, indent=1) + "\n"
-        (RECORDED / "criteria.json").write_text(shown, encoding="utf-8")
+        path.with_suffix(".json").write_text(shown, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -71,6 +71,11 @@ def main() -> None:
     parser.add_argument(
         "--concurrency", type=int, help="responses in flight (8); perplexity takes memory for each"
     )
+    parser.add_argument(
+        "--block",
+        type=int,
+        help="grade this many queries by every method, then the next ones: methods share prefixes",
+    )
     given = parser.parse_args()
     engine: dict[str, object] = {"engine": given.engine, "base_url": given.base_url}
     if given.concurrency is not None:
@@ -79,9 +84,10 @@ def main() -> None:
     for study in given.only or WORK:
         for queries, methods in WORK[study]:
             chosen = [name for name in methods if wanted is None or name in wanted]
-            config = study_config(study, given.judge, given.limit, queries, engine)
             keeps = given.judge == KEPT_JUDGE and given.engine == "openai" and given.limit is None
-            asyncio.run(grade(config, chosen, study if keeps else None))
+            for count in (*range(given.block or queries, queries, given.block or queries), queries):
+                config = study_config(study, given.judge, given.limit, count, engine)
+                asyncio.run(grade(config, chosen, study if keeps else None))
 
 
 def study_config(

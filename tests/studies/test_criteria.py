@@ -12,6 +12,7 @@ from scipy.stats import pearsonr, spearmanr
 from rocketeval.arrays import Floats
 
 ROOT = Path(__file__).parents[2]
+TOPICAL_CHAT = criteria.BENCHMARKS["topical_chat"]
 NAMES = ("coherence", "naturalness")
 
 
@@ -26,7 +27,7 @@ def planted(seed: int, shared: float) -> criteria.Study:
         }
 
     ways = {criteria.CHECKLIST: judged(shared), criteria.GRADES["rubric"]: judged(0.0)}
-    return criteria.Study(tuple(map(str, range(60))), ratings, ways)
+    return criteria.Study(TOPICAL_CHAT, tuple(map(str, range(60))), ratings, ways)
 
 
 def test_coefficients_equal_scipy() -> None:
@@ -64,10 +65,14 @@ def test_the_intervals_of_differences_cover(monkeypatch: pytest.MonkeyPatch) -> 
     assert outside / 90 == pytest.approx(0.05, abs=0.07)
 
 
-@pytest.mark.skipif(not criteria.DATA.is_dir(), reason="Topical-Chat is not next to this checkout")
-def test_recorded_table_follows_from_the_stored_judgments() -> None:
+@pytest.mark.skipif(
+    not criteria.DATA.is_dir(), reason="the shared data are not next to this checkout"
+)
+@pytest.mark.parametrize("name", list(criteria.BENCHMARKS))
+def test_recorded_table_follows_from_the_stored_judgments(name: str) -> None:
     """Every line is computed again, to the last digit, and the docs quote it."""
-    recorded = (criteria.RECORDED / "criteria.txt").read_text(encoding="utf-8")
-    assert "\n".join(criteria.lines_of(criteria.Study.read())) + "\n" == recorded
+    recorded = (criteria.RECORDED / f"{name}.txt").read_text(encoding="utf-8")
+    study = criteria.Study.read(criteria.BENCHMARKS[name])
+    assert "\n".join(criteria.lines_of(study)) + "\n" == recorded
     docs = (ROOT / "docs" / "evidence" / "reproduction.md").read_text(encoding="utf-8")
     assert f"```\n{recorded}```" in docs
