@@ -217,9 +217,9 @@ def claims() -> list[Claim]:
             f"{uncertainty['found']['items']} items, 1.5B in int8",
         )
     )
-    criteria = recorded("papers/recorded/criteria.json")
+    criteria = recorded("papers/recorded/topical_chat.json")
     differences = {row["name"]: row["figures"] for row in criteria["rows"]}
-    replies = f"{criteria['replies']} replies, 1.5B in int8"
+    replies = f"{criteria['responses']} replies, 1.5B in int8"
     rubric = "4 full rubric"
     for paper, text, published, name, kind in (
         (

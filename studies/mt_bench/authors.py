@@ -7,8 +7,9 @@
 needs MT-Bench's votes and the shared rubrics of four authors (../shared/data next to the checkout),
 and no judge. A rubric is a list of statements about the answers to both turns; one fixed rule makes
 them questions. The same judge answers the questions of each author and of our checklists, and each
-author is compared with ours on the same votes, with Holm's correction for four comparisons. A row
-counts the queries for which the author has a rubric and all six responses are judged.
+author is compared with ours on the same votes, with Holm's correction for four comparisons. The
+table counts the queries of which all six responses are judged with every author's questions. The
+last line, without a claim, compares the largest author with the smallest.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +44,7 @@ from votes import (  # noqa: E402
 
 from rocketeval.arrays import Floats  # noqa: E402
 from rocketeval.records import Interval, Vote  # noqa: E402
+from rocketeval.scoring.answers import AnswerTable  # noqa: E402
 from rocketeval.stats.permutation import holm_list  # noqa: E402
 
 RECORDED = HERE / "recorded"
@@ -50,7 +52,9 @@ RUBRICS = DATA.parent / "rubric_authors"
 PREPARED = Path(os.environ.get("ROCKETEVAL_STUDY_RUNS", HERE.parent / "runs")) / "data" / "authors"
 BY = "by_"
 """Before an author's name, in the names of runs and files."""
+OURS = "ours"
 AUTHORS = ("claude-sonnet-4", "llama-3.1-70b", "qwen3-14b", "llama-3.1-8b")
+"""From the largest to the smallest."""
 FLIPS = 20_000
 WIDTH = 18
 _STATEMENT = re.compile(r"^\s*\d+[.)]\s+(.+?)(?=\n\s*\n|\n\s*\d+[.)]\s|\Z)", re.M | re.S)
@@ -107,19 +111,30 @@ class Row:
     """Agreement with one author's checklists, and with ours on the same votes."""
 
     author: str
-    queries: int
-    votes: int
+    items: float
+    """Questions per query."""
     agreement: Interval
-    ours: Interval
-    difference: Interval
+    difference: Interval | None = None
     """From ours."""
-    p_value: float
+    p_value: float | None = None
     """Of the difference, corrected for all authors."""
 
     def __str__(self) -> str:
-        counts = f"{self.author:{WIDTH}}{self.queries:>7} {self.votes:>7,}"
-        shares = f"{percent(self.agreement):23}{percent(self.ours):23}"
-        return f"{counts}   {shares}{percent(self.difference, '+'):24}{self.p_value:.3f}"
+        start = f"{self.author:{WIDTH}}{self.items:5.1f}   {percent(self.agreement):23}"
+        if self.difference is None or self.p_value is None:
+            return start.rstrip()
+        return f"{start}{percent(self.difference, '+'):24}{self.p_value:.3f}"
+
+
+@dataclass(frozen=True)
+class Study:
+    """Agreement with the checklists of every author on the same votes."""
+
+    queries: int
+    votes: int
+    rows: list[Row]
+    size: Interval
+    """The largest author's agreement minus the smallest's."""
 
 
 def flip_test(hits: Floats, votes: Sequence[Vote], flips: int = FLIPS) -> float:
@@ -130,29 +145,47 @@ def flip_test(hits: Floats, votes: Sequence[Vote], flips: int = FLIPS) -> float:
     return float((1 + further.sum()) / (1 + flips))
 
 
-def study() -> list[Row]:
-    """Return a row for each author whose judgments are stored."""
-    ours = mean_scores(judgments.read(stored("second")))
-    made, p_values = [], []
+def study() -> Study:
+    """Return the comparison of all authors."""
+    answers = {OURS: judgments.read(stored("second"))}
     for author in AUTHORS:
-        path = stored("second", f"{BY}{author}")
-        if not path.exists():
-            continue
-        scores = mean_scores(judgments.read(path))
-        queries = whole_queries(scores) & whole_queries(ours)
-        votes = votes_in("human_votes", queries)
-        hits, own = hits_of(scores, votes), hits_of(ours, votes)
-        p_values.append(flip_test(hits - own, votes))
-        shares = (share_of_votes(each, votes) for each in (hits, own, hits - own))
-        made.append(Row(author, len(queries), len(votes), *shares, p_value=1.0))
-    corrected = holm_list(np.array(p_values)).tolist()
-    return [replace(row, p_value=p) for row, p in zip(made, corrected, strict=True)]
+        answers[author] = judgments.read(stored("second", f"{BY}{author}"))
+    scores = {author: mean_scores(table) for author, table in answers.items()}
+    queries = set.intersection(*map(whole_queries, scores.values()))
+    votes = votes_in("human_votes", queries)
+    hits = {author: hits_of(each, votes) for author, each in scores.items()}
+    raw = [flip_test(hits[author] - hits[OURS], votes) for author in AUTHORS]
+    p_values = dict(zip(AUTHORS, holm_list(np.array(raw)).tolist(), strict=True))
+    rows = [
+        Row(
+            author,
+            items_in(answers[author], queries),
+            share_of_votes(own, votes),
+            share_of_votes(own - hits[OURS], votes) if author in p_values else None,
+            p_values.get(author),
+        )
+        for author, own in hits.items()
+    ]
+    size = share_of_votes(hits[AUTHORS[0]] - hits[AUTHORS[-1]], votes)
+    return Study(len(queries), len(votes), rows, size)
 
 
-def lines_of(made: Sequence[Row]) -> list[str]:
+def items_in(answers: AnswerTable, queries: set[str]) -> float:
+    """Return the mean number of items that a response of these queries is asked."""
+    kept = [row for row, query in enumerate(answers.query_ids) if query in queries]
+    return float(np.mean(answers.items[kept]))
+
+
+def lines_of(made: Study) -> list[str]:
     """Return the study as text."""
-    head = f"{'author':{WIDTH}}{'queries':>7} {'votes':>7}   {'agreement':23}{'ours':23}"
-    return [f"{head}{'difference':24}p, corrected", *map(str, made)]
+    return [
+        f"second turn, {made.queries} queries, {made.votes:,} votes; % of votes, ties counted",
+        "",
+        f"{'author':{WIDTH}}items   {'agreement':23}{'from ours':24}p, corrected",
+        *map(str, made.rows),
+        "",
+        f"{AUTHORS[0]} minus {AUTHORS[-1]}: {percent(made.size, '+')}",
+    ]
 
 
 def main() -> None:
@@ -169,7 +202,7 @@ def main() -> None:
     print(text, end="")
     if given.record:
         (RECORDED / "authors.txt").write_text(text, encoding="utf-8")
-        content = json.dumps([asdict(row) for row in made], indent=1) + "\n"
+        content = json.dumps(asdict(made), indent=1) + "\n"
         (RECORDED / "authors.json").write_text(content, encoding="utf-8")
 
 
