@@ -27,13 +27,14 @@ import numpy as np
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 import judgments  # noqa: E402
-from grade import SUMMEVAL, TOPICAL_CHAT, kept_as  # noqa: E402
+from grade import OWN, PACKAGED, SUMMEVAL, TOPICAL_CHAT, kept_as  # noqa: E402
 from prepare import DATA, summeval, topical_chat  # noqa: E402
 from prepare import Row as Line  # noqa: E402
 from runs import only_items  # noqa: E402
 from scipy.stats import rankdata  # noqa: E402
 
 from rocketeval.arrays import Floats, Ints  # noqa: E402
+from rocketeval.checklists.dimension_file import load_dimensions  # noqa: E402
 from rocketeval.records import Interval  # noqa: E402
 from rocketeval.scoring.answers import AnswerTable  # noqa: E402
 from rocketeval.scoring.mean import HardMeanScorer, MeanScorer  # noqa: E402
@@ -44,6 +45,7 @@ RECORDED = HERE / "recorded"
 RESAMPLES = 2_000
 WIDTH, CELL = 46, 26
 CHECKLIST, COUNTED = "checklist, probabilities", "checklist, yes counted"
+OURS, OURS_COUNTED = "our dimension file, probabilities", "our dimension file, yes counted"
 GRADES = {
     "rubric": "4 full rubric",
     "criterion": "3 criterion's name",
@@ -58,6 +60,11 @@ COMPARED = (
     (GRADES["rubric"], GRADES["generic"]),
 )
 """The comparisons of the plan."""
+OWN_QUESTIONS = ((OURS, CHECKLIST),)
+PERPLEXITY_FIRST = tuple(
+    (GRADES["perplexity"], way)
+    for way in (CHECKLIST, COUNTED, GRADES["criterion"], GRADES["generic"])
+)
 WITHIN, SPEARMAN, PEARSON = "Spearman, {queries}", "Spearman, all", "Pearson, all"
 
 
@@ -71,6 +78,7 @@ class Benchmark:
     queries: str
     """What a query is called, in the plural."""
     responses: str
+    compared: tuple[tuple[str, str], ...] = COMPARED
 
     @property
     def kinds(self) -> tuple[str, str, str]:
@@ -82,7 +90,14 @@ BENCHMARKS = {
     each.name: each
     for each in (
         Benchmark("topical_chat", TOPICAL_CHAT, topical_chat, "conversations", "replies"),
-        Benchmark("summeval", SUMMEVAL, summeval, "articles", "summaries"),
+        Benchmark(
+            "summeval",
+            SUMMEVAL,
+            summeval,
+            "articles",
+            "summaries",
+            COMPARED + OWN_QUESTIONS + PERPLEXITY_FIRST,
+        ),
     )
 }
 Cells = dict[tuple[str, str], float]
@@ -107,13 +122,13 @@ class Study:
         """Return the stored judgments of a benchmark with the ratings."""
         prepared = benchmark.prepare(data)
         rated = {(row["query_id"], row["candidate"]): row for row in prepared["gold"]}
-        items = [row["dimension"] for row in prepared["dimensions"]]
-        questions = {
-            name: [place for place, each in enumerate(items) if each == name]
-            for name in benchmark.criteria
-        }
+        names = [row["dimension"] for row in prepared["dimensions"]]
         path = stored / kept_as(benchmark.name, "checklist")
-        cells = _checklists(judgments.read(path), questions)
+        cells = dict(zip((CHECKLIST, COUNTED), _checklists(path, names), strict=True))
+        path = stored / kept_as(benchmark.name, OWN)
+        if path.exists():
+            names = dimension_file_of(benchmark.name)
+            cells |= zip((OURS, OURS_COUNTED), _checklists(path, names), strict=True)
         for method, way in GRADES.items():
             files = {
                 name: stored / kept_as(benchmark.name, asked_for(method, name))
@@ -170,16 +185,26 @@ def _scored(answers: AnswerTable, scores: Floats) -> Cells:
     return dict(zip(cells, scores.tolist(), strict=True))
 
 
-def _checklists(
-    answers: AnswerTable, questions: Mapping[str, Sequence[int]]
-) -> dict[str, dict[str, Cells]]:
-    """Return the scores of each criterion's questions, as probabilities and counted."""
-    found: dict[str, dict[str, Cells]] = {CHECKLIST: {}, COUNTED: {}}
-    for name, places in questions.items():
-        own = only_items(answers, places)
-        found[CHECKLIST][name] = _scored(own, MeanScorer().predict(own))
-        found[COUNTED][name] = _scored(own, HardMeanScorer().predict(own))
-    return found
+def _checklists(path: Path, names: Sequence[str]) -> tuple[dict[str, Cells], dict[str, Cells]]:
+    """Return the scores of each criterion's questions, as probabilities and counted.
+
+    `names` has the criterion of every question.
+    """
+    answers = judgments.read(path)
+    means: dict[str, Cells] = {}
+    counts: dict[str, Cells] = {}
+    for name in dict.fromkeys(names):
+        own = only_items(answers, [place for place, each in enumerate(names) if each == name])
+        means[name] = _scored(own, MeanScorer().predict(own))
+        counts[name] = _scored(own, HardMeanScorer().predict(own))
+    return means, counts
+
+
+def dimension_file_of(benchmark: str) -> list[str]:
+    """Return the dimension of every question of the packaged file."""
+    file, wanted = PACKAGED[benchmark]
+    found = load_dimensions(file).only(wanted)
+    return [name for name, dimension in found.items() for _ in dimension.seeds()]
 
 
 def pearson(one: Floats, other: Floats) -> Floats:
@@ -257,7 +282,7 @@ def tables(study: Study) -> tuple[list[Row], list[Row]]:
             {kind: bounded(draws[one][kind] - draws[other][kind], count) for kind in draws[one]},
             "+",
         )
-        for one, other in COMPARED
+        for one, other in study.benchmark.compared
         if one in draws and other in draws
     ]
     return rows, apart

@@ -24,7 +24,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from rocketeval.audit.stage import method_config, parse_variant
-from rocketeval.config import RunConfig, parse_config
+from rocketeval.config import AuthorConfig, RunConfig, parse_config
 from rocketeval.pipeline import Run
 
 HERE = Path(__file__).parent
@@ -41,6 +41,11 @@ KEPT = HERE / "recorded" / "judgments"
 SUMMEVAL = ("coherence", "consistency", "fluency", "relevance")
 TOPICAL_CHAT = ("coherence", "engagingness", "groundedness", "naturalness")
 
+OWN = "own_dimensions"
+"""The questions of a packaged dimension file, each asked independently."""
+PACKAGED = {"summeval": ("summarization", SUMMEVAL), "topical_chat": ("dialogue", TOPICAL_CHAT)}
+"""The packaged file of a study, and the dimensions that are asked."""
+
 Part = tuple[int, tuple[str, ...]]
 
 
@@ -52,8 +57,8 @@ def levels(criteria: tuple[str, ...]) -> tuple[str, ...]:
 
 WORK: dict[str, tuple[Part, ...]] = {
     "mt_bench": ((20, ("all_yes", "all_no")),),
-    "summeval": ((12, ("checklist", *levels(SUMMEVAL))),),
-    "topical_chat": ((60, ("checklist", *levels(TOPICAL_CHAT))),),
+    "summeval": ((12, ("checklist", OWN, *levels(SUMMEVAL))),),
+    "topical_chat": ((60, ("checklist", *levels(TOPICAL_CHAT), OWN)),),
     "infobench": ((60, ("checklist",)),),
 }
 """Number of queries and methods by study."""
@@ -117,6 +122,11 @@ def study_config(
 
 def study_method(config: RunConfig, name: str) -> RunConfig:
     """Return the config of a study's run by one method."""
+    if name == OWN:
+        file, dimensions = PACKAGED[config.benchmark.path.name]
+        options = {"file": file, "dimensions": dimensions, "steps": []}
+        author = AuthorConfig(kind="dimension", min_items=1, max_items=10, options=options)
+        return config.model_copy(update={"name": f"{config.name}-{OWN}", "author": author})
     return method_config(Run(config).config, parse_variant(name))
 
 
