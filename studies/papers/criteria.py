@@ -73,6 +73,7 @@ class Benchmark:
     """Responses that people rated by criterion."""
 
     name: str
+    title: str
     criteria: tuple[str, ...]
     prepare: Callable[[Path], dict[str, list[Line]]]
     queries: str
@@ -89,9 +90,12 @@ class Benchmark:
 BENCHMARKS = {
     each.name: each
     for each in (
-        Benchmark("topical_chat", TOPICAL_CHAT, topical_chat, "conversations", "replies"),
+        Benchmark(
+            "topical_chat", "Topical-Chat", TOPICAL_CHAT, topical_chat, "conversations", "replies"
+        ),
         Benchmark(
             "summeval",
+            "SummEval",
             SUMMEVAL,
             summeval,
             "articles",
@@ -337,6 +341,21 @@ def main() -> None:
         content = {"queries": len(study.queries), "responses": study.responses, "rows": rows}
         shown = json.dumps(content, indent=1) + "\n"
         path.with_suffix(".json").write_text(shown, encoding="utf-8")
+        draw(study, path.with_suffix(".svg"))
+
+
+def draw(study: Study, path: Path) -> None:
+    """Write a plot of every way's correlation with the ratings."""
+    from plots import correlations
+
+    benchmark = study.benchmark
+    kind = benchmark.kinds[0]
+    correlations(
+        path,
+        f"{benchmark.title}: {len(study.queries)} {benchmark.queries}, one criterion at a time",
+        f"Spearman with human ratings, within {benchmark.queries}",
+        {row.name: row.figures[kind] for row in tables(study)[0]},
+    )
 
 
 if __name__ == "__main__":

@@ -1,12 +1,10 @@
 """Grade everything the papers' studies need with one judge; graded responses are not asked again.
 
     python studies/papers/prepare.py
-    python studies/papers/grade.py qwen2.5-coder-1.5b-instruct --base-url http://127.0.0.1:8000/v1
-    python studies/papers/grade.py smollm2-135m-instruct --base-url http://127.0.0.1:8001/v1
+    judge="qwen2.5-coder-1.5b-instruct-int8 --base-url http://127.0.0.1:8000/v1"
+    python studies/papers/grade.py $judge
+    python studies/papers/grade.py $judge --only summeval --block 4
     python studies/papers/grade.py JUDGE --base-url URL --limit 2    # minutes, separate runs
-    python studies/papers/grade.py JUDGE --base-url URL --only summeval
-    python studies/papers/grade.py qwen2.5-coder-1.5b-instruct-int8 --only topical_chat \\
-        --base-url URL
     python studies/papers/grade.py JUDGE --engine scripted --limit 2    # dry run, fake answers
 
 Each study uses the first N queries of the order that prepare.py draws (the table below). A longer
@@ -32,9 +30,7 @@ sys.path.append(str(HERE.parent))
 import judgments  # noqa: E402
 
 RUNS = Path(os.environ.get("ROCKETEVAL_STUDY_RUNS", HERE.parent / "runs")).absolute()
-STUDY_JUDGE = "qwen2.5-coder-1.5b-instruct"
-"""The judge whose runs have the studies' plain names."""
-KEPT_JUDGE = f"{STUDY_JUDGE}-int8"
+KEPT_JUDGE = "qwen2.5-coder-1.5b-instruct-int8"
 """The judge whose judgments are kept in the repository."""
 KEPT = HERE / "recorded" / "judgments"
 
@@ -90,7 +86,8 @@ def main() -> None:
         for queries, methods in WORK[study]:
             chosen = [name for name in methods if wanted is None or name in wanted]
             keeps = given.judge == KEPT_JUDGE and given.engine == "openai" and given.limit is None
-            for count in (*range(given.block or queries, queries, given.block or queries), queries):
+            last = given.limit or queries
+            for count in (*range(given.block or last, last, given.block or last), last):
                 config = study_config(study, given.judge, given.limit, count, engine)
                 asyncio.run(grade(config, chosen, study if keeps else None))
 
@@ -105,9 +102,9 @@ def study_config(
     """Return the config of a study's run by one judge; a limited run has a separate name."""
     # A canary is read without the prefix cache: 1% of the items would be about 10% of the tokens.
     engine = {"concurrency": 8, "canaries": 0.002, **(engine or {})}
-    name = study if judge == STUDY_JUDGE else f"{study}-{judge}"
+    name = f"{study}-{judge}"
     if limit is not None:
-        name, queries = f"{name}-first-{limit}", limit
+        name = f"{name}-first-{limit}"
     return parse_config(
         {
             "name": name,

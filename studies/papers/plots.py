@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ sys.path.append(str(Path(__file__).parents[1]))
 from charts import pyplot, save
 
 from rocketeval.audit.repeatability import Disagreement
+from rocketeval.records import Interval
 
 COLORS = ("#2a6f97", "#e07a5f", "#81b29a", "#6d597a", "#f2cc8f", "#3d405b")
 
@@ -31,25 +33,19 @@ def earlier_answers(found: Disagreement) -> None:
     save(figure, RECORDED / "uncertainty.svg")
 
 
-def levels(found: dict[str, Any]) -> None:
-    """Draw the mean Pearson by method, judge and benchmark."""
-    figure, panels = pyplot.subplots(1, len(found), figsize=(4.6 * len(found), 3.4), sharey=True)
-    for axes, (study, judges) in zip(np.atleast_1d(panels), found.items(), strict=True):
-        for place, (judge, methods) in enumerate(judges.items()):
-            values = []
-            for figures in methods.values():
-                known = [t["pooled"]["pearson"] for t in figures.values() if t["pooled"]["pearson"]]
-                values.append(np.mean([result["value"] for result in known]) if known else np.nan)
-            spots = np.arange(len(methods)) + 0.38 * place
-            axes.bar(spots, values, width=0.36, color=COLORS[place], label=judge)
-            axes.set_xticks(
-                spots - 0.19 * place, list(methods), rotation=35, ha="right", fontsize=8
-            )
-        axes.axhline(0, color="black", linewidth=0.6)
-        axes.set_title(study, fontsize=10)
-    np.atleast_1d(panels)[0].set_ylabel("mean Pearson with people")
-    np.atleast_1d(panels)[0].legend(frameon=False, fontsize=8)
-    save(figure, RECORDED / "dimensions.svg")
+def correlations(path: Path, title: str, axis: str, ways: Mapping[str, Interval]) -> None:
+    """Draw the correlation of every way with its interval."""
+    figure, axes = pyplot.subplots(figsize=(7.5, 0.4 * len(ways) + 1.1))
+    for place, (way, found) in enumerate(ways.items()):
+        ends = [[found.value - found.low], [found.high - found.value]]
+        color = COLORS[0] if "checklist" in way or "dimension" in way else COLORS[1]
+        axes.errorbar(found.value, place, xerr=ends, fmt="o", markersize=5, color=color)
+    axes.axvline(0, color="#808080", linewidth=0.8)
+    axes.set_yticks(range(len(ways)), list(ways), fontsize=8)
+    axes.set_ylim(len(ways) - 0.4, -0.6)
+    axes.set_xlabel(axis)
+    axes.set_title(title, fontsize=10)
+    save(figure, path)
 
 
 def calibration_curves(content: dict[str, Any]) -> None:

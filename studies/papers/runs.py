@@ -1,63 +1,20 @@
-"""Answers, grades and reference data of graded runs, by study, judge and method."""
+"""Stored answers of the studies, and how their tables are printed and kept."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, is_dataclass
+from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from grade import (
-    KEPT,
-    RUNS,
-    STUDY_JUDGE,
-    judgments,
-    kept_as,
-    study_config,
-    study_method,
-)
-from numpy.typing import NDArray
+from grade import KEPT, judgments, kept_as
 
-from rocketeval.grid import ScoreGrid
 from rocketeval.scoring.answers import AnswerTable
-from rocketeval.scoring.mean import HardMeanScorer, MeanScorer
-from rocketeval.scoring.read_answers import read_answers
-from rocketeval.store.run import RunStore
 
 HERE = Path(__file__).parent
 RECORDED = HERE / "recorded"
-JUDGES = {STUDY_JUDGE: "Qwen2.5-Coder-1.5B", "smollm2-135m-instruct": "SmolLM2-135M"}
-"""The judges of the studies without stored judgments, with their displayed names."""
-
-Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Graded:
-    """One method's judgments of one study's responses."""
-
-    judge: str
-    method: str
-    store: RunStore
-    answers: AnswerTable
-
-    def grid(self, items: Sequence[int] | None = None, *, hard: bool = False) -> ScoreGrid:
-        """Return mean answers on 1 to 10, of all items or some positions; `hard` counts yes/no."""
-        answers = self.answers if items is None else only_items(self.answers, items)
-        scorer = HardMeanScorer() if hard else MeanScorer()
-        scores = scorer.predict(answers).tolist()
-        return ScoreGrid.from_columns(answers.query_ids, answers.candidates, scores)
-
-    def by_cell(self) -> dict[tuple[str, str], Floats]:
-        """Return the answers of every response."""
-        cells = zip(self.answers.query_ids, self.answers.candidates, strict=True)
-        bounds = self.answers.offsets
-        return {
-            cell: self.answers.p_yes[bounds[row] : bounds[row + 1]]
-            for row, cell in enumerate(cells)
-        }
 
 
 def only_items(answers: AnswerTable, items: Sequence[int]) -> AnswerTable:
@@ -67,33 +24,9 @@ def only_items(answers: AnswerTable, items: Sequence[int]) -> AnswerTable:
     return AnswerTable(answers.query_ids, answers.candidates, rows.ravel(), offsets)
 
 
-def graded(study: str, method: str, judge: str, limit: int | None = None) -> Graded | None:
-    """Return the judgments of a study by one method and judge; None if there are none."""
-    path = study_method(study_config(study, judge, limit), method).run_path
-    return judged(path, judge, method)
-
-
 def stored(study: str, method: str) -> AnswerTable:
     """Return the answers of a study by one method that are kept in the repository."""
     return judgments.read(KEPT / kept_as(study, method))
-
-
-def judged(run: Path, judge: str, method: str) -> Graded | None:
-    """Return the judgments of a run; None if there are none."""
-    store = RunStore(run)
-    if store.manifest().judge is None:
-        return None
-    answers, keys = read_answers(store)
-    there = [row for row, key in enumerate(keys) if key is not None and answers.items[row] > 0]
-    if not there:
-        return None
-    return Graded(judge, method, store, answers.take(there))
-
-
-def rows_of(study: str, file: str) -> list[dict[str, Any]]:
-    """Return the rows of a file in the study's benchmark folder."""
-    path = RUNS / "data" / study / f"{file}.jsonl"
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def record(name: str, content: Mapping[str, Any], lines: Sequence[str], *, keep: bool) -> None:
