@@ -19,13 +19,14 @@ import asyncio
 import json
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rocketeval.cli.progress import make_observer
@@ -117,9 +118,14 @@ def whole_queries(answers: AnswerTable) -> set[str]:
     return {query_id for query_id, count in counts.items() if count == candidates}
 
 
-async def restore(config: RunConfig, stored: Path) -> int:
-    """Put stored judgments into the ledger of the config's run; return their number."""
+async def restore(config: RunConfig, stored: Path, only: Collection[str] | None = None) -> int:
+    """Put stored judgments into the ledger of the config's run; return their number.
+
+    With `only`, those of some queries.
+    """
     table = pq.read_table(stored)
+    if only is not None:
+        table = table.filter(pc.field("query_id").isin(list(only)))
     about = json.loads(table.schema.metadata[b"judge"])
     parts = {name: value for name, value in about["judge"].items() if name != "digest"}
     judge = JudgeFingerprint(**parts, measured=about.get("measured", ""))

@@ -1,20 +1,27 @@
-"""Lint findings of a finished MT-Bench run, and its agreement without the flagged items.
+"""Lint findings on MT-Bench's checklists, from stored judgments of 23 candidates.
 
-    python studies/lint/mt_bench.py RUN [--record]
+    python studies/lint/mt_bench.py [--record]
 
+needs MT-Bench (../shared/data next to the checkout), and no judge. The stored judgments of
+studies/mt_bench/labelled.yaml, of its whole questions, become a run in a temporary folder.
+The output has what the answer checks find, and agreement with votes without the flagged items.
 Scores are means of the remaining answers. Votes, tie margin and resamples are the same with and
-without the items. RUN is only read.
+without the items.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
+import sys
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 
 from rocketeval.audit.figures import MeasuredFigure, find_paired_votes, hits, measure_votes
+from rocketeval.config import load_config
 from rocketeval.grid import ScoreGrid
 from rocketeval.judges.runs import JudgedRun, open_run
 from rocketeval.lint.answer_checks import drop_items
@@ -26,22 +33,38 @@ from rocketeval.scoring.read_answers import read_answers
 from rocketeval.text import share
 
 HERE = Path(__file__).parent
+sys.path.append(str(HERE.parent))
+import judgments  # noqa: E402
+
+MT_BENCH = HERE.parent / "mt_bench"
 Items = set[tuple[str, int]]
 
 
 def main() -> None:
     """Print the table of answer checks, and the agreement with and without items."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("run", type=Path)
     parser.add_argument("--record", action="store_true")
     given = parser.parse_args()
-    run = open_run(given.run)
-    found = lint_run(run.store, run.config)
-    lines = [*table(found), "", *agreement(run, found)]
+    with tempfile.TemporaryDirectory() as folder:
+        run = restored(Path(folder))
+        found = lint_run(run.store, run.config)
+        lines = [*table(found), "", *agreement(run, found)]
     print("\n".join(lines))
     if given.record:
         path = HERE / "recorded" / "mt_bench.txt"
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def restored(folder: Path) -> JudgedRun:
+    """Return a run with the stored judgments of the questions that are whole."""
+    stored = MT_BENCH / "recorded" / "judgments" / "labelled.parquet"
+    whole = judgments.whole_queries(judgments.read(stored))
+    config = load_config(MT_BENCH / "labelled.yaml")
+    benchmark = config.benchmark.model_copy(update={"limit": len(whole)})
+    places = {"benchmark": benchmark, "output": folder, "cache": folder / "cache"}
+    config = config.model_copy(update=places)
+    asyncio.run(judgments.restore(config, stored, whole))
+    return open_run(config.run_path)
 
 
 def table(found: Lint) -> list[str]:

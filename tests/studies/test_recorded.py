@@ -59,6 +59,13 @@ def test_rubric_studies(name: str, options: tuple[str, ...]) -> None:
 
 
 @needs_data
+def test_lint_of_checklists_with_stored_answers() -> None:
+    """The stored judgments become a run, which is linted."""
+    recorded = (STUDIES / "lint" / "recorded" / "mt_bench.txt").read_text(encoding="utf-8")
+    assert printed("studies/lint/mt_bench.py") == recorded
+
+
+@needs_data
 def test_forms_of_the_judge() -> None:
     """Each command in the record prints the lines below it."""
     parts = FORMS.read_text(encoding="utf-8").split("\npython ")[1:]
