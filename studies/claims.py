@@ -1,7 +1,7 @@
 """Write the page of claims: what the papers say, and what the recorded studies show.
 
     python studies/claims.py            print the page
-    python studies/claims.py --write    write docs/evidence/claims.md
+    python studies/claims.py --write    write docs/evidence/claims.md and recorded/claims.svg
 
 Every figure is read from a study's recorded output. The rule for the last column is fixed: a claim
 is *seen* if the whole interval is on the claimed side, *contradicted* if it is on the other side,
@@ -11,7 +11,9 @@ and *open* otherwise.
 from __future__ import annotations
 
 import json
+import re
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,13 +41,17 @@ this judge were not kept.
 END = """
 ## Plots
 
+Rows whose claim is a difference, ours with its interval beside the paper's:
+
+![Differences: ours with intervals, and the papers'](../../studies/recorded/claims.svg)
+
 ![Mean scores and arena ratings on Arena-Hard](../../studies/arena_hard/recorded/order.svg)
 
 ![Agreement by judge, and by the cost of a cascade](../../studies/mt_bench/recorded/sizes.svg)
 
 ![Agreement with votes, by way to score](../../studies/mt_bench/recorded/arms.svg)
 
-![Correlation with ratings, by dimension](../../studies/papers/recorded/dimensions.svg)
+![Correlation with ratings on Topical-Chat](../../studies/papers/recorded/topical_chat.svg)
 
 ![Answers that change with the earlier ones](../../studies/papers/recorded/uncertainty.svg)
 """
@@ -64,6 +70,12 @@ class Claim:
     above: float = 0.0
     """The claim is that the figure is larger than this."""
     percent: bool = True
+
+    @property
+    def paper_value(self) -> float | None:
+        """The paper's figure, where it is one number; in points for shares."""
+        found = re.match(r"[+-]?\d+(\.\d+)?", self.published)
+        return float(found.group()) if found else None
 
     @property
     def verdict(self) -> str:
@@ -158,7 +170,7 @@ def claims() -> list[Claim]:
         ),
         Claim(
             "not in the paper",
-            "and better than response length does (difference, 22 candidates)",
+            "checklists are closer to the arena than response length (difference, 22 candidates)",
             "-",
             turned(arena["orders"]["all 22"]["response length"]["from_checklist"]),
             size,
@@ -217,52 +229,7 @@ def claims() -> list[Claim]:
             f"{uncertainty['found']['items']} items, 1.5B in int8",
         )
     )
-    criteria = recorded("papers/recorded/topical_chat.json")
-    differences = {row["name"]: row["figures"] for row in criteria["rows"]}
-    replies = f"{criteria['responses']} replies, 1.5B in int8"
-    rubric = "4 full rubric"
-    for paper, text, published, name, kind in (
-        (
-            "CheckEval, Tables 1, 8",
-            "counted questions over a grade with a full rubric, Topical-Chat, Spearman",
-            "+0.12 (over G-Eval; 7B and larger, questions in one prompt)",
-            f"checklist, yes counted minus {rubric}",
-            "Spearman, all",
-        ),
-        (
-            "not in the paper",
-            "the same within conversations (the figure of the plan)",
-            "-",
-            f"checklist, yes counted minus {rubric}",
-            "Spearman, conversations",
-        ),
-        (
-            "not in the paper",
-            "the same questions as probabilities over the grade, Spearman",
-            "-",
-            f"checklist, probabilities minus {rubric}",
-            "Spearman, all",
-        ),
-        (
-            "Evaluating the Evaluator, Table 2",
-            "a full rubric over perplexity, Topical-Chat, Pearson",
-            "+0.24 (7B and larger)",
-            f"{rubric} minus 1 perplexity",
-            "Pearson, all",
-        ),
-    ):
-        figure = differences[name][kind]
-        found.append(Claim(paper, text, published, figure, replies, percent=False))
-    found.append(
-        Claim(
-            "Evaluating the Evaluator, Table 2",
-            "perplexity correlates with ratings, SummEval (Spearman in a query)",
-            "0.41 (Pearson)",
-            by_dimension("SummEval", "1 perplexity"),
-            "12 articles",
-            percent=False,
-        )
-    )
+    found += [claim for benchmark in ("topical_chat",) for claim in by_criterion(benchmark)]
     arms = recorded("mad_eval/recorded/pandalm.json")["all of these"]["arms"]
     size = "625 pairs"
     single = turned(arms["single prompt"]["gain"])
@@ -287,11 +254,80 @@ def claims() -> list[Claim]:
     return found
 
 
-def by_dimension(benchmark: str, way: str) -> dict[str, float]:
-    """Return Spearman with ratings in a query, mean over a benchmark's dimensions."""
-    overall = recorded("papers/recorded/dimensions.json")["overall"]
-    figure: dict[str, float] = overall[benchmark][JUDGE][way]
-    return figure
+RUBRIC, PERPLEXITY = "4 full rubric", "1 perplexity"
+COUNTED, PROBABILITIES = "checklist, yes counted", "checklist, probabilities"
+CHECKEVAL, EVALUATOR, OWN = (
+    "CheckEval, Tables 1, 8",
+    "Evaluating the Evaluator, Table 2",
+    "not in the paper",
+)
+CRITERIA = {
+    "topical_chat": (
+        (
+            CHECKEVAL,
+            "counted questions over a grade with a full rubric, Topical-Chat, Spearman",
+            "+0.12 (over G-Eval; 7B and larger, questions in one prompt)",
+            f"{COUNTED} minus {RUBRIC}",
+            "Spearman, all",
+        ),
+        (
+            OWN,
+            "counted questions over the grade, Topical-Chat, in conversations (our plan's figure)",
+            "-",
+            f"{COUNTED} minus {RUBRIC}",
+            "Spearman, conversations",
+        ),
+        (
+            OWN,
+            "the questions as probabilities over the grade, Topical-Chat, Spearman",
+            "-",
+            f"{PROBABILITIES} minus {RUBRIC}",
+            "Spearman, all",
+        ),
+        (
+            EVALUATOR,
+            "a full rubric over perplexity, Topical-Chat, Pearson",
+            "+0.24 (7B and larger)",
+            f"{RUBRIC} minus {PERPLEXITY}",
+            "Pearson, all",
+        ),
+    ),
+    "summeval": (
+        (
+            CHECKEVAL,
+            "counted questions over a grade with a full rubric, SummEval, Spearman in articles",
+            "+0.08 (over G-Eval; 7B and larger, questions in one prompt)",
+            f"{COUNTED} minus {RUBRIC}",
+            "Spearman, articles",
+        ),
+        (
+            OWN,
+            "the questions as probabilities over the grade, SummEval, Spearman in articles",
+            "-",
+            f"{PROBABILITIES} minus {RUBRIC}",
+            "Spearman, articles",
+        ),
+        (
+            EVALUATOR,
+            "perplexity over a generic prompt, SummEval, Pearson",
+            "+0.06 (7B and larger)",
+            f"{PERPLEXITY} minus 2 generic prompt",
+            "Pearson, all",
+        ),
+    ),
+}
+"""By benchmark: the paper, the claim, the paper's figure, and the row and figure of ours."""
+
+
+def by_criterion(benchmark: str) -> list[Claim]:
+    """Return the claims about judging one criterion at a time on a benchmark."""
+    made = recorded(f"papers/recorded/{benchmark}.json")
+    differences = {row["name"]: row["figures"] for row in made["rows"]}
+    size = f"{made['responses']:,} responses, 1.5B in int8"
+    return [
+        Claim(paper, text, published, differences[name][kind], size, percent=False)
+        for paper, text, published, name, kind in CRITERIA[benchmark]
+    ]
 
 
 def not_tested() -> list[tuple[str, str, str]]:
@@ -337,8 +373,44 @@ def page() -> str:
     return "\n".join(lines) + "\n" + END
 
 
+def draw(found: Sequence[Claim]) -> None:
+    """Write claims.svg: our differences with intervals, and the paper's where it has one."""
+    from charts import pyplot, save
+
+    panels = {
+        "points": [claim for claim in found if claim.percent and claim.above == 0.0],
+        "correlation": [claim for claim in found if not claim.percent and claim.above == 0.0],
+    }
+    heights = [len(rows) for rows in panels.values()]
+    picture, axes = pyplot.subplots(
+        2, 1, figsize=(10, 0.33 * sum(heights) + 2), height_ratios=heights
+    )
+    colors = {"**seen**": "#2a6f97", "open": "#808080", "*contradicted*": "#c0392b"}
+    for panel, (unit, rows) in zip(axes, panels.items(), strict=True):
+        scale = 100.0 if unit == "points" else 1.0
+        for place, claim in enumerate(rows):
+            value, low, high = (scale * claim.figure[name] for name in ("value", "low", "high"))
+            ends = [[value - low], [high - value]]
+            panel.errorbar(value, place, xerr=ends, fmt="o", color=colors[claim.verdict])
+            if claim.paper_value is not None:
+                panel.plot(claim.paper_value, place, "x", color="#e07a5f", markersize=7)
+        panel.axvline(0, color="black", linewidth=0.6)
+        panel.set_yticks(
+            range(len(rows)), [claim.text.removesuffix(", points of agreement") for claim in rows]
+        )
+        panel.tick_params(axis="y", labelsize=7)
+        panel.set_ylim(len(rows) - 0.4, -0.6)
+        panel.set_xlabel("points" if unit == "points" else "difference of correlations")
+    for verdict, color in colors.items():
+        axes[0].errorbar([], [], xerr=[], fmt="o", color=color, label=f"ours: {verdict.strip('*')}")
+    axes[0].plot([], [], "x", color="#e07a5f", label="the paper (other judges and data)")
+    axes[0].legend(frameon=False, fontsize=7, loc="lower right")
+    save(picture, STUDIES / "recorded" / "claims.svg")
+
+
 if __name__ == "__main__":
     if "--write" in sys.argv:
         PAGE.write_text(page(), encoding="utf-8")
+        draw(claims())
     else:
         print(page())
