@@ -26,6 +26,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rocketeval.arrays import Floats
+from rocketeval.benchmarks.load import load_inputs
 from rocketeval.config import EvolveConfig, RunConfig, load_config
 from rocketeval.errors import RocketEvalError
 from rocketeval.evolve.ask import AnswersTable, QuestionSetAnswers, by_question_set, shown_names
@@ -228,9 +229,11 @@ def read(config: RunConfig, path: Path) -> StudiedCases:
 def load_split(config: RunConfig) -> CaseSplit:
     """Return the cases of a config's benchmark, loaded into a temporary run."""
     with tempfile.TemporaryDirectory() as folder:
-        some = config.model_copy(update={"output": Path(folder)})
-        Run(some).load()
-        return split_cases(RunStore(some.run_path).inputs, some.evolve)
+        run = Run(config.model_copy(update={"output": Path(folder)}))
+        # Not `load`, which also creates the judge's engine to check its config.
+        with run.store.locked():
+            load_inputs(run.store, run.config)
+        return split_cases(run.store.inputs, config.evolve)
 
 
 def _matches(path: Path, question_set: QuestionSet, cases: Sequence[Case], rows: _Rows) -> bool:

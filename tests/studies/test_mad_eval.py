@@ -134,7 +134,7 @@ def test_study_from_the_file_is_that_of_the_run(finished: Finished, tmp_path: Pa
     single = {
         (row["query_id"], row["candidate"]): row["p_yes"][about.index(OVERALL)]
         for row in finished.answers.to_pylist()
-        if row["question_set"] == "each-choice"
+        if row["question_set"] == "each-graded"
     }
     lines, found = study.study(cases, "planted", single)
     again, same = study.study(asked, "planted", single)
@@ -151,7 +151,7 @@ def test_no_text_and_no_vote_is_stored(finished: Finished) -> None:
     """Answers by id, and our own questions; nothing that people or candidates wrote."""
     assert finished.answers.column_names == ["question_set", "query_id", "candidate", "p_yes"]
     metadata = orjson.loads(finished.path.with_suffix(".json").read_bytes())
-    assert {each["question_set"] for each in metadata["judges"]} == {"each-choice", "queries"}
+    assert {each["question_set"] for each in metadata["judges"]} == {"each-graded", "queries"}
     texts = {text for column in range(3) for text in finished.answers[column].to_pylist()}
     texts.add(finished.path.with_suffix(".json").read_text(encoding="utf-8"))
     benchmark = Path(finished.config.benchmark.path)
