@@ -8,16 +8,15 @@ depends on a query's text, so the two splits agree except for a few queries.
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 
+from stored_cases import load_split
+
 from rocketeval.config import RunConfig, load_config
-from rocketeval.evolve.history import CaseSplit, split_cases
-from rocketeval.pipeline import Run
-from rocketeval.store.run import RunStore
+from rocketeval.evolve.history import CaseSplit
 
 HERE = Path(__file__).parent
-USED = (("pandalm", None), ("pandalm", 100), ("mt_bench", 32))
+USED = (("pandalm", None), ("pandalm", 100), ("mt_bench", 32), ("mt_bench", None))
 """Number of first queries of each benchmark that the tables use."""
 
 
@@ -37,10 +36,7 @@ def main() -> None:
 def split_of(config: RunConfig, limit: int | None) -> CaseSplit:
     """Return the seen and held-out split of the first `limit` queries."""
     benchmark = config.benchmark.model_copy(update={"limit": limit})
-    with tempfile.TemporaryDirectory() as folder:
-        some = config.model_copy(update={"benchmark": benchmark, "output": Path(folder)})
-        Run(some).load()
-        return split_cases(RunStore(some.run_path).inputs, some.evolve)
+    return load_split(config.model_copy(update={"benchmark": benchmark}))
 
 
 if __name__ == "__main__":

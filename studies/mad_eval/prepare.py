@@ -29,7 +29,12 @@ def main() -> None:
     parser.add_argument("source", type=Path)
     parser.add_argument("folder", type=Path)
     given = parser.parse_args()
-    with gzip.open(given.source) as lines:
+    print(f"{convert(given.source, given.folder)}: {given.folder}")
+
+
+def convert(source: Path, folder: Path) -> str:
+    """Write the benchmark's files; return their sizes in words."""
+    with gzip.open(source) as lines:
         rows = [orjson.loads(line) for line in lines]
     queries: dict[tuple[str, str], dict[str, Any]] = {}
     responses: dict[tuple[str, str], dict[str, Any]] = {}
@@ -43,10 +48,10 @@ def main() -> None:
             for model, text in zip(models, texts, strict=True)
         )
         votes += _votes(row, query, first, second)
-    write_jsonl(given.folder / "queries.jsonl", queries.values())
-    write_jsonl(given.folder / "responses.jsonl", responses.values())
-    write_jsonl(given.folder / "votes.jsonl", votes)
-    print(f"{len(queries)} queries, {len(responses)} responses, {len(votes)} votes: {given.folder}")
+    write_jsonl(folder / "queries.jsonl", queries.values())
+    write_jsonl(folder / "responses.jsonl", responses.values())
+    write_jsonl(folder / "votes.jsonl", votes)
+    return f"{len(queries)} queries, {len(responses)} responses, {len(votes)} votes"
 
 
 def _query(row: Mapping[str, Any], queries: dict[tuple[str, str], dict[str, Any]]) -> str:

@@ -1,45 +1,61 @@
-"""Compare evaluators: single prompt, mean, forests, experts, and the effect of evolution.
+"""Compare evaluators: single prompt, checklist, mean, forests, experts, the effect of evolution.
 
-    rocketeval evolve studies/mad_eval/pandalm.yaml
+    rocketeval evolve studies/mad_eval/pandalm.yaml                          # once, with a judge
+    python studies/mad_eval/stored_cases.py studies/mad_eval/pandalm.yaml    # once, after it
     python studies/mad_eval/study.py studies/mad_eval/pandalm.yaml --record pandalm
 
-Works on a run that `rocketeval evolve` has finished. Its judge must be reachable, but no paid
-request is repeated. The held-out cases are cross-validated with the perspectives that evolution
-kept and with the seeds among them: as `evolve` does it, and with two, three and four forced
-experts. With `--whole`, the study uses the pool of the best round and all seeds instead, which asks
-more questions.
+needs the stored answers and the benchmark, and no judge. The held-out cases are cross-validated
+with the perspectives that evolution kept and with the seeds among them: as `evolve` does it, and
+with two, three and four forced experts. On MT-Bench, the plain checklist is an arm too: the mean of
+the same judge's stored answers to each query's own checklist, from the study of MT-Bench.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
+import json
+import sys
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import orjson
 
-from rocketeval.config import EvolveConfig, RunConfig, load_config
-from rocketeval.evolve.ask import PerspectiveAsker
-from rocketeval.evolve.cases import Case, CaseTable
-from rocketeval.evolve.history import split_cases
-from rocketeval.evolve.perspective import PerspectiveKind, Pool
-from rocketeval.evolve.pool import read_pool
-from rocketeval.evolve.predictions import confidence_table
-from rocketeval.evolve.rounds import SEEN
-from rocketeval.evolve.select import weigh_perspectives
-from rocketeval.evolve.stage import HELD_OUT, OVERALL
-from rocketeval.evolve.validate import WITH, WITHOUT, EvaluatorArm, Validation, cross_validate
-from rocketeval.observer import Observer
-from rocketeval.records import Interval
-from rocketeval.store.run import RunStore
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+import judgments  # noqa: E402
+import stored_cases  # noqa: E402
+from stored_cases import EvolutionFacts, StudiedCases  # noqa: E402
 
-RECORDED = Path(__file__).parent / "recorded"
+from rocketeval.config import EvolveConfig, load_config  # noqa: E402
+from rocketeval.errors import RocketEvalError  # noqa: E402
+from rocketeval.evolve.cases import CaseTable, stacked  # noqa: E402
+from rocketeval.evolve.perspective import Perspective, PerspectiveKind, Pool  # noqa: E402
+from rocketeval.evolve.predictions import confidence_table  # noqa: E402
+from rocketeval.evolve.select import weigh_perspectives  # noqa: E402
+from rocketeval.evolve.validate import (  # noqa: E402
+    WITH,
+    WITHOUT,
+    EvaluatorArm,
+    Validation,
+    cross_validate,
+)
+from rocketeval.records import Interval  # noqa: E402
+from rocketeval.scoring.mean import MeanScorer  # noqa: E402
+from rocketeval.store.codec import encode  # noqa: E402
+
+RECORDED = HERE / "recorded"
 FORCED = (2, 3, 4)
+CHECKLISTS = {"mt_bench": HERE.parent / "mt_bench/recorded/judgments/first_turn_checklist.parquet"}
+"""Stored answers to every query's own checklist, by benchmark."""
+CHECKLIST = Perspective("Mean of the query's own checklist")
+"""The column of the checklist's scores; no question asks it."""
+PLAIN = {"plain checklist, cut points learned": CHECKLIST.id}
+Scores = Mapping[tuple[str, str], float]
 PAPER: dict[str, dict[str, str]] = {
     "pandalm": {
         "Qwen3-0.6B, PandaLM prompt": "57.5     0.520     0.28     0.27",
@@ -60,84 +76,107 @@ PAPER: dict[str, dict[str, str]] = {
 
 
 def main() -> None:
+    """Print the study, and keep it with `--record`."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("config", type=Path)
     parser.add_argument("--record", metavar="NAME", help="write recorded/NAME.txt and .json")
-    parser.add_argument("--judge", help="another judge; its run has its name in front")
-    parser.add_argument("--base-url", help="URL of that judge")
-    parser.add_argument("--whole", action="store_true", help="use the best round's whole pool")
+    parser.add_argument("--judgments", type=Path, help="default: recorded/judgments/CONFIG.parquet")
     given = parser.parse_args()
-    config = load_config(given.config)
-    dataset = given.config.stem
-    if given.judge:
-        judge = config.judge.model_copy(update={"model": given.judge, "base_url": given.base_url})
-        config = config.model_copy(update={"judge": judge, "name": f"{given.judge}_{config.name}"})
-    lines: list[str] = []
-
-    def say(line: str = "") -> None:
-        print(line, flush=True)
-        lines.append(line)
-
-    found = asyncio.run(study(config, dataset, say, whole=given.whole))
+    stored, dataset = given.judgments or stored_cases.stored_path(given.config), given.config.stem
+    if not stored.exists():
+        sys.exit(f"{stored} does not exist: run `rocketeval evolve` and stored_cases.py first.")
+    try:
+        cases = stored_cases.read(load_config(given.config), stored)
+    except RocketEvalError as error:
+        sys.exit(str(error))
+    checklist = checklist_scores(dataset, cases.stored.model)
+    lines, found = study(cases, dataset, checklist, say=partial(print, flush=True))
     if given.record:
         RECORDED.mkdir(exist_ok=True)
         (RECORDED / f"{given.record}.txt").write_text("\n".join(lines) + "\n")
-        content = orjson.dumps(found, option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY)
-        (RECORDED / f"{given.record}.json").write_bytes(content + b"\n")
+        (RECORDED / f"{given.record}.json").write_bytes(as_json(found))
 
 
-async def study(
-    config: RunConfig, dataset: str, say: Callable[[str], None], *, whole: bool
-) -> dict[str, Any]:
-    """Print the tables of one benchmark and judge; return them as data."""
-    store = RunStore(config.run_path)
-    pool = chosen_pool(store, whole=whole)
-    overall = next(each for each in read_pool(store.pool_path) if each.text == OVERALL)
-    seen, held_out = await tables(store, config, pool.add([overall])[0])
-    say(f"{dataset}, judge {config.judge.model}, {config.evolve.asking}, {config.evolve.answers}")
-    say(
+def as_json(found: Mapping[str, Any]) -> bytes:
+    """Return the study's figures as a file."""
+    return orjson.dumps(found, option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY) + b"\n"
+
+
+def study(
+    cases: StudiedCases,
+    dataset: str,
+    checklist: Scores | None = None,
+    say: Callable[[str], None] = lambda line: None,
+) -> tuple[list[str], dict[str, Any]]:
+    """Return the tables of one benchmark and judge, as lines and as data; `say` gets each line."""
+    lines: list[str] = []
+
+    def tell(line: str = "") -> None:
+        say(line)
+        lines.append(line)
+
+    stored, settings = cases.stored, cases.settings
+    seen, held_out = cases.seen, cases.held_out
+    if checklist is not None:
+        seen, held_out = (with_checklist(table, checklist) for table in (seen, held_out))
+    pool = stored.pool
+    tell(f"{dataset}, judge {stored.model}, {settings.asking}, {settings.answers}")
+    tell(
         f"{len(held_out):,} held-out cases of {len(set(held_out.query_ids))} queries, "
         f"{len(seen):,} seen of {len(set(seen.query_ids))}; reference a/tie/b of the held-out: "
         + "/".join(str(int((held_out.gold == side).sum())) for side in (1, 0, -1))
     )
-    say("perspectives: " + ("all of the best round" if whole else "those that evolution kept"))
-    found: dict[str, Any] = {"dataset": dataset, "judge": config.judge.model}
+    tell("perspectives: those that evolution kept")
+    found: dict[str, Any] = {"dataset": dataset, "judge": stored.model}
     for name, ids in pools(pool).items():
         some = held_out.narrow(ids)
         counts = some.answers.shape[1], some.traits.shape[1]
-        say(f"\n{name}: {counts[0]} about responses, {counts[1]} about queries")
-        arms, chosen = validate(held_out, seen, config.evolve, overall.id, ids)
-        say(f"{'':36}accuracy in %         macro-F1  rho    tau    vs. without experts")
+        tell(f"\n{name}: {counts[0]} about responses, {counts[1]} about queries")
+        arms, chosen = validate(held_out, seen, settings, stored.overall, ids)
+        tell(f"{'':36}accuracy in %         macro-F1  rho    tau    vs. without experts")
         for arm, row in arms.items():
-            say(f"{arm:36}{shown(row)}")
-        say(f"experts chosen in the folds: {', '.join(map(str, chosen.experts))}")
+            tell(f"{arm:36}{shown(row)}")
+        tell(f"experts chosen in the folds: {', '.join(map(str, chosen.experts))}")
         found[name] = {
             "arms": {arm: figures(row) for arm, row in arms.items()},
             "experts": chosen.experts,
-            "confidence": say_confidence(chosen, say),
+            "confidence": say_confidence(chosen, tell),
         }
     for published, line in PAPER.get(dataset, {}).items():
-        say(f"paper: {published:40}{line}")
-    found["origins"] = say_origins(pool, seen, held_out, config.evolve, say)
-    found["evolution"] = say_evolution(store, say)
-    return found
+        tell(f"paper: {published:40}{line}")
+    found["origins"] = say_origins(pool, seen, held_out, settings, tell)
+    found["evolution"] = say_evolution(stored.evolution, tell)
+    return lines, found
 
 
-def chosen_pool(store: RunStore, *, whole: bool) -> Pool:
-    """Return the perspectives about responses that evolution kept, or all; and all about queries.
+def checklist_scores(dataset: str, judge: str) -> Scores | None:
+    """Return the mean answer of each response to its query's checklist; None if not stored."""
+    path = CHECKLISTS.get(dataset)
+    if path is None or json.loads(path.with_suffix(".json").read_text())["judge"]["model"] != judge:
+        return None
+    answers = judgments.read(path)
+    pairs = zip(answers.query_ids, answers.candidates, strict=True)
+    scores = MeanScorer(scale=(0.0, 1.0)).predict(answers)
+    return dict(zip(pairs, scores.tolist(), strict=True))
 
-    They stay in evolution's order, because forests draw their columns by position.
-    """
-    found = store.json_if_made("evolve/evolution")
-    if found is None:
-        raise SystemExit(f"{store.path} has no evaluator yet: run `rocketeval evolve` first.")
-    kept = [each["id"] for each in found["evaluator"]["perspectives"]]
-    there = [each for each in read_pool(store.pool_path) if each.round <= found["best_round"]]
-    known = {each.id: each for each in there}
-    others = (each for each in there if each.kind is PerspectiveKind.QUERY or whole)
-    return Pool(known[name] for name in kept).add(each for each in others if each.id not in kept)[0]
+
+def with_checklist(table: CaseTable, scores: Scores) -> CaseTable:
+    """Return a table of pairs with one more column: the difference of both responses' scores."""
+    wanted = {(case.query_id, name) for case in table.cases for name in case.candidates}
+    if absent := sorted(wanted - scores.keys()):
+        sys.exit(f"{len(absent)} responses have no checklist's score, first {absent[0]}.")
+    column = [
+        scores[case.query_id, first] - scores[case.query_id, second]
+        for case in table.cases
+        for first, second in (case.candidates,)
+    ]
+    return replace(
+        table,
+        about_responses=(*table.about_responses, CHECKLIST),
+        answers=np.column_stack([table.answers, column]),
+    )
 
 
 def pools(pool: Pool) -> dict[str, list[str]]:
@@ -148,20 +187,6 @@ def pools(pool: Pool) -> dict[str, list[str]]:
     return {"seeds": seeds} if len(seeds) == len(every) else found
 
 
-async def tables(store: RunStore, config: RunConfig, pool: Pool) -> tuple[CaseTable, CaseTable]:
-    """Return the judge's answers about the seen and the held-out cases."""
-    split = split_cases(store.inputs, config.evolve)
-
-    async def ask(cases: Sequence[Case], folder: str) -> CaseTable:
-        asker = PerspectiveAsker(
-            store, config, Observer(), asyncio.Event(), asking=config.evolve.asking, folder=folder
-        )
-        return (await asker.ask(list(pool), cases)).table
-
-    with store.locked():
-        return await ask(split.seen, SEEN), await ask(split.held_out, HELD_OUT)
-
-
 def validate(
     held_out: CaseTable,
     seen: CaseTable,
@@ -170,7 +195,10 @@ def validate(
     kept: Sequence[str],
 ) -> tuple[dict[str, EvaluatorArm], Validation]:
     """Return all arms, and the validation that chose the number of experts."""
-    chosen = cross_validate(held_out, settings, learn_also=seen, overall=overall, kept=kept)
+    columns = PLAIN if CHECKLIST in held_out.about_responses else None
+    chosen = cross_validate(
+        held_out, settings, learn_also=seen, overall=overall, columns=columns, kept=kept
+    )
     arms = dict(chosen.arms)
     for count in FORCED:
         forced = settings.model_copy(update={"experts": (count,)})
@@ -199,8 +227,6 @@ def say_origins(
     say: Callable[[str], None],
 ) -> dict[str, Any]:
     """Print the mean importance by origin, and the most important perspectives."""
-    from rocketeval.evolve.cases import stacked
-
     ids = [each.id for each in pool]
     both = stacked(held_out.narrow(ids), seen.narrow(ids))
     standings = weigh_perspectives(both, settings).by_id()
@@ -219,28 +245,24 @@ def say_origins(
     return dict(by_origin)
 
 
-def say_evolution(store: RunStore, say: Callable[[str], None]) -> dict[str, Any]:
+def say_evolution(evolution: EvolutionFacts, say: Callable[[str], None]) -> dict[str, Any]:
     """Print the accuracy of each round on the seen cases, and the cost of a verdict."""
-    evolution = store.json_if_made("evolve/evolution")
-    assert evolution is not None
-    measures = [evolution["beginning"], *(done["after"] for done in evolution["rounds"])]
+    measures = [evolution.beginning, *(done.after for done in evolution.rounds)]
     say("\nout-of-fold accuracy on the seen cases, before the first round and after each:")
-    say(
-        "  "
-        + ", ".join(f"{100 * one['value']:.1f} +- {100 * one['error']:.1f}" for one in measures)
-    )
-    say(f"best: round {evolution['best_round']}. On held-out cases: {evolution['worth']['words']}")
+    say("  " + ", ".join(f"{100 * one.value:.1f} +- {100 * one.error:.1f}" for one in measures))
+    say(f"best: round {evolution.best_round}. On held-out cases: {evolution.worth}")
     say("cost of the verdict on a pair              questions   prompt tokens")
-    cost = evolution["cost"]
-    names = {
-        "alone": "a pair that shares no responses",
-        "here": "mean over this benchmark",
-        "single": "one prompt, no shared responses",
+    cost = evolution.cost
+    loads = {
+        "a pair that shares no responses": cost.alone,
+        "mean over this benchmark": cost.here,
+        "one prompt, no shared responses": cost.single,
     }
-    for name, words in names.items():
-        load = cost[name]
-        say(f"  {words:40}{load['calls']:10.1f}{load['prompt_tokens']:16,.0f}")
-    return {name: evolution[name] for name in ("beginning", "rounds", "best_round", "cost")}
+    for words, load in loads.items():
+        tokens = "-" if load.prompt_tokens is None else f"{load.prompt_tokens:,.0f}"
+        say(f"  {words:40}{load.calls:10.1f}{tokens:>16}")
+    found: dict[str, Any] = encode(evolution)
+    return found
 
 
 def shown(arm: EvaluatorArm) -> str:

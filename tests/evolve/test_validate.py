@@ -12,6 +12,7 @@ from evolve.planted import CORRECT, planted_labels, planted_pairs
 from rocketeval.config import EvolveConfig
 from rocketeval.evolve.cases import Case, CaseTable
 from rocketeval.evolve.forest import SPACES, ForestSettings
+from rocketeval.evolve.perspective import Perspective
 from rocketeval.evolve.result import evaluator_verdict, figures_of
 from rocketeval.evolve.validate import (
     COMMONEST,
@@ -261,3 +262,26 @@ def test_other_arms_use_only_kept_perspectives() -> None:
     assert found.arms[SINGLE].figures["accuracy"].value > 0.0
     for name in (MEAN, WITHOUT, WITH):
         assert found.arms[name].outcome.tolist() == without.arms[name].outcome.tolist()
+
+
+def test_cut_points_of_another_column_are_learned_like_those_of_the_single_prompt() -> None:
+    """The same column gives the same arm; a better one is ahead, though no other arm uses it."""
+    table = PLANTED.table
+    told = Perspective("Do the votes say so?")
+    more = replace(
+        table,
+        about_responses=(*table.about_responses, told),
+        answers=np.column_stack([table.answers, 0.1 * table.gold]),
+    )
+    found = cross_validate(
+        more,
+        SETTINGS,
+        overall=CORRECT.id,
+        columns={"again": CORRECT.id, "votes": told.id},
+        kept=[each.id for each in table.about_responses],
+    )
+    fitted = found.arms[SINGLE_FITTED["pairs"]]
+    assert found.arms["again"].outcome.tolist() == fitted.outcome.tolist()
+    assert found.arms["again"].gain == fitted.gain
+    assert found.arms["votes"].figures["accuracy"].value == 1.0
+    assert found.arms[WITHOUT].figures["accuracy"].value < 1.0

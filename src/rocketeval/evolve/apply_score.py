@@ -48,7 +48,9 @@ def decide(store: RunStore, given: GivenEvaluator) -> Iterator[DecidedCases]:
     answers = AnswersTable(
         given.asked,
         [
-            QuestionSetAnswers(question_set, store.inside(FOLDER, question_set.name), perspectives)
+            QuestionSetAnswers.read(
+                question_set, store.inside(FOLDER, question_set.name), perspectives
+            )
             for question_set, perspectives in given.question_sets.items()
         ],
     )

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import numpy as np
 
@@ -61,21 +61,32 @@ def by_question_set(
 
 
 class QuestionSetAnswers:
-    """The answers stored in the run of a question set."""
+    """The answers to a question set, by query and name of the shown text."""
 
     def __init__(
-        self, question_set: QuestionSet, inside: RunStore, perspectives: Sequence[Perspective]
+        self,
+        question_set: QuestionSet,
+        perspectives: Sequence[Perspective],
+        rows: Mapping[tuple[str, str], Floats],
     ) -> None:
         self._question_set = question_set
         self.perspectives = tuple(perspectives)
+        self._rows = rows
+        self._unanswered = np.full(len(perspectives), np.nan)
+
+    @classmethod
+    def read(
+        cls, question_set: QuestionSet, inside: RunStore, perspectives: Sequence[Perspective]
+    ) -> Self:
+        """Return the answers stored in the run of a question set."""
         answers, _ = read_answers(inside)
         names = zip(answers.query_ids, answers.candidates, strict=True)
         bounds = answers.offsets.tolist()
-        self._rows = {
+        rows = {
             name: answers.p_yes[start:stop]
             for name, start, stop in zip(names, bounds[:-1], bounds[1:], strict=True)
         }
-        self._unanswered = np.full(len(perspectives), np.nan)
+        return cls(question_set, perspectives, rows)
 
     def matrix(self, cases: Sequence[Case]) -> Floats:
         """Return one row per case, one column per perspective; NaN is a missing answer."""
@@ -84,16 +95,25 @@ class QuestionSetAnswers:
 
     def _row(self, case: Case) -> Floats:
         """Return a case's answers; for pairs, from -1 (b is better) to 1 (a is better)."""
-        if self._question_set is QUERIES:
-            return self._answered(case.query_id, QUERY_ALONE)
+        names = shown_names(self._question_set, case)
+        rows = [self._answered(case.query_id, name) for name in names]
         if self._question_set.signed:
-            return 2.0 * self._answered(case.query_id, pair_name(*case.candidates)) - 1.0
-        rows = [self._answered(case.query_id, candidate) for candidate in case.candidates]
+            return 2.0 * rows[0] - 1.0
         return rows[0] - rows[1] if len(rows) == 2 else rows[0]
 
-    def _answered(self, query_id: str, candidate: str) -> Floats:
-        row = self._rows.get((query_id, candidate), self._unanswered)
+    def _answered(self, query_id: str, name: str) -> Floats:
+        row = self._rows.get((query_id, name), self._unanswered)
         return row if len(row) else self._unanswered
+
+
+def shown_names(question_set: QuestionSet, case: Case) -> tuple[str, ...]:
+    """Return the names of the texts that a question set shows for one case; see `show`."""
+    if question_set is QUERIES:
+        return (QUERY_ALONE,)
+    if question_set.signed:
+        first, second = case.candidates
+        return (pair_name(first, second),)
+    return case.candidates
 
 
 class AnswersTable:
@@ -186,7 +206,7 @@ class PerspectiveAsker:
             inside = self._lay_out(question_set, perspectives, cases, responses)
             facts[question_set.name] = await self._grade(question_set, inside)
             judges[question_set.name] = inside.judge()
-            answers.append(QuestionSetAnswers(question_set, inside, perspectives))
+            answers.append(QuestionSetAnswers.read(question_set, inside, perspectives))
         return JudgedCases(AnswersTable(pool, answers).table(cases), judges, facts)
 
     def count_unanswered(self, pool: Iterable[Perspective], cases: Sequence[Case]) -> int:

@@ -208,11 +208,19 @@ def single_outcomes(seen: CaseTable, new: CaseTable, overall: str) -> dict[str, 
 
     A missing answer is replaced by the median over `seen`.
     """
-    place = _place(seen, overall)
-    before, now = _filled(seen, new)
-    one, asked = before[:, place], now[:, place]
+    asked = _filled(seen, new)[1][:, _place(seen, overall)]
     fitted = SINGLE_FITTED[seen.task]
-    return {SINGLE: _unlearned(asked, seen), fitted: _fitted(one, asked, seen)}
+    return {SINGLE: _unlearned(asked, seen), fitted: fitted_outcome(seen, new, overall)}
+
+
+def fitted_outcome(seen: CaseTable, new: CaseTable, column: str) -> Floats:
+    """Return the outcomes of one column for new cases, with cut points or a line fitted to `seen`.
+
+    A missing answer is replaced by the median over `seen`.
+    """
+    place = _place(seen, column)
+    before, now = _filled(seen, new)
+    return _fitted(before[:, place], now[:, place], seen)
 
 
 def commonest_outcome(seen: CaseTable, new: CaseTable) -> Floats:
@@ -243,14 +251,14 @@ def _fitted(numbers: Floats, asked: Floats, seen: CaseTable) -> Floats:
     return LinearFit.learn(numbers, seen.gold).labels(asked)
 
 
-def _place(table: CaseTable, overall: str) -> int:
+def _place(table: CaseTable, column: str) -> int:
     ids = [each.id for each in table.about_responses]
-    if overall not in ids:
+    if column not in ids:
         raise BenchmarkError(
-            f"The overall perspective {overall!r} is not among the {len(ids)} about responses.",
-            hint="Ask the judge about it too, or leave the single prompt out of the comparison.",
+            f"The perspective {column!r} is not among the {len(ids)} about responses.",
+            hint="Ask the judge about it too, or leave its arm out of the comparison.",
         )
-    return ids.index(overall)
+    return ids.index(column)
 
 
 WITHOUT = "without experts"
@@ -307,6 +315,7 @@ def cross_validate(
     *,
     learn_also: CaseTable | None = None,
     overall: str | None = None,
+    columns: Mapping[str, str] | None = None,
     kept: Collection[str] | None = None,
 ) -> Validation:
     """Return out-of-fold results on the table's cases; folds are split by query.
@@ -315,6 +324,8 @@ def cross_validate(
     of an evolution; those of a left-out query are dropped in its fold.
     overall: id of the perspective that asks for an overall judgment; without one, the single-prompt
     arms are left out.
+    columns: more arms, by name: the id of a column about responses whose cut points (for labels,
+    line) are learned, as for the single prompt.
     kept: ids of the perspectives that all other arms may use; all by default.
 
     If the evaluator is mirrored, arms that could use the order of a pair are fitted to and measured
@@ -338,6 +349,8 @@ def cross_validate(
         baselines = {COMMONEST: commonest_outcome(fitted, measured)} if known.pairs else {}
         if overall is not None:
             baselines |= single_outcomes(fitted, measured, overall)
+        for name, column in (columns or {}).items():
+            baselines[name] = fitted_outcome(fitted, measured, column)
         if kept is not None:
             seen, new = seen.narrow(kept), new.narrow(kept)
             fitted, measured = fitted.narrow(kept), measured.narrow(kept)
