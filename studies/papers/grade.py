@@ -39,7 +39,7 @@ TOPICAL_CHAT = ("coherence", "engagingness", "groundedness", "naturalness")
 
 OWN = "own_dimensions"
 """The questions of a packaged dimension file, each asked independently."""
-PACKAGED = {"summeval": ("summarization", SUMMEVAL), "topical_chat": ("dialogue", TOPICAL_CHAT)}
+PACKAGED = {"summeval": ("summarization", SUMMEVAL)}
 """The packaged file of a study, and the dimensions that are asked."""
 
 Part = tuple[int, tuple[str, ...]]
@@ -54,7 +54,7 @@ def levels(criteria: tuple[str, ...]) -> tuple[str, ...]:
 WORK: dict[str, tuple[Part, ...]] = {
     "mt_bench": ((20, ("all_yes", "all_no")),),
     "summeval": ((12, ("checklist", OWN, *levels(SUMMEVAL))),),
-    "topical_chat": ((60, ("checklist", *levels(TOPICAL_CHAT), OWN)),),
+    "topical_chat": ((60, ("checklist", *levels(TOPICAL_CHAT))),),
     "infobench": ((60, ("checklist",)),),
 }
 """Number of queries and methods by study."""
