@@ -21,8 +21,8 @@ REFERENCE = Path(__file__).parent / "reference"
 CONFIG = """\
 # Config
 
-The config is one YAML file. Paths are relative to its folder, except for four that are relative to
-the current folder: a model file or folder in `model`, `author.options.templates`,
+The config is one YAML file. Paths are relative to its folder. If nothing is there, four of them may
+be relative to the current folder: a model file or folder in `model`, `author.options.templates`,
 `method.options.run`, and `options.file` of the recorded engine. An unknown key is an error that
 names the nearest valid key. API keys never go here: `api_key_env` names the environment variable to
 read.
@@ -215,7 +215,11 @@ def describe_name(name: str, value: Any) -> list[str]:
         return lines
     for member, found in vars(value).items():
         inner = getattr(found, "__func__", getattr(found, "fget", found))
-        if member.startswith("_") or not inspect.isfunction(inner) or not inspect.getdoc(inner):
+        if (
+            member.startswith(("_", "model_"))
+            or not inspect.isfunction(inner)
+            or not inspect.getdoc(inner)
+        ):
             continue
         call = "" if isinstance(found, property) else "()"
         # Further paragraphs belong to the member, not to the class.

@@ -106,50 +106,6 @@ def test_defaults() -> None:
     assert config.run_path == Path("runs/run")
 
 
-def test_relative_paths_start_from_the_config_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The working directory does not matter; absolute paths and null are unchanged."""
-    folder = tmp_path / "study"
-    folder.mkdir()
-    path = write(
-        folder,
-        "benchmark: {path: ../data}\n"
-        "judge: {model: m, template: grade.txt}\n"
-        "author: {template: /elsewhere/author.txt}\n"
-        "output: out\n"
-        "cache: null\n",
-    )
-    monkeypatch.chdir(tmp_path)
-    config = load_config(path.relative_to(tmp_path))
-    assert config.benchmark.path == folder / "../data"
-    assert config.judge.template == folder / "grade.txt"
-    assert config.author.template == Path("/elsewhere/author.txt")
-    assert config.run_path == folder / "out" / "run"
-    assert config.cache is None
-
-
-def test_files_among_names_are_relative_to_the_config(tmp_path: Path) -> None:
-    """Files and folders are resolved; URIs and packaged names are unchanged."""
-    path = write(
-        tmp_path,
-        "benchmark: {path: data}\n"
-        "judge: {model: m}\n"
-        "author: {kind: file, options: {file: mine.csv, sheet: 1}}\n"
-        "distributed: {staging: shared}\n"
-        "evolve: {seeds: [presets, own.yaml], optimizer: {model: o, options: {texts: t.jsonl}}}\n",
-    )
-    config = load_config(path)
-    assert config.author.options == {"file": str(tmp_path / "mine.csv"), "sheet": 1}
-    assert config.distributed.staging == str(tmp_path / "shared")
-    assert config.evolve.seeds == ("presets", str(tmp_path / "own.yaml"))
-    assert config.evolve.optimizer is not None
-    assert config.evolve.optimizer.options == {"texts": str(tmp_path / "t.jsonl")}
-    assert config.cache == tmp_path / "runs/.cache"
-    uri = with_setting("distributed.staging", "s3://bucket/folder")
-    assert parse_config(uri, where=path).distributed.staging == "s3://bucket/folder"
-
-
 @pytest.mark.parametrize(
     "section",
     [one for one in Section.__subclasses__() if one.__module__ == RunConfig.__module__],

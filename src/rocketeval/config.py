@@ -19,13 +19,17 @@ from pydantic import (
 from rocketeval.errors import ConfigError
 from rocketeval.resources import ENDINGS, explain_mistakes, is_run, read_yaml
 from rocketeval.settings import (
+    AuthorSettings,
     ConfigFile,
     ConfigFolder,
     ConfigPath,
+    EngineSettings,
     Few,
     Folds,
     Many,
     Margin,
+    MethodSettings,
+    ModelSection,
     NoOptions,
     Price,
     Seconds,
@@ -33,7 +37,6 @@ from rocketeval.settings import (
     Seed,
     Some,
     UntilConfig,
-    file_or_name,
     is_encodable,
     is_plain_folder,
     problem_in,
@@ -84,13 +87,13 @@ class BenchmarkConfig(Section):
     """File with labels and votes, read with the benchmark's; `view --label` adds to it."""
 
 
-class EngineConfig(Section):
+class EngineConfig(ModelSection):
     """The endpoint of a judge or author. Keys come from the environment, never from this file."""
 
     engine: str = "openai"
     """openai (any OpenAI-compatible server), openai_batch, scripted, or a plugin's name."""
     model: str
-    """Model name on the endpoint."""
+    """Model name on the endpoint, or the file or folder of a model that is loaded here."""
     base_url: Annotated[str, AfterValidator(without_password)] | None = None
     """URL such as http://127.0.0.1:8000/v1; default: $OPENAI_BASE_URL, then the OpenAI API."""
     api_key_env: Annotated[str, AfterValidator(variable_name)] = "OPENAI_API_KEY"
@@ -115,7 +118,7 @@ class EngineConfig(Section):
     """Words the judge answers with, best first; set by the grading method."""
     extra_body: dict[str, object] = Field(default_factory=dict)
     """Added to every request, for server-specific settings."""
-    options: dict[str, object] = Field(default_factory=dict)
+    options: EngineSettings = Field(default_factory=dict)
     """Settings of a plugin engine."""
 
     @field_validator("labels")
@@ -163,7 +166,7 @@ class MethodConfig(Section):
     kind: str = "checklist"
     """checklist (RocketEval), its ablations fixed, sequential, all_yes, all_no, multi_item, or a
     baseline: direct, reference, cot, analysis, generic, criterion, rubric, perplexity."""
-    options: dict[str, object] = Field(default_factory=dict)
+    options: MethodSettings = Field(default_factory=dict)
     """Settings of the method."""
 
 
@@ -188,14 +191,8 @@ class AuthorConfig(Section):
     attempts: Annotated[int, Field(ge=1, le=100)] = 3
     """Maximum attempts per checklist; after an unreadable reply, the author sees its error."""
     price: PriceConfig | None = None
-    options: dict[str, object] = Field(default_factory=dict)
+    options: AuthorSettings = Field(default_factory=dict)
     """Settings of the author's kind. A `file` (.yaml, .csv) is relative to the config file."""
-
-    @field_validator("options")
-    @classmethod
-    def _finds_its_file(cls, options: dict[str, object], info: ValidationInfo) -> dict[str, Any]:
-        file = options.get("file")
-        return {**options, "file": file_or_name(file, info)} if isinstance(file, str) else options
 
     @model_validator(mode="after")
     def _some_length_fits(self) -> Self:

@@ -17,6 +17,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    PrivateAttr,
     ValidationInfo,
     field_validator,
     model_validator,
@@ -33,6 +34,8 @@ DEEPEST = 64
 """Levels of nesting that a config may have."""
 LONGEST_TEXT = 10_000_000
 """Characters that all texts of a config may have together."""
+LOADED_HERE = ("llamacpp", "vllm")
+"""Engines that load the model into this process: it stays loaded, and cannot change."""
 FILE_TYPES = (".yaml", ".yml", ".csv", ".json")
 
 Seed = Annotated[int, Field(ge=0, le=2**32 - 1)]
@@ -78,6 +81,31 @@ def _numbers(value: object) -> Iterator[float]:
     elif isinstance(value, list | tuple):
         for own in value:
             yield from _numbers(own)
+
+
+class ModelSection(Section):
+    """A section with a model, which may be a file or folder relative to the config file."""
+
+    engine: str
+    model: str
+    _folder: Path | None = PrivateAttr(default=None)
+    """The config's folder, for an engine that loads models."""
+
+    @model_validator(mode="after")
+    def _keeps_folder(self, info: ValidationInfo) -> Self:
+        if self.engine in LOADED_HERE and info.context:
+            self._folder = info.context
+        return self
+
+    @property
+    def local_model(self) -> Path:
+        """The model's file or folder: next to the config file, else in the current folder.
+
+        `model` itself stays as it was written, because it is part of a judge's identity.
+        """
+        here = Path(self.model).expanduser()
+        ours = self._folder / here if self._folder else here
+        return ours if _exists(ours) else here
 
 
 class NoOptions(Section):
@@ -185,6 +213,45 @@ def file_or_name(name: str, info: ValidationInfo) -> str:
     return str(info.context / name) if info.context and name.endswith(FILE_TYPES) else name
 
 
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # Such as a name that is too long.
+        return False
+
+
+def _with_paths(options: dict[str, object], info: ValidationInfo, *names: str) -> dict[str, object]:
+    """Return options whose paths of these names are resolved against the config's folder.
+
+    A path that exists only in the current folder stays: earlier versions looked there.
+    """
+    found: dict[str, object] = {}
+    for name in names:
+        path = options.get(name)
+        if info.context and isinstance(path, str | Path):
+            _without_null(str(path))
+            ours = info.context / path
+            found[name] = str(path if _exists(Path(path)) and not _exists(ours) else ours)
+    return {**options, **found}
+
+
+def _engine_options(options: dict[str, object], info: ValidationInfo) -> dict[str, object]:
+    return _with_paths(options, info, "file") if info.data.get("engine") == "recorded" else options
+
+
+def _method_options(options: dict[str, object], info: ValidationInfo) -> dict[str, object]:
+    return _with_paths(options, info, "run") if info.data.get("kind") == "analysis" else options
+
+
+def _author_options(options: dict[str, object], info: ValidationInfo) -> dict[str, object]:
+    file, templates = options.get("file"), options.get("templates")
+    if isinstance(file, str):
+        options = {**options, "file": file_or_name(file, info)}
+    if info.data.get("kind") == "dimension" and isinstance(templates, dict):
+        options = {**options, "templates": _with_paths(templates, info, *templates)}
+    return options
+
+
 def _folder_or_uri(folder: str, info: ValidationInfo) -> str:
     _without_null(folder)
     return str(info.context / folder) if info.context and "://" not in folder else folder
@@ -196,6 +263,12 @@ ConfigFile = Annotated[str, AfterValidator(file_or_name)]
 """A file relative to the config file, or the name of something packaged."""
 ConfigFolder = Annotated[str, AfterValidator(_folder_or_uri)]
 """A folder relative to the config file, or a URI."""
+
+
+EngineSettings = Annotated[dict[str, object], AfterValidator(_engine_options)]
+"""Settings of an engine; the paths in them are relative to the config file, as in the next two."""
+MethodSettings = Annotated[dict[str, object], AfterValidator(_method_options)]
+AuthorSettings = Annotated[dict[str, object], AfterValidator(_author_options)]
 
 
 class UntilConfig(Section):

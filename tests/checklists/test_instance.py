@@ -26,6 +26,8 @@ from rocketeval.errors import (
     EngineRefused,
     EngineUnavailable,
     PromptError,
+    RocketEvalError,
+    UnusableReply,
 )
 from rocketeval.prompts.render import Template, neutralize
 from rocketeval.records import Checklist, Query, Usage
@@ -119,6 +121,19 @@ async def test_retry_shows_the_refused_list() -> None:
     assert effort is not None
     assert (effort.attempts, effort.failure, effort.usage.requests) == (2, None, 2)
     assert [why.mistake for why in effort.refused] == ["a line is not a numbered question"]
+
+
+@pytest.mark.parametrize("kind", [UnusableReply, EngineUnavailable])
+async def test_failed_request_is_in_the_usage(kind: type[EngineError]) -> None:
+    """Replies that could not be used were paid for, like refused lists."""
+    error = kind("No usable reply.")
+    error.spent = Usage(requests=6, prompt_tokens=600, completion_tokens=90)
+    author = InstanceAuthor(AuthorConfig(), FailingEngine(error), "big")
+    with pytest.raises(RocketEvalError):
+        await author.write(QUERY)
+    effort = author.effort("q1")
+    assert effort is not None
+    assert author.usage == effort.usage == error.spent
 
 
 HOSTILE = (

@@ -221,6 +221,24 @@ def test_closed_pipe_is_exit_code_141(words: tuple[str, ...], folder: Path) -> N
     assert b"Traceback" not in (stderr or b"")
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+@pytest.mark.parametrize(
+    ("words", "code"), [(("audit", "--json"), 1), (("audit", "no.yaml", "--json"), 2)]
+)
+def test_json_on_a_full_disk_is_a_message(words: tuple[str, ...], code: int, folder: Path) -> None:
+    """The error is on stderr, without a traceback, and names what cannot be written."""
+    cli(folder, "run", "--quiet")
+    command = [sys.executable, "-m", "rocketeval.cli.main", *words]
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            command, cwd=folder, stdout=full, stderr=subprocess.PIPE, timeout=60, check=False
+        )
+    assert done.returncode == code
+    assert b"Traceback" not in done.stderr
+    assert (b"standard output" in done.stderr) == (code == 1)
+    assert done.stderr.count(b"Error: ") == 1
+
+
 async def test_progress_names_a_server_that_does_not_answer(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -15,8 +15,9 @@ from fakes.sglang_server import SGLangShaped
 from fakes.toy_tokenizer import ToyTemplate
 from fakes.vllm_server import VLLMShaped
 from rocketeval.engines.base import EngineIdentity
-from rocketeval.engines.probe import PREFIX, probe_prompts
+from rocketeval.engines.probe import MOST_REPEATED, PREFIX, SHORT, probe_prompts
 from rocketeval.errors import ConfigError, EngineRefused, EngineUnavailable
+from rocketeval.precision import Measured
 from rocketeval.records import GradingTask, Status
 from support.judges import engine_at, given_template, judged
 
@@ -265,6 +266,40 @@ async def test_damaged_list_does_not_count_as_scaled() -> None:
     """Lists damaged by another client's requests do not change the judge."""
     quiet, busy = VLLMShaped(), VLLMShaped(mixed=True)
     assert (await identified(busy)).same_as(await identified(quiet))
+
+
+class SometimesMixed(VLLMShaped):
+    """Lists every second reply in a batch with another client's requests."""
+
+    lists = 0
+
+    def listed(self, prompt: str, body: Mapping[str, Any]) -> list[tuple[str, float]]:
+        if body["top_logprobs"] > 1:
+            self.lists += 1
+            self.mixed = self.lists % 2 == 1
+        return super().listed(prompt, body)
+
+
+async def test_list_that_is_damaged_for_a_moment_is_requested_again() -> None:
+    """The measured tokens and the request form are those of a quiet server; retries are counted."""
+    quiet = await identified(VLLMShaped())
+    async with judged(SometimesMixed()) as engine:
+        found = await engine.identify()
+        assert 4 <= engine.pulse.retry_reasons[SHORT] <= MOST_REPEATED
+    assert found.same_as(quiet)
+    assert Measured.parse(found.measured).listed == Measured.parse(quiet.measured).listed
+    assert found.precision.startswith("measured float32")
+
+
+async def test_server_that_always_lists_few_tokens_keeps_its_identity() -> None:
+    """It is the judge that it was in earlier versions; the number of requests is bounded."""
+    async with judged(VLLMShaped(mixed=True)) as engine:
+        found = await engine.identify()
+        assert engine.take_probe_usage().requests == 11 + MOST_REPEATED
+        findings = {finding.name: finding for finding in await engine.findings()}
+    assert found.precision == "measured unknown ce227ec9"
+    assert findings["logprobs"].level == "note"
+    assert "1 listed of 20" in findings["logprobs"].told
 
 
 async def test_identity_covers_all_settings() -> None:

@@ -109,11 +109,20 @@ export function download(collector: Collector, name: string): void {
 
 /** The record in the format of the file of collected labels. */
 export function stored(record: Exclude<LabelRecord, { kind: "undo" }>, by: string): KeptRecord {
-  const about = { id: crypto.randomUUID(), at: new Date().toISOString(), by, query_id: record.query };
+  const about = { id: uuid(), at: new Date().toISOString(), by, query_id: record.query };
   if (record.kind === "vote")
     return { kind: "vote", ...about, candidate_a: record.a, candidate_b: record.b, winner: record.winner };
   const { query: _, ...rest } = record;
   return { ...rest, ...about };
+}
+
+/** A random UUID (version 4), also over plain http, where `crypto.randomUUID` does not exist. */
+function uuid(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  bytes[6] = (bytes[6]! & 0x0f) | 0x40;
+  bytes[8] = (bytes[8]! & 0x3f) | 0x80;
+  const hex = Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  return hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
 }
 
 const pairKey = (row: KeptRecord) =>

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { collectorOf, type LabelRecord } from "../src/collector";
+import { collectorOf, stored, type LabelRecord } from "../src/collector";
 import type { QueriesBlock } from "../src/contract";
 import { Queries, Scores, type Report } from "../src/report";
 import { isStored, remember, remembered } from "../src/parts/remembered";
@@ -67,4 +67,12 @@ test("a value is stored again as soon as the browser allows it", () => {
   withStorage(free);
   remember("name", "Bea");
   assert.deepEqual([free.getItem("rocketeval-name"), isStored("name")], ["Bea", true]);
+});
+
+test("over plain http, where there is no crypto.randomUUID, labels have distinct ids", (t) => {
+  t.mock.method(globalThis.crypto, "randomUUID", () => { throw new TypeError("not a function"); });
+  const vote: LabelRecord = { kind: "vote", query: "q0", a: "x", b: "y", winner: "a" };
+  const ids = [stored(vote, "me").id, stored(vote, "me").id];
+  assert.notEqual(ids[0], ids[1]);
+  for (const id of ids) assert.match(id, /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
 });

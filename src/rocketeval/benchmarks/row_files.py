@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -369,7 +370,7 @@ def _document_rows(path: Path, name: str) -> Rows:
 def header_names(path: Path, cells: list[str]) -> list[str]:
     """Return the names of columns; BenchmarkError if two are the same."""
     names = [cell.strip() for cell in cells]
-    twice = sorted({name for name in names if name and names.count(name) > 1})
+    twice = sorted(name for name, count in Counter(names).items() if name and count > 1)
     if twice:
         raise BenchmarkError(
             f"{path.name} has two columns named {twice[0]!r}.", hint="Rename one of them."

@@ -62,7 +62,7 @@ class DimensionOptions(Section):
     steps: tuple[Kind, ...] = STEPS
     """Any of diversify, elaborate, filter; with none, only the seeds are used, without an LLM."""
     templates: dict[Kind, Path] = Field(default_factory=dict)
-    """Your own prompts by step, relative to the current folder; default: the packaged ones."""
+    """Your own prompts by step, relative to the config file; default: the packaged ones."""
     on_failure: Literal["stop", "skip"] = "stop"
     """stop: a failed step leaves the run without a checklist; skip: continue without the step."""
 

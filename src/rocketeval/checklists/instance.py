@@ -13,10 +13,17 @@ from rocketeval.checklists.base import AuthoringTrace, count_refusals
 from rocketeval.checklists.rubric import AuthorOptions
 from rocketeval.checks.runner import CheckSettings
 from rocketeval.config import AuthorConfig, parse_options
-from rocketeval.engines.base import Engine, confirm_recorded, create_engine, status_of
+from rocketeval.engines.base import (
+    Engine,
+    confirm_recorded,
+    create_engine,
+    status_of,
+    usage_of,
+)
 from rocketeval.errors import (
     ChecklistError,
     ConfigError,
+    EngineError,
     EngineRefused,
     RequestRejected,
     UnusableReply,
@@ -75,7 +82,7 @@ class Writer:
         who: str = "the author",
     ) -> None:
         self.usage = Usage()
-        """Usage of all attempts so far, including unreadable ones."""
+        """Usage of all attempts so far, including unreadable and failed ones."""
         self.lost = 0
         """Number of requests without an answer; the provider may still charge for them."""
         self.attempts = attempts
@@ -121,7 +128,10 @@ class Writer:
             self._made += 1
             try:
                 written = await self._engine.write(prompt, max_tokens=max_tokens)
-            except RequestRejected as error:
+            except EngineError as error:
+                self.usage += usage_of(error)
+                if not isinstance(error, RequestRejected):
+                    raise
                 self.faulty = isinstance(error, UnusableReply)
                 how = "sent no usable reply" if self.faulty else "rejected it"
                 raise ChecklistError(f"{self._who} {how}: {error.message}") from None

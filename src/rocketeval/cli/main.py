@@ -7,13 +7,15 @@ import errno
 import io
 import os
 import sys
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from typing import TextIO
 
 import click
 
 from rocketeval._version import __version__
-from rocketeval.cli.output import asks_for_json, error_as_json
+from rocketeval.cli.output import asks_for_json, error_as_json, unwritten
 from rocketeval.errors import ConfigError, RocketEvalError, Stopped
 from rocketeval.text import printable_lines
 
@@ -139,7 +141,10 @@ def main() -> None:
         sys.stdout.flush()
     except BrokenPipeError:
         code = PIPE_CLOSED
-        _drop_output()
+        _drop_output(sys.stdout, sys.stderr)
+    except OSError as error:
+        code = _give_up(*_as_message(unwritten(error)))
+        _drop_output(sys.stdout)
     sys.exit(code)
 
 
@@ -162,10 +167,12 @@ def _run() -> int:
     except RocketEvalError as error:
         return _give_up(error.message, error.hint, error.exit_code)
     except OSError as error:
-        return _give_up(*_as_message(error))
+        code = _give_up(*_as_message(error))
+        with _unless_full():
+            sys.stdout.flush()
+        return code
     except click.ClickException as error:
-        if asks_for_json(sys.argv[1:]):
-            click.echo(error_as_json(error.format_message(), "", error.exit_code))
+        _print_as_json(error.format_message(), "", error.exit_code)
         shown = io.StringIO()
         error.show(shown)
         click.echo(printable_lines(shown.getvalue()), nl=False, err=True)
@@ -208,8 +215,7 @@ def _only_readable(path: Path) -> bool:
 
 def _give_up(message: str, hint: str, exit_code: int, *, wrong: bool = True) -> int:
     """Print an error, as JSON too if --json was given, and return its exit code."""
-    if asks_for_json(sys.argv[1:]):
-        click.echo(error_as_json(message, hint, exit_code))
+    _print_as_json(message, hint, exit_code)
     shown = printable_lines(f"Error: {message}" if wrong else message)
     click.secho(shown, fg="red" if wrong else None, err=True, color=_color())
     if hint:
@@ -217,9 +223,28 @@ def _give_up(message: str, hint: str, exit_code: int, *, wrong: bool = True) -> 
     return exit_code
 
 
-def _drop_output() -> None:
+def _print_as_json(message: str, hint: str, exit_code: int) -> None:
+    """Print an error as JSON if --json was given, and if stdout can be written."""
+    if not asks_for_json(sys.argv[1:]):
+        return
+    with _unless_full():
+        click.echo(error_as_json(message, hint, exit_code))
+
+
+@contextlib.contextmanager
+def _unless_full() -> Iterator[None]:
+    """Drop what cannot be written to stdout, such as on a full disk, after that was reported."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError:
+        _drop_output(sys.stdout)
+
+
+def _drop_output(*streams: TextIO) -> None:
     """Redirect further output to /dev/null, so that flushing at exit cannot fail."""
-    for stream in (sys.stdout, sys.stderr):
+    for stream in streams:
         with contextlib.suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 

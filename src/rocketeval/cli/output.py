@@ -34,7 +34,10 @@ class Output:
     def give(self, found: Any, show: Callable[[], None]) -> None:
         """Print `found` as JSON with --json, nothing with --quiet, else call `show`."""
         if self.as_json:
-            click.echo(as_json(found))
+            try:
+                click.echo(as_json(found))
+            except OSError as error:
+                raise unwritten(error) from None
         elif not self.quiet:
             show()
 
@@ -61,6 +64,11 @@ def as_json(found: Any) -> bytes:
 
     options = orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
     return orjson.dumps(encode(found), default=_plain, option=options)
+
+
+def unwritten(error: OSError) -> OSError:
+    """Return the error of writing to stdout, with a name for it."""
+    return OSError(error.errno, error.strerror, "standard output")
 
 
 def asks_for_json(arguments: Sequence[str]) -> bool:

@@ -48,7 +48,7 @@ class LlamaCppEngine(OpenAIEngine):
     """A judge or author in a GGUF file, loaded at first use."""
 
     def __init__(self, config: EngineConfig, options: LlamaCppOptions) -> None:
-        self._gguf = Path(config.model).expanduser()
+        self._gguf = config.local_model
         self._model, self._options = config.model, options
         self._running: Any = None
         self._weights = ""
@@ -69,7 +69,7 @@ class LlamaCppEngine(OpenAIEngine):
         options = parse_options(config.options, LlamaCppOptions, "The llamacpp engine's options")
         refuse_settings(config, "base_url")
         need_package("llamacpp", "xllamacpp", "pip install 'rocketeval[llamacpp]'")
-        _check_gguf(Path(config.model).expanduser())
+        _check_gguf(config.local_model)
         return cls(config, options)
 
     async def identify(self) -> EngineIdentity:
@@ -106,7 +106,7 @@ class LlamaCppEngine(OpenAIEngine):
 
 
 def _check_gguf(path: Path) -> None:
-    hint = "`model` must be the path of a GGUF file, relative to the current directory or absolute."
+    hint = "`model` must be the path of a GGUF file, relative to the config file or absolute."
     try:
         with path.open("rb") as file:
             magic = file.read(len(MAGIC))

@@ -18,10 +18,16 @@ from rocketeval.engines.readout import NOT_REPORTED, YES_NO
 from rocketeval.engines.replies import UsageMeter
 from rocketeval.engines.server import NO_ANSWER, ChatFrame, Server, learn_frame
 from rocketeval.engines.transports.base import ServerConnection, Transport, expected_shape
-from rocketeval.engines.transports.chat import complete_chat, ranked_tokens, top_settings, user
+from rocketeval.engines.transports.chat import (
+    complete_chat,
+    listed_tokens,
+    ranked_tokens,
+    top_settings,
+    user,
+)
 from rocketeval.engines.transports.registry import BEST_FIRST, OFFERED, TRANSPORTS
 from rocketeval.errors import EngineRefused, RequestRejected, UnusableReply
-from rocketeval.precision import Measured
+from rocketeval.precision import KEPT, Measured
 from rocketeval.records import Answer, Status
 
 PREFIX = (
@@ -39,8 +45,16 @@ SAME = 0.25
 APART = 0.15
 """Two request forms whose probabilities differ by more do not ask the same question."""
 LOOKS = 3
-"""Requests for the most likely tokens before a judge counts as one without log-probabilities."""
+"""Requests for the most likely tokens after one question, if the list is empty or short."""
+MOST_REPEATED = 8
+"""Requests of one probe that are repeated because the list is short."""
+SHORT = "short list of tokens"
+"""Retry reason: fewer tokens were listed than requested, and than a judge's precision needs."""
 FEWER_LOGPROBS = (20, 10, 5, 1)
+FEW_LISTED = (
+    "So few tokens may not show the judge's precision. On vLLM, requests of other clients may "
+    "break the lists: run this again while nobody else uses the server."
+)
 NO_THINKING = "`extra_body: {chat_template_kwargs: {enable_thinking: false}}`"
 
 
@@ -74,6 +88,26 @@ class TransportTrial:
     answers: tuple[Answer, ...] = ()
 
 
+@dataclass
+class ListRetries:
+    """Questions that may be repeated because their lists of tokens are short.
+
+    vLLM 0.32 breaks the lists of a batch in which other requests ask for label tokens. If that is
+    over a moment later, it does not change the judge's measured precision. A server that always
+    lists few tokens keeps its first lists.
+    """
+
+    left: int = MOST_REPEATED
+
+    def allowed(self, wire: ServerConnection) -> bool:
+        """Count one more request after a short list; False if there were enough."""
+        if not self.left:
+            return False
+        self.left -= 1
+        wire.http.retry_reasons[SHORT] += 1
+        return True
+
+
 @dataclass(frozen=True)
 class ProbeResult:
     """How requests to a judge are sent, and the observations behind that choice."""
@@ -83,6 +117,7 @@ class ProbeResult:
     reference: ProbeReference
     processed: bool
     """Whether the server's log-probabilities depend on sampling settings."""
+    repeats: ListRetries
 
 
 def probe_prompts(words: Sequence[str]) -> tuple[str, ...]:
@@ -100,16 +135,17 @@ async def probe(
     `name` is a request form, or `auto` for the best one that works. `frame` is a chat template
     from the config, if any. `meter` counts the requests.
     """
-    wire, listed = await _allowed_logprobs(wire, meter)
-    wire, processed = await _unscaled(wire, listed, meter)
-    reference = await ask_reference(wire, meter)
+    repeats = ListRetries()
+    wire, listed = await _allowed_logprobs(wire, meter, repeats)
+    wire, processed = await _unscaled(wire, listed, meter, repeats)
+    reference = await ask_reference(wire, meter, repeats)
     _refuse_untrustworthy(reference, wire)
     wire = await _with_knowledge(wire, frame)
     for form in BEST_FIRST.get(wire.server.kind, ("chat",)) if name == "auto" else (name,):
         transport = TRANSPORTS[form](wire)
         trial = await try_transport(transport, reference, meter)
         if trial.refused is None:
-            return ProbeResult(wire, transport, reference, processed)
+            return ProbeResult(wire, transport, reference, processed, repeats)
     raise EngineRefused(
         f"{wire.http.base_url} does not work with the transport {trial.name!r}: {trial.refused}.",
         hint="`transport: auto` uses the best one that works; `rocketeval doctor` lists them all.",
@@ -140,14 +176,15 @@ async def try_transport(
     return TransportTrial(transport.name, refused, tuple(answers))
 
 
-async def ask_reference(wire: ServerConnection, meter: UsageMeter) -> ProbeReference:
+async def ask_reference(
+    wire: ServerConnection, meter: UsageMeter, repeats: ListRetries
+) -> ProbeReference:
     """Return the answers of chat requests to the probe prompts."""
-    before = meter.usage.prompt_tokens
-    replies = [await _listed(wire, prompt, meter) for prompt in probe_prompts(wire.words)]
+    lists = [await _ask_list(wire, prompt, meter, repeats) for prompt in probe_prompts(wire.words)]
     return ProbeReference(
-        tuple(wire.readout.read(listed) for listed in replies),
-        meter.usage.prompt_tokens - before,
-        tuple(map(tuple, replies)),
+        tuple(wire.readout.read(each.ranked) for each in lists),
+        sum(each.prompt_tokens for each in lists),
+        tuple(tuple(each.ranked) for each in lists),
     )
 
 
@@ -159,14 +196,15 @@ async def measure(probed: ProbeResult, meter: UsageMeter) -> Measured:
     wire, reference = probed.wire, probed.reference
 
     async def asked(prompts: Sequence[str]) -> list[dict[str, float]]:
-        return [_reported(await _listed(wire, prompt, meter)) for prompt in prompts]
+        lists = [await _ask_list(wire, prompt, meter, probed.repeats) for prompt in prompts]
+        return [_reported(each.ranked) for each in lists]
 
     first = [*(_reported(list(one)) for one in reference.replies), *await asked(MORE_PROMPTS)]
     return Measured.of(first, await asked((*probe_prompts(wire.words), *MORE_PROMPTS)))
 
 
 async def _allowed_logprobs(
-    wire: ServerConnection, meter: UsageMeter
+    wire: ServerConnection, meter: UsageMeter, repeats: ListRetries
 ) -> tuple[ServerConnection, Listed]:
     """Return the wire with as many listed tokens as the server allows, and a first list."""
     fewer = [number for number in FEWER_LOGPROBS if number < wire.top_logprobs]
@@ -175,7 +213,7 @@ async def _allowed_logprobs(
     for number in (wire.top_logprobs, *fewer):
         allowed = replace(wire, top_logprobs=number)
         try:
-            return allowed, await _listed(allowed, prompt, meter)
+            return allowed, (await _ask_list(allowed, prompt, meter, repeats)).ranked
         except RequestRejected as error:
             rejected = rejected or error
     raise EngineRefused(
@@ -187,7 +225,7 @@ async def _allowed_logprobs(
 
 
 async def _unscaled(
-    wire: ServerConnection, listed: Listed, meter: UsageMeter
+    wire: ServerConnection, listed: Listed, meter: UsageMeter, repeats: ListRetries
 ) -> tuple[ServerConnection, bool]:
     """Return the wire that gets unscaled log-probabilities, and whether temperature scales them.
 
@@ -198,7 +236,7 @@ async def _unscaled(
 
     async def at(temperature: float) -> dict[str, float]:
         hot = replace(wire, temperature=temperature)
-        return _reported(await _listed(hot, prompt, meter))
+        return _reported((await _ask_list(hot, prompt, meter, repeats)).ranked)
 
     cold = _reported(listed)
     try:
@@ -269,17 +307,40 @@ async def form_for_labels(
     return TRANSPORTS["chat"](wire) if exact_without_labels else type(probed.transport)(wire)
 
 
-async def _listed(wire: ServerConnection, prompt: str, meter: UsageMeter) -> Listed:
-    def read(choice: Mapping[str, Any]) -> Listed:
+@dataclass(frozen=True, slots=True)
+class _ReadList:
+    """The most likely tokens in one reply."""
+
+    ranked: Listed
+    reported: int
+    """Number of tokens with a log-probability, also of those that are not certainly most likely."""
+    prompt_tokens: int
+
+
+async def _ask_list(
+    wire: ServerConnection, prompt: str, meter: UsageMeter, repeats: ListRetries
+) -> _ReadList:
+    """Return the longest list after a prompt, and of equally long ones the first."""
+    longest = await _ask_list_once(wire, prompt, meter)
+    for _ in range(LOOKS - 1):
+        enough = longest.reported >= min(wire.top_logprobs, KEPT)
+        if enough or (longest.ranked and not repeats.allowed(wire)):
+            break
+        again = await _ask_list_once(wire, prompt, meter)
+        longest = max(longest, again, key=lambda each: (bool(each.ranked), each.reported))
+    return longest
+
+
+async def _ask_list_once(wire: ServerConnection, prompt: str, meter: UsageMeter) -> _ReadList:
+    before = meter.usage.prompt_tokens
+
+    def read(choice: Mapping[str, Any]) -> tuple[Listed, int]:
         with expected_shape("a chat completion"):
-            return ranked_tokens(choice)
+            return ranked_tokens(choice), len(_reported(listed_tokens(choice)))
 
     settings = top_settings(wire.top_logprobs)
-    for _ in range(LOOKS):
-        listed = await complete_chat(wire, user(prompt), settings, {}, meter, read)
-        if listed:
-            break
-    return listed
+    ranked, reported = await complete_chat(wire, user(prompt), settings, {}, meter, read)
+    return _ReadList(ranked, reported, meter.usage.prompt_tokens - before)
 
 
 def _refuse_untrustworthy(reference: ProbeReference, wire: ServerConnection) -> None:
@@ -358,7 +419,7 @@ def _server(server: Server) -> str:
 
 
 def _logprobs(probed: ProbeResult) -> EngineFinding:
-    listed = len(probed.reference.listed)
+    listed = len(_reported(list(probed.reference.listed)))
     asked = probed.wire.top_logprobs
     many = f"{listed} listed" if listed >= asked else f"{listed} listed of {asked} requested"
     if probed.processed:
@@ -369,6 +430,8 @@ def _logprobs(probed: ProbeResult) -> EngineFinding:
             "RocketEval uses a temperature that does not change them; penalties, top-k and top-p "
             "set by the server would still change them. vLLM: --logprobs-mode raw_logprobs.",
         )
+    if listed < min(asked, KEPT):
+        return EngineFinding("logprobs", f"raw, {many}", "note", FEW_LISTED)
     return EngineFinding("logprobs", f"raw, {many}")
 
 

@@ -264,7 +264,7 @@ def _user_file(path: Path) -> AnswerRecord:
     except OSError as error:
         raise ConfigError(
             f"Cannot read the record {path}: {error.strerror}.",
-            hint="`options.file` of the recorded engine is relative to the current directory.",
+            hint="`options.file` of the recorded engine is relative to the config file.",
         ) from None
     return AnswerRecord.read(content, str(path))
 

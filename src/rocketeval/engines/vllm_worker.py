@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from itertools import count
-from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from typing import Annotated, Any
@@ -284,13 +283,18 @@ def _arguments(config: EngineConfig, options: VLLMOptions) -> Any:
     }
     try:
         return EngineArgs(
-            model=config.model, max_logprobs=max(20, config.top_logprobs), **arguments
+            model=_model(config), max_logprobs=max(20, config.top_logprobs), **arguments
         )
     except TypeError as error:
         raise ConfigError(
             f"options.engine_args: this vLLM version does not accept them: {error}.",
             hint="Use the names of vLLM's EngineArgs, with underscores.",
         ) from None
+
+
+def _model(config: EngineConfig) -> str:
+    """Return the folder of a local model, else the name that vLLM finds itself."""
+    return str(config.local_model) if config.local_model.exists() else config.model
 
 
 def not_loaded(model: str, error: Exception) -> EngineError | ConfigError:
@@ -312,7 +316,7 @@ def tokenizer_settings(config: EngineConfig, options: VLLMOptions) -> tuple[str,
         for theirs, ours in reversed(_TOKENIZER_SETTINGS.items())
         if theirs in arguments
     }
-    return str(arguments.get("tokenizer") or config.model), settings
+    return str(arguments.get("tokenizer") or _model(config)), settings
 
 
 HARMLESS = frozenset(
@@ -470,7 +474,7 @@ def version_of(model: Any, chat: ChatTokenizer, config: EngineConfig, options: V
 
     arguments = {name: value for name, value in options.engine_args.items() if name not in HARMLESS}
     settings = content_hash("vllm", chat.template, options.chat_template_kwargs, arguments)
-    folder = Path(config.model)
+    folder = config.local_model
     if folder.is_dir():
         weights = folder_hash(folder)[:16]
     else:

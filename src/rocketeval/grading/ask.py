@@ -196,7 +196,7 @@ class AnalysisOptions(Section):
 
     run: Path
     """Directory of a finished run of the same responses with method.kind cot, relative to the
-    current directory."""
+    config file."""
 
 
 def analysis_prompt(template: Template, options: AnalysisOptions) -> AnalysisPrompt:

@@ -34,6 +34,7 @@ from rocketeval.grading.methods import create_method
 from rocketeval.prices import with_prices
 from rocketeval.records import Judgment
 from rocketeval.scoring.read_answers import read_judgment
+from rocketeval.settings import LOADED_HERE
 from rocketeval.store.run import DERIVED, RunStore
 from rocketeval.store.watch import READ_ERRORS
 from rocketeval.strategy import effective_config
@@ -45,8 +46,6 @@ BEAT_SECONDS = 0.5
 """Time between two reports of progress; a closed page is noticed at the next one."""
 PATIENCE = 10.0
 """Seconds to retry an unreachable judge: a person is waiting."""
-LOADED_HERE = ("llamacpp", "vllm")
-"""Engines that load the judge into this process: it stays loaded, and cannot change."""
 
 
 class MistakenQuestion(RocketEvalError):
