@@ -41,7 +41,7 @@ this judge were not kept.
 END = """
 ## Plots
 
-Rows whose claim is a difference, ours with its interval beside the paper's:
+Rows whose claim is a difference, ours with its interval, and the paper's:
 
 ![Differences: ours with intervals, and the papers'](../../studies/recorded/claims.svg)
 
