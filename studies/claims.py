@@ -53,6 +53,8 @@ Rows whose claim is a difference, ours with its interval, and the paper's:
 
 ![Correlation with ratings on Topical-Chat](../../studies/papers/recorded/topical_chat.svg)
 
+![Correlation with ratings on SummEval](../../studies/papers/recorded/summeval.svg)
+
 ![Answers that change with the earlier ones](../../studies/papers/recorded/uncertainty.svg)
 """
 
@@ -229,7 +231,7 @@ def claims() -> list[Claim]:
             f"{uncertainty['found']['items']} items, 1.5B in int8",
         )
     )
-    found += [claim for benchmark in ("topical_chat",) for claim in by_criterion(benchmark)]
+    found += [claim for benchmark in CRITERIA for claim in by_criterion(benchmark)]
     arms = recorded("mad_eval/recorded/pandalm.json")["all of these"]["arms"]
     size = "625 pairs"
     single = turned(arms["single prompt"]["gain"])

@@ -43,7 +43,7 @@ from rocketeval.text import figure  # noqa: E402
 
 RECORDED = HERE / "recorded"
 RESAMPLES = 2_000
-WIDTH, CELL = 46, 26
+CELL = 26
 CHECKLIST, COUNTED = "checklist, probabilities", "checklist, yes counted"
 OURS, OURS_COUNTED = "our dimension file, probabilities", "our dimension file, yes counted"
 GRADES = {
@@ -267,9 +267,10 @@ class Row:
     figures: Mapping[str, Interval]
     sign: str = ""
 
-    def __str__(self) -> str:
+    def line(self, width: int) -> str:
+        """Return the row as text."""
         shown = (figure(each, f"{self.sign}.2f").ljust(CELL) for each in self.figures.values())
-        return (self.name.ljust(WIDTH) + "".join(shown)).rstrip()
+        return (self.name.ljust(width) + "".join(shown)).rstrip()
 
 
 def tables(study: Study) -> tuple[list[Row], list[Row]]:
@@ -292,32 +293,33 @@ def tables(study: Study) -> tuple[list[Row], list[Row]]:
     return rows, apart
 
 
-def by_criterion(study: Study) -> list[str]:
+def by_criterion(study: Study, width: int) -> list[str]:
     """Return Spearman over all responses by criterion, as text."""
-    lines = ["".ljust(WIDTH) + "".join(name.ljust(15) for name in study.ratings).rstrip()]
+    lines = ["".ljust(width) + "".join(name.ljust(15) for name in study.ratings).rstrip()]
     for way, scores in study.scores.items():
         values = (spearman(scores[name].ravel(), study.ratings[name].ravel()) for name in scores)
-        lines.append((way.ljust(WIDTH) + "".join(f"{v:.2f}".ljust(15) for v in values)).rstrip())
+        lines.append((way.ljust(width) + "".join(f"{v:.2f}".ljust(15) for v in values)).rstrip())
     return lines
 
 
 def lines_of(study: Study) -> list[str]:
     """Return the study as text."""
     rows, apart = tables(study)
-    head = "".ljust(WIDTH) + "".join(kind.ljust(CELL) for kind in study.benchmark.kinds)
+    width = max(len(row.name) for row in (*rows, *apart)) + 2
+    head = "".ljust(width) + "".join(kind.ljust(CELL) for kind in study.benchmark.kinds)
     benchmark = study.benchmark
     size = f"{len(study.queries)} {benchmark.queries}, {study.responses} {benchmark.responses}"
     return [
         f"{size}; mean over four criteria",
         head.rstrip(),
-        *map(str, rows),
+        *(row.line(width) for row in rows),
         "",
         "Differences",
         head.rstrip(),
-        *map(str, apart),
+        *(row.line(width) for row in apart),
         "",
         f"Spearman over all {benchmark.responses}, by criterion",
-        *by_criterion(study),
+        *by_criterion(study, width),
     ]
 
 

@@ -68,7 +68,7 @@ def test_the_intervals_of_differences_cover(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.skipif(
     not criteria.DATA.is_dir(), reason="the shared data are not next to this checkout"
 )
-@pytest.mark.parametrize("name", ["topical_chat"])
+@pytest.mark.parametrize("name", list(criteria.BENCHMARKS))
 def test_recorded_table_follows_from_the_stored_judgments(name: str) -> None:
     """Every line is computed again, to the last digit, and the docs quote it."""
     recorded = (criteria.RECORDED / f"{name}.txt").read_text(encoding="utf-8")
