@@ -210,6 +210,16 @@ def claims() -> list[Claim]:
             "80 queries, both in int8",
         )
     )
+    authors = recorded("mt_bench/recorded/authors.json")
+    found.append(
+        Claim(
+            "not in the paper",
+            "checklists by a frontier author over those by an 8B author, points of agreement",
+            "-",
+            authors["size"],
+            f"{authors['queries']} queries, 1.5B in int8",
+        )
+    )
     samples = recorded("mt_bench/recorded/samples.json")
     found.append(
         Claim(

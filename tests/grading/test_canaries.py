@@ -452,6 +452,12 @@ async def test_a_mix_of_requests_moves_some_answers_and_other_weights_move_all()
     moved |= dict.fromkeys(keys[:2], 0.52)
     await canaries.check(MOST_CANARIES)
     assert not canaries.exact
+    moved |= dict.fromkeys(keys[:3], 0.55)
+    await canaries.check(MOST_CANARIES)
+    assert canaries.facts.largest_difference == 0.2007
+    moved |= dict.fromkeys(keys[:3], 0.65)
+    with pytest.raises(JudgeChanged, match=r"8 items asked again differ by 0\.38"):
+        await canaries.check(MOST_CANARIES)
     moved |= dict.fromkeys(keys, 0.53)
     with pytest.raises(JudgeChanged, match=r"8 items asked again differ by 0\.12"):
         await canaries.check(MOST_CANARIES)

@@ -35,11 +35,12 @@ def test_context_study() -> None:
     [
         "papers/uncertainty",
         pytest.param("papers/calibration", marks=needs_data),
+        pytest.param("mt_bench/authors", marks=needs_data),
         "mt_bench/samples",
     ],
 )
 def test_studies_of_single_answers(name: str) -> None:
-    """Earlier answers, calibration and real samples; the docs quote the record."""
+    """Earlier answers, calibration, authors and real samples; the docs quote the record."""
     script = STUDIES / name
     recorded = (script.parent / "recorded" / f"{script.name}.txt").read_text(encoding="utf-8")
     assert printed(f"{script}.py") == recorded
@@ -58,6 +59,14 @@ def test_rubric_studies(name: str, options: tuple[str, ...]) -> None:
     assert printed(f"studies/rubrics/{name}.py", *options) == recorded
 
 
+def test_rule_of_the_identity_check() -> None:
+    """How often it would stop a run, from stored judgments."""
+    recorded = (STUDIES / "judges" / "recorded" / "canary_rule.txt").read_text(encoding="utf-8")
+    assert printed("studies/judges/canary_rule.py") == recorded
+    docs = (ROOT / "docs" / "evidence" / "reproduction.md").read_text(encoding="utf-8")
+    assert f"```\n{recorded}```" in docs
+
+
 @needs_data
 def test_lint_of_checklists_with_stored_answers() -> None:
     """The stored judgments become a run, which is linted."""
@@ -69,7 +78,7 @@ def test_lint_of_checklists_with_stored_answers() -> None:
 def test_forms_of_the_judge() -> None:
     """Each command in the record prints the lines below it."""
     parts = FORMS.read_text(encoding="utf-8").split("\npython ")[1:]
-    assert len(parts) == 6
+    assert len(parts) == 7
     for part in parts:
         command, _, below = part.partition("\n")
         assert printed(*command.split()).strip() == below.split("\n\n")[0].strip()

@@ -47,6 +47,8 @@ EXACT_FLOOR = 0.03
 """The floor of a judge whose repetitions were all exact."""
 FEWEST_EXACT = 3
 """Repetitions that show this."""
+FLOOR_IF_SOME = 0.3
+"""The floor of a judge with a fine number format if half of the answers or more are as before."""
 COARSE_STEPS = 3.0
 """The same in steps of a coarse number format such as bfloat16."""
 REPEATED = 4.0
@@ -218,6 +220,8 @@ class Canaries:
 
     async def _differ(self, found: list[Repetition]) -> bool:
         """Return whether the answers differ by more than the judge's repeatability allows."""
+        same = sum(one.difference <= EXACT for one in found)
+        some_moved = not self.step and len(found) >= FEWEST and same >= len(found) / 2
         if self._size(found) > self.allowed:
             again = [(one, await self._ask_again(one.canary)) for one in found]
             moved = [distance(one.now, now) for one, now in again if now is not None]
@@ -225,9 +229,9 @@ class Canaries:
                 # Earlier repetitions were luck if these, right after one another, differ more.
                 self._varies = True
                 self._distances = max(moved, self._distances[:MOST_CANARIES], key=_mean_size)
-            elif sum(one.difference > EXACT for one in found) <= len(found) / 2:
+            elif some_moved:
                 self._varies = True
-        return self._size(found) > self.allowed
+        return self._size(found) > max(self.allowed, FLOOR_IF_SOME if some_moved else 0.0)
 
     def _passed(self, found: list[Repetition]) -> None:
         sizes = self._sizes(found)
