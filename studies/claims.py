@@ -28,9 +28,10 @@ HEAD = """\
 
 One row per claim of the four papers that we tested, and a few comparisons of our own ("not in the
 paper"). The judge is Qwen2.5-Coder-1.5B-Instruct; the papers' judges of that size are other models,
-so levels differ and directions should not. Our Direct averages the digit over its probabilities,
-and RocketEval's takes the digit that is written. A claim is **seen** if the whole 95% interval of
-our figure is on the claimed side, *contradicted* if it is on the other side, and open otherwise.
+so levels differ and directions should not. Our Direct and our grades average the digit over its
+probabilities; RocketEval's Direct and CheckEval's G-Eval take one digit that is written. A claim is
+**seen** if the whole 95% interval of our figure is on the claimed side, *contradicted* if it is on
+the other side, and open otherwise.
 How each study was made, and at which size, is in [the studies](reproduction.md). Rows with "int8"
 are computed from judgments that are stored in the repository; the judgments of the other rows by
 this judge were not kept.
@@ -214,9 +215,10 @@ def claims() -> list[Claim]:
     found.append(
         Claim(
             "not in the paper",
-            "checklists by a frontier author over those by an 8B author, points of agreement",
+            "our checklists over a frontier author's rubrics, points of agreement (the smallest of "
+            "four differences; none is significant after correction)",
             "-",
-            authors["size"],
+            turned(next(row for row in authors["rows"] if row["author"] != "ours")["difference"]),
             f"{authors['queries']} queries, 1.5B in int8",
         )
     )
@@ -252,6 +254,16 @@ def claims() -> list[Claim]:
             "+10.8 (7B)",
             single,
             size,
+        )
+    )
+    small = recorded("mad_eval/recorded/mt_bench.json")["seeds"]["arms"]
+    found.append(
+        Claim(
+            "MAD-Eval, Table 1",
+            "many perspectives over a single prompt, MT-Bench",
+            "+8.4 (7B)",
+            turned(small["single prompt"]["gain"]),
+            "205 pairs of 19 queries",
         )
     )
     found.append(
@@ -299,7 +311,7 @@ CRITERIA = {
         (
             EVALUATOR,
             "a full rubric over perplexity, Topical-Chat, Pearson",
-            "+0.24 (7B and larger)",
+            "+0.24 (7B and larger; means over different judges)",
             f"{RUBRIC} minus {PERPLEXITY}",
             "Pearson, all",
         ),
@@ -322,9 +334,16 @@ CRITERIA = {
         (
             EVALUATOR,
             "perplexity over a generic prompt, SummEval, Pearson",
-            "+0.06 (7B and larger)",
+            "+0.06 (7B and larger; means over different judges)",
             f"{PERPLEXITY} minus 2 generic prompt",
             "Pearson, all",
+        ),
+        (
+            OWN,
+            "the same within articles, Spearman (our plan's figure)",
+            "-",
+            f"{PERPLEXITY} minus 2 generic prompt",
+            "Spearman, articles",
         ),
     ),
 }
@@ -335,7 +354,8 @@ def by_criterion(benchmark: str) -> list[Claim]:
     """Return the claims about judging one criterion at a time on a benchmark."""
     made = recorded(f"papers/recorded/{benchmark}.json")
     differences = {row["name"]: row["figures"] for row in made["rows"]}
-    size = f"{made['responses']:,} responses, 1.5B in int8"
+    queries = "conversations" if benchmark == "topical_chat" else "articles"
+    size = f"{made['queries']} {queries}, {made['responses']} responses, 1.5B in int8"
     return [
         Claim(paper, text, published, differences[name][kind], size, percent=False)
         for paper, text, published, name, kind in CRITERIA[benchmark]
@@ -408,7 +428,7 @@ def draw(found: Sequence[Claim]) -> None:
                 panel.plot(claim.paper_value, place, "x", color="#e07a5f", markersize=7)
         panel.axvline(0, color="black", linewidth=0.6)
         panel.set_yticks(
-            range(len(rows)), [claim.text.removesuffix(", points of agreement") for claim in rows]
+            range(len(rows)), [claim.text.split(", points of agreement")[0] for claim in rows]
         )
         panel.tick_params(axis="y", labelsize=7)
         panel.set_ylim(len(rows) - 0.4, -0.6)

@@ -63,7 +63,7 @@ COMPARED = (
 OWN_QUESTIONS = ((OURS, CHECKLIST),)
 PERPLEXITY_FIRST = tuple(
     (GRADES["perplexity"], way)
-    for way in (CHECKLIST, COUNTED, GRADES["criterion"], GRADES["generic"])
+    for way in (CHECKLIST, COUNTED, OURS, OURS_COUNTED, GRADES["criterion"], GRADES["generic"])
 )
 WITHIN, SPEARMAN, PEARSON = "Spearman, {queries}", "Spearman, all", "Pearson, all"
 
