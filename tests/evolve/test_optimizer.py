@@ -379,7 +379,7 @@ async def test_unreachable_engine_ends_the_round(tmp_path: Path) -> None:
     with pytest.raises(EngineUnavailable):
         await work.propose()
     assert len(work.journal.known()) == 3
-    assert work.optimizer.usage == Usage(requests=3)
+    assert work.optimizer.usage == Usage(requests=4)
 
 
 async def test_guidelines_become_questions(tmp_path: Path) -> None:
