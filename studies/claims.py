@@ -16,7 +16,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 STUDIES = Path(__file__).parent
 PAGE = STUDIES.parent / "docs" / "evidence" / "claims.md"
@@ -42,7 +42,7 @@ this judge were not kept.
 END = """
 ## Plots
 
-Rows whose claim is a difference, ours with its interval, and the paper's:
+All claims about a difference: ours with its interval, and the paper's figure.
 
 ![Differences: ours with intervals, and the papers'](../../studies/recorded/claims.svg)
 
@@ -212,13 +212,16 @@ def claims() -> list[Claim]:
         )
     )
     authors = recorded("mt_bench/recorded/authors.json")
+    others = [row for row in authors["rows"] if row["difference"]]
+    closest = max(others, key=lambda row: float(row["difference"]["value"]))
+    significant = sum(row["p_value"] < 0.05 for row in others)
     found.append(
         Claim(
             "not in the paper",
-            "our checklists over a frontier author's rubrics, points of agreement (the smallest of "
-            "four differences; none is significant after correction)",
+            f"our checklists over rubrics by {closest['author']}, points of agreement (the "
+            f"smallest of {len(others)} differences; {significant} significant after correction)",
             "-",
-            turned(next(row for row in authors["rows"] if row["author"] != "ours")["difference"]),
+            turned(closest["difference"]),
             f"{authors['queries']} queries, 1.5B in int8",
         )
     )
@@ -285,30 +288,44 @@ CHECKEVAL, EVALUATOR, OWN = (
     "Evaluating the Evaluator, Table 2",
     "not in the paper",
 )
-CRITERIA = {
+
+
+class Compared(NamedTuple):
+    """A claim about the difference of two ways to judge one criterion at a time."""
+
+    paper: str
+    text: str
+    published: str
+    row: str
+    """The row of our table."""
+    kind: str
+    """Its figure."""
+
+
+CRITERIA: dict[str, tuple[Compared, ...]] = {
     "topical_chat": (
-        (
+        Compared(
             CHECKEVAL,
             "counted questions over a grade with a full rubric, Topical-Chat, Spearman",
             "+0.12 (over G-Eval; 7B and larger, questions in one prompt)",
             f"{COUNTED} minus {RUBRIC}",
             "Spearman, all",
         ),
-        (
+        Compared(
             OWN,
             "counted questions over the grade, Topical-Chat, in conversations (our plan's figure)",
             "-",
             f"{COUNTED} minus {RUBRIC}",
             "Spearman, conversations",
         ),
-        (
+        Compared(
             OWN,
             "the questions as probabilities over the grade, Topical-Chat, Spearman",
             "-",
             f"{PROBABILITIES} minus {RUBRIC}",
             "Spearman, all",
         ),
-        (
+        Compared(
             EVALUATOR,
             "a full rubric over perplexity, Topical-Chat, Pearson",
             "+0.24 (7B and larger; means over different judges)",
@@ -317,48 +334,49 @@ CRITERIA = {
         ),
     ),
     "summeval": (
-        (
+        Compared(
             CHECKEVAL,
             "counted questions over a grade with a full rubric, SummEval, Spearman in articles",
             "+0.08 (over G-Eval; 7B and larger, questions in one prompt)",
             f"{COUNTED} minus {RUBRIC}",
             "Spearman, articles",
         ),
-        (
+        Compared(
             OWN,
             "the questions as probabilities over the grade, SummEval, Spearman in articles",
             "-",
             f"{PROBABILITIES} minus {RUBRIC}",
             "Spearman, articles",
         ),
-        (
+        Compared(
             EVALUATOR,
             "perplexity over a generic prompt, SummEval, Pearson",
             "+0.06 (7B and larger; means over different judges)",
             f"{PERPLEXITY} minus 2 generic prompt",
             "Pearson, all",
         ),
-        (
+        Compared(
             OWN,
-            "the same within articles, Spearman (our plan's figure)",
+            "perplexity over a generic prompt, SummEval, in articles (our plan's figure)",
             "-",
             f"{PERPLEXITY} minus 2 generic prompt",
             "Spearman, articles",
         ),
     ),
 }
-"""By benchmark: the paper, the claim, the paper's figure, and the row and figure of ours."""
+"""The claims about judging one criterion at a time, by benchmark."""
 
 
 def by_criterion(benchmark: str) -> list[Claim]:
     """Return the claims about judging one criterion at a time on a benchmark."""
     made = recorded(f"papers/recorded/{benchmark}.json")
-    differences = {row["name"]: row["figures"] for row in made["rows"]}
-    queries = "conversations" if benchmark == "topical_chat" else "articles"
-    size = f"{made['queries']} {queries}, {made['responses']} responses, 1.5B in int8"
+    figures = {row["name"]: row["figures"] for row in made["rows"]}
+    size = f"{made['size']}, 1.5B in int8"
     return [
-        Claim(paper, text, published, differences[name][kind], size, percent=False)
-        for paper, text, published, name, kind in CRITERIA[benchmark]
+        Claim(
+            each.paper, each.text, each.published, figures[each.row][each.kind], size, percent=False
+        )
+        for each in CRITERIA[benchmark]
     ]
 
 

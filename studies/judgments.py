@@ -56,6 +56,15 @@ async def grade(config: RunConfig) -> None:
     print(f"{facts.judged} judged, {facts.failed} failed, {facts.unfinished} left")
 
 
+def steps(queries: int, block: int | None) -> list[int]:
+    """Return growing numbers of queries, a block at a time; without a block, all at once.
+
+    >>> steps(80, 30), steps(80, None)
+    ([30, 60, 80], [80])
+    """
+    return [*range(block or queries, queries, block or queries), queries]
+
+
 def kept(store: RunStore, method: str) -> pa.Table:
     """Return the judged responses of a run as a table, without responses that have no judgment."""
     answers, keys = read_answers(store)

@@ -30,8 +30,8 @@ from spread import QUESTIONS  # noqa: E402
 from rocketeval.config import AuthorConfig, MethodConfig, RunConfig, load_config  # noqa: E402
 from rocketeval.errors import RocketEvalError  # noqa: E402
 
-QUERIES = 77
-"""A block may end at fewer than this; all queries of a way are the last step."""
+QUERIES = 80
+"""In a turn of MT-Bench; other authors have fewer."""
 ARMS = (CHECKLIST, "direct", "fixed", "sequential", "cot")
 
 
@@ -69,15 +69,6 @@ def run_config(
     return config.model_copy(update={"author": author, "benchmark": benchmark})
 
 
-def limits(block: int | None) -> list[int | None]:
-    """Return growing numbers of queries, in steps of a block; None for all there are.
-
-    >>> limits(30)
-    [30, 60, None]
-    """
-    return [None] if block is None else [*range(block, QUERIES, block), None]
-
-
 def main() -> None:
     """Grade what the command line selects, and keep it."""
     parser = argparse.ArgumentParser(
@@ -102,11 +93,11 @@ def main() -> None:
     turns = given.turn or TURNS
     if "first" in turns and any(arm.startswith(BY) for arm in given.arms):
         parser.error("the authors wrote for the whole conversation: add --turn second")
-    for turn, limit, arm in product(turns, limits(given.block), given.arms):
+    for turn, count, arm in product(turns, judgments.steps(QUERIES, given.block), given.arms):
         config = run_config(turn, arm, given.judge, given.base_url, given.concurrency)
-        if limit is not None:
-            benchmark = config.benchmark.model_copy(update={"limit": limit})
-            config = config.model_copy(update={"benchmark": benchmark})
+        limit = min(count, config.benchmark.limit or count)
+        benchmark = config.benchmark.model_copy(update={"limit": limit})
+        config = config.model_copy(update={"benchmark": benchmark})
         try:
             asyncio.run(judgments.grade(config))
         except RocketEvalError as error:

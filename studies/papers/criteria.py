@@ -169,9 +169,11 @@ class Study:
         )
 
     @property
-    def responses(self) -> int:
-        """The number of judged responses."""
-        return next(iter(self.ratings.values())).size
+    def size(self) -> str:
+        """The numbers of queries and judged responses, in words."""
+        responses = next(iter(self.ratings.values())).size
+        benchmark = self.benchmark
+        return f"{len(self.queries)} {benchmark.queries}, {responses} {benchmark.responses}"
 
 
 def asked_for(method: str, criterion: str) -> str:
@@ -307,10 +309,8 @@ def lines_of(study: Study) -> list[str]:
     rows, apart = tables(study)
     width = max(len(row.name) for row in (*rows, *apart)) + 2
     head = "".ljust(width) + "".join(kind.ljust(CELL) for kind in study.benchmark.kinds)
-    benchmark = study.benchmark
-    size = f"{len(study.queries)} {benchmark.queries}, {study.responses} {benchmark.responses}"
     return [
-        f"{size}; mean over four criteria",
+        f"{study.size}; mean over four criteria",
         head.rstrip(),
         *(row.line(width) for row in rows),
         "",
@@ -318,7 +318,7 @@ def lines_of(study: Study) -> list[str]:
         head.rstrip(),
         *(row.line(width) for row in apart),
         "",
-        f"Spearman over all {benchmark.responses}, by criterion",
+        f"Spearman over all {study.benchmark.responses}, by criterion",
         *by_criterion(study, width),
     ]
 
@@ -340,7 +340,7 @@ def main() -> None:
         path = RECORDED / given.benchmark
         path.with_suffix(".txt").write_text(text, encoding="utf-8")
         rows = [asdict(row) for part in tables(study) for row in part]
-        content = {"queries": len(study.queries), "responses": study.responses, "rows": rows}
+        content = {"size": study.size, "rows": rows}
         shown = json.dumps(content, indent=1) + "\n"
         path.with_suffix(".json").write_text(shown, encoding="utf-8")
         draw(study, path.with_suffix(".svg"))

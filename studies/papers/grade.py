@@ -86,8 +86,7 @@ def main() -> None:
         for queries, methods in WORK[study]:
             chosen = [name for name in methods if wanted is None or name in wanted]
             keeps = given.judge == KEPT_JUDGE and given.engine == "openai" and given.limit is None
-            last = given.limit or queries
-            for count in (*range(given.block or last, last, given.block or last), last):
+            for count in judgments.steps(given.limit or queries, given.block):
                 config = study_config(study, given.judge, given.limit, count, engine)
                 asyncio.run(grade(config, chosen, study if keeps else None))
 
