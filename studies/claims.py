@@ -282,6 +282,7 @@ def claims() -> list[Claim]:
 
 
 RUBRIC, PERPLEXITY = "4 full rubric", "1 perplexity"
+LENGTH, COPIED = "response length", "copied pairs of words"
 COUNTED, PROBABILITIES = "checklist, yes counted", "checklist, probabilities"
 CHECKEVAL, EVALUATOR, OWN = (
     "CheckEval, Tables 1, 8",
@@ -332,6 +333,14 @@ CRITERIA: dict[str, tuple[Compared, ...]] = {
             f"{RUBRIC} minus {PERPLEXITY}",
             "Pearson, all",
         ),
+        Compared(
+            OWN,
+            "the questions as probabilities over response length, Topical-Chat, in conversations "
+            "(not planned)",
+            "-",
+            f"{PROBABILITIES} minus {LENGTH}",
+            "Spearman, conversations",
+        ),
     ),
     "summeval": (
         Compared(
@@ -360,6 +369,22 @@ CRITERIA: dict[str, tuple[Compared, ...]] = {
             "perplexity over a generic prompt, SummEval, in articles (our plan's figure)",
             "-",
             f"{PERPLEXITY} minus 2 generic prompt",
+            "Spearman, articles",
+        ),
+        Compared(
+            OWN,
+            "perplexity over counting pairs of words that the article has, SummEval, in articles "
+            "(not planned)",
+            "-",
+            f"{PERPLEXITY} minus {COPIED}",
+            "Spearman, articles",
+        ),
+        Compared(
+            OWN,
+            "the questions as probabilities over counting such pairs, SummEval, in articles (not "
+            "planned)",
+            "-",
+            f"{PROBABILITIES} minus {COPIED}",
             "Spearman, articles",
         ),
     ),

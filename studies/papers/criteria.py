@@ -7,16 +7,19 @@
 
 needs the benchmark's ratings (../shared/data next to the checkout). Every response is judged for
 one criterion at a time: by CheckEval's seed questions, by a grade with three levels of
-instructions, and by perplexity. Each figure is a mean over four criteria, of Spearman's coefficient
-with human ratings within a query (a conversation or an article), and of Spearman's and Pearson's
-over all responses. Scores that are all equal count as 0; ratings that are all equal leave out the
-query for that criterion. Intervals are from 2,000 resamples of the queries; differences are paired.
+instructions, and by perplexity. Two baselines need no judge: the share of a response's pairs of
+adjacent words that the query has too, and the response's length in characters. Each figure is a
+mean over four criteria, of Spearman's coefficient with human ratings within a query (a conversation
+or an article), and of Spearman's and Pearson's over all responses. Scores that are all equal count
+as 0; ratings that are all equal leave out the query for that criterion. Intervals are from 2,000
+resamples of the queries; differences are paired.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -53,6 +56,8 @@ GRADES = {
     "perplexity": "1 perplexity",
 }
 """The ways without a checklist, by method; the first two are asked once per criterion."""
+COPIED, LENGTH = "copied pairs of words", "response length"
+"""The baselines without a judge."""
 COMPARED = (
     (COUNTED, GRADES["rubric"]),
     (CHECKLIST, GRADES["rubric"]),
@@ -63,8 +68,20 @@ COMPARED = (
 OWN_QUESTIONS = ((OURS, CHECKLIST),)
 PERPLEXITY_FIRST = tuple(
     (GRADES["perplexity"], way)
-    for way in (CHECKLIST, COUNTED, OURS, OURS_COUNTED, GRADES["criterion"], GRADES["generic"])
+    for way in (
+        CHECKLIST,
+        COUNTED,
+        OURS,
+        OURS_COUNTED,
+        GRADES["criterion"],
+        GRADES["generic"],
+    )
 )
+BASELINES = {
+    "topical_chat": tuple((way, LENGTH) for way in (CHECKLIST, GRADES["rubric"])),
+    "summeval": tuple((way, COPIED) for way in (CHECKLIST, GRADES["perplexity"])),
+}
+"""Comparisons with the better baseline, added after the other figures had been read."""
 WITHIN, SPEARMAN, PEARSON = "Spearman, {queries}", "Spearman, all", "Pearson, all"
 
 
@@ -79,7 +96,7 @@ class Benchmark:
     queries: str
     """What a query is called, in the plural."""
     responses: str
-    compared: tuple[tuple[str, str], ...] = COMPARED
+    compared: tuple[tuple[str, str], ...]
 
     @property
     def kinds(self) -> tuple[str, str, str]:
@@ -91,7 +108,13 @@ BENCHMARKS = {
     each.name: each
     for each in (
         Benchmark(
-            "topical_chat", "Topical-Chat", TOPICAL_CHAT, topical_chat, "conversations", "replies"
+            "topical_chat",
+            "Topical-Chat",
+            TOPICAL_CHAT,
+            topical_chat,
+            "conversations",
+            "replies",
+            COMPARED + BASELINES["topical_chat"],
         ),
         Benchmark(
             "summeval",
@@ -100,7 +123,7 @@ BENCHMARKS = {
             summeval,
             "articles",
             "summaries",
-            COMPARED + OWN_QUESTIONS + PERPLEXITY_FIRST,
+            COMPARED + OWN_QUESTIONS + PERPLEXITY_FIRST + BASELINES["summeval"],
         ),
     )
 }
@@ -152,6 +175,9 @@ class Study:
             )
         ]
 
+        for way, score in baselines(prepared).items():
+            cells[way] = dict.fromkeys(benchmark.criteria, score)
+
         def laid_out(values: Mapping[tuple[str, str], float]) -> Floats:
             return np.array([[values[query, name] for name in candidates] for query in whole])
 
@@ -174,6 +200,41 @@ class Study:
         responses = next(iter(self.ratings.values())).size
         benchmark = self.benchmark
         return f"{len(self.queries)} {benchmark.queries}, {responses} {benchmark.responses}"
+
+
+def baselines(prepared: Mapping[str, Sequence[Line]], length: int = 2) -> dict[str, Cells]:
+    """Return the scores that need no judge, of all responses."""
+    texts = {query["id"]: query["text"] for query in prepared["queries"]}
+    found: dict[str, Cells] = {COPIED: {}, LENGTH: {}}
+    for row in prepared["responses"]:
+        cell, text = (row["query_id"], row["candidate"]), row["text"]
+        found[COPIED][cell] = copied(text, texts[row["query_id"]], length)
+        found[LENGTH][cell] = float(len(text))
+    return found
+
+
+def words(text: str) -> list[str]:
+    """Return the words of a text in lower case.
+
+    >>> words("It's 7.5 km.")
+    ['it', 's', '7', '5', 'km']
+    """
+    return re.findall(r"\w+", text.lower())
+
+
+def copied(response: str, query: str, length: int = 2) -> float:
+    """Return the share of sequences of adjacent words that the query has too; 0 without one.
+
+    >>> copied("The old dog barked.", "Why has the old dog left?")
+    0.6666666666666666
+    """
+    ours, theirs = (_sequences(words(text), length) for text in (response, query))
+    known = set(theirs)
+    return sum(each in known for each in ours) / max(1, len(ours))
+
+
+def _sequences(found: Sequence[str], length: int) -> list[tuple[str, ...]]:
+    return list(zip(*(found[start:] for start in range(length)), strict=False))
 
 
 def asked_for(method: str, criterion: str) -> str:
