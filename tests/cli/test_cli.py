@@ -257,7 +257,7 @@ async def test_progress_names_a_server_that_does_not_answer(
     judge = JudgeConfig(model="small", base_url=address)
     run = Run(config.model_copy(update={"judge": judge}), observer=progress.LineObserver(config))
     with pytest.raises(EngineUnavailable, match="gave no answer") as error:
-        await drive._ticking(run.observer, run.to_judgments)
+        await drive.ticking(run.observer, run.to_judgments)
     done.set()
     server.close()
     await server.wait_closed()

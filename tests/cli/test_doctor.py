@@ -15,7 +15,7 @@ from fakes import batch_server
 from fakes.openai_server import MODEL, FakeOpenAI, serving, status, yes_no
 from rocketeval.doctor.quality import GOLD
 from support.command import start_cli
-from support.forked import run_forked
+from support.forked import Forked, run_forked
 
 RIGHT = {
     item: right for case in GOLD for item, right in zip(case.items, case.expected, strict=True)
@@ -202,7 +202,18 @@ async def test_ctrl_c_is_exit_code_130(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         _, told = await process.communicate()
     assert process.returncode == 130
-    assert told.decode().startswith("Interrupted")
+    assert "Interrupted; no result." in told.decode()
+
+
+async def test_a_server_that_keeps_it_waiting_does_not_silence_it(tmp_path: Path) -> None:
+    """Before the first answer, lines say what it waits for, and for how long."""
+    async with serving(FakeOpenAI(latency=600)) as server:
+        judge = ("doctor", "--judge", MODEL, "--base-url", server.base_url)
+        process = await asyncio.to_thread(Forked, tmp_path, judge)
+        line = await asyncio.to_thread(process.stderr.readline)
+        process.send_signal(signal.SIGINT)
+        await asyncio.to_thread(process.wait)
+    assert " so far" in line
 
 
 async def test_no_batch_is_submitted(tmp_path: Path) -> None:

@@ -194,15 +194,18 @@ def command(
     --base-url.
     """
     import asyncio
+    from functools import partial
 
     from rocketeval.cli.progress import make_observer
+    from rocketeval.cli.run_with_signals import ticking
     from rocketeval.doctor.examine import DoctorVerdict
 
     given = {"model": judge, "base_url": base_url, "engine": engine, "transport": transport}
     settings, run = _settings(config, {name: value for name, value in given.items() if value})
     observer = make_observer(None, quiet=output.quiet)
     try:
-        examination = asyncio.run(_examine(settings, run, observer, quick=quick))
+        work = partial(_examine, settings, run, observer, quick=quick)
+        examination = asyncio.run(ticking(observer, work))
     except KeyboardInterrupt:
         raise Stopped("Interrupted; no result.", hint="--quick sends fewer requests.") from None
     finally:

@@ -74,7 +74,7 @@ def run_with_signals(run: Run, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
     async def begin() -> T:
         working.extend(task for task in [asyncio.current_task()] if task)
-        return await _ticking(run.observer, work)
+        return await ticking(run.observer, work)
 
     with _signals(run, working), run.store.locked(), log_shown(run.observer):
         try:
@@ -97,7 +97,7 @@ def _check_open_files() -> None:
             os.close(handle)
 
 
-async def _ticking(observer: Observer, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+async def ticking(observer: Observer, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Return `await work()` while calling the observer's `tick` once per second."""
     import asyncio
 
