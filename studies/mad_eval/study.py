@@ -38,6 +38,9 @@ from rocketeval.evolve.perspective import Perspective, PerspectiveKind, Pool  # 
 from rocketeval.evolve.predictions import confidence_table  # noqa: E402
 from rocketeval.evolve.select import weigh_perspectives  # noqa: E402
 from rocketeval.evolve.validate import (  # noqa: E402
+    MEAN,
+    SINGLE,
+    SINGLE_FITTED,
     WITH,
     WITHOUT,
     EvaluatorArm,
@@ -123,13 +126,15 @@ def study(
         seen, held_out = (with_checklist(table, checklist) for table in (seen, held_out))
     pool = stored.pool
     tell(f"{dataset}, judge {stored.model}, {settings.asking}, {settings.answers}")
+    queries = len(set(held_out.query_ids))
     tell(
-        f"{len(held_out):,} held-out cases of {len(set(held_out.query_ids))} queries, "
+        f"{len(held_out):,} held-out cases of {queries} queries, "
         f"{len(seen):,} seen of {len(set(seen.query_ids))}; reference a/tie/b of the held-out: "
         + "/".join(str(int((held_out.gold == side).sum())) for side in (1, 0, -1))
     )
     tell("perspectives: those that evolution kept")
     found: dict[str, Any] = {"dataset": dataset, "judge": stored.model}
+    found["held_out"] = {"cases": len(held_out), "queries": queries}
     for name, ids in pools(pool).items():
         some = held_out.narrow(ids)
         counts = some.answers.shape[1], some.traits.shape[1]
@@ -138,6 +143,10 @@ def study(
         tell(f"{'':36}accuracy in %         macro-F1  rho    tau    vs. without experts")
         for arm, row in arms.items():
             tell(f"{arm:36}{shown(row)}")
+        tell("with experts minus, in points of accuracy:")
+        for arm in (SINGLE, SINGLE_FITTED["pairs"], *PLAIN, MEAN, WITHOUT):
+            if arm in arms:
+                tell(f"  {arm:34}{percent(arms[arm].lead, sign=True)}")
         tell(f"experts chosen in the folds: {', '.join(map(str, chosen.experts))}")
         found[name] = {
             "arms": {arm: figures(row) for arm, row in arms.items()},
@@ -284,6 +293,7 @@ def figures(arm: EvaluatorArm) -> dict[str, Any]:
     return {
         **{name: asdict(value) for name, value in arm.figures.items()},
         "gain": asdict(arm.gain),
+        "lead": asdict(arm.lead),
     }
 
 
