@@ -211,6 +211,26 @@ def test_stratum_spread_shrinks_to_the_mean() -> None:
     assert contrast(many.residual) == pytest.approx(truth[1] / truth[0], rel=0.5)
 
 
+def test_few_labels_of_categories_of_different_sizes_are_not_pooled_as_if_drawn_evenly() -> None:
+    """Each category gets as many labels first; the estimate counts categories by their size."""
+    sizes, means = (80, 10, 10), (8.0, 5.0, 5.0)
+    kind = np.repeat(np.arange(3), sizes)
+    names = tuple(f"q{row}" for row in range(100))
+    found = []
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        labels = np.array(means)[kind] + rng.normal(size=100)
+        sample = LabeledSample("a", names, rng.normal(5.0, 1.0, 100), np.full(100, np.nan), kind)
+        advice = advise([sample], LabelTarget(("a",)), more=12, seed=seed)
+        found.append(
+            estimate(labelled_as(sample, labels, {each.query_id for each in advice.wanted}))
+        )
+    assert found[0].strata == 1
+    for values in ([each.with_scores for each in found], [each.labels_only for each in found]):
+        assert np.mean([each.value for each in values]) == pytest.approx(7.4, abs=0.2)
+        assert np.mean([each.low <= 7.4 <= each.high for each in values]) >= 0.93
+
+
 def test_zero_queries_are_refused() -> None:
     """Choosing zero queries is an error."""
     with pytest.raises(ConfigError, match="0 queries"):

@@ -27,9 +27,11 @@ from rocketeval.stats.prediction_powered import (
     FEWEST_LABELS,
     LabeledSample,
     LabelTarget,
+    effective_counts,
     fit_mean,
     merge_thin,
     satterthwaite,
+    weights_of,
 )
 
 if TYPE_CHECKING:
@@ -110,7 +112,8 @@ def expected_width(
         return math.nan
     merged = merge_thin(strata, planned)
     sizes = np.bincount(merged)
-    counts = np.bincount(merged[planned]).astype(np.float64)
+    weights = weights_of(strata, merged, planned)
+    counts = effective_counts(merged[planned], weights)
     inside = np.bincount(merged, weights=spread.residual) / sizes
     slopes = 1.0 if use_scores else 0.0
     center, apart = spread.predicted, np.zeros(queries)
@@ -126,7 +129,8 @@ def expected_width(
     if spread.clusters is not None:
         labeled = len(np.unique(spread.clusters[planned]))
         freedom = max(1.0, labeled - len(sizes) - slopes)
-        shares = (sizes / queries / counts)[merged]
+        shares = (sizes / queries / np.bincount(merged[planned]))[merged]
+        shares[planned] *= weights
         variance += _shared_variance(spread, center, apart, shares, planned, more)
         if labeled < 2:
             return math.nan

@@ -75,6 +75,30 @@ def merge_thin(strata: Ints, labelled: Bools) -> Ints:
     return merged
 
 
+def weights_of(strata: Ints, merged: Ints, labelled: Bools) -> Floats:
+    """Return a weight for each label, 1 on average in a merged stratum.
+
+    Labels of the parts of a merged stratum count by the parts' sizes, because a larger or smaller
+    share of a part may be labeled. Parts without a label do not count.
+
+    >>> known = np.array([True, False, False, True])
+    >>> weights_of(np.array([0, 0, 0, 1]), np.zeros(4, int), known).tolist()
+    [1.5, 0.5]
+    """
+    counts = np.bincount(strata[labelled], minlength=int(strata.max()) + 1)
+    weights = (np.bincount(strata) / np.maximum(counts, 1))[strata[labelled]]
+    here = merged[labelled]
+    means = np.bincount(here, weights=weights) / np.maximum(np.bincount(here), 1)
+    return np.asarray(weights / means[here], np.float64)
+
+
+def effective_counts(here: Ints, weights: Floats) -> Floats:
+    """Return, by stratum, the number of equally weighted labels that would be as precise."""
+    sums = np.bincount(here, weights=weights)
+    found: Floats = sums**2 / np.bincount(here, weights=weights**2)
+    return found
+
+
 def _numbered(strata: Ints) -> Ints:
     _, places = np.unique(strata, return_inverse=True)
     return places.astype(np.int64)
@@ -219,36 +243,39 @@ class Fit:
 def fit_mean(sample: LabeledSample, strata: Ints, *, use_scores: bool = True) -> Fit:
     """Fit the mean predicted label over all queries; every stratum needs a label.
 
-    The prediction is linear, with one slope for all strata and an intercept per stratum.
+    The prediction is linear, with one slope for all strata and an intercept per stratum. If
+    `strata` merges some of the sample's, labels are weighted; see `weights_of`.
     """
     known = sample.labelled
     here, shares = strata[known], np.bincount(strata) / len(strata)
     counts = np.bincount(here, minlength=len(shares)).astype(np.float64)
+    weights = weights_of(sample.strata, strata, known)
 
-    def centred(values: Floats) -> tuple[Floats, Floats]:
-        means = np.bincount(here, weights=values, minlength=len(shares)) / counts
+    def centred(values: Floats, weights: Floats) -> tuple[Floats, Floats]:
+        means = np.bincount(here, weights=weights * values, minlength=len(shares)) / counts
         return values - means[here], means
 
-    x, x_means = centred(sample.scores[known])
-    y, y_means = centred(sample.labels[known])
-    x_squared = float(x @ x)
+    x, x_means = centred(sample.scores[known], weights)
+    y, y_means = centred(sample.labels[known], weights)
+    x_squared = float(weights * x @ x)
     # Equal scores minus their mean may not be exactly zero; ignore such slopes.
     rounding = _ROUNDING * max(1.0, float(np.abs(sample.scores).max()))
     sloped = use_scores and x_squared > len(x) * rounding**2
-    slope = float(x @ y) / x_squared if sloped else 0.0
+    slope = float(weights * x @ y) / x_squared if sloped else 0.0
     from_centre = sample.scores - x_means[strata]
     predicted: Floats = y_means[strata] + slope * from_centre
 
-    share, leverage = (shares / counts)[here], 1.0 / counts[here]
+    share, leverage = weights * (shares / counts)[here], weights / counts[here]
     if sloped:
-        share = share + x * from_centre.mean() / x_squared
-        leverage = leverage + x * x / x_squared
+        share = share + weights * x * from_centre.mean() / x_squared
+        leverage = leverage + weights * x * x / x_squared
     # Change of the estimate when a label is left out and everything is refitted.
     moves = share * (y - slope * x) / (1.0 - np.minimum(leverage, _MOST_LEVERAGE))
-    moves, _ = centred(moves)
+    moves, _ = centred(moves, np.ones(len(moves)))
     if sample.clusters is None:
         within = np.bincount(here, weights=moves**2, minlength=len(shares)) * (1.0 - 1.0 / counts)
-        freedom = satterthwaite(within, counts - 1.0) - (1.0 if sloped else 0.0)
+        freedom = satterthwaite(within, effective_counts(here, weights) - 1.0)
+        freedom -= 1.0 if sloped else 0.0
         between = float(predicted.var()) / len(predicted)
         third = float((moves**3).sum()) + _third_moment(predicted)
     else:
