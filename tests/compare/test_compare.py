@@ -69,6 +69,29 @@ def test_equal_scores_on_all_queries_are_not_equal_enough() -> None:
     assert math.isnan(found.detectable)
 
 
+def test_one_trivial_difference_does_not_make_equal_enough() -> None:
+    """Five equal scores and one 0.001 higher prove no more than six equal ones; 400 do."""
+    for queries, verdict in ((6, ComparisonVerdict.UNKNOWN), (400, ComparisonVerdict.EQUAL)):
+        ours, theirs = np.full(queries, 5.0), np.full(queries, 5.0)
+        ours[0] += 0.001
+        found = compare(grid_of(ours, theirs), "a", "b", min_effect=0.2, scale=(1.0, 10.0))
+        assert found.verdict is verdict
+        assert found.may_be_worse is (verdict is ComparisonVerdict.UNKNOWN)
+
+
+@pytest.mark.parametrize("queries", [20, 50])
+def test_rare_breaks_among_equal_responses_are_never_equal_enough(queries: int) -> None:
+    """Six percent of the responses lose four points; noise elsewhere hides nothing."""
+    rng = np.random.default_rng(queries)
+    for _ in range(40):
+        noise = np.where(rng.random(queries) < 0.2, rng.normal(0.0, 0.02, queries), 0.0)
+        broken = np.where(rng.random(queries) < 0.06, -4.0, 0.0)
+        grid = grid_of(5.0 + noise + broken, np.full(queries, 5.0))
+        found = compare(grid, "a", "b", min_effect=0.2, scale=(1.0, 10.0), bootstrap=200)
+        assert found.verdict is not ComparisonVerdict.EQUAL
+        assert found.may_be_worse
+
+
 def test_small_constant_difference_is_not_worse() -> None:
     """A difference below the smallest that matters decides nothing without an interval."""
     old = np.linspace(2.0, 9.0, 200)

@@ -257,6 +257,14 @@ def test_constant_lead_needs_enough_queries() -> None:
     assert not race.better.any()
 
 
+def test_three_tiny_differences_decide_no_more_than_none() -> None:
+    """Of 60 queries, a rare large difference may not have been seen; 400 are enough."""
+    for queries, ending in ((60, "no more queries"), (400, "decided")):
+        scores = np.full((queries, 2), 5.0)
+        scores[::20, 0] += 0.001 * np.arange(1, queries // 20 + 1)
+        assert run_race("within:0.2", scores, scale=(1.0, 10.0)).ending == ending
+
+
 def test_equal_scores_are_in_order_if_their_exact_interval_is_narrow() -> None:
     """Equal scores on 300 queries rule out a difference of 0.5, but not of 0.05."""
     same = np.full((300, 2), 7.0)

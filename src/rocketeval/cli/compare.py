@@ -88,13 +88,8 @@ def command(
 def _fails(found: Comparison, fail_if: str) -> bool:
     from rocketeval.compare.pair import ComparisonVerdict
 
-    if fail_if == "maybe-worse":
-        effect = found.effect
-        if math.isnan(effect.low):
-            # Without an interval, only a significantly higher mean score passes.
-            return not (effect.value > 0.0 and found.p_value <= 1.0 - found.level)
-        return effect.low < -(found.min_effect or 0.0)
     failing = {
+        "maybe-worse": found.may_be_worse,
         "worse": found.verdict is ComparisonVerdict.WORSE,
         "not-better": found.verdict is not ComparisonVerdict.BETTER,
     }
@@ -178,6 +173,12 @@ def _lines(found: Comparison) -> Iterator[tuple[str, str]]:
         yield "", "Too few queries for an interval or a verdict." if _too_few(found) else why
     elif found.verdict is ComparisonVerdict.UNKNOWN:
         yield "needed", _needed(found)
+    if found.unseen and found.verdict is ComparisonVerdict.UNKNOWN:
+        yield (
+            "",
+            "Most differences are nearly zero. Rare large ones on other queries may change the "
+            f"mean by up to {_rounded(found.unseen)}.",
+        )
     if not math.isnan(found.detectable):
         difference = f"a difference of {_rounded(found.detectable)}"
         yield "power", f"{found.queries:,} queries detect {difference} with {POWER:.0%} power"

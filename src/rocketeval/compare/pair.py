@@ -12,6 +12,10 @@ on fewer than six queries (at 95%).
 queries. A difference of zero on all queries has an exact interval if the ends of the scale are
 known. Any other constant difference has no interval, and the p-value alone decides.
 
+**Hardly any spread**: if half of the differences are zero, or at most a tenth of the effect that
+matters, resamples say nothing about rare large ones. `equal enough` then needs room for them too:
+other queries may differ by the whole scale, as often as none among this many queries may.
+
 Queries of one cluster, such as the turns of one conversation, are resampled and flipped together.
 """
 
@@ -29,6 +33,7 @@ from rocketeval.grid import ScoreGrid
 from rocketeval.grid import compare as compare_scores
 from rocketeval.records import Interval
 from rocketeval.stats.bootstrap import (
+    hardly_varies,
     interval_without_spread,
     known_interval,
     least_queries,
@@ -97,6 +102,19 @@ class Comparison:
     contradicts_ranking: bool = field(default=False, metadata=OPTIONAL)
     """Whether the ranking, which counts wins, places the better one below the other, and the two
     are not tied in it."""
+    unseen: float = field(default=0.0, metadata=OPTIONAL)
+    """How far rare large differences on other queries may move the interval; 0 unless most
+    differences are nearly zero."""
+
+    @property
+    def may_be_worse(self) -> bool:
+        """Whether the first may be worse by more than the smallest difference that matters."""
+        if math.isnan(self.effect.low):
+            # Without an interval, only a significantly higher mean score counts.
+            return not (self.effect.value > 0.0 and self.p_value <= 1.0 - self.level)
+        better = self.verdict is ComparisonVerdict.BETTER
+        low = self.effect.low - (0.0 if better else self.unseen)
+        return low < -(self.min_effect or 0.0)
 
 
 def compare(
@@ -130,15 +148,18 @@ def compare(
     clusters = int(places.max()) + 1
     effect = _effect(differences, places, bootstrap, seed, level)
     ends = difference_ends(grid.scores, scale)
+    sums: Floats = np.bincount(places, differences).astype(np.float64)
+    unseen = 0.0
     if ends is not None and is_zero_without_interval(effect, clusters, level):
         effect = interval_without_spread(0.0, clusters, level, ends)
-    sums: Floats = np.bincount(places, differences).astype(np.float64)
+    elif ends is not None and hardly_varies(sums / np.bincount(places), min_effect or 0.0):
+        unseen = interval_without_spread(0.0, clusters, level, ends).high
     p_value = sign_flip_p(sums.round(DIGITS), seed)
     spread = _spread(differences, places)
     return Comparison(
         first=first,
         second=second,
-        verdict=find_verdict(effect, p_value, min_effect, level),
+        verdict=find_verdict(effect, p_value, min_effect, level, unseen),
         effect=effect,
         p_value=p_value,
         wins=int((outcomes > 0).sum()),
@@ -154,6 +175,7 @@ def compare(
         level=level,
         bootstrap=bootstrap,
         seed=seed,
+        unseen=unseen,
     )
 
 
@@ -209,10 +231,14 @@ def _spread(differences: Floats, places: Ints) -> float:
 
 
 def find_verdict(
-    effect: Interval, p_value: float, min_effect: float | None, level: float
+    effect: Interval, p_value: float, min_effect: float | None, level: float, unseen: float = 0.0
 ) -> ComparisonVerdict:
-    """Return the verdict for an effect and its p-value, by the module's rule."""
-    if min_effect is not None and -min_effect <= effect.low and effect.high <= min_effect:
+    """Return the verdict for an effect and its p-value, by the module's rule.
+
+    `unseen` is how far differences on other queries may move the interval besides.
+    """
+    room = -1.0 if min_effect is None else min_effect - unseen
+    if -room <= effect.low and effect.high <= room:
         return ComparisonVerdict.EQUAL
     if p_value > 1.0 - level:
         return ComparisonVerdict.UNKNOWN

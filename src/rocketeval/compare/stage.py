@@ -95,7 +95,7 @@ def compare_candidates(
         # A run that stopped early was looked at several times.
         effect = widen_interval(found.effect, race, level, first, second)
         p_value = over_looks(race, found.p_value, first, second)
-        verdict = find_verdict(effect, p_value, min_effect, level)
+        verdict = find_verdict(effect, p_value, min_effect, level, found.unseen)
         found = replace(found, effect=effect, p_value=p_value, verdict=verdict)
     ranking = store.read_if_made(Ranking)
     tests = ranking.tests if ranking else None

@@ -264,6 +264,25 @@ def interval_without_spread(
     return Interval(value, min(low, value), max(high, value))
 
 
+NEARLY = 0.1
+"""A difference of at most this share of the effect that matters is nearly zero."""
+EXACT = 1e-6
+"""Differences of scores up to this size are zero."""
+
+
+def hardly_varies(differences: Floats, effect: float) -> bool:
+    """Return whether half of the differences are zero, or small next to the effect that matters.
+
+    Resamples of such differences say nothing about rare large ones.
+
+    >>> hardly_varies(np.array([0.0, 0.0, 0.0, -5.0]), 0.0)
+    True
+    >>> hardly_varies(np.array([0.3, -0.2, 0.1]), 0.2)
+    False
+    """
+    return float(np.median(np.abs(differences))) <= max(EXACT, NEARLY * effect)
+
+
 def wilson(share: float, reach: float) -> Interval:
     """Return a share with Wilson's interval; `reach` is the squared quantile over the cases.
 

@@ -14,7 +14,8 @@ claim, of better or worse, has probability `1 - level` at most.
 decide nothing before the last look, because a rare other value may not have been seen yet. They do
 not end the race as a near tie either. At the last look, a constant difference other than zero is
 tested as in `compare`, by flipping signs; `within:DELTA` also uses the exact interval of a constant
-difference, if the scale is known.
+difference, if the scale is known. At every look, it needs such an interval for differences that
+hardly vary, because a normal bound says nothing about rare large ones.
 **Near tie**: if what is undecided has little chance of being decided by the remaining queries, the
 race stops and names the candidates that are tied.
 
@@ -35,7 +36,7 @@ from rocketeval.arrays import Bools, Floats, Ints
 from rocketeval.errors import ConfigError
 from rocketeval.goal import Goal
 from rocketeval.records import Interval
-from rocketeval.stats.bootstrap import interval_without_spread, least_queries
+from rocketeval.stats.bootstrap import hardly_varies, interval_without_spread, least_queries
 from rocketeval.stats.sequential import (
     Bounds,
     Means,
@@ -347,9 +348,13 @@ class Race:
         margin = self.goal.size
         if self.goal.in_sd:
             margin *= math.sqrt(float(np.nanvar(scores, axis=0, ddof=1).mean()))
+        known = self.better.copy()
         self._claim(live, pairs, pairs.statistics(margin))
+        if self.scale is not None:
+            width = _widest(self.scale, scores)
+            self._keep_sure(live, pairs, known, scores, margin, width)
         if self._last and self.scale is not None:
-            self._claim_exactly(live, pairs, margin, _widest(self.scale, scores))
+            self._claim_exactly(live, pairs, margin, width)
         order = self.placed()
         above = np.triu(np.ones((len(order), len(order)), bool), 1)
         unknown = above & ~self.better[np.ix_(order, order)]
@@ -368,6 +373,25 @@ class Race:
         found = self._beyond(pairs, statistics, self.bounds.at(self.look, self._error()))
         np.fill_diagonal(found, False)
         self.better[np.ix_(live, live)] |= found
+
+    def _keep_sure(
+        self,
+        live: Ints,
+        pairs: Means,
+        known: Bools,
+        scores: Floats,
+        margin: float,
+        width: float,
+    ) -> None:
+        """Take back new claims whose differences hardly vary, if rare large ones may undo them."""
+        level = 1.0 - 2.0 * normal_tail(self.bounds.at(self.look, self._error()))
+        new = self.better[np.ix_(live, live)] & ~known[np.ix_(live, live)]
+        for one, two in np.argwhere(new & (pairs.errors > 0.0)).tolist():
+            differences = scores[:, one] - scores[:, two]
+            if hardly_varies(differences[~np.isnan(differences)], margin):
+                value, units = float(pairs.values[one, two]), int(pairs.units[one, two])
+                exact = interval_without_spread(value, units, level, (-width, width))
+                self.better[live[one], live[two]] = exact.low > -margin
 
     def _claim_exactly(self, live: Ints, pairs: Means, margin: float, width: float) -> None:
         """Claim the order of pairs without spread whose exact interval lies above `-margin`."""
