@@ -15,13 +15,14 @@ from rocketeval.audit.labels import (
     RESPONSES,
     cells_of,
     label_correlation,
+    query_difference,
     spearman_difference,
 )
 from rocketeval.grid import ScoreGrid
 from rocketeval.records import Label
 from rocketeval.scoring.learning import label_cells
 from rocketeval.stats import correlation as module
-from rocketeval.stats.bootstrap import resample_queries, sum_draws
+from rocketeval.stats.bootstrap import interval_without_spread, resample_queries, sum_draws
 from rocketeval.stats.correlation import kendall_adds, tau_b, within_queries
 from support.tables import tables
 
@@ -122,6 +123,24 @@ def test_high_candidate_level_can_hide_low_response_level() -> None:
     assert means.spearman.value > 0.8
     assert means.pearson.low < means.pearson.value < means.pearson.high
     assert single.spearman == found.spearman
+
+
+def test_agreement_on_every_query_has_an_exact_interval() -> None:
+    """With two responses per query, each coefficient is 1 or -1, and resamples may not vary."""
+    labels = np.tile([3.0, 7.0], (10, 1))
+    grid, laid_out = grid_of(labels), labels
+    within = label_correlation(grid, labels_of(labels), bootstrap=50).levels[PER_QUERY]
+    for figure in (within.pearson, within.spearman, within.kendall):
+        assert figure is not None
+        assert figure.value == pytest.approx(1.0)
+        assert (figure.low, figure.high) == (pytest.approx(0.383, abs=0.001), 1.0)
+    for other, gap in ((labels, 0.0), (np.ones_like(labels), 1.0), (labels[:, ::-1], 2.0)):
+        lead = query_difference(grid, grid_of(other), laid_out, bootstrap=50)
+        assert lead is not None
+        assert lead.value == interval_without_spread(gap, 10, 0.95, (-2.0, 2.0))
+    few = label_correlation(grid_of(labels[:5]), labels_of(labels[:5])).levels[PER_QUERY]
+    assert few.spearman is not None
+    assert math.isnan(few.spearman.low)
 
 
 def test_few_candidates_have_a_coefficient_and_no_interval() -> None:

@@ -10,6 +10,7 @@ from scipy import stats
 from rocketeval.audit.bias import length_bias
 from rocketeval.grid import ScoreGrid
 from rocketeval.records import Vote
+from rocketeval.stats.bootstrap import interval_without_spread
 from rocketeval.stats.correlation import spearman_by_row
 from support.tables import tables
 
@@ -60,6 +61,16 @@ def test_planted_length_bias_is_found_beyond_labels() -> None:
     assert biased.gold is not None
     assert biased.scores_with_gold == biased.scores
     assert biased.excess.value == pytest.approx(biased.scores.value - biased.gold.value)
+
+
+def test_same_correlation_on_every_query_has_an_exact_interval() -> None:
+    """Resamples do not vary, but other queries may differ."""
+    lengths = np.tile([1.0, 2, 3], (8, 1))
+    found = length_bias(grid(lengths), grid(lengths), -lengths, bootstrap=50)
+    assert found.scores == interval_without_spread(1.0, 8, 0.95, (-1.0, 1.0))
+    assert found.scores_with_gold == found.scores
+    assert found.gold == interval_without_spread(-1.0, 8, 0.95, (-1.0, 1.0))
+    assert found.excess == interval_without_spread(2.0, 8, 0.95, (-2.0, 2.0))
 
 
 def test_without_reference_data_only_the_plain_correlation_is_given() -> None:

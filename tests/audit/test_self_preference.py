@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -63,6 +65,16 @@ def test_self_preference_is_the_mean_of_z_scores(table: np.ndarray) -> None:
         return
     assert found.preference is not None
     assert found.preference.value == pytest.approx(np.mean(gaps), abs=1e-9)
+
+
+def test_same_gap_on_every_query_has_no_interval() -> None:
+    """Two responses per query in the order of their labels show no preference, but prove none."""
+    gold = np.tile([[1.0, 2.0], [2.0, 1.0]], (4, 1))
+    found = self_preference(grid(gold), gold, {"a"}, bootstrap=50).preference
+    assert found is not None
+    assert found.value == pytest.approx(0.0)
+    assert math.isnan(found.low)
+    assert math.isnan(found.high)
 
 
 @pytest.mark.parametrize("family", [set(), {"z"}, set(NAMES)], ids=["none", "unknown", "everyone"])

@@ -18,12 +18,14 @@ from evolve.planted import (
 )
 from rocketeval.config import EvolveConfig
 from rocketeval.errors import BenchmarkError
-from rocketeval.evolve.cases import CaseTable
+from rocketeval.evolve import select
+from rocketeval.evolve.cases import Case, CaseTable
 from rocketeval.evolve.select import (
     PerspectiveWeight,
     PerspectiveWeights,
     trait_weights,
     weigh_perspectives,
+    weigh_traits,
 )
 
 SETTINGS = EvolveConfig(folds=3)
@@ -49,6 +51,18 @@ def test_only_type_traits_have_weight() -> None:
     weighed = pairs().about_queries
     assert {name for name, found in weighed.items() if found.importance > 0.0} == TYPES
     assert weighed[CONSTANT.id] == PerspectiveWeight(0.0, 0.0)
+
+
+def test_queries_of_unequal_size_add_no_error_to_a_gain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mean gain of 0.1 has a standard error of 0.08, although one query has most of the cases."""
+    sizes = [1] * 9 + [40]
+    cases = [Case(f"q{n}", ("a", "b"), 1.0) for n, size in enumerate(sizes) for _ in range(size)]
+    gains = np.full((len(cases), 1), 0.1)
+    gains[:8, 0] += np.tile([1.3, -1.3], 4)
+    nothing = np.zeros((len(cases), 1))
+    table = CaseTable(tuple(cases), (CONCISE,), nothing, (CONSTANT,), nothing)
+    monkeypatch.setattr(select, "_held_out_gains", lambda _, __, held_out: gains[held_out])
+    assert weigh_traits(table, SETTINGS)[CONSTANT.id].importance == 1.0
 
 
 def test_importances_are_shares() -> None:

@@ -152,6 +152,47 @@ def test_wins_on_all_queries_give_ratings_without_interval() -> None:
     assert [math.isnan(row.mean_score.low) for row in ranking.rows] == [False, False, True]
 
 
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+@pytest.mark.parametrize("sign", [1.0, -1.0], ids=["wins", "loses"])
+def test_candidate_that_wins_or_loses_everything_has_no_interval(
+    sign: float, missing: float
+) -> None:
+    """The ratings of the others vary, but say nothing about its own."""
+    scores = noisy(5, 30, [0.0] * 5, missing)
+    scores[:, 4] = 20.0 * sign
+    ranking = rank(grid_of(scores), bootstrap=100)
+    extreme = ranking.rows[0 if sign > 0.0 else -1]
+    assert extreme.candidate == "e"
+    assert math.isnan(extreme.rating.low)
+    assert math.isnan(extreme.rating.high)
+    others = [row for row in ranking.rows if row is not extreme]
+    assert all(row.rating.low < row.rating.high for row in others)
+    assert [row.group == extreme.group for row in others] == [False] * 4
+    anchored = rank(grid_of(scores), bootstrap=100, anchor="e").rows
+    assert {row.candidate: math.isnan(row.rating.low) for row in anchored} == {
+        **dict.fromkeys("abcd", True),
+        "e": False,
+    }
+
+
+def test_one_loss_gives_a_rating_an_interval() -> None:
+    """One lost query among 30 shows how wide it must be."""
+    scores = noisy(5, 30, [0.0] * 5)
+    scores[:, 4] = 20.0
+    scores[0, 4] = scores[0, :4].min() - 1.0
+    rating = rank(grid_of(scores), bootstrap=200).rows[0].rating
+    assert rating.high - rating.low > 100.0
+
+
+def test_constant_share_over_clusters_gives_no_interval() -> None:
+    """A candidate that beats the same number of others on all queries has no interval."""
+    rng = np.random.default_rng(0)
+    sides = np.where(rng.random((12, 1)) < 0.7, [[1.0, 9.0]], [[9.0, 1.0]])
+    scores = np.column_stack([sides, np.full(12, 5.0), rng.choice([0.0, 2.0], 12)])
+    rows = rank(grid_of(scores), bootstrap=100).rows
+    assert {row.candidate for row in rows if math.isnan(row.rating.low)} == {"c"}
+
+
 def test_candidates_that_share_no_query_are_not_compared() -> None:
     """Islands are numbered, no group crosses them, and rank intervals allow for the other one."""
     scores = np.full((40, 4), np.nan)

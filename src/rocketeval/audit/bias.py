@@ -14,11 +14,13 @@ from rocketeval.audit.figures import find_voted
 from rocketeval.config import RankingConfig
 from rocketeval.grid import ScoreGrid, compare, vote_outcomes
 from rocketeval.records import Interval, Vote
-from rocketeval.stats.bootstrap import Resampling, renumbered, sum_draws
+from rocketeval.stats.bootstrap import Resampling, renumbered, sum_draws, without_zero_width
 from rocketeval.stats.correlation import spearman_by_row
 
 FEWEST_RESPONSES = 3
 """Minimum number of responses to a query for a correlation."""
+CORRELATION, DIFFERENCE = (-1.0, 1.0), (-2.0, 2.0)
+"""Ends of a correlation, and of the difference of two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +78,10 @@ def length_bias(
     every, labeled = (renumbered(clusters[rows]) for rows in (~np.isnan(plain), both))
     longer, lost_on = _lost_votes(grid, lengths, votes)
     return LengthBias(
-        scores=resampling.mean(known, every),
-        gold=resampling.mean(of_gold, labeled),
-        scores_with_gold=resampling.mean(of_scores, labeled),
-        excess=resampling.mean(of_scores - of_gold, labeled),
+        scores=resampling.mean(known, every, CORRELATION),
+        gold=resampling.mean(of_gold, labeled, CORRELATION),
+        scores_with_gold=resampling.mean(of_scores, labeled, CORRELATION),
+        excess=resampling.mean(of_scores - of_gold, labeled, DIFFERENCE),
         lost_to_longer=resampling.share(longer, lost_on),
         queries=len(known),
         gold_queries=len(of_scores),
@@ -157,13 +159,13 @@ def self_preference(
     usable = ~np.isnan(gaps)
     known, resampling = gaps[usable], Resampling(bootstrap, seed, level)
     places = renumbered(grid.places()[usable])
-    reason = None
+    preference, reason = resampling.mean(known, places), None
     if not named or own.all():
         reason = NO_OTHERS
     elif not len(known):
         reason = NO_QUERY
     return SelfPreference(
-        preference=resampling.mean(known, places),
+        preference=None if preference is None else without_zero_width(preference),
         at_equal_gold=_at_equal_gold(scored[usable], labelled[usable], own, places, resampling),
         family=named,
         queries=len(known),

@@ -20,7 +20,13 @@ from rocketeval.audit.figures import MeasuredFigure
 from rocketeval.grid import ScoreGrid
 from rocketeval.records import Interval, Label, Rating
 from rocketeval.scoring.learning import label_cells
-from rocketeval.stats.bootstrap import interval, ratio_draws, renumbered, sum_draws
+from rocketeval.stats.bootstrap import (
+    interval,
+    mean_interval,
+    ratio_draws,
+    renumbered,
+    sum_draws,
+)
 from rocketeval.stats.correlation import (
     Coefficient,
     Correlation,
@@ -115,7 +121,8 @@ def query_level(
 ) -> LevelCorrelation:
     """Return the mean over queries of the within-query coefficients.
 
-    `places` numbers the query of each cell, `units` its cluster.
+    `places` numbers the query of each cell, `units` its cluster. If a coefficient is the same in
+    every resample, its interval is exact.
     """
     labelled = len(np.unique(places))
     found = within_queries(cells.scores, cells.labels, places)
@@ -132,7 +139,7 @@ def query_level(
     draws = ratio_draws(varying, np.ones_like(varying), times=times, seed=seed, queries=own)
     clusters, means = int(own.max()) + 1, varying.mean(axis=0).tolist()
     r, rho, tau = (
-        interval(mean, draws[:, place], queries=clusters, level=level)
+        mean_interval(mean, draws[:, place], queries=clusters, level=level, ends=(-1.0, 1.0))
         for place, mean in enumerate(means)
     )
     return LevelCorrelation(r, rho, tau, n, labelled - n, None)
@@ -269,7 +276,7 @@ def query_difference(
     )[:, 0]
     queries, value = int(own.max()) + 1, float(adds.mean())
     return MeasuredFigure(
-        value=interval(value, draws, queries=queries, level=level),
+        value=mean_interval(value, draws, queries=queries, level=level, ends=(-2.0, 2.0)),
         queries=queries,
         gold=int(np.isin(places, np.flatnonzero(known)).sum()),
         spread=float(adds.std(ddof=1)) if len(adds) > 1 else math.nan,

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from rocketeval.arrays import Floats
 from rocketeval.config import EvolveConfig
 from rocketeval.errors import BenchmarkError
-from rocketeval.evolve.cases import CaseTable, by_query, filled, medians
+from rocketeval.evolve.cases import CaseTable, error_of_mean, filled, medians
 from rocketeval.evolve.forest import targets
 from rocketeval.scoring.forest import grow_trees, shares_of
 from rocketeval.scoring.split import group_folds
@@ -199,9 +199,8 @@ def weigh_traits(table: CaseTable, settings: EvolveConfig) -> dict[str, Perspect
     for fold in range(int(folds.max()) + 1):
         held_out = folds == fold
         gains[held_out] = _held_out_gains(table, ~held_out, held_out)
-    per_query = by_query(gains, table.query_ids)
     mean = gains.mean(axis=0)
-    error = np.sqrt(((per_query - per_query.mean(axis=0)) ** 2).sum(axis=0)) / len(table)
+    error = np.array([error_of_mean(column, table.query_ids) for column in gains.T])
     gain = np.where(mean > error, mean, 0.0)
     by_fold = np.array([gains[folds == fold].mean(axis=0) for fold in range(int(folds.max()) + 1)])
     return _standings(names, gain, np.maximum(by_fold, 0.0), settings.most_about_queries)

@@ -4,6 +4,8 @@
 1000, or with one candidate (`anchor`) fixed at a given rating.
 **Intervals**: percentiles over resampled queries (`bootstrap`). A figure from fewer than six
 queries (at 95%), or one that does not vary over resamples, has no interval: its bounds are NaN.
+Neither has the rating of a candidate that wins everything, or the same share on all queries: its
+draws vary only with the ratings of the others. If that is the anchor, no rating has an interval.
 **Tied**: two candidates are tied unless the difference of their mean scores is significant, with
 family-wise correction over all pairs of the ranking (`stats/permutation.py`). This is the only
 definition of a tie in a ranking: groups, rank intervals, words and exports follow from it.
@@ -31,9 +33,8 @@ from itertools import pairwise
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rocketeval.arrays import Floats, Ints
+from rocketeval.arrays import Bools, Floats, Ints
 from rocketeval.errors import ConfigError, RocketEvalError
 from rocketeval.grid import ScoreGrid
 from rocketeval.records import Interval
@@ -168,6 +169,9 @@ def compute_standings(
 ) -> Standings:
     """Return the standing of every column; `queries` numbers the query of each row.
 
+    The draws of a rating are NaN if the candidate, or the anchor, wins the same share in every
+    cluster.
+
     Rows are compared each on its own. Rows of one cluster, such as those of one query by several
     judges, are resampled together.
     """
@@ -180,9 +184,12 @@ def compute_standings(
     filled, counted = np.where(present, scores, 0.0), present.astype(np.float64)
     mean_draws = ratio_draws(filled, counted, times=times, seed=seed, queries=clusters)
     scale = (islands, anchor, anchor_rating)
+    rating_draws = to_ratings(draws, *scale).round(DIGITS)
+    constant = _wins_constant_share(wins, present, clusters)
+    rating_draws[:, constant if anchor is None else constant | constant[anchor]] = np.nan
     return Standings(
         ratings=to_ratings(strengths[None, :], *scale)[0].round(DIGITS),
-        rating_draws=to_ratings(draws, *scale).round(DIGITS),
+        rating_draws=rating_draws,
         means=(filled.sum(axis=0) / counted.sum(axis=0)).round(DIGITS),
         mean_draws=mean_draws.round(DIGITS),
         clusters=_groups_with_a_score(present, clusters),
@@ -192,7 +199,18 @@ def compute_standings(
     )
 
 
-def _groups_with_a_score(present: NDArray[np.bool_], groups: Ints) -> Ints:
+def _wins_constant_share(wins: Floats, present: Bools, clusters: Ints) -> Bools:
+    """Return which columns win the same share of their comparisons in every cluster."""
+    met = np.where(present, present.sum(axis=1, keepdims=True) - 1.0, 0.0)
+    won, played = (np.zeros((int(clusters.max()) + 1, met.shape[1])) for _ in range(2))
+    np.add.at(won, clusters, wins)
+    np.add.at(played, clusters, met)
+    # Wins are whole or half, so that both products are exact.
+    constant: Bools = (won * met.sum(axis=0) == played * wins.sum(axis=0)).all(axis=0)
+    return constant
+
+
+def _groups_with_a_score(present: Bools, groups: Ints) -> Ints:
     scored = np.zeros((int(groups.max()) + 1, present.shape[1]), bool)
     np.logical_or.at(scored, groups, present)
     counts: Ints = scored.sum(axis=0)

@@ -160,7 +160,7 @@ def interval(value: float, draws: Floats, *, queries: int, level: float) -> Inte
     """Return the figure with its interval; NaN bounds with too few queries.
 
     NaN draws are left out. If the draws do not vary, the interval has no width: use
-    `known_interval`, or `interval_without_spread` for a mean whose ends are known.
+    `known_interval`, or `mean_interval` for a mean whose ends are known.
     """
     usable = draws[~np.isnan(draws)]
     if queries < least_queries(level) or usable.size == 0:
@@ -173,6 +173,22 @@ def interval(value: float, draws: Floats, *, queries: int, level: float) -> Inte
 def known_interval(value: float, draws: Floats, *, queries: int, level: float) -> Interval:
     """Return `interval`, with NaN bounds if the draws do not vary."""
     return without_zero_width(interval(value, draws, queries=queries, level=level))
+
+
+def mean_interval(
+    value: float, draws: Floats, *, queries: int, level: float, ends: tuple[float, float]
+) -> Interval:
+    """Return `interval` of a mean of values between `ends`; exact if the draws do not vary."""
+    found = interval(value, draws, queries=queries, level=level)
+    return _exact_without_width(found, queries, level, ends)
+
+
+def _exact_without_width(
+    found: Interval, queries: int, level: float, ends: tuple[float, float]
+) -> Interval:
+    if math.isnan(found.low) or not math.isnan(without_zero_width(found).low):
+        return found
+    return interval_without_spread(found.value, queries, level, ends)
 
 
 def without_zero_width(found: Interval) -> Interval:
@@ -312,9 +328,17 @@ class Resampling:
     seed: int
     level: float
 
-    def mean(self, values: Floats, places: Places) -> Interval | None:
-        """Return the mean of the values, whose queries are `places`; None without values."""
-        return self.means(values, places, np.zeros(len(values), dtype=np.intp), 1)[0]
+    def mean(
+        self, values: Floats, places: Places, ends: tuple[float, float] | None = None
+    ) -> Interval | None:
+        """Return the mean of the values, whose queries are `places`; None without values.
+
+        If the values do not vary, the interval is exact with `ends`, and has no width without.
+        """
+        found = self.means(values, places, np.zeros(len(values), dtype=np.intp), 1)[0]
+        if found is None or ends is None:
+            return found
+        return _exact_without_width(found, int(places.max()) + 1, self.level, ends)
 
     def means(
         self, values: Floats, places: Places, parts: Places, count: int
