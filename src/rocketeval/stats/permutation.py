@@ -79,6 +79,8 @@ def random_flips(count: int, seed: int) -> Iterator[NDArray[np.int8]]:
 
 POWER = 0.8
 """Statistical power: the probability of detecting a true difference."""
+FARTHEST = 100
+"""No number of queries is given if more than this many times the present ones are needed."""
 
 
 def detectable_effect(spread: float, queries: int, level: float) -> float:
