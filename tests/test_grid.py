@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from rocketeval.errors import BenchmarkError
-from rocketeval.grid import GridBuilder, ScoreGrid
+from rocketeval.grid import GridBuilder, ScoreGrid, compare
 
 
 def test_from_columns_orders_queries_by_appearance_and_candidates_by_name() -> None:
@@ -38,6 +38,14 @@ def test_contradictory_cells_are_refused_by_name(values: list[float], problem: s
     """A response with two scores or an infinite one is an error that names it."""
     with pytest.raises(BenchmarkError, match=f"'q'.*'a'.*{problem}"):
         ScoreGrid.from_columns(["q", "q"], ["a", "a"], values)
+
+
+def test_rounding_errors_never_win() -> None:
+    """Equal answers in another order are tied, also without a margin; a real difference wins."""
+    first, second = np.array([0.1 + 0.2 + 0.3, 2.8 + 1e-6]), np.array([0.3 + 0.2 + 0.1, 2.8])
+    assert first[0] != second[0]
+    assert compare(first, second, 0.0).tolist() == [0, 1]
+    assert compare(second, first, 0.0).tolist() == [0, -1]
 
 
 def test_scores_cannot_be_edited() -> None:

@@ -203,6 +203,8 @@ def _refuse_bad_cell(
 
 ROUNDING = 1e-9
 # 7.3 - 7.2 is 0.0999...96 in binary: without this slack, it would be a tie and 1.1 - 1.0 not.
+# Smaller differences are ties also without a margin: the same answers in another order add up to
+# almost the same score.
 
 _SIGN = {"a": 1, "tie": 0, "b": -1}
 
@@ -221,7 +223,7 @@ def win_threshold(tie_margin: float) -> float:
             f"the tie margin is {tie_margin}",
             hint="Use 0 or a small positive number on the scale of the scores, such as 0.1.",
         )
-    return max(tie_margin - ROUNDING, math.ulp(0.0))
+    return max(tie_margin - ROUNDING, ROUNDING)
 
 
 def vote_outcomes(votes: Iterable[Vote]) -> NDArray[np.int8]:

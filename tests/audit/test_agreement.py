@@ -55,6 +55,15 @@ def test_one_vote_counts_as_defined(
         assert value(agreement.without_ties) == without_ties
 
 
+def test_equal_scores_count_half_whatever_their_last_bit() -> None:
+    """Rounding errors of equal scores do not decide votes for either side."""
+    queries = [f"q{n}" for n in range(8)]
+    grid = ScoreGrid(tuple(queries), ("x", "y"), np.tile([2.8 + 1e-15, 2.8], (8, 1)))
+    for winner in ("a", "b"):
+        agreement = agreement_with_votes(grid, [vote(query, "xy", winner) for query in queries])
+        assert value(agreement.without_ties) == 0.5
+
+
 def test_unusable_votes_are_counted() -> None:
     """A missing score, an unknown candidate and an unknown query are left out and counted."""
     votes = [

@@ -16,6 +16,11 @@ CASES = {
     "gaps of exactly the margin": (RANDOM.uniform(1, 10, (60, 60)).round(1), (1.0, 10.0), 0.1),
     "shares of ninety items": (1 + RANDOM.integers(0, 91, (60, 100)) / 10, (1.0, 10.0), 0.1),
     "no margin": (1 + 9 * RANDOM.integers(0, 8, (60, 30)) / 7, (1.0, 10.0), 0.0),
+    "equal up to rounding errors": (
+        (np.random.default_rng(0).integers(0, 5, (60, 30, 5)) / 10).sum(axis=2),
+        (0.0, 2.0),
+        0.0,
+    ),
     "another scale": (RANDOM.uniform(0.0, 1.0, (60, 60)), (0.0, 1.0), 0.01),
     "far from zero": (RANDOM.uniform(1000.0, 1001.0, (20, 60)), (1000.0, 1001.0), 0.01),
 }

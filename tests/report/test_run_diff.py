@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,19 @@ def test_regression_with_its_flipped_answers(runs: dict[str, JudgedRun]) -> None
     # The test of several candidates is said to be uncorrected.
     assert any("2 candidates are tested" in note for note in page.notes)
     assert [(one.before, one.now) for one in page.best] == []
+
+
+def test_equal_scores_are_no_change_without_a_margin(runs: dict[str, JudgedRun]) -> None:
+    """With a tie margin of 0, who was best stays best, and a rounding error is no fall."""
+    ranking = runs["good"].config.ranking.model_copy(update={"tie_margin": 0.0})
+    config = runs["good"].config.model_copy(update={"ranking": ranking})
+    found = diff_runs(JudgedRun(runs["good"].store, config), runs["bad"])
+    bot = next(one for one in found.candidates if one.candidate == "bot")
+    assert bot.comparison.tie_margin == 0.0
+    assert found.best == ()
+    same = replace(bot.changes[0], before=2.8 + 1e-15, now=2.8)
+    fall = replace(same, now=2.7)
+    assert replace(bot, changes=(same, fall)).falls == (fall,)
 
 
 def test_one_response_in_both_runs(runs: dict[str, JudgedRun]) -> None:

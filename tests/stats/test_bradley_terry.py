@@ -54,6 +54,15 @@ def test_strengths_equal_evalica(missing: float, tie_margin: float, decimals: in
     np.testing.assert_allclose(ours, expected - expected.mean(), atol=1e-8)
 
 
+def test_rounding_errors_are_ties_without_a_margin() -> None:
+    """Scores that differ in their last bit are half a win each, in ratings and in the matrix."""
+    scores = np.array([[2.8, 2.8 + 1e-15, 1.0]])
+    assert pairwise.win_totals(scores, 0.0).tolist() == [[1.5, 1.5, 0.0]]
+    shares = pairwise.win_matrix(scores, 0.0)
+    assert shares is not None
+    assert shares[0, 1] == shares[1, 0] == 0.5
+
+
 def test_two_candidates_have_the_log_odds_of_their_games() -> None:
     """Three wins to one without the virtual game is a difference of log 3."""
     meetings = np.array([[0.0, 4.0], [4.0, 0.0]])

@@ -7,6 +7,7 @@ import pytest
 
 from rocketeval.grid import ScoreGrid
 from rocketeval.ranking.rank import rank
+from rocketeval.stats import permutation
 from rocketeval.stats.permutation import pairwise_tests, sign_flip_p
 
 
@@ -68,6 +69,32 @@ def test_missing_scores_leave_a_pair_its_shared_queries() -> None:
     assert tests.p_values[0, 1] == 1.0
     assert tests.differences[2, 0] == pytest.approx((scores[15:, 2] - scores[15:, 0]).mean())
     assert tests.better()[2].tolist() == [True, True, False]
+
+
+def test_blocks_of_flips_do_not_sum_the_clusters_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the blocks, p-values are the same, and each pair is summed a few times at most."""
+    scores = noisy(40, [0.5, 0.4, 0.2, 0.0, 0.0], 9)
+    scores[3, 1] = np.nan
+    places = np.random.default_rng(0).permutation(40) // 2
+    settings = [
+        {"clusters": clusters, "adjusted": adjusted}
+        for clusters in (None, places)
+        for adjusted in (True, False)
+    ]
+    whole = [pairwise_tests(scores, level=0.95, **each).p_values for each in settings]
+    summed = []
+    cluster_sums = permutation._Pairs._cluster_sums
+
+    def counted(self: permutation._Pairs, block: np.ndarray) -> np.ndarray:
+        sums = cluster_sums(self, block)
+        summed.append(sums.shape[1])
+        return sums
+
+    monkeypatch.setattr(permutation._Pairs, "_cluster_sums", counted)
+    monkeypatch.setattr(permutation, "_BLOCK_CELLS", 120)
+    parts = [pairwise_tests(scores, level=0.95, **each).p_values for each in settings]
+    assert np.array(parts) == pytest.approx(np.array(whole))
+    assert sum(summed) <= 3 * 10 * len(settings)
 
 
 def test_rounding_errors_are_no_differences() -> None:

@@ -19,6 +19,7 @@ from rocketeval.audit.votes import FEWEST_VOTES, JUDGE
 from rocketeval.records import Interval
 from rocketeval.stats.bootstrap import least_queries
 from rocketeval.stats.correlation import Coefficient
+from rocketeval.stats.permutation import FARTHEST
 from rocketeval.text import between, count_of, join_words
 
 ANOTHER_VOTER = "human-human agreement"
@@ -254,8 +255,6 @@ Needed = Callable[[float, float, float], int | None]
 
 LEVEL = 0.95
 """Confidence level of the audit's intervals."""
-FARTHEST = 100
-"""No number of queries is given if more than this many times the present ones are needed."""
 DISTRUST = "Do not trust its scores here."
 
 

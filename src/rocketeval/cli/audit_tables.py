@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rocketeval.cli.output import Output
-from rocketeval.cli.text import make_console, make_table, show_advice
+from rocketeval.cli.text import make_console, make_table, say, show_advice
 from rocketeval.text import count_of, figure, printable, share
 
 if TYPE_CHECKING:
@@ -34,9 +34,9 @@ def show_methods(comparison: MethodComparison) -> None:
     console = make_console()
     rows = comparison.rows
     if comparison.advice is None:
-        _say(console, "No method can be preferred: there are no votes, labels or ratings.")
+        say(console, "No method can be preferred: there are no votes, labels or ratings.")
     else:
-        _say(console, comparison.advice.told)
+        say(console, comparison.advice.told)
     console.print()
     if any(row.agreement for row in rows):
         _show_votes(console, comparison)
@@ -45,12 +45,12 @@ def show_methods(comparison: MethodComparison) -> None:
     if any(row.ratings for row in rows):
         _show_ratings(console, rows)
     console.print(_costs(comparison))
-    _say(console, _about(comparison))
+    say(console, _about(comparison))
     for row in rows:
         if row.note:
-            _say(console, f"{row.name}: {row.note}.")
+            say(console, f"{row.name}: {row.note}.")
     for each in comparison.apart:
-        _say(console, f"{each.name} was not compared: {each.reason.rstrip('.')}.")
+        say(console, f"{each.name} was not compared: {each.reason.rstrip('.')}.")
 
 
 def _about(comparison: MethodComparison) -> str:
@@ -69,7 +69,7 @@ def _show_votes(console: Console, comparison: MethodComparison) -> None:
     assert agreement is not None
     if not agreement.used:
         votes = count_of(agreement.votes, "vote", "votes")
-        _say(
+        say(
             console,
             f"No agreement with votes: none of {votes} compares two responses that every method "
             "scored.",
@@ -90,7 +90,7 @@ def _show_votes(console: Console, comparison: MethodComparison) -> None:
     console.print(table)
     if agreement.unusable:
         more = count_of(agreement.unusable, "more vote is", "more votes are")
-        _say(console, f"{more} on other responses.")
+        say(console, f"{more} on other responses.")
 
 
 def _show_labels(console: Console, rows: Sequence[MethodFigures]) -> None:
@@ -100,7 +100,7 @@ def _show_labels(console: Console, rows: Sequence[MethodFigures]) -> None:
     labelled = [(row.name, row.labels) for row in rows if row.labels]
     first = labelled[0][1]
     if not first.responses:
-        _say(console, "No figure for labels: no labeled response was scored by every method.")
+        say(console, "No figure for labels: no labeled response was scored by every method.")
         return
     size = count_of(first.responses, "labeled response", "labeled responses")
     levels = make_table(f"Spearman with {size}")
@@ -121,7 +121,7 @@ def _show_labels(console: Console, rows: Sequence[MethodFigures]) -> None:
     }
     for (level, reason), name in reasons.items():
         if reason is not None:
-            _say(console, f"No coefficient ({name}, {LEVEL_NAMES[level]}): {reason}.")
+            say(console, f"No coefficient ({name}, {LEVEL_NAMES[level]}): {reason}.")
 
 
 def _level_name(found: LabelCorrelation, level: str) -> str:
@@ -139,7 +139,7 @@ def _short(found: Interval | None) -> str:
 def _show_ratings(console: Console, rows: Sequence[MethodFigures]) -> None:
     rated = [(row.name, row.ratings) for row in rows if row.ratings]
     if all(found.reason for _, found in rated):
-        _say(console, f"No correlation with reference ratings: {rated[0][1].reason}.")
+        say(console, f"No correlation with reference ratings: {rated[0][1].reason}.")
         return
     table = make_table("Correlation of the ranking with reference ratings")
     _columns(table, "Spearman", "Kendall", "candidates")
@@ -173,10 +173,6 @@ def _name(name: str) -> Text:
     from rich.text import Text
 
     return Text(printable(name))
-
-
-def _say(console: Console, sentence: str) -> None:
-    console.print(printable(sentence), markup=False, highlight=False)
 
 
 def show_reliability(found: JudgeReliability) -> None:
@@ -281,7 +277,7 @@ def _statistic(found: Statistic) -> str:
 def _show_first(console: Console, advice: Sequence[str]) -> None:
     """Print the first sentence of the advice as a paragraph."""
     if advice:
-        _say(console, advice[0])
+        say(console, advice[0])
         console.print()
 
 

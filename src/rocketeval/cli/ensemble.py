@@ -13,7 +13,7 @@ from rocketeval.cli.help import codes, option, verb
 from rocketeval.cli.options import MAX_COST, SEEDS, FiniteRange, loaded
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.run_with_signals import INCOMPLETE, run_with_signals
-from rocketeval.cli.text import as_argument, make_console, make_table, shown_path
+from rocketeval.cli.text import as_argument, make_console, make_table, rank_text, say, shown_path
 from rocketeval.text import count_of, figure, join_words, percentage, printable, share
 
 if TYPE_CHECKING:
@@ -238,7 +238,7 @@ def _show_cascade(found: Cascade, out: Path) -> None:
         table.add_column(title, justify="right", no_wrap=True)
     for row in found.rows:
         table.add_row(
-            _rank(row),
+            rank_text(row),
             Text(printable(row.candidate)),
             figure(row.mean, ".2f"),
             "-" if row.minus_next is None else figure(row.minus_next, ".2f"),
@@ -252,13 +252,8 @@ def _show_cascade(found: Cascade, out: Path) -> None:
         *gains_in_words(found),
         *_costs(found),
     ):
-        console.print(printable(sentence), markup=False, highlight=False)
+        say(console, sentence)
     click.echo(f"Written: {shown_path(out)}")
-
-
-def _rank(row: CascadeRow) -> str:
-    sure = row.rank_low == row.rank_high
-    return str(row.rank) if sure else f"{row.rank} ({row.rank_low}-{row.rank_high})"
 
 
 def ties_in_words(rows: Sequence[CascadeRow], level: float) -> Iterator[str]:

@@ -14,7 +14,7 @@ from rocketeval.cli.help import codes, option, verb
 from rocketeval.cli.options import with_settings
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.run_with_signals import INCOMPLETE, run_with_signals
-from rocketeval.cli.text import clock, make_console, make_table, near, show_pairs, show_whole
+from rocketeval.cli.text import clock, make_console, make_table, near, say, show_pairs, show_whole
 from rocketeval.text import count_of, figure, join_words, printable, share
 
 if TYPE_CHECKING:
@@ -44,11 +44,6 @@ TOP_OF_EXPERT = 3
 """Number of perspectives to name per expert."""
 MOST_CASES = 3
 MEASURES = {"accuracy": "accuracy", "rho": "rank correlation"}
-
-
-def say(console: Console, sentence: str) -> None:
-    """Print a sentence without interpreting markup in it."""
-    console.print(printable(sentence), markup=False, highlight=False)
 
 
 def _show_summary(console: Console, found: Evolution) -> None:

@@ -8,7 +8,7 @@ from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 
 from rocketeval.cli.progress_text import Marks, marks_for, shortened
-from rocketeval.cli.text import make_console, screen_width
+from rocketeval.cli.text import make_console, rank_text, say, screen_width
 from rocketeval.text import count_of, figure, join_words, percentage, printable
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def show_ranking(
         console.print(Text(line, style=style, no_wrap=True, overflow="ignore"), crop=False)
     notes = [*_brief_words(ranking, doubt)] if brief else separation_in_words(ranking.rows, doubt)
     for sentence in (*notes, *_oddities(ranking), *([doubt] if doubt else [])):
-        console.print(printable(sentence), markup=False, highlight=False)
+        say(console, sentence)
     for how in _made_how(ranking, scale):
         console.print(how, style="dim", markup=False, highlight=False)
 
@@ -68,7 +68,7 @@ def ranking_lines(ranking: Ranking, width: int | None, marks: Marks) -> list[str
 
     rows = ranking.rows
     brackets = list(_brackets(rows, marks))
-    ranks = _column("rank", [_rank(row) for row in rows], left=True)
+    ranks = _column("rank", [rank_text(row) for row in rows], left=True)
     figures = [
         _column("rating", [figure(row.rating, ".0f") for row in rows]),
         _column("mean score", [figure(row.mean_score, ".2f") for row in rows]),
@@ -101,11 +101,6 @@ def ranking_lines(ranking: Ranking, width: int | None, marks: Marks) -> list[str
 def _column(title: str, cells: Sequence[str], *, left: bool = False) -> list[str]:
     wide = max(map(len, [title, *cells]))
     return [f"{cell:<{wide}}" if left else f"{cell:>{wide}}" for cell in (title, *cells)]
-
-
-def _rank(row: RankedCandidate) -> str:
-    sure = row.rank_low == row.rank_high
-    return str(row.rank) if sure else f"{row.rank} ({row.rank_low}-{row.rank_high})"
 
 
 def _brackets(rows: Sequence[RankedCandidate], marks: Marks) -> Iterator[tuple[str, str]]:

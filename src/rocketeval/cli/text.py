@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from rocketeval.judges.cascade import CascadeRow
+    from rocketeval.ranking.rank import RankedCandidate
     from rocketeval.records import Failure
 
 
@@ -142,6 +144,11 @@ def show_whole(title: str, text: str, indent: int) -> None:
     click.echo(f"{title:<{indent}}{printable(text)}")
 
 
+def say(console: Console, sentence: str) -> None:
+    """Print a sentence without interpreting markup in it."""
+    console.print(printable(sentence), markup=False, highlight=False)
+
+
 def show_advice(console: Console, title: str, sentences: Sequence[str]) -> None:
     """Print sentences as a bulleted list under a title."""
     from rich.table import Table
@@ -154,6 +161,12 @@ def show_advice(console: Console, title: str, sentences: Sequence[str]) -> None:
         lines.add_row("-", Text(printable(sentence)))
     console.print(title, style="italic")
     console.print(lines)
+
+
+def rank_text(row: RankedCandidate | CascadeRow) -> str:
+    """Format a rank with its interval, unless that is one rank."""
+    sure = row.rank_low == row.rank_high
+    return str(row.rank) if sure else f"{row.rank} ({row.rank_low}-{row.rank_high})"
 
 
 def brief(count: int) -> str:

@@ -39,12 +39,9 @@ from rocketeval.stats.bootstrap import (
     least_queries,
     ratio_draws,
 )
-from rocketeval.stats.permutation import detectable_effect, queries_needed, sign_flip_p
+from rocketeval.stats.permutation import FARTHEST, detectable_effect, queries_needed, sign_flip_p
 from rocketeval.stats.prediction_powered import column_of
 from rocketeval.store.codec import OPTIONAL
-
-FARTHEST = 100
-"""No number of queries is given if more than this many times the present ones are needed."""
 
 DIGITS = 6
 """Differences are rounded to this many digits, so that equal differences compare equal."""

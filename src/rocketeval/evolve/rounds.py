@@ -437,8 +437,6 @@ class InitialPool:
     """The pool at the start of a command, and where it came from."""
 
     pool: Pool
-    from_file: bool
-    """Whether it was read from the file of an earlier command."""
     new_people: int
     """Number of perspectives that people added and no command has used yet."""
     elsewhere: int
@@ -462,7 +460,7 @@ async def make_initial_pool(
     if shared.path.exists():
         found = shared.read(rounds)
         limit.check_pool(found.pool)
-        return InitialPool(found.pool, True, _new_people(found.pool), found.elsewhere, ())
+        return InitialPool(found.pool, _new_people(found.pool), found.elsewhere, ())
     pool = seed_pool(settings.seeds, formats_of(settings.answers))
     refused: tuple[str, ...] = ()
     if settings.guidelines is not None and optimizer is not None:
@@ -472,7 +470,7 @@ async def make_initial_pool(
         pool, _ = pool.add(proposals.perspectives)
         refused = tuple(f"{each.text} ({each.why.value})" for each in proposals.dropped)
     limit.check_pool(pool)
-    return InitialPool(pool, False, 0, 0, refused)
+    return InitialPool(pool, 0, 0, refused)
 
 
 def _new_people(pool: Pool) -> int:

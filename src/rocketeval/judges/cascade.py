@@ -24,7 +24,7 @@ from rocketeval.judges.draw import LEVEL, Draw
 from rocketeval.judges.runs import JudgedRun, judge_names
 from rocketeval.prices import PricedUsage
 from rocketeval.ranking.stage import clip_interval
-from rocketeval.ranking.summary import table_of_rows
+from rocketeval.ranking.summary import interval_cells, table_of_rows
 from rocketeval.records import Interval
 from rocketeval.scoring.stage import score_judged
 from rocketeval.stats.two_phase import Combined, TwoPhaseSample, combine
@@ -238,9 +238,9 @@ def save_cascade(found: Cascade, folder: Path) -> Cascade:
             row.rank_low,
             row.rank_high,
             row.candidate,
-            *_known(row.mean),
+            *interval_cells(row.mean),
             row.cheap_mean,
-            *_known(row.cheap_off),
+            *interval_cells(row.cheap_off),
             row.drawn,
             row.scored,
             row.responses,
@@ -251,10 +251,6 @@ def save_cascade(found: Cascade, folder: Path) -> Cascade:
     text = csv_text(_RANKING.names, [table_of_rows(rows, _RANKING)])
     write_bytes(folder / "ranking.csv", "".join(text).encode())
     return found
-
-
-def _known(found: Interval) -> list[float | None]:
-    return [None if math.isnan(x) else x for x in (found.value, found.low, found.high)]
 
 
 def gains_in_words(found: Cascade) -> Iterator[str]:

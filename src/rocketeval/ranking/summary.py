@@ -263,8 +263,8 @@ def ranking_table(ranking: Ranking) -> pa.Table:
             row.rank_low,
             row.rank_high,
             row.candidate,
-            *_known(row.rating),
-            *_known(row.mean_score),
+            *interval_cells(row.rating),
+            *interval_cells(row.mean_score),
             row.queries,
             row.missing,
             row.group,
@@ -279,7 +279,8 @@ def ranking_csv(ranking: Ranking) -> str:
     return "".join(csv_text(RANKING.names, [ranking_table(ranking)]))
 
 
-def _known(figure: Interval) -> list[float | None]:
+def interval_cells(figure: Interval) -> list[float | None]:
+    """Return the cells of a figure and its interval in a table: None instead of NaN."""
     return [None if math.isnan(x) else x for x in (figure.value, figure.low, figure.high)]
 
 

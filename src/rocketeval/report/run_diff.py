@@ -18,7 +18,7 @@ import numpy as np
 from rocketeval.arrays import Floats, Ints
 from rocketeval.compare.pair import Comparison, ComparisonVerdict, compare
 from rocketeval.errors import ConfigError
-from rocketeval.grid import ScoreGrid
+from rocketeval.grid import ScoreGrid, win_threshold
 from rocketeval.judges.runs import JudgedRun
 from rocketeval.ranking.stage import clipping_scale
 from rocketeval.records import Query
@@ -139,8 +139,8 @@ class CandidateDiff:
     @property
     def falls(self) -> tuple[ResponseChange, ...]:
         """Responses whose score fell by the tie margin or more, the largest fall first."""
-        margin = self.comparison.tie_margin
-        return tuple(one for one in self.changes if one.before - one.now >= margin)
+        least = win_threshold(self.comparison.tie_margin)
+        return tuple(one for one in self.changes if one.before - one.now >= least)
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,7 +323,8 @@ class _CommonCells:
             now_given, given = (answers.of(cell) for answers in self._answers)
             worse, better = flips(given, now_given)
             rewritten = self._hashes[0].get(cell) != self._hashes[1].get(cell)
-            if rewritten or worse or better or now[place] != before[place]:
+            moved = abs(now[place] - before[place]) >= win_threshold(0.0)
+            if rewritten or worse or better or moved:
                 yield ResponseChange(
                     query,
                     _snippet(self._queries[query]),
@@ -339,14 +340,14 @@ class _CommonCells:
         """Yield the queries on which none of the best candidates was best before."""
         if len(self._candidates) < 2:
             return
-        margin = self._head.config.ranking.tie_margin
+        least = win_threshold(self._head.config.ranking.tie_margin)
         known = ~np.isnan(self._scores[0] + self._scores[1]).any(axis=1)
         for place in np.flatnonzero(known).tolist():
             now, before = (
                 tuple(
                     name
                     for name, score in zip(self._candidates, scores[place], strict=True)
-                    if scores[place].max() - score < margin
+                    if scores[place].max() - score < least
                 )
                 for scores in self._scores
             )

@@ -79,6 +79,8 @@ def random_flips(count: int, seed: int) -> Iterator[NDArray[np.int8]]:
 
 POWER = 0.8
 """Statistical power: the probability of detecting a true difference."""
+FARTHEST = 100
+"""No number of queries is given if more than this many times the present ones are needed."""
 
 
 def detectable_effect(spread: float, queries: int, level: float) -> float:
@@ -195,13 +197,15 @@ def pairwise_tests(
     groups = int(places.max()) + 1
     first, second = np.triu_indices(scores.shape[1], k=1)
     parts = _Pairs(scores, places, groups, first, second)
-    usable = parts.shared >= least_queries(level)
-    observed = np.where(usable, np.abs(parts.statistics(np.ones((1, groups)))[0]), 0.0)
+    usable = np.flatnonzero(parts.shared >= least_queries(level))
+    observed = np.zeros(len(first))
+    for pairs, _, found in parts.statistics(np.ones((1, groups)), usable):
+        observed[pairs] = found[0]
     rng = np.random.default_rng(seed)
     signs: Floats = 1.0 - 2.0 * rng.integers(0, 2, size=(flips, groups)).astype(np.float64)
     count = _exceeding if adjusted else _exceeding_alone
     p_values = (1.0 + count(parts, signs, observed, usable)) / (1.0 + flips)
-    p_values = np.where(usable & (observed > 0.0), p_values, 1.0)
+    p_values = np.where(observed > 0.0, p_values, 1.0)
     candidates = scores.shape[1]
     matrix, differences = np.ones((candidates, candidates)), np.zeros((candidates, candidates))
     matrix[first, second] = matrix[second, first] = p_values
@@ -223,88 +227,94 @@ class _Pairs:
             # What all candidates share in a query cancels in differences; less is lost to rounding.
             centered = centered - centered.mean(axis=1, keepdims=True)
         self._scores, self._present = centered, present.astype(np.float64)
-        self._places, self._groups = places, groups
+        self._groups = groups
+        self._alone = bool((places == np.arange(len(scores))).all())
+        self._order = np.argsort(places, kind="stable")
+        self._filled, self._starts = np.unique(places[self._order], return_index=True)
         self.shared = np.zeros(len(first), np.int64)
         self.means = np.full(len(first), np.nan)
         self._squares = np.zeros(len(first))
         self._differ = np.zeros(len(first), bool)
-        for block in self._blocks():
+        for block in self._blocks(np.arange(len(first))):
             sums, met = self._cluster_sums(block), self._cluster_sizes(block)
             self.shared[block] = (met > 0).sum(axis=0)
             self._squares[block] = (sums**2).sum(axis=0)
             least = LEAST_DIFFERENCE * np.maximum(met, 1.0)
             self._differ[block] = (np.abs(sums) >= least).any(axis=0)
             total = met.sum(axis=0)
-            np.divide(sums.sum(axis=0), total, out=self.means[block], where=total > 0)
+            with np.errstate(invalid="ignore"):
+                self.means[block] = sums.sum(axis=0) / total
 
-    def _blocks(self) -> Iterator[slice]:
+    def _blocks(self, pairs: Ints) -> Iterator[Ints]:
         size = max(1, _BLOCK_CELLS // max(self._groups, len(self._scores)))
-        for start in range(0, len(self._first), size):
-            yield slice(start, min(start + size, len(self._first)))
+        for start in range(0, len(pairs), size):
+            yield pairs[start : start + size]
 
     def _summed(self, values: Floats) -> Floats:
+        if self._alone:
+            return values
         sums = np.zeros((self._groups, values.shape[1]))
-        np.add.at(sums, self._places, values)
+        sums[self._filled] = np.add.reduceat(values[self._order], self._starts, axis=0)
         return sums
 
-    def _cluster_sums(self, block: slice) -> Floats:
+    def _cluster_sums(self, block: Ints) -> Floats:
         ours, theirs = self._first[block], self._second[block]
         both = self._present[:, ours] * self._present[:, theirs]
         return self._summed((self._scores[:, ours] - self._scores[:, theirs]) * both)
 
-    def _cluster_sizes(self, block: slice) -> Floats:
+    def _cluster_sizes(self, block: Ints) -> Floats:
         return self._summed(
             self._present[:, self._first[block]] * self._present[:, self._second[block]]
         )
 
-    def statistics(self, signs: Floats) -> Floats:
-        """Return the studentized mean difference of every pair (column) under each row of signs."""
-        if self._complete:
-            columns = signs @ self._summed(self._scores)
-            sums = columns[:, self._first] - columns[:, self._second]
-        else:
-            sums = np.concatenate(
-                [signs @ self._cluster_sums(block) for block in self._blocks()], axis=1
-            )
-        return self._studentized(sums)
+    def statistics(self, signs: Floats, pairs: Ints) -> Iterator[tuple[Ints, slice, Floats]]:
+        """Yield blocks of `pairs`, in their order, with the absolute studentized mean differences.
 
-    def _studentized(self, sums: Floats) -> Floats:
-        count = np.maximum(self.shared, 2)
-        variance = (self._squares - sums**2 / count) * count / (count - 1.0)
+        Each block of pairs (columns) comes with one block of the rows of `signs` after another.
+        """
+        columns = signs @ self._summed(self._scores)
+        for block in self._blocks(pairs):
+            ours, theirs = self._first[block], self._second[block]
+            clusters = None if self._complete else self._cluster_sums(block)
+            size = max(1, _BLOCK_CELLS // len(block))
+            for start in range(0, len(signs), size):
+                flips = slice(start, start + size)
+                if clusters is None:
+                    sums = columns[flips, ours] - columns[flips, theirs]
+                else:
+                    sums = signs[flips] @ clusters
+                yield block, flips, np.abs(self._studentized(sums, block))
+
+    def _studentized(self, sums: Floats, block: Ints) -> Floats:
+        count, squares = np.maximum(self.shared[block], 2), self._squares[block]
+        variance = (squares - sums**2 / count) * count / (count - 1.0)
         # Equal differences everywhere leave rounding errors of a variance: as good as none.
-        floor = 1e-18 * np.maximum(self._squares, 1e-300)
+        floor = 1e-18 * np.maximum(squares, 1e-300)
         statistics = sums / np.sqrt(np.maximum(variance, floor))
-        found: Floats = np.where(self._differ, statistics, 0.0)
+        found: Floats = np.where(self._differ[block], statistics, 0.0)
         return found
 
 
-def _flip_blocks(parts: _Pairs, signs: Floats) -> Iterator[Floats]:
-    """Yield the absolute statistics of blocks of flips, one row per flip."""
-    size = max(1, _BLOCK_CELLS // max(1, len(parts.shared)))
-    for start in range(0, len(signs), size):
-        yield np.abs(parts.statistics(signs[start : start + size]))
-
-
-def _exceeding(parts: _Pairs, signs: Floats, observed: Floats, usable: Bools) -> Floats:
+def _exceeding(parts: _Pairs, signs: Floats, observed: Floats, usable: Ints) -> Floats:
     """Return per pair how many flips reach it, by the step-down maxT rule."""
-    order = np.argsort(-observed, kind="stable")
+    rising = usable[np.argsort(observed[usable], kind="stable")]
     counts = np.zeros(len(observed))
-    tolerance = observed[order] * (1.0 - 1e-9)
-    for flipped in _flip_blocks(parts, signs):
-        sorted_ = np.where(usable, flipped, 0.0)[:, order]
-        largest = np.maximum.accumulate(sorted_[:, ::-1], axis=1)[:, ::-1]
-        counts += (largest >= tolerance).sum(axis=0)
-    counts = np.maximum.accumulate(counts)
-    found = np.empty_like(counts)
-    found[order] = counts
-    return found
+    # The largest statistic of each flip so far, from the pair with the smallest observed one on.
+    largest = np.zeros(len(signs))
+    for pairs, flips, flipped in parts.statistics(signs, rising):
+        flipped[:, 0] = np.maximum(flipped[:, 0], largest[flips])
+        reached = np.maximum.accumulate(flipped, axis=1)
+        largest[flips] = reached[:, -1]
+        counts[pairs] += (reached >= observed[pairs] * (1.0 - 1e-9)).sum(axis=0)
+    counts[rising] = np.maximum.accumulate(counts[rising[::-1]])[::-1]
+    return counts
 
 
-def _exceeding_alone(parts: _Pairs, signs: Floats, observed: Floats, usable: Bools) -> Floats:
+def _exceeding_alone(parts: _Pairs, signs: Floats, observed: Floats, usable: Ints) -> Floats:
     """Return per pair how many flips reach it, without adjustment."""
     counts = np.zeros(len(observed))
-    for flipped in _flip_blocks(parts, signs):
-        counts += (flipped >= observed * (1.0 - 1e-9)).sum(axis=0)
+    for pairs, _, flipped in parts.statistics(signs, usable):
+        counts[pairs] += (flipped >= observed[pairs] * (1.0 - 1e-9)).sum(axis=0)
     return counts
 
 
