@@ -9,7 +9,10 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
+from rocketeval.checklists.rubric import RubricOptions
+from rocketeval.checklists.simple import FileOptions, FixedOptions
 from rocketeval.config import (
+    DistributedConfig,
     EngineConfig,
     NoOptions,
     RunConfig,
@@ -20,6 +23,7 @@ from rocketeval.config import (
     parse_options,
 )
 from rocketeval.errors import ConfigError
+from rocketeval.grading.methods import CriterionOptions
 
 SMALLEST: dict[str, Any] = {"benchmark": {"path": "data"}, "judge": {"model": "small"}}
 INSTANCE = {"author": {"kind": "instance", "engine": {"model": "big"}}}
@@ -202,9 +206,9 @@ def test_file_without_a_mapping_is_refused(tmp_path: Path, text: str) -> None:
         ("judge.timeout", float("nan"), "judge.timeout: this must be a finite number"),
         ("benchmark.limit", 0, "benchmark.limit: this must be greater than 0, not 0."),
         ("benchmark.candidates", "gpt-4", "benchmark.candidates: this must be a list."),
-        ("benchmark.candidates", [], "benchmark.candidates: List should have at least 1 item"),
+        ("benchmark.candidates", [], "benchmark.candidates: at least 1 item is needed, not 0."),
         ("benchmark.candidates", ["a", 4], "benchmark.candidates.1: this must be text"),
-        ("scorer.missing", "ignore", "scorer.missing: Input should be 'skip' or 'drop'"),
+        ("scorer.missing", "ignore", "scorer.missing: this must be 'skip' or 'drop'"),
         ("scorer.scale", [10, 1], "scorer.scale: the scale must go from a low to a high number"),
         ("scorer.scale", [5, 5], "scorer.scale: the scale must go from a low to a high number"),
         ("scorer.scale", [1, float("inf")], "scorer.scale: the scale must go"),
@@ -214,6 +218,49 @@ def test_file_without_a_mapping_is_refused(tmp_path: Path, text: str) -> None:
 def test_wrong_values_are_named_by_path(path: str, value: Any, message: str) -> None:
     """The message names the setting and the valid type or range."""
     assert message in refusal(with_setting(path, value))
+
+
+@pytest.mark.parametrize(
+    ("criterion", "message"),
+    [
+        ({"grades": list("abcd")}, "criterion.grades: this needs 5 items, not 4."),
+        ({"grades": ["a"]}, "criterion.grades: this needs 5 items, not 1."),
+        ({"grades": list("abcdef")}, "criterion.grades: at most 5 items are allowed, not 6."),
+        ({"grades": [1, *"bcde"]}, "criterion.grades.0: this must be text."),
+        ({"grades": list("abcde"), "extra": 1}, "criterion.extra: there is no such setting. "),
+        (3, "criterion: this must be text or a mapping of settings."),
+    ],
+)
+def test_mistakes_of_settings_with_two_types(criterion: Any, message: str) -> None:
+    """Only the type that was meant is explained, without names of the validator."""
+    given = criterion
+    if isinstance(criterion, dict):
+        given = {"name": "wit", "definition": "W.", **criterion}
+    with pytest.raises(ConfigError) as found:
+        parse_options({"criterion": given}, CriterionOptions, "x")
+    (line,) = found.value.message.splitlines()[1:]
+    assert line.strip().startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "message"),
+    [
+        ({"actors": "many"}, DistributedConfig, "actors: this must be a whole number or a list."),
+        ({"actors": -1}, DistributedConfig, "actors: this must be at least 1, not -1."),
+        ({"items": []}, FixedOptions, "items: at least 1 item is needed, not 0."),
+        ({"file": [1]}, FileOptions, "file: this must be a path, as text."),
+        ({"functions": {1: "a:b"}}, RubricOptions, "functions.1: its name must be text."),
+        ({"shows": ["all"]}, RubricOptions, "shows.0: this must be 'system', 'context' or"),
+        ({"check_megabytes": "9" * 5000}, RubricOptions, "check_megabytes: this must be a whole"),
+    ],
+)
+def test_mistakes_are_in_our_words(options: Any, kind: type[Section], message: str) -> None:
+    """No wording or type name of the validator reaches the user."""
+    with pytest.raises(ConfigError) as found:
+        parse_options(options, kind, "x")
+    lines = [line.strip() for line in found.value.message.splitlines()[1:]]
+    assert lines[0].startswith(message)
+    assert len(lines) == 1
 
 
 def test_required_settings_are_named() -> None:

@@ -181,6 +181,15 @@ def test_failure_is_an_error_and_nothing_is_lost(tmp_path: Path) -> None:
         assert grader.grade("the query", "r", ["a?"]).usage.requests == 0
 
 
+async def test_answers_must_be_probabilities() -> None:
+    """A judge's 80 is an error in the grader and in `Judge`, not a score of 80."""
+    wrong = "ScriptedEngine answered item 1 with 80.0"
+    with Grader(engine(80.0)) as grader, pytest.raises(EngineRefused, match=wrong):
+        grader.grade("q", "r", ["a?"])
+    with pytest.raises(EngineRefused, match=wrong):
+        await Judge(engine=engine(80.0)).answers("q", "r", ["a?"])
+
+
 def test_time_limit_is_an_error() -> None:
     """A slow judge is an error after the time limit."""
     with (

@@ -14,7 +14,7 @@ from reference.contents import report_content
 from rocketeval.compare.stage import compare_candidates
 from rocketeval.config import RunConfig, parse_config
 from rocketeval.engines.scripted import ScriptedEngine
-from rocketeval.errors import BenchmarkError, ConfigError
+from rocketeval.errors import BenchmarkError, ChecklistError, ConfigError
 from rocketeval.explain.stage import Explanation
 from rocketeval.judges.runs import open_run
 from rocketeval.pipeline import Run
@@ -201,6 +201,33 @@ async def test_points_of_a_run(tmp_path: Path) -> None:
     assert {row["score"] for row in scores(made).values()} == {-2.5}
     ranking = json.loads((made.store.path / "ranking.json").read_text())
     assert [row["mean_score"]["value"] for row in ranking["rows"]] == [0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "weight", "needed"),
+    [("points", -1, "a positive weight"), ("mean", 0, "a weight other than 0")],
+)
+async def test_weights_that_give_no_score_are_refused(
+    tmp_path: Path, kind: str, weight: int, needed: str
+) -> None:
+    """Plan and run refuse them before the judge is asked; some such queries are counted."""
+    wrong = [{"text": "Is it rude?", "weight": weight}, {"text": "Is it wrong?", "weight": weight}]
+    raw = make(tmp_path, wrong).model_dump(mode="json")
+    raw["scorer"]["kind"] = kind
+    config, engine = parse_config(raw), judge()
+    made = Run(config, judge=engine)
+    for step in (made.plan, made.plan_offline, made.all):
+        with pytest.raises(ChecklistError, match=rf"no item has {needed}\. .*: 3 \('q0', 'q1'"):
+            await step()
+    assert engine.items_asked == 0
+    lists = tmp_path / "data" / "checklists.jsonl"
+    rows = [*lists.read_text().splitlines()[:2], '{"query_id": "q2", "items": ["Is it x?"]}']
+    lists.write_text("\n".join(rows) + "\n")
+    plan = await Run(config, judge=judge()).plan()
+    (note,) = [note for note in plan.notes if needed in note]
+    assert note.endswith("2 ('q0', 'q1').")
+    partly, _ = await run(config)
+    assert note in partly.store.manifest().stages.checklist.notes
 
 
 async def test_points_by_group_and_pair(tmp_path: Path) -> None:

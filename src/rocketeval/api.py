@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from rocketeval.config import JudgeConfig, RunConfig, load_config, parse_config
-from rocketeval.engines.base import Engine, create_engine
+from rocketeval.engines.base import Engine, ask_engine, create_engine
 from rocketeval.errors import ConfigError, EngineError
 from rocketeval.items import ParsedItem, parse_item
 from rocketeval.observer import Observer
@@ -149,7 +149,7 @@ class Judge:
                 decided = await runner.run(task.checks)
             finally:
                 runner.close()
-        found = await (await self._engine_here()).grade(task, decided)
+        found = await ask_engine(await self._engine_here(), task, decided)
         if found.failure is not None:
             raise EngineError(f"The judge cannot be used: {found.failure}")
         return found.answers

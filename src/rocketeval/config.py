@@ -469,7 +469,9 @@ def parse_options(
     try:
         return kind.model_validate(raw, context=folder)
     except ValidationError as error:
-        raise ConfigError(f"{where} has a mistake:\n" + explain_mistakes(error, kind)) from None
+        raise ConfigError(
+            f"{where} has a mistake:\n" + explain_mistakes(error, kind, raw)
+        ) from None
 
 
 def dump_config(config: RunConfig) -> str:

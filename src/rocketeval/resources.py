@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -237,10 +238,12 @@ _PROBLEMS = {
     "string_type": "this must be text.",
     "int_type": "this must be a whole number",
     "int_parsing": "this must be a whole number",
+    "int_parsing_size": "this must be a whole number",
     "int_from_float": "this must be a whole number",
     "float_type": "this must be a number",
     "float_parsing": "this must be a number",
     "finite_number": "this must be a finite number",
+    "path_type": "this must be a path, as text.",
     "bool_type": "this must be true or false",
     "bool_parsing": "this must be true or false",
 }
@@ -251,6 +254,8 @@ _LIMITS = {
     "less_than_equal": ("le", "at most"),
 }
 """Name and wording of a limit, by the kind of mistake."""
+_BRANCH = re.compile(r"str|int|float|bool|constrained-\w+|[\w-]+\[.*\]")
+"""What pydantic adds to the place of a mistake if a setting may have several types."""
 _SECRET = "Keys are read from the environment: name the variable that holds it in `api_key_env`."
 
 
@@ -260,12 +265,16 @@ def first_mistake(error: ValidationError, whole: str) -> str:
     return f"{'.'.join(map(str, first['loc'])) or whole}: {first['msg']}"
 
 
-def explain_mistakes(error: ValidationError, section: type[BaseModel]) -> str:
-    """Return one line per mistake in a `section`: the setting, the problem, and valid values."""
+def explain_mistakes(error: ValidationError, section: type[BaseModel], raw: object) -> str:
+    """Return one line per mistake in a `section`: the setting, the problem, and valid values.
+
+    `raw` is what the user wrote.
+    """
     lines = []
-    for mistake in error.errors(include_url=False):
-        path = [str(part) for part in mistake["loc"]]
+    for path, mistake in _by_setting(error, raw):
         problem = _problem(mistake["type"], mistake["msg"], mistake.get("ctx", {}))
+        if path[-1:] == ["[key]"]:
+            path, problem = path[:-1], problem.replace("this must", "its name must")
         if not problem.endswith("."):
             # Repeat only values that should be numbers or booleans: they cannot be secrets.
             problem += f", not {_short(mistake['input'])}."
@@ -278,6 +287,60 @@ def explain_mistakes(error: ValidationError, section: type[BaseModel]) -> str:
     return "\n".join(lines)
 
 
+def _by_setting(error: ValidationError, raw: object) -> list[tuple[list[str], Any]]:
+    """Return the mistakes with their settings as the user wrote them.
+
+    If a setting may have several types, only the mistakes in the one that was meant count.
+    """
+    found: dict[tuple[str, ...], dict[str, list[tuple[list[str], Any]]]] = {}
+    for mistake in error.errors(include_url=False):
+        path, branch = _without_branch(mistake["loc"], raw)
+        details: Any = mistake
+        if mistake["type"] == "missing" and isinstance(mistake["loc"][-1], int):
+            # A list that is too short has a mistake for each missing item.
+            needed, path = mistake["loc"][-1] + 1, path[:-1]
+            had = len(mistake["input"])
+            details = {**mistake, "type": "items", "msg": f"this needs {needed} items, not {had}."}
+        place = tuple(path) if branch is None else branch[0]
+        own = found.setdefault(place, {}).setdefault(branch[1] if branch else "", [])
+        own[:] = [one for one in own if one[0] != path or one[1]["type"] != "items"]
+        own.append((path, details))
+    return [one for place, branches in found.items() for one in _meant(place, branches)]
+
+
+def _meant(
+    place: tuple[str, ...], branches: Mapping[str, list[tuple[list[str], Any]]]
+) -> list[tuple[list[str], Any]]:
+    """Return the mistakes of the type that was meant; one for all types if none was."""
+    words = []
+    for own in branches.values():
+        problem = _PROBLEMS.get(own[0][1]["type"], "")
+        if len(branches) == 1 or tuple(own[0][0]) != place or "this must be" not in problem:
+            return own
+        words.append(problem.removeprefix("this must be ").removesuffix("."))
+    return [(list(place), {"type": "types", "msg": f"this must be {' or '.join(words)}."})]
+
+
+def _without_branch(
+    loc: tuple[int | str, ...], raw: object
+) -> tuple[list[str], tuple[tuple[str, ...], str] | None]:
+    """Return the path of a mistake in what the user wrote, and pydantic's branch with its place."""
+    path: list[str] = []
+    branch = None
+    for part in loc:
+        value: Any = None
+        if isinstance(raw, Mapping):
+            value = raw.get(part)
+        elif isinstance(raw, list | tuple) and isinstance(part, int) and part < len(raw):
+            value = raw[part]
+        if value is None and isinstance(part, str) and _BRANCH.fullmatch(part):
+            branch = branch or (tuple(path), part)
+            continue
+        path.append(str(part))
+        raw = value
+    return path, branch
+
+
 def _problem(kind: str, message: str, context: Mapping[str, Any]) -> str:
     """Return the problem, with a full stop unless the caller appends the value."""
     if kind in _PROBLEMS:
@@ -285,8 +348,16 @@ def _problem(kind: str, message: str, context: Mapping[str, Any]) -> str:
     if kind in _LIMITS:
         name, words = _LIMITS[kind]
         return f"this must be {words} {context[name]:g}"
-    problem = message.removeprefix("Value error, ")
+    if kind == "too_short":
+        return f"at least {_items(context['min_length'])} needed, not {context['actual_length']}."
+    if kind == "too_long":
+        return f"at most {_items(context['max_length'])} allowed, not {context['actual_length']}."
+    problem = message.removeprefix("Value error, ").replace("Input should be", "this must be")
     return problem if problem.endswith(".") else f"{problem}."
+
+
+def _items(count: int) -> str:
+    return "1 item is" if count == 1 else f"{count} items are"
 
 
 def _short(value: object) -> str:

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import MISSING, dataclass, fields
 
 from rocketeval.benchmarks.base import check_benchmark
-from rocketeval.engines.base import Engine, EngineAnswers, Likelihood
+from rocketeval.engines.base import USABLE, Engine, EngineAnswers, Likelihood
 from rocketeval.engines.readout import YES_NO
 from rocketeval.engines.scripted import exact_answer
 from rocketeval.errors import EngineRefused, RequestRejected
@@ -27,7 +27,6 @@ ROUNDED = 1e-3
 """Maximum of a log-probability, which may exceed zero in low precision."""
 LISTED_MASS = 1.001
 """Maximum sum of listed probabilities, which may exceed one in low precision."""
-USABLE = frozenset({Status.OK, Status.TRUNCATED, Status.SAMPLED})
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,6 +137,9 @@ async def test_apostrophes_of_hand_written_items_stay(tmp_path: Path) -> None:
         ("yaml", "queries: {a: {items: [yes]}}", "queries.a.items.0"),
         ("yaml", "queries: {a: {item: [x]}}", "Did you mean 'items'"),
         ("yaml", "a: " + "[" * 1000, "nested too deeply"),
+        ("yaml", "queries: {q1: }", "queries.q1: this must be a list of items, or a mapping with"),
+        ("yaml", "for_all: Is it good?", "for_all: this must be a list of items, or"),
+        ("yaml", "for_all: []", "for_all.items: this list has no items."),
         ("yaml", "for_all: {items: [Is the ratio 3: 4 given?]}", "put the item in quotes"),
         ("csv", "", "has no column 'query_id'"),
         ("csv", "query_id,items\n", "Did you mean 'item'"),
@@ -156,6 +159,21 @@ def test_mistakes_are_located(tmp_path: Path, ending: str, text: str, problem: s
     with pytest.raises(ConfigError) as refused:
         read_checklist_file(path)
     assert problem in str(refused.value)
+
+
+def test_plain_lists_are_items(tmp_path: Path) -> None:
+    """A list without `items` is read like one with it, in YAML and JSON."""
+    path = tmp_path / "c.yaml"
+    path.write_text("for_all: [Is it good?]\nqueries:\n  q1:\n  - Is it short?\n")
+    found = read_checklist_file(path)
+    assert found.for_all is not None
+    assert (found.for_all.items, found.queries["q1"].items) == (
+        ("Is it good?",),
+        ("Is it short?",),
+    )
+    path = tmp_path / "c.json"
+    path.write_text('{"for_all": ["Is it good?"]}')
+    assert read_checklist_file(path).for_all == found.for_all
 
 
 def test_existing_file_is_not_overwritten(tmp_path: Path) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from rocketeval.config import EngineConfig
 from rocketeval.engines.base import EngineIdentity, create_engine
 from rocketeval.engines.scripted import ScriptedEngine
+from rocketeval.errors import EngineRefused
+from rocketeval.items import AnswerLabels
 from rocketeval.records import GradingTask, Status
 
 SCALE = tuple("54321")
@@ -37,3 +41,23 @@ async def test_grade_is_independent_of_labels() -> None:
         "scripted", "m", "script", "1", "exact", "script"
     )
     assert (await scale.identify()).readout != "script"
+
+
+@pytest.mark.parametrize("value", [1.7, -0.1, float("nan"), 80, None, "yes"])
+@pytest.mark.parametrize("labels", [("Yes", "No"), SCALE])
+async def test_value_that_is_no_probability_is_refused(
+    value: object, labels: tuple[str, ...]
+) -> None:
+    """The error names the value and the function that returned it."""
+    engine = ScriptedEngine(lambda *_: value, labels=labels)  # type: ignore[arg-type,return-value]
+    with pytest.raises(EngineRefused, match=f"item 1 with {value!r}: .* between 0 and 1") as found:
+        await engine.grade(TASK, {})
+    assert "`p_yes`" in found.value.hint
+
+
+async def test_share_of_not_applicable_must_be_a_probability() -> None:
+    """So must the value of `p_na`."""
+    own = AnswerLabels(("Yes", "No"), "NA")
+    task = replace(TASK, labels=(own, None))
+    with pytest.raises(EngineRefused, match=r"item 1 with 2: .* between 0 and 1"):
+        await ScriptedEngine(p_na=lambda *_: 2).grade(task, {})

@@ -91,7 +91,7 @@ def test_wrong_id_is_recomputed(tmp_path: Path) -> None:
         ('{text: "Is it\\akind?"}', "control character"),
         ('{text: "Is it\\u200bkind?"}', "invisible"),
         ('{text: "Is it \\u202ekind?"}', "invisible"),
-        ("{text: 'Is it kind?', kind: person}", "kind: Input should be 'response' or 'query'"),
+        ("{text: 'Is it kind?', kind: person}", "kind: this must be 'response' or 'query'"),
         ("{text: 'Is it asked?', kind: query, form: graded}", "leave `form` out"),
         ("Is it kind?", "must be a mapping with a `text`"),
         ("{text: 3}", "text: this must be text"),

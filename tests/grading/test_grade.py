@@ -319,6 +319,31 @@ async def test_refusal_takes_precedence_over_bugs() -> None:
         await Loop(map(task, range(2)), Both(), concurrency=2).run()
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        Answer(Status.OK, 1.7, 1.7, 1.7, 1.0),
+        Answer(Status.OK),
+        Answer(Status.SAMPLED, float("nan"), 0.0, 1.0),
+        Answer(Status.OK, 0.5, 0.5, 0.5, p_na=-0.2),
+    ],
+)
+async def test_answer_without_a_probability_names_the_engine(wrong: Answer) -> None:
+    """An engine's value outside 0 to 1 is no judgment: the loop ends with one error."""
+
+    class Plugin(ScriptedEngine):
+        async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
+            graded = await super().grade(task, known)
+            if task.query_id in ("q0", "q1"):
+                return graded
+            return replace(graded, answers=(*graded.answers[:2], wrong))
+
+    loop = Loop(map(task, range(8)), Plugin())
+    with pytest.raises(EngineRefused, match=r"engine Plugin answered item 3 with .* between 0 and"):
+        await loop.run()
+    assert [made.query_id for made in loop.recorded] == ["q0", "q1"]
+
+
 async def test_bug_is_raised() -> None:
     """An engine's bug is raised with its traceback, not counted as a failed task."""
 

@@ -63,6 +63,15 @@ class ChecklistEntry(Section):
     about: str | None = None
     """Subject of the items, for a judge that sees all of them at once."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _items_alone(cls, given: Any) -> Any:
+        if isinstance(given, list):
+            return {"items": given}
+        if isinstance(given, Mapping | ChecklistEntry):
+            return given
+        raise ValueError("this must be a list of items, or a mapping with `items` or `groups`.")
+
     @model_validator(mode="after")
     def _items_or_groups(self) -> Self:
         if bool(self.items) == bool(self.groups):
@@ -131,7 +140,7 @@ def _rubrics(path: Path) -> dict[str, object]:
         raise ConfigError(f"{path} must be a list of criteria or an object.", hint=HINT)
     if isinstance(raw.get("rubric"), list):
         return {"for_all": {"items": _criteria(raw["rubric"], f"{path}")}}
-    if raw and all(isinstance(own, list) for own in raw.values()):
+    if raw and "for_all" not in raw and all(isinstance(own, list) for own in raw.values()):
         queries = {
             name: {"items": _criteria(own, f"{path}, {name!r}")} for name, own in raw.items()
         }

@@ -10,10 +10,11 @@ from pydantic import Field, field_validator
 
 from rocketeval.checks.library import LIBRARY, needs_reference
 from rocketeval.checks.runner import CheckSettings
-from rocketeval.config import RunConfig, Section, parse_options
+from rocketeval.config import RunConfig, ScorerConfig, Section, parse_options
 from rocketeval.errors import ChecklistError
 from rocketeval.items import CHECK_NAME, MATERIALS, Checklist, ItemDetail, without_source
 from rocketeval.records import Query
+from rocketeval.scoring.base import SCORERS
 from rocketeval.store.inputs import ResponseHead
 from rocketeval.text import join_words
 
@@ -156,6 +157,39 @@ def bind_checklist(
         groups=None if groups is None else tuple(groups[place] for place in kept),
         details=None if plain else tuple(details),
     )
+
+
+def weight_notes(
+    checklists: Mapping[str, Checklist], scorer: ScorerConfig, *, complete: bool = True
+) -> list[str]:
+    """Return a note on queries without a score because of their items' weights.
+
+    ChecklistError if they are all queries, which `complete` says. An installed scorer may ignore
+    weights.
+    """
+    if SCORERS.has_plugin(scorer.kind):
+        return []
+    points = scorer.kind == "points"
+    without = [
+        repr(query_id)
+        for query_id, made in checklists.items()
+        if all(each.weight <= 0 if points else each.weight == 0 for each in made.every_detail)
+    ]
+    if not without:
+        return []
+    needed = "a positive weight" if points else "a weight other than 0"
+    named = f"{len(without):,} ({join_words(without, most=SHOWN_NAMES)})"
+    if complete and len(without) == len(checklists):
+        raise ChecklistError(
+            f"No response can have a score: no item has {needed}. Queries with such a checklist: "
+            f"{named}.",
+            hint=f"Give some item {needed}"
+            + (", or set `scorer.kind: mean`." if points else "; without `weight` it is 1."),
+        )
+    return [
+        f"queries without a score, because none of their items has {needed}, which the scorer "
+        f"{scorer.kind} needs: {named}."
+    ]
 
 
 def _with_material(detail: ItemDetail, query: Query, shows: Iterable[str]) -> ItemDetail:

@@ -19,7 +19,12 @@ from rocketeval.checklists.base import (
     count_refusals,
     create_author,
 )
-from rocketeval.checklists.rubric import bind_checklist, rubric_notes, rubric_options
+from rocketeval.checklists.rubric import (
+    bind_checklist,
+    rubric_notes,
+    rubric_options,
+    weight_notes,
+)
 from rocketeval.checklists.simple import FiledAuthor, FixedAuthor, ImportedAuthor, leaves_out
 from rocketeval.checklists.write import (
     AuthoredChecklists,
@@ -130,6 +135,7 @@ async def make_checklists(
         await author.aclose()
     unusable = _bind(authoring, author, queries, config, observer)
     left = len(queries) - len(authoring.checklists) - len(authoring.failures)
+    unscored = weight_notes(authoring.checklists, config.scorer, complete=not left)
     if not left:
         _save(store, queries, authoring)
         store.inputs.save_provenance(_provenance(author, queries, authoring))
@@ -143,6 +149,7 @@ async def make_checklists(
         unknown_count=None if unknown is None else len(unknown),
         notes=(
             *(() if shared or isinstance(author, FixedAuthor) else _notes(made)),
+            *unscored,
             *rubric_notes(made, queries, store.inputs.heads),
             *unusable,
         ),

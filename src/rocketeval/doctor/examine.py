@@ -24,7 +24,7 @@ from rocketeval.doctor.forecast import (
     predict,
 )
 from rocketeval.doctor.quality import GOLD, GoldAnswer, GoldCase, measure, quality_findings
-from rocketeval.engines.base import Engine, EngineFinding
+from rocketeval.engines.base import Engine, EngineFinding, ask_engine
 from rocketeval.errors import EngineError, EngineUnavailable, RequestRejected, RocketEvalError
 from rocketeval.grading.loop import fingerprint
 from rocketeval.observer import Observer
@@ -470,7 +470,7 @@ class _Examiner:
         return wanted or self.engine.in_flight
 
     async def _ask(self, task: GradingTask) -> Sequence[Answer]:
-        graded = await self.engine.grade(task, {})
+        graded = await ask_engine(self.engine, task, {})
         self.spent += graded.usage
         self.asked += len(task.suffixes)
         self.observer.advanced()

@@ -91,6 +91,40 @@ class EngineAnswers:
         return cls(ordered, usage, failure, unavailable, rejected)
 
 
+USABLE = frozenset({Status.OK, Status.TRUNCATED, Status.SAMPLED})
+"""Statuses of answers with a probability."""
+
+
+async def ask_engine(
+    engine: Engine, task: GradingTask, known: Mapping[int, Answer]
+) -> EngineAnswers:
+    """Return an engine's answers to a task; EngineRefused if a probability is not one."""
+    graded = await engine.grade(task, known)
+    for place, answer in enumerate(graded.answers):
+        p_yes = answer.p_yes
+        if type(p_yes) is float and 0.0 <= p_yes <= 1.0 and answer.p_na is None:
+            continue  # Nearly every answer; this is done for millions.
+        if p_yes is not None or answer.status in USABLE:
+            need_probability(p_yes, engine, place)
+        if answer.p_na is not None:
+            need_probability(answer.p_na, engine, place)
+    return graded
+
+
+def need_probability(value: object, engine: object, place: int, hint: str = "") -> None:
+    """Raise EngineRefused, which names the engine and the item, unless 0 <= `value` <= 1."""
+    try:
+        if 0.0 <= value <= 1.0:  # type: ignore[operator]
+            return
+    except (TypeError, ValueError):
+        pass
+    raise EngineRefused(
+        f"The engine {type(engine).__name__} answered item {place + 1} with {value!r:.40}: this "
+        "must be a probability between 0 and 1.",
+        hint=hint or "Correct the engine: `rocketeval.testing.check_engine` checks its answers.",
+    )
+
+
 def fails_for_good(error: EngineError) -> bool:
     """Return whether the same request will fail again."""
     return isinstance(error, RequestRejected) and not isinstance(error, UnusableReply)

@@ -26,6 +26,7 @@ from rocketeval.engines.base import (
     EngineIdentity,
     Likelihood,
     WrittenText,
+    need_probability,
 )
 from rocketeval.engines.likelihood import NO_TEXT
 from rocketeval.engines.readout import YES_NO
@@ -257,27 +258,33 @@ class ScriptedEngine:
                 p_yes = _from_content(prefix, suffix)
             else:
                 p_yes = self._p_yes(task.prefix, suffix)
+                need_probability(p_yes, self, position, "Correct its function `p_yes`.")
             own = task.labels_of(position)
             if own is not None:
-                answers[position] = self._own_labels(task.prefix, suffix, p_yes, own)
+                answers[position] = self._own_labels(task, position, p_yes, own)
             elif len(self._labels) > 2:
                 answers[position] = graded_answer(p_yes, self._labels)
             else:
                 answers[position] = exact_answer(p_yes)
         return answers
 
-    def _own_labels(self, prefix: str, suffix: str, p_yes: float, labels: AnswerLabels) -> Answer:
+    def _own_labels(
+        self, task: GradingTask, position: int, p_yes: float, labels: AnswerLabels
+    ) -> Answer:
         """Return the answer to an item with its own labels."""
         exact = len(labels.words) == 2
         answer = exact_answer(p_yes) if exact else graded_answer(p_yes, labels.words)
         if labels.na is None:
             return answer
+        suffix = task.suffixes[position]
         if self._p_na is None:
-            share = _from_content(hashlib.blake2b(prefix.encode(), digest_size=16), suffix + "NA")
+            prefix = hashlib.blake2b(task.prefix.encode(), digest_size=16)
+            share = _from_content(prefix, suffix + "NA")
             # Most items apply to most responses.
             p_na = share**4
         else:
-            p_na = self._p_na(prefix, suffix)
+            p_na = self._p_na(task.prefix, suffix)
+            need_probability(p_na, self, position, "Correct its function `p_na`.")
         return replace(answer, p_na=p_na, na_low=p_na, na_high=p_na)
 
 

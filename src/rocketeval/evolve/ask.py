@@ -18,7 +18,13 @@ import numpy as np
 from rocketeval.arrays import Floats
 from rocketeval.budget import Budget
 from rocketeval.config import EngineConfig, EvolveConfig, RunConfig
-from rocketeval.engines.base import Engine, EngineAnswers, RefusedPartway, create_engine
+from rocketeval.engines.base import (
+    Engine,
+    EngineAnswers,
+    RefusedPartway,
+    ask_engine,
+    create_engine,
+)
 from rocketeval.errors import BenchmarkError
 from rocketeval.evolve.cases import Case, CaseTable
 from rocketeval.evolve.perspective import (
@@ -378,7 +384,7 @@ class _Metered:
 
     async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
         try:
-            graded = await self._engine.grade(task, known)
+            graded = await ask_engine(self._engine, task, known)
         except RefusedPartway as refused:
             self._usage += refused.usage
             raise

@@ -17,6 +17,7 @@ from rocketeval.engines.base import (
     Engine,
     EngineAnswers,
     RefusedPartway,
+    ask_engine,
     fails_for_good,
     usage_of,
 )
@@ -35,7 +36,7 @@ Ask = Callable[[GradingTask, Mapping[int, Answer]], Awaitable[EngineAnswers]]
 
 def each_item_independently(engine: Engine) -> Ask:
     """Ask every item in its own prompt."""
-    return engine.grade
+    return partial(ask_engine, engine)
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ def sequentially(engine: Engine) -> Ask:
             answer = known.get(place)
             if answer is None:
                 try:
-                    graded = await engine.grade(_single(task, transcript, question), {})
+                    graded = await ask_engine(engine, _single(task, transcript, question), {})
                 except EngineRefused as error:
                     had = {**known, **dict(enumerate(answers))}
                     if isinstance(error, RefusedPartway):

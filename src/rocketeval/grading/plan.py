@@ -17,7 +17,7 @@ import numpy as np
 from rocketeval.benchmarks.base import open_benchmark
 from rocketeval.benchmarks.load import load
 from rocketeval.budget import Budget, PricedBudget, most_tokens, most_written
-from rocketeval.checklists.rubric import rubric_notes
+from rocketeval.checklists.rubric import rubric_notes, weight_notes
 from rocketeval.config import AuthorConfig, PriceConfig, RunConfig
 from rocketeval.engines.base import ENGINES, Engine
 from rocketeval.errors import ConfigError, StageMissing
@@ -256,8 +256,11 @@ async def plan_grading(
 
     Answers to the same items in the runs `also` are reused.
     """
+    checklists = inputs.planned
+    complete = not checklists.unwritten
+    unscored = weight_notes(checklists.made, config.scorer, complete=complete)
     judge = await _judge([store, *also], config, method, engine)
-    checklists, digest = inputs.planned, judge.digest if judge else None
+    digest = judge.digest if judge else None
     finished = store.finished()
     cached = cached_keys(store, inputs, judge, config.cache) if judge else ()
     work = WorkList(store, inputs, method, judge, finished, cached, also=also)
@@ -303,7 +306,7 @@ async def plan_grading(
         items_per_second=rate,
         rate_from=rate_from,
         seconds=asking.items / rate if rate else None,
-        notes=tuple(rubric_notes(checklists.made, inputs.queries, inputs.heads)),
+        notes=(*unscored, *rubric_notes(checklists.made, inputs.queries, inputs.heads)),
         estimated=await _estimate(store, config, engine, inputs, method, rate, most_prompts),
     )
 

@@ -65,7 +65,7 @@ def find_anchor(
     if anchor in unranked:
         raise ConfigError(
             f"`ranking.anchor` is {anchor!r}, which has no score on any query.",
-            hint="Choose another anchor, or see failures.jsonl in the run for the errors.",
+            hint="Choose another anchor.",
         )
     if anchor not in candidates:
         raise ConfigError(
@@ -386,7 +386,7 @@ def rank_pooled(
     if not ranked.any():
         raise RocketEvalError(
             f"none of {len(names)} candidates has a score on any query",
-            hint="See failures.jsonl in the run for the errors, then grade again.",
+            hint="All answers are missing or not applicable: `rocketeval doctor` tests the judge.",
         )
     scores = stacked[np.ix_(answered, ranked)]
     asked, numbers = np.unique(queries[answered], return_inverse=True)
