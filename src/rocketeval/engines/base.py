@@ -93,6 +93,8 @@ class EngineAnswers:
 
 USABLE = frozenset({Status.OK, Status.TRUNCATED, Status.SAMPLED})
 """Statuses of answers with a probability."""
+ROUNDED = 1e-6
+"""How far a sum of probabilities may exceed 1 because of rounding."""
 
 
 async def ask_engine(
@@ -112,9 +114,9 @@ async def ask_engine(
 
 
 def need_probability(value: object, engine: object, place: int, hint: str = "") -> None:
-    """Raise EngineRefused, which names the engine and the item, unless 0 <= `value` <= 1."""
+    """Raise EngineRefused, which names the engine and the item, unless `value` is a probability."""
     try:
-        if 0.0 <= value <= 1.0:  # type: ignore[operator]
+        if -ROUNDED <= value <= 1.0 + ROUNDED:  # type: ignore[operator]
             return
     except (TypeError, ValueError):
         pass
