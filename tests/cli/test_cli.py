@@ -68,6 +68,20 @@ def test_stages_can_be_run_one_by_one(folder: Path) -> None:
         assert alone.read_bytes() == whole.read_bytes()
 
 
+def test_steps_of_a_limited_run_keep_its_limits(folder: Path) -> None:
+    """The step that uses the labels grades no more queries than the run has."""
+    (folder / "part.txt").write_text("sky\n")
+    for options, kept, name in (
+        (("--limit", "1"), "--limit 1", "demo-first-1"),
+        (("--queries", "part.txt"), "--queries part.txt", "demo-part"),
+        (("--limit", "1", "--name", "own"), "--limit 1 --name own", "own"),
+    ):
+        cli(folder, "run", *options, "--quiet")
+        steps = cli(folder, "labels", "next", "--top", "2", "--out", "w.jsonl", "--name", name)
+        assert f"reused: rocketeval run {kept}\n" in steps.stdout
+        (folder / "w.jsonl").unlink()
+
+
 def test_unused_option_of_a_stage_is_refused(folder: Path) -> None:
     """Options are never ignored silently; a stage that is a verb is named."""
     refused = ("run", "--only", "rank", "--judge", "x", "--dry-run")

@@ -471,6 +471,6 @@ class FileToFill:
         elif path != self.collected.absolute():
             read = printable(near(self.collected))
             yield f"Add its lines to {read}, which {shown_path(config)} names as `collected`."
-        command = self.typed.of_run("run")
+        command = self.typed.of_work("run")
         again = "Run again; finished judgments are reused"
         yield f"{again}: {command}" if command.isprintable() else f"{again}."

@@ -124,7 +124,7 @@ def with_run(verb: Verb) -> Verb:
         from rocketeval.evolve.apply_setup import as_graded
         from rocketeval.pipeline import Run
 
-        return verb(Run(as_graded(_override(loaded(config), name=name))), **own)
+        return verb(Run(as_graded(override(loaded(config), name=name))), **own)
 
     return _CONFIG(NAME(command))
 
@@ -204,7 +204,7 @@ def with_config(verb: Verb, limit_help: str = _LIMIT) -> Verb:
         **own: Any,
     ) -> Any:
         given = loaded(config)
-        settings = _override(
+        settings = override(
             given, name=name, limit=limit, queries=queries, judge=judge, base_url=base_url
         )
         return verb(settings, **own)
@@ -218,7 +218,7 @@ def with_config(verb: Verb, limit_help: str = _LIMIT) -> Verb:
     return wrapped
 
 
-def _override(
+def override(
     config: RunConfig,
     *,
     name: str | None,
@@ -227,6 +227,7 @@ def _override(
     judge: str | None = None,
     base_url: str | None = None,
 ) -> RunConfig:
+    """Return the config with the command line's overrides."""
     from rocketeval.prices import with_prices
 
     def given(**values: Any) -> dict[str, Any]:
