@@ -80,6 +80,9 @@ def test_steps_of_a_limited_run_keep_its_limits(folder: Path) -> None:
         steps = cli(folder, "labels", "next", "--top", "2", "--out", "w.jsonl", "--name", name)
         assert f"reused: rocketeval run {kept}\n" in steps.stdout
         (folder / "w.jsonl").unlink()
+    steps = cli(folder, "labels", "next", "--top", "2", "--out", "w.jsonl", "runs/own").stdout
+    assert "In runs/own/run.yaml, add the line `collected: " in steps
+    assert "reused: rocketeval run runs/own\n" in steps
 
 
 def test_unused_option_of_a_stage_is_refused(folder: Path) -> None:

@@ -461,6 +461,7 @@ class FileToFill:
 
     def _steps(self) -> Iterator[str]:
         config = Path(self.typed.config or DEFAULT_CONFIG)
+        config = config / "run.yaml" if config.is_dir() else config
         path, folder = self.path.absolute(), config.absolute().parent
         yield f"Fill in `{self.field}` ({self.values}) in the file; what stays null is not used."
         if self.collected is None:
