@@ -395,7 +395,9 @@ def not_utf8(content: bytes, where: str) -> BenchmarkError:
 
 
 def shown_value(value: Any) -> str:
-    """Return a value as JSON, cut to 80 characters."""
+    """Return a value as JSON, cut to 80 characters; an infinite number as Python writes it."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
     try:
         written = orjson.dumps(value, default=str).decode()
     except TypeError:
