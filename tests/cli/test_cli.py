@@ -96,7 +96,26 @@ def test_stage_out_of_order_names_the_missing_one(folder: Path) -> None:
     """Ranking before grading names the command to run first."""
     assert "rocketeval run" in cli(folder, "run", "--only", "rank", code=5).stderr
     cli(folder, "run", "--only", "checklist")
-    assert "rocketeval run --only score" in cli(folder, "run", "--only", "rank", code=5).stderr
+    assert "Run `rocketeval run` first" in cli(folder, "run", "--only", "rank", code=5).stderr
+
+
+def test_verbs_without_scores_name_the_whole_run(folder: Path) -> None:
+    """After an interruption, the hint is the command that finishes the run, with its config."""
+    (folder / "slow.yaml").write_text(CONFIG)
+    cli(folder, "run", "slow.yaml", "--limit", "2", "--only", "grade")
+    cli(folder, "run", "slow.yaml", "--only", "grade")
+    for words in (
+        ("compare", "left", "right", "slow.yaml"),
+        ("labels", "next", "--top", "1", "slow.yaml"),
+        ("audit", "slow.yaml"),
+        ("anchors", "slow.yaml"),
+        ("gate", "slow.yaml", "slow.yaml"),
+    ):
+        assert "Run `rocketeval run slow.yaml` first." in cli(folder, *words, code=5).stderr
+    limited = cli(folder, "compare", "left", "right", "slow.yaml", "--name", "demo-first-2", code=5)
+    assert "Run `rocketeval run --limit 2 slow.yaml` first." in limited.stderr
+    inside = cli(folder, "anchors", "runs/demo", code=5).stderr
+    assert "Run `rocketeval run runs/demo` first." in inside
 
 
 def test_figure_without_interval_is_marked(folder: Path) -> None:

@@ -121,10 +121,13 @@ def with_run(verb: Verb) -> Verb:
 
     @wraps(verb)
     def command(config: Path, name: str | None, **own: Any) -> Any:
+        from rocketeval.cli.run import Typed
         from rocketeval.evolve.apply_setup import as_graded
         from rocketeval.pipeline import Run
 
-        return verb(Run(as_graded(override(loaded(config), name=name))), **own)
+        run = Run(as_graded(override(loaded(config), name=name)))
+        run.store.command = Typed.now(run.config).of_work("run")
+        return verb(run, **own)
 
     return _CONFIG(NAME(command))
 
