@@ -207,9 +207,10 @@ def _needed(found: Comparison) -> str:
     more = max(found.queries_needed - found.queries, 0)
     if not more:
         return "a few more queries: interval and p-value disagree at this level"
+    more = _two_digits(more)
     return (
-        f"about {_two_digits(found.queries_needed):,} queries ({_two_digits(more):,} more) to "
-        f"detect a difference of {_rounded(abs(found.effect.value))}"
+        f"about {found.queries + more:,} queries ({more:,} more) to detect a difference of "
+        f"{_rounded(abs(found.effect.value))}"
     )
 
 
