@@ -211,6 +211,14 @@ def test_messages_name_the_place(
     assert part in message_about(tmp_path / name)
 
 
+def test_curly_quotes_of_windows_are_not_converted_from_latin_1(tmp_path: Path) -> None:
+    """In Latin-1, the bytes of curly quotes are control characters."""
+    (tmp_path / "a.csv").write_bytes("question,output\nq,“a”\n".encode("cp1252"))
+    with pytest.raises(RocketEvalError) as error:
+        open_data(str(tmp_path / "a.csv"), None, {})
+    assert "iconv -f CP1252" in error.value.hint
+
+
 @pytest.mark.parametrize(
     ("name", "content"),
     [

@@ -459,6 +459,17 @@ def test_typed_values_of_parquet(tmp_path: Path) -> None:
     assert "bytes that are not UTF-8" in refused(tmp_path / "y.parquet")
 
 
+def test_infinite_numbers_of_parquet(tmp_path: Path) -> None:
+    """An infinite response is its text, NaN is no response, and an infinite label is named."""
+    columns = {"question": ["q", "r", "s"], "output": [1.5, float("-inf"), float("nan")]}
+    pq.write_table(pa.table(columns), tmp_path / "x.parquet")
+    reader = opened(tmp_path / "x.parquet")
+    assert [response.text for response in reader.responses()] == ["1.5", "-inf"]
+    labeled = {"question": ["q"], "output": ["a"], "score": [float("inf")]}
+    pq.write_table(pa.table(labeled), tmp_path / "y.parquet")
+    assert "it is inf" in refused(tmp_path / "y.parquet")
+
+
 def test_bytes_in_lists_of_parquet(tmp_path: Path) -> None:
     """Bytes inside lists and objects are text, too; only those that are not UTF-8 are refused."""
     columns = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -68,6 +69,15 @@ def test_compare_counts_clusters_that_are_too_few(capsys: pytest.CaptureFixture[
     shown = capsys.readouterr().out
     assert "Too few queries to compare a with b: 30 in 3 clusters." in shown
     assert "verdict     too few queries" in shown
+
+
+def test_needed_queries_add_up(capsys: pytest.CaptureFixture[str]) -> None:
+    """The queries that are needed are those of the run and the others, as printed."""
+    scores = np.column_stack([np.arange(24) % 2 + 0.0, np.full(24, 0.3)])
+    grid = ScoreGrid(tuple(f"q{number}" for number in range(24)), ("a", "b"), scores)
+    found = replace(compare(grid, "a", "b"), queries_needed=122)
+    show_comparison(found)
+    assert "about 122 queries (98 more)" in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,23 @@ def test_stages_can_be_run_one_by_one(folder: Path) -> None:
         assert alone.read_bytes() == whole.read_bytes()
 
 
+def test_steps_of_a_limited_run_keep_its_limits(folder: Path) -> None:
+    """The step that uses the labels grades no more queries than the run has."""
+    (folder / "part.txt").write_text("sky\n")
+    for options, kept, name in (
+        (("--limit", "1"), "--limit 1", "demo-first-1"),
+        (("--queries", "part.txt"), "--queries part.txt", "demo-part"),
+        (("--limit", "1", "--name", "own"), "--limit 1 --name own", "own"),
+    ):
+        cli(folder, "run", *options, "--quiet")
+        steps = cli(folder, "labels", "next", "--top", "2", "--out", "w.jsonl", "--name", name)
+        assert f"reused: rocketeval run {kept}\n" in steps.stdout
+        (folder / "w.jsonl").unlink()
+    steps = cli(folder, "labels", "next", "--top", "2", "--out", "w.jsonl", "runs/own").stdout
+    assert "In runs/own/run.yaml, add the line `collected: " in steps
+    assert "reused: rocketeval run runs/own\n" in steps
+
+
 def test_unused_option_of_a_stage_is_refused(folder: Path) -> None:
     """Options are never ignored silently; a stage that is a verb is named."""
     refused = ("run", "--only", "rank", "--judge", "x", "--dry-run")
@@ -79,7 +96,26 @@ def test_stage_out_of_order_names_the_missing_one(folder: Path) -> None:
     """Ranking before grading names the command to run first."""
     assert "rocketeval run" in cli(folder, "run", "--only", "rank", code=5).stderr
     cli(folder, "run", "--only", "checklist")
-    assert "rocketeval run --only score" in cli(folder, "run", "--only", "rank", code=5).stderr
+    assert "Run `rocketeval run` first" in cli(folder, "run", "--only", "rank", code=5).stderr
+
+
+def test_verbs_without_scores_name_the_whole_run(folder: Path) -> None:
+    """After an interruption, the hint is the command that finishes the run, with its config."""
+    (folder / "slow.yaml").write_text(CONFIG)
+    cli(folder, "run", "slow.yaml", "--limit", "2", "--only", "grade")
+    cli(folder, "run", "slow.yaml", "--only", "grade")
+    for words in (
+        ("compare", "left", "right", "slow.yaml"),
+        ("labels", "next", "--top", "1", "slow.yaml"),
+        ("audit", "slow.yaml"),
+        ("anchors", "slow.yaml"),
+        ("gate", "slow.yaml", "slow.yaml"),
+    ):
+        assert "Run `rocketeval run slow.yaml` first." in cli(folder, *words, code=5).stderr
+    limited = cli(folder, "compare", "left", "right", "slow.yaml", "--name", "demo-first-2", code=5)
+    assert "Run `rocketeval run --limit 2 slow.yaml` first." in limited.stderr
+    inside = cli(folder, "anchors", "runs/demo", code=5).stderr
+    assert "Run `rocketeval run runs/demo` first." in inside
 
 
 def test_figure_without_interval_is_marked(folder: Path) -> None:

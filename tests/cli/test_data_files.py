@@ -362,6 +362,24 @@ def test_other_verbs_name_the_config(folder: Path) -> None:
         assert "answers.rocketeval.yaml" in told
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(["export"], ["explain"], ["verify"], ["repair"], ["anchors"], ["checklist"], ["lint"]),
+        ["view"],
+        *(["gate", "x"], ["ensemble", "x"], ["cascade", "x", "--share", "0.3", "--out", "out"]),
+    ],
+    ids=lambda words: words[0],
+)
+def test_verbs_about_runs_name_the_config(folder: Path, words: list[str]) -> None:
+    """A data file where a run or checklists belong is refused with its config."""
+    (folder / "answers.rocketeval.yaml").write_text(
+        "name: x\nbenchmark: {kind: table, path: answers.csv}\njudge: {model: m}\n"
+    )
+    told = cli(folder, *words, "answers.csv", code=2).stderr
+    assert "answers.csv is data, not a config.\nIts config is answers.rocketeval.yaml" in told
+
+
 def test_formats_of_folders(folder: Path) -> None:
     """A format that reads a folder says so about a file."""
     told = cli(folder, "import", "answers.csv", "--format", "jsonl", code=2).stderr

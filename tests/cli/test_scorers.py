@@ -100,9 +100,9 @@ def test_unknown_kind_names_the_nearest(folder: Path) -> None:
     assert "Did you mean 'isotonic'?" in stderr
 
 
-def test_run_without_judgments_names_the_stage(folder: Path) -> None:
-    """The error names the grade stage, not missing labels."""
+def test_run_without_judgments_names_the_run(folder: Path) -> None:
+    """The error names the run to finish, not missing labels."""
     stderr = cli(
         folder, "audit", "both-labels.yaml", "--scorers", "all", "--name", "never", code=5
     ).stderr
-    assert "`rocketeval run --only grade`" in stderr
+    assert "`rocketeval run --name never both-labels.yaml`" in stderr

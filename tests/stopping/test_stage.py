@@ -14,11 +14,15 @@ import pytest
 import rocketeval
 from fakes.openai_server import MODEL, FakeOpenAI, serving, yes_no
 from rocketeval.api import run
+from rocketeval.compare.anchors import choose_queries
 from rocketeval.config import parse_config
 from rocketeval.errors import ConfigError, RocketEvalError, Stopped
+from rocketeval.judges.draw import check_cascade
+from rocketeval.judges.runs import JudgedRun
 from rocketeval.observer import Observer
 from rocketeval.pipeline import Outcome, Run
 from rocketeval.records import Interval, Judgment
+from rocketeval.report.run_diff import diff_runs
 from rocketeval.stopping.race import RaceResult, draw_order
 from rocketeval.store.files import write_jsonl
 from rocketeval.store.run import RunStore
@@ -229,6 +233,24 @@ def test_what_cannot_stop_early_is_refused(benchmark: Path) -> None:
     with pytest.raises(RocketEvalError):
         graded(benchmark, "best", engine=engine, scorer={"kind": "isotonic"})
     assert engine.items_asked == 0
+
+
+def test_a_race_that_used_everything_did_not_stop_early(benchmark: Path) -> None:
+    """Anchors, a cascade and the diff of two runs treat such a run as any other."""
+    whole = graded(benchmark, "interval:0.01", "whole")
+    strong = parse_config(config_of(benchmark, None, "strong", judge={"model": "strong"}))
+    same = JudgedRun(RunStore(whole.path), parse_config(config_of(benchmark, None, "whole")))
+    assert result_of(whole).judgments == QUERIES * CANDIDATES
+    assert not result_of(whole).stopped_early
+    assert len(choose_queries(same.store, 4).queries) == 4
+    check_cascade(same, strong, 0.3)
+    assert not any("early" in note for note in diff_runs(same, same).notes)
+    early = JudgedRun(RunStore(graded(benchmark, "best", "early").path), same.config)
+    with pytest.raises(ConfigError, match="early"):
+        choose_queries(early.store, 4)
+    with pytest.raises(ConfigError, match="early"):
+        check_cascade(early, strong, 0.3)
+    assert any("early stopped early" in note for note in diff_runs(early, same).notes)
 
 
 def test_evaluate_stops_early() -> None:

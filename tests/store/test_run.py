@@ -72,9 +72,10 @@ def test_failures_keep_their_answers(store: RunStore) -> None:
 def test_missing_stage_names_the_command(store: RunStore) -> None:
     """Each reader names the command that creates what it needs."""
     for read, command in (
-        (store.judge, "rocketeval run --only grade"),
-        (store.scores, "rocketeval run --only score"),
-        (lambda: store.load_json("ranking", "run --only rank"), "rocketeval run --only rank"),
+        (store.judge, "`rocketeval run`"),
+        (store.scores, "`rocketeval run`"),
+        (lambda: store.load_json("ranking", "run --only rank"), "`rocketeval run`"),
+        (lambda: store.load_json("audit", "audit"), "`rocketeval audit`"),
     ):
         with pytest.raises(StageMissing, match=command):
             read()

@@ -403,7 +403,7 @@ RUNS = (
     Mistake(
         "The scores were deleted",
         half_deleted("scores.parquet"),
-        ("scores.parquet", "rocketeval run --only score"),
+        ("scores.parquet", "`rocketeval run`"),
         command=("run", "--only", "rank"),
         code=5,
     ),

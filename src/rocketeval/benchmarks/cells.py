@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import io
 import json
+import math
 import re
 import tokenize
 from array import array
@@ -164,12 +165,14 @@ def without(records: Sequence[T], places: Iterable[int]) -> list[T]:
 def as_text(value: Any) -> str:
     """Return a response as text: strings unchanged, a date as text, anything else as JSON.
 
-    >>> as_text(b"Hi"), as_text([b"Hi", 1])
-    ('Hi', '["Hi",1]')
+    >>> as_text(b"Hi"), as_text([b"Hi", 1]), as_text(float("inf"))
+    ('Hi', '["Hi",1]', 'inf')
     """
     found = plain_value(value) if isinstance(value, bytes) else value
     if isinstance(found, str):
         return found
+    if isinstance(found, float) and not math.isfinite(found):
+        return str(found)
     if isinstance(found, bytes):
         raise BenchmarkError("the cell should be text, but is bytes that are not UTF-8.")
     try:

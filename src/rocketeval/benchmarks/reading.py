@@ -377,11 +377,10 @@ def is_utf16(content: bytes) -> bool:
 def not_utf8(content: bytes, where: str) -> BenchmarkError:
     """Return an error that names the first non-UTF-8 byte and how to convert the file."""
     name = where.rpartition(":")[0] or where
-    target = f"converted{Path(name).suffix}"
+    to = f"-t UTF-8 {name} > converted{Path(name).suffix}"
     if is_utf16(content):
         return BenchmarkError(
-            f"{where}: this is UTF-16, not UTF-8.",
-            hint=f"Save it as UTF-8: iconv -f UTF-16 -t UTF-8 {name} > {target}",
+            f"{where}: this is UTF-16, not UTF-8.", hint=f"Save it as UTF-8: iconv -f UTF-16 {to}"
         )
     try:
         content.decode("utf-8")
@@ -391,12 +390,14 @@ def not_utf8(content: bytes, where: str) -> BenchmarkError:
     return BenchmarkError(
         f"{where}: not UTF-8 text: byte {place + 1} is 0x{content[place]:02x}, after "
         f"{content[max(0, place - 15) : place].decode('utf-8', 'replace')!r}.",
-        hint=f"Save it as UTF-8. If it is Latin-1: iconv -f LATIN1 -t UTF-8 {name} > {target}",
+        hint=f"Save it as UTF-8. If it is Windows (CP1252) or Latin-1: iconv -f CP1252 {to}",
     )
 
 
 def shown_value(value: Any) -> str:
-    """Return a value as JSON, cut to 80 characters."""
+    """Return a value as JSON, cut to 80 characters; an infinite number as Python writes it."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
     try:
         written = orjson.dumps(value, default=str).decode()
     except TypeError:

@@ -385,10 +385,12 @@ def command(
     its own subfolder of the run.
     """
     from rocketeval.cli.progress import make_observer
+    from rocketeval.cli.run import Typed
     from rocketeval.evolve.apply_setup import as_graded
     from rocketeval.pipeline import Run
 
     run = Run(as_graded(settings), observer=make_observer(settings, quiet=output.quiet))
+    run.store.command = Typed.now(settings).of_work("run")
     names = [name for name in (methods or "").split(",") if name.strip()]
     plain = not against and reference_answers is None and methods is None and scorers is None
     found = AuditResults(

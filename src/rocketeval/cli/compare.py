@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rocketeval.cli.help import codes, option, verb
-from rocketeval.cli.options import LEVEL, SEEDS, FiniteRange, with_run
+from rocketeval.cli.options import LEVEL, RUN_PATH, SEEDS, FiniteRange, with_run
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.text import make_console, make_table, show_pairs, shown_path
 from rocketeval.text import NO_INTERVAL, TOO_FEW, between, chance, count_of, percentage, printable
@@ -208,9 +208,10 @@ def _needed(found: Comparison) -> str:
     more = max(found.queries_needed - found.queries, 0)
     if not more:
         return "a few more queries: interval and p-value disagree at this level"
+    more = _two_digits(more)
     return (
-        f"about {_two_digits(found.queries_needed):,} queries ({_two_digits(more):,} more) to "
-        f"detect a difference of {_rounded(abs(found.effect.value))}"
+        f"about {found.queries + more:,} queries ({more:,} more) to detect a difference of "
+        f"{_rounded(abs(found.effect.value))}"
     )
 
 
@@ -250,7 +251,7 @@ class AnchorOutput:
     ],
     exit_codes=codes(2, 5),
 )
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("run", type=RUN_PATH)
 @option(
     "--count",
     type=click.IntRange(min=2),
@@ -267,7 +268,7 @@ class AnchorOutput:
 )
 @option(
     "--look",
-    type=click.Path(path_type=Path),
+    type=RUN_PATH,
     metavar="RUN",
     help="Run of a new candidate on the anchors; place it among those of the first run.",
 )

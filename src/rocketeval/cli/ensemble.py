@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rocketeval.cli.help import codes, option, verb
-from rocketeval.cli.options import MAX_COST, SEEDS, FiniteRange, loaded
+from rocketeval.cli.options import MAX_COST, RUN_PATH, SEEDS, FiniteRange, loaded
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.run_with_signals import INCOMPLETE, run_with_signals
 from rocketeval.cli.text import as_argument, make_console, make_table, rank_text, say, shown_path
@@ -29,9 +29,7 @@ if TYPE_CHECKING:
     examples=[("rocketeval ensemble runs/a runs/b --out both", "combine two judges")],
     exit_codes=codes(2, 5),
 )
-@click.argument(
-    "runs", metavar="RUN RUN...", nargs=-1, required=True, type=click.Path(path_type=Path)
-)
+@click.argument("runs", metavar="RUN RUN...", nargs=-1, required=True, type=RUN_PATH)
 @option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
@@ -173,8 +171,8 @@ _MISSING = {
     ],
     exit_codes=codes(2, 3, 4, 5, 6, 130),
 )
-@click.argument("cheap", type=click.Path(path_type=Path))
-@click.argument("strong", type=click.Path(path_type=Path))
+@click.argument("cheap", type=RUN_PATH)
+@click.argument("strong", type=RUN_PATH)
 @option(
     "--share",
     type=FiniteRange(min=0, max=1, min_open=True),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 import click
 
 from rocketeval.cli.help import codes, option, verb
-from rocketeval.cli.options import DEFAULT_CONFIG, NAME
+from rocketeval.cli.options import DEFAULT_CONFIG, NAME, RUN_PATH
 from rocketeval.cli.output import Output, with_output
 from rocketeval.exports.formats import FORMATS, WHATS, ExportRequest, make_request
 from rocketeval.text import count_of, join_words, printable
@@ -49,7 +49,7 @@ def _list_of_formats() -> str:
     exit_codes=codes(2, 5),
     epilog=_list_of_formats(),
 )
-@click.argument("run", type=click.Path(path_type=Path), default=DEFAULT_CONFIG)
+@click.argument("run", type=RUN_PATH, default=DEFAULT_CONFIG)
 @NAME
 @option("--to", metavar="FORMAT", help="Format (see below); default: by the suffix of --out.")
 @option("--what", metavar="WHAT", help=f"Table to write: {', '.join(WHATS)}.")

@@ -9,7 +9,7 @@ import click
 
 from rocketeval.cli.compare import GATE_FAILED
 from rocketeval.cli.help import codes, option, verb
-from rocketeval.cli.options import LEVEL, FiniteRange
+from rocketeval.cli.options import LEVEL, RUN_PATH, FiniteRange
 from rocketeval.text import TOO_FEW, count_of, is_hash, printable, query_name, start_of
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ MOST_FALLS = 3
     ],
     exit_codes={**codes(2, 5), GATE_FAILED: "a candidate scores lower than in the base run"},
 )
-@click.argument("head", type=click.Path(path_type=Path))
-@click.argument("base", type=click.Path(path_type=Path))
+@click.argument("head", type=RUN_PATH)
+@click.argument("base", type=RUN_PATH)
 @option("--candidate", "candidates", multiple=True, help="Compare only this one; repeatable.")
 @option(
     "--max-drop",

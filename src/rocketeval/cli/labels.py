@@ -461,6 +461,7 @@ class FileToFill:
 
     def _steps(self) -> Iterator[str]:
         config = Path(self.typed.config or DEFAULT_CONFIG)
+        config = config / "run.yaml" if config.is_dir() else config
         path, folder = self.path.absolute(), config.absolute().parent
         yield f"Fill in `{self.field}` ({self.values}) in the file; what stays null is not used."
         if self.collected is None:
@@ -471,6 +472,6 @@ class FileToFill:
         elif path != self.collected.absolute():
             read = printable(near(self.collected))
             yield f"Add its lines to {read}, which {shown_path(config)} names as `collected`."
-        command = self.typed.of_run("run")
+        command = self.typed.of_work("run")
         again = "Run again; finished judgments are reused"
         yield f"{again}: {command}" if command.isprintable() else f"{again}."

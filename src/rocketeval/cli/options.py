@@ -95,16 +95,9 @@ MAX_COST = option(
 
 def loaded(path: Path) -> RunConfig:
     """Return a config; raise ConfigError that names the config of a data file."""
-    from rocketeval.benchmarks.row_files import row_format, stem_of
     from rocketeval.config import load_config
 
-    if row_format(path) not in (None, "yaml") and path.exists():
-        written = Path(f"{stem_of(path)}{ENDING}")
-        command = shlex.join(["rocketeval", "init", "--data", str(path)])
-        hint = f"Write a config for it: {command}"
-        if written.exists():
-            hint = f"Its config is {written}: give that."
-        raise ConfigError(f"{path} is data, not a config.", hint=hint)
+    _refuse_data(path)
     if path == DEFAULT_CONFIG and not path.exists():
         others = sorted(str(each) for each in Path().glob(f"*{ENDING}") if each.is_file())
         if others:
@@ -116,15 +109,55 @@ def loaded(path: Path) -> RunConfig:
     return load_config(path)
 
 
+def _refuse_data(path: Path) -> None:
+    """Raise ConfigError for a data file, with its config or how to write one."""
+    from rocketeval.benchmarks.row_files import row_format
+
+    if row_format(path) in (None, "yaml") or not path.is_file():
+        return
+    written = _config_of(path)
+    command = shlex.join(["rocketeval", "init", "--data", str(path)])
+    hint = f"Write a config for it: {command}"
+    if written.exists():
+        hint = f"Its config is {written}: give that."
+    raise ConfigError(f"{path} is data, not a config.", hint=hint)
+
+
+def _config_of(data: Path) -> Path:
+    """Return the path of the config that `run` writes for a data file."""
+    from rocketeval.benchmarks.row_files import stem_of
+
+    return Path(f"{stem_of(data)}{ENDING}")
+
+
+class RunPath(click.Path):
+    """A run directory or a config; a data file is refused."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the path; raise ConfigError that names the config of a data file."""
+        path = super().convert(value, param, ctx)
+        _refuse_data(Path(str(path)))
+        return path
+
+
+RUN_PATH = RunPath()
+
+
 def with_run(verb: Verb) -> Verb:
     """Pass the run of CONFIG and --name to the verb."""
 
     @wraps(verb)
     def command(config: Path, name: str | None, **own: Any) -> Any:
+        from rocketeval.cli.run import Typed
         from rocketeval.evolve.apply_setup import as_graded
         from rocketeval.pipeline import Run
 
-        return verb(Run(as_graded(_override(loaded(config), name=name))), **own)
+        run = Run(as_graded(override(loaded(config), name=name)))
+        run.store.command = Typed.now(run.config).of_work("run")
+        return verb(run, **own)
 
     return _CONFIG(NAME(command))
 
@@ -204,7 +237,7 @@ def with_config(verb: Verb, limit_help: str = _LIMIT) -> Verb:
         **own: Any,
     ) -> Any:
         given = loaded(config)
-        settings = _override(
+        settings = override(
             given, name=name, limit=limit, queries=queries, judge=judge, base_url=base_url
         )
         return verb(settings, **own)
@@ -218,7 +251,7 @@ def with_config(verb: Verb, limit_help: str = _LIMIT) -> Verb:
     return wrapped
 
 
-def _override(
+def override(
     config: RunConfig,
     *,
     name: str | None,
@@ -227,6 +260,7 @@ def _override(
     judge: str | None = None,
     base_url: str | None = None,
 ) -> RunConfig:
+    """Return the config with the command line's overrides."""
     from rocketeval.prices import with_prices
 
     def given(**values: Any) -> dict[str, Any]:
@@ -269,23 +303,29 @@ def with_evaluator(verb: Verb) -> Verb:
 
 
 def existing(what: Path) -> Path:
-    """Return WHAT; raise ConfigError if the file or folder does not exist."""
+    """Return WHAT; raise ConfigError if it does not exist or is the data of a config."""
     if not what.exists() and what != DEFAULT_CONFIG:
         raise ConfigError(
             f"{what} does not exist.",
             hint="Give a config, a run directory, a benchmark folder or a checklist file.",
         )
+    written = _config_of(what)
+    if what.is_file() and written.is_file():
+        from rocketeval.config import load_config
+
+        # A checklist file may have the name of another data file.
+        if load_config(written).benchmark.path.resolve() == what.resolve():
+            _refuse_data(what)
     return what
 
 
 def own_config(what: Path, name: str | None) -> RunConfig | None:
     """Load WHAT as a config; return None for a benchmark folder or a checklist file."""
     from rocketeval.checklists.checklist_file import is_checklist_file
-    from rocketeval.config import load_config
 
     if what.is_dir() or what.suffix in NO_CONFIG or is_checklist_file(what):
         return None
-    config = load_config(what)
+    config = loaded(what)
     return config.model_copy(update={"name": name}) if name else config
 
 

@@ -16,6 +16,7 @@ from rocketeval.cli.data_config import with_data
 from rocketeval.cli.help import COST, codes, option, verb
 from rocketeval.cli.options import (
     DEFAULT_CONFIG,
+    override,
     with_evaluator,
     with_place,
     with_settings,
@@ -77,7 +78,7 @@ class Typed:
     judge: tuple[str, ...] = ()
     """Options that override the config's judge."""
     run: tuple[str, ...] = ()
-    """Options that override the config's run name or limit its queries."""
+    """Options that limit the run's queries, also if an earlier command did, or name the run."""
 
     @classmethod
     def now(cls, settings: RunConfig) -> Typed:
@@ -86,7 +87,7 @@ class Typed:
 
         given: Mapping[str, Any] = click.get_current_context().params
         config: Path = given["config"]
-        renamed = load_config(config).name != settings.name
+        written = load_config(config)
 
         def typed(*names: str) -> tuple[str, ...]:
             values = ((f"--{name}", given.get(name.replace("-", "_"))) for name in names)
@@ -95,9 +96,9 @@ class Typed:
         return cls(
             words=tuple(sys.argv[1:]),
             config=None if config == DEFAULT_CONFIG else str(config),
-            name=settings.name if renamed else None,
+            name=settings.name if written.name != settings.name else None,
             judge=typed("judge", "base-url"),
-            run=typed("limit", "queries", "name"),
+            run=_run_options(written, settings),
         )
 
     def of_judge(self, verb: str) -> str:
@@ -118,6 +119,25 @@ class Typed:
     @property
     def _place(self) -> list[str]:
         return [] if self.config is None else [as_argument(Path(self.config))]
+
+
+def _run_options(written: RunConfig, settings: RunConfig) -> tuple[str, ...]:
+    """Return the options that make the run of `settings` from the config as it is `written`."""
+    from rocketeval.config import load_config
+    from rocketeval.resources import is_run
+
+    path = settings.run_path
+    runs = [settings, *([load_config(path)] if is_run(path) else [])]
+    wanted: dict[str, Any] = {
+        name: value
+        for run in reversed(runs)
+        for name in ("limit", "queries")
+        if (value := getattr(run.benchmark, name)) not in (None, getattr(written.benchmark, name))
+    }
+    words = [(f"--{name}", near(Path(str(value)))) for name, value in wanted.items()]
+    if override(written, name=None, **wanted).name != settings.name:
+        words.append(("--name", settings.name))
+    return tuple(word for pair in words for word in pair)
 
 
 def next_step(outcome: Outcome, missing: Missing, typed: Typed) -> NextStep:

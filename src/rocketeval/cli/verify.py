@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rocketeval.cli.help import codes, verb
+from rocketeval.cli.options import DEFAULT_CONFIG, RUN_PATH
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.text import as_argument
 from rocketeval.errors import StoreError
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from rocketeval.store.run import RunStore
     from rocketeval.store.verify import Repair, RunCheck
 
-RUN = click.argument("run", type=click.Path(path_type=Path), default=Path("rocketeval.yaml"))
+RUN = click.argument("run", type=RUN_PATH, default=DEFAULT_CONFIG)
 """Argument of verbs that take a run directory, or the config of a run."""
 MOST_NAMED = 5
 

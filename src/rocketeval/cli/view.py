@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rocketeval.cli.help import codes, option, verb
+from rocketeval.cli.options import RUN_PATH
 from rocketeval.errors import ConfigError
 from rocketeval.text import count_of, printable
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     ],
     exit_codes=codes(2),
 )
-@click.argument("target", type=click.Path(path_type=Path), required=False)
+@click.argument("target", type=RUN_PATH, required=False)
 @option(
     "--port",
     type=click.IntRange(0, 65535),

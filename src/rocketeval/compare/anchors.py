@@ -63,7 +63,8 @@ class Placement:
 
 def choose_queries(store: RunStore, count: int, seed: int = 0) -> AnchorChoice:
     """Choose anchors from the scores of a run's fully graded candidates."""
-    if store.read_if_made(RaceResult) is not None:
+    race = store.read_if_made(RaceResult)
+    if race is not None and race.stopped_early:
         raise ConfigError(
             f"{store.path} stopped early, so its candidates have few scores in common.",
             hint="Grade everything first: `rocketeval run --until all`.",

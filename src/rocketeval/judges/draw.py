@@ -90,7 +90,8 @@ def check_cascade(cheap: JudgedRun, strong: RunConfig, share: float) -> None:
         )
     if cheap.config.evaluator is not None or strong.evaluator is not None:
         raise ConfigError("A cascade needs judges that answer checklists, not an evaluator.")
-    if cheap.store.read_if_made(RaceResult) is not None or strong.until is not None:
+    race = cheap.store.read_if_made(RaceResult)
+    if (race is not None and race.stopped_early) or strong.until is not None:
         raise ConfigError(
             "A run that stops early has no score of every response.",
             hint="Grade the cheap run with --until all, and drop `until` from the strong one.",

@@ -11,6 +11,7 @@ Both are the ensembles of the RocketEval paper (appendix A.3.2).
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -116,15 +117,15 @@ def open_run(path: Path) -> JudgedRun:
             f"There is no run directory or config file {path}.",
             hint="Give a run directory, such as runs/my-run, or its config file.",
         )
-    if not path.is_dir():
-        config = as_graded(load_config(path))
-        return JudgedRun(RunStore(config.run_path), config)
-    if not (path / "run.yaml").exists():
+    if path.is_dir() and not (path / "run.yaml").exists():
         raise ConfigError(
             f"{path} is not a run directory: it has no run.yaml.",
             hint="Give a run directory, such as runs/my-run, or its config file.",
         )
-    return JudgedRun(RunStore(path), load_config(path / "run.yaml"))
+    config = load_config(path / "run.yaml") if path.is_dir() else as_graded(load_config(path))
+    store = RunStore(path if path.is_dir() else config.run_path)
+    store.command = shlex.join(["rocketeval", "run", str(path)])
+    return JudgedRun(store, config)
 
 
 def judge_names(runs: Sequence[JudgedRun]) -> tuple[str, ...]:

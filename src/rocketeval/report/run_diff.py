@@ -468,9 +468,10 @@ def _cautions(head: JudgedRun, base: JudgedRun) -> Iterator[str]:
             "The scorer was fitted in each run, so equal answers can have different scores. "
             "`scorer: {kind: mean}` has no such effect."
         )
-    early = [one for one in (head, base) if one.store.read_if_made(RaceResult) is not None]
+    races = [(one, one.store.read_if_made(RaceResult)) for one in (head, base)]
+    early = [one.store.path.name for one, race in races if race is not None and race.stopped_early]
     if early:
-        names = " and ".join(one.store.path.name for one in early)
+        names = " and ".join(early)
         yield f"Grading of {names} stopped early, so the queries it covers are not all queries."
 
 

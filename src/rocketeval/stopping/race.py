@@ -138,6 +138,11 @@ class RaceResult:
     """Seed of the order of the queries."""
     futility: float
 
+    @property
+    def stopped_early(self) -> bool:
+        """Return whether responses were left ungraded."""
+        return self.judgments < self.of
+
     def named(self, *states: RaceState) -> list[str]:
         """Return the candidates in these states, best first."""
         return [row.candidate for row in self.rows if row.state in states]

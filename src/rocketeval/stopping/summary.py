@@ -87,7 +87,7 @@ def _spent(race: RaceResult) -> str:
 
 def looks_note(race: RaceResult) -> str:
     """Return the sentence on what the intervals of a run that stopped early account for."""
-    early = f"Grading stopped early (until {race.goal}). " if race.judgments < race.of else ""
+    early = f"Grading stopped early (until {race.goal}). " if race.stopped_early else ""
     looks = count_of(len(race.looks), "planned look", "planned looks")
     return (
         f"{early}Intervals and significance account for {looks}; the chance of a false decision is "

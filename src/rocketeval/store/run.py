@@ -132,6 +132,8 @@ class RunStore:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.command = "rocketeval run"
+        """The command that makes what the run lacks, for messages."""
         self.inputs = Inputs(path / "inputs")
         self.ledger_folder = path / "ledger"
         self._lock = FileLock(path / ".lock")
@@ -252,7 +254,7 @@ class RunStore:
         if found is None:
             raise StageMissing(
                 f"{self.path} has not been graded yet.",
-                hint="Run `rocketeval run --only grade` first.",
+                hint=f"Run `{self.command}` first.",
             )
         return found
 
@@ -486,9 +488,10 @@ class RunStore:
                 hint="Run `rocketeval run` first, or check `name` and `output` in the config.",
             )
         if not path.exists():
-            raise StageMissing(
-                f"{self.path} has no {name} yet.", hint=f"Run `rocketeval {command}` first."
-            )
+            # One stage alone fails if an earlier one was interrupted.
+            of_run = command.startswith("run --only")
+            made_by = self.command if of_run else f"rocketeval {command}"
+            raise StageMissing(f"{self.path} has no {name} yet.", hint=f"Run `{made_by}` first.")
         return path
 
 
