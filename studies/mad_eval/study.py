@@ -112,8 +112,13 @@ def study(
     dataset: str,
     checklist: Scores | None = None,
     say: Callable[[str], None] = lambda line: None,
+    *,
+    whole_pool_only: bool = False,
 ) -> tuple[list[str], dict[str, Any]]:
-    """Return the tables of one benchmark and judge, as lines and as data; `say` gets each line."""
+    """Return the tables of one benchmark and judge, as lines and as data; `say` gets each line.
+
+    With `whole_pool_only`, the seeds alone are left out.
+    """
     lines: list[str] = []
 
     def tell(line: str = "") -> None:
@@ -135,7 +140,8 @@ def study(
     tell("perspectives: those that evolution kept")
     found: dict[str, Any] = {"dataset": dataset, "judge": stored.model}
     found["held_out"] = {"cases": len(held_out), "queries": queries}
-    for name, ids in pools(pool).items():
+    every = pools(pool)
+    for name, ids in list(every.items())[-1:] if whole_pool_only else every.items():
         some = held_out.narrow(ids)
         counts = some.answers.shape[1], some.traits.shape[1]
         tell(f"\n{name}: {counts[0]} about responses, {counts[1]} about queries")
@@ -146,7 +152,7 @@ def study(
         tell("with experts minus, in points of accuracy:")
         for arm in (SINGLE, SINGLE_FITTED["pairs"], *PLAIN, MEAN, WITHOUT):
             if arm in arms:
-                tell(f"  {arm:34}{percent(arms[arm].lead, sign=True)}")
+                tell(f"  {arm:36}{percent(arms[arm].lead, sign=True)}")
         tell(f"experts chosen in the folds: {', '.join(map(str, chosen.experts))}")
         found[name] = {
             "arms": {arm: figures(row) for arm, row in arms.items()},
