@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from reference.contents import report_content
+from rocketeval.checklists.rubric import NEED_WEIGHTS
 from rocketeval.compare.stage import compare_candidates
 from rocketeval.config import RunConfig, parse_config
 from rocketeval.engines.scripted import ScriptedEngine
@@ -20,6 +21,7 @@ from rocketeval.judges.runs import open_run
 from rocketeval.pipeline import Run
 from rocketeval.ranking.stage import read_ranking
 from rocketeval.report.run_diff import diff_runs
+from rocketeval.scoring.base import SCORERS
 from rocketeval.store.failures import FAILURES, read_failures
 from support.in_process import cli
 
@@ -228,6 +230,13 @@ async def test_weights_that_give_no_score_are_refused(
     assert note.endswith("2 ('q0', 'q1').")
     partly, _ = await run(config)
     assert note in partly.store.manifest().stages.checklist.notes
+
+
+def test_every_scorer_but_points_needs_weights() -> None:
+    """A new built-in scorer is checked, too; one of a plugin may ignore weights."""
+    assert {*NEED_WEIGHTS, "points"} == {
+        name for name in SCORERS.names() if not SCORERS.has_plugin(name)
+    }
 
 
 async def test_points_by_group_and_pair(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ from rocketeval.config import RunConfig, ScorerConfig, Section, parse_options
 from rocketeval.errors import ChecklistError
 from rocketeval.items import CHECK_NAME, MATERIALS, Checklist, ItemDetail, without_source
 from rocketeval.records import Query
-from rocketeval.scoring.base import SCORERS
 from rocketeval.store.inputs import ResponseHead
 from rocketeval.text import join_words
 
@@ -159,6 +158,21 @@ def bind_checklist(
     )
 
 
+NEED_WEIGHTS = frozenset(
+    (
+        "mean",
+        "hard",
+        "extra_trees",
+        "random_forest",
+        "pooled_ridge",
+        "pooled_logistic",
+        "isotonic",
+        "select",
+    )
+)
+"""The scorers that need an item with a weight other than 0: all that are built in but `points`."""
+
+
 def weight_notes(
     checklists: Mapping[str, Checklist], scorer: ScorerConfig, *, complete: bool = True
 ) -> list[str]:
@@ -167,9 +181,9 @@ def weight_notes(
     ChecklistError if they are all queries, which `complete` says. An installed scorer may ignore
     weights.
     """
-    if SCORERS.has_plugin(scorer.kind):
-        return []
     points = scorer.kind == "points"
+    if not points and scorer.kind not in NEED_WEIGHTS:
+        return []
     without = [
         repr(query_id)
         for query_id, made in checklists.items()

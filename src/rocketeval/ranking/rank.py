@@ -34,7 +34,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from rocketeval.arrays import Bools, Floats, Ints
+from rocketeval.arrays import Floats, Ints
 from rocketeval.errors import ConfigError, RocketEvalError
 from rocketeval.grid import ScoreGrid
 from rocketeval.records import Interval
@@ -43,10 +43,12 @@ from rocketeval.stats.bradley_terry import (
     ELO_PER_STRENGTH,
     MATRIX_CANDIDATES,
     fit,
+    groups_with_a_score,
     pair_counts,
     win_matrix,
     win_totals,
     wins_and_losses,
+    wins_constant_share,
 )
 from rocketeval.stats.permutation import PAIR_FLIPS, PairwiseTests, pairwise_tests
 from rocketeval.stopping.race import RaceResult
@@ -185,36 +187,18 @@ def compute_standings(
     mean_draws = ratio_draws(filled, counted, times=times, seed=seed, queries=clusters)
     scale = (islands, anchor, anchor_rating)
     rating_draws = to_ratings(draws, *scale).round(DIGITS)
-    constant = _wins_constant_share(wins, present, clusters)
+    constant = wins_constant_share(wins, present, clusters)
     rating_draws[:, constant if anchor is None else constant | constant[anchor]] = np.nan
     return Standings(
         ratings=to_ratings(strengths[None, :], *scale)[0].round(DIGITS),
         rating_draws=rating_draws,
         means=(filled.sum(axis=0) / counted.sum(axis=0)).round(DIGITS),
         mean_draws=mean_draws.round(DIGITS),
-        clusters=_groups_with_a_score(present, clusters),
-        queries=_groups_with_a_score(present, queries),
+        clusters=groups_with_a_score(present, clusters),
+        queries=groups_with_a_score(present, queries),
         islands=islands,
         anchor=anchor,
     )
-
-
-def _wins_constant_share(wins: Floats, present: Bools, clusters: Ints) -> Bools:
-    """Return which columns win the same share of their comparisons in every cluster."""
-    met = np.where(present, present.sum(axis=1, keepdims=True) - 1.0, 0.0)
-    won, played = (np.zeros((int(clusters.max()) + 1, met.shape[1])) for _ in range(2))
-    np.add.at(won, clusters, wins)
-    np.add.at(played, clusters, met)
-    # Wins are whole or half, so that both products are exact.
-    constant: Bools = (won * met.sum(axis=0) == played * wins.sum(axis=0)).all(axis=0)
-    return constant
-
-
-def _groups_with_a_score(present: Bools, groups: Ints) -> Ints:
-    scored = np.zeros((int(groups.max()) + 1, present.shape[1]), bool)
-    np.logical_or.at(scored, groups, present)
-    counts: Ints = scored.sum(axis=0)
-    return counts
 
 
 def _islands(meetings: Floats) -> Ints:

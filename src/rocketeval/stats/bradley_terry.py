@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 
-from rocketeval.arrays import Floats, Ints
+from rocketeval.arrays import Bools, Floats, Ints
 from rocketeval.errors import RocketEvalError
 from rocketeval.grid import compare, win_threshold
 
@@ -203,3 +203,22 @@ def _beaten_prefix(ascending: Floats, threshold: float) -> Ints:
         low = np.where(open_ & wins, middle + 1, low)
         high = np.where(open_ & ~wins, middle, high)
     return low
+
+
+def wins_constant_share(wins: Floats, present: Bools, clusters: Ints) -> Bools:
+    """Return which columns win the same share of their comparisons in every cluster."""
+    met = np.where(present, present.sum(axis=1, keepdims=True) - 1.0, 0.0)
+    won, played = (np.zeros((int(clusters.max()) + 1, met.shape[1])) for _ in range(2))
+    np.add.at(won, clusters, wins)
+    np.add.at(played, clusters, met)
+    # Wins are whole or half, so that both products are exact.
+    constant: Bools = (won * met.sum(axis=0) == played * wins.sum(axis=0)).all(axis=0)
+    return constant
+
+
+def groups_with_a_score(present: Bools, groups: Ints) -> Ints:
+    """Return in how many groups of rows each column has a score."""
+    scored = np.zeros((int(groups.max()) + 1, present.shape[1]), bool)
+    np.logical_or.at(scored, groups, present)
+    counts: Ints = scored.sum(axis=0)
+    return counts
