@@ -13,8 +13,9 @@ queries. A difference of zero on all queries has an exact interval if the ends o
 known. Any other constant difference has no interval, and the p-value alone decides.
 
 **Hardly any spread**: if half of the differences are zero, or at most a tenth of the effect that
-matters, resamples say nothing about rare large ones. `equal enough` then needs room for them too:
-other queries may differ by the whole scale, as often as none among this many queries may.
+matters, resamples say nothing about rare large ones. `equal enough` then needs room for them, too:
+the whole scale, times the largest share of queries that may differ by so much although none of
+these does.
 
 Queries of one cluster, such as the turns of one conversation, are resampled and flipped together.
 """
@@ -232,10 +233,10 @@ def find_verdict(
 ) -> ComparisonVerdict:
     """Return the verdict for an effect and its p-value, by the module's rule.
 
-    `unseen` is how far differences on other queries may move the interval besides.
+    `unseen` is how far rare differences on other queries may move each end of the interval.
     """
-    room = -1.0 if min_effect is None else min_effect - unseen
-    if -room <= effect.low and effect.high <= room:
+    low, high = effect.low - unseen, effect.high + unseen
+    if min_effect is not None and -min_effect <= low and high <= min_effect:
         return ComparisonVerdict.EQUAL
     if p_value > 1.0 - level:
         return ComparisonVerdict.UNKNOWN

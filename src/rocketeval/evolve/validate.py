@@ -37,8 +37,8 @@ from rocketeval.evolve.select import weigh_perspectives, with_gold
 from rocketeval.records import Interval
 from rocketeval.scoring.split import group_folds
 from rocketeval.stats.bootstrap import (
-    interval,
-    interval_without_spread,
+    known_interval,
+    mean_interval,
     resample_queries,
     sum_draws,
 )
@@ -55,7 +55,6 @@ RHO_WITHIN = "rho_within"
 """Name of the mean rank correlation among responses to the same query."""
 _ENDS = {"accuracy": (0.0, 1.0), RHO_WITHIN: (-1.0, 1.0)}
 """Metrics that are a mean over cases or queries, with its ends."""
-ROUNDING = 1e-9
 TIMES = 1000
 """Number of bootstrap resamples of queries."""
 LEVEL = 0.95
@@ -94,12 +93,9 @@ class ResampledFigures:
         if np.isnan(draws).any():
             # Resamples with a single verdict are NaN; the others alone would be too optimistic.
             return Interval(value, np.nan, np.nan)
-        found = interval(value, draws, queries=self.queries, level=LEVEL)
-        if np.isnan(found.low) or found.high - found.low > ROUNDING:
-            return found
         if ends is None:
-            return Interval(value, np.nan, np.nan)
-        return interval_without_spread(value, self.queries, LEVEL, ends)
+            return known_interval(value, draws, queries=self.queries, level=LEVEL)
+        return mean_interval(value, draws, queries=self.queries, level=LEVEL, ends=ends)
 
 
 def verdict_figures(

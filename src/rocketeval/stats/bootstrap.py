@@ -33,6 +33,8 @@ EXACT_CANDIDATES = 30
 
 NO_WIDTH = 1e-9
 """An interval at most this wide, for a figure near 1, has no width."""
+LEAST_DIFFERENCE = 1e-6
+"""Smaller differences of scores are rounding errors, which may all have the same sign."""
 
 _BLOCK_CELLS = 4_000_000
 _MOST_KEPT = 256_000_000
@@ -282,8 +284,6 @@ def interval_without_spread(
 
 NEARLY = 0.1
 """A difference of at most this share of the effect that matters is nearly zero."""
-EXACT = 1e-6
-"""Differences of scores up to this size are zero."""
 
 
 def hardly_varies(differences: Floats, effect: float) -> bool:
@@ -296,7 +296,7 @@ def hardly_varies(differences: Floats, effect: float) -> bool:
     >>> hardly_varies(np.array([0.3, -0.2, 0.1]), 0.2)
     False
     """
-    return float(np.median(np.abs(differences))) <= max(EXACT, NEARLY * effect)
+    return float(np.median(np.abs(differences))) <= max(LEAST_DIFFERENCE, NEARLY * effect)
 
 
 def wilson(share: float, reach: float) -> Interval:

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocketeval.arrays import Bools, Floats, Ints
-from rocketeval.stats.bootstrap import least_queries
+from rocketeval.stats.bootstrap import LEAST_DIFFERENCE, least_queries
 
 ENUMERATED = 14
 """Up to this many nonzero differences, all combinations of signs are enumerated."""
@@ -35,8 +35,6 @@ FLIPS = 9_999
 """Number of random combinations otherwise."""
 ROUNDING = 1e-9
 """Relative tolerance for sums equal to the observed one."""
-LEAST_DIFFERENCE = 1e-6
-"""Smaller differences of scores are rounding errors, which may all have the same sign."""
 
 _BLOCK_CELLS = 4_000_000
 

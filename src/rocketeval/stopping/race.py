@@ -353,13 +353,10 @@ class Race:
         margin = self.goal.size
         if self.goal.in_sd:
             margin *= math.sqrt(float(np.nanvar(scores, axis=0, ddof=1).mean()))
-        known = self.better.copy()
-        self._claim(live, pairs, pairs.statistics(margin))
+        found = self._found(pairs, pairs.statistics(margin)) & ~self.better[np.ix_(live, live)]
         if self.scale is not None:
-            width = _widest(self.scale, scores)
-            self._keep_sure(live, pairs, known, scores, margin, width)
-        if self._last and self.scale is not None:
-            self._claim_exactly(live, pairs, margin, width)
+            self._bound_exactly(found, pairs, scores, margin)
+        self.better[np.ix_(live, live)] |= found
         order = self.placed()
         above = np.triu(np.ones((len(order), len(order)), bool), 1)
         unknown = above & ~self.better[np.ix_(order, order)]
@@ -375,38 +372,38 @@ class Race:
             self.ending = "decided"
 
     def _claim(self, live: Ints, pairs: Means, statistics: Floats) -> None:
+        self.better[np.ix_(live, live)] |= self._found(pairs, statistics)
+
+    def _found(self, pairs: Means, statistics: Floats) -> Bools:
+        """Return which differences are beyond the bound of this look."""
         found = self._beyond(pairs, statistics, self.bounds.at(self.look, self._error()))
         np.fill_diagonal(found, False)
-        self.better[np.ix_(live, live)] |= found
+        return found
 
-    def _keep_sure(
-        self,
-        live: Ints,
-        pairs: Means,
-        known: Bools,
-        scores: Floats,
-        margin: float,
-        width: float,
-    ) -> None:
-        """Take back new claims whose differences hardly vary, if rare large ones may undo them."""
+    def _bound_exactly(self, found: Bools, pairs: Means, scores: Floats, margin: float) -> None:
+        """Decide pairs with little or no spread by whether their exact interval is above `-margin`.
+
+        Of the pairs in `found`, this changes those whose differences hardly vary. At the last look,
+        it adds pairs whose differences do not vary.
+        """
+        assert self.scale is not None
+        width = _widest(self.scale, scores)
         level = 1.0 - 2.0 * normal_tail(self.bounds.at(self.look, self._error()))
-        new = self.better[np.ix_(live, live)] & ~known[np.ix_(live, live)]
-        for one, two in np.argwhere(new & (pairs.errors > 0.0)).tolist():
+
+        def holds(pair: tuple[int, int]) -> bool:
+            value, units = float(pairs.values[pair]), int(pairs.units[pair])
+            exact = interval_without_spread(value, units, level, (-width, width))
+            return exact.low > -margin
+
+        for one, two in np.argwhere(found & (pairs.errors > 0.0)).tolist():
             differences = scores[:, one] - scores[:, two]
             if hardly_varies(differences[~np.isnan(differences)], margin):
-                value, units = float(pairs.values[one, two]), int(pairs.units[one, two])
-                exact = interval_without_spread(value, units, level, (-width, width))
-                self.better[live[one], live[two]] = exact.low > -margin
-
-    def _claim_exactly(self, live: Ints, pairs: Means, margin: float, width: float) -> None:
-        """Claim the order of pairs without spread whose exact interval lies above `-margin`."""
-        level = 1.0 - 2.0 * normal_tail(self.bounds.at(self.look, self._error()))
-        same = (pairs.errors == 0.0) & (pairs.units >= least_queries(self.level))
-        np.fill_diagonal(same, False)
-        for one, two in np.argwhere(same).tolist():
-            value, units = float(pairs.values[one, two]), int(pairs.units[one, two])
-            exact = interval_without_spread(value, units, level, (-width, width))
-            self.better[live[one], live[two]] |= exact.low > -margin
+                found[one, two] = holds((one, two))
+        if self._last:
+            same = (pairs.errors == 0.0) & (pairs.units >= least_queries(self.level))
+            np.fill_diagonal(same, False)
+            for one, two in np.argwhere(same & ~found).tolist():
+                found[one, two] = holds((one, two))
 
     def _beyond(self, pairs: Means, statistics: Floats, bound: float) -> Bools:
         """Return which differences reach a normal bound; without spread, only at the last look."""
